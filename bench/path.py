@@ -75,7 +75,7 @@ from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets, sealing_context
 from gatehouse.platform.live.state import LiveKey, LiveTenant, LiveUser, Replica
 from gatehouse.platform.metrics import Figures
-from gatehouse.platform.spending.accounts import Account, Grant
+from gatehouse.platform.spending.accounts import BudgetAccount, Grant
 from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.budgets import BudgetRecord
 from gatehouse.policy.compile import compile_policy
@@ -175,10 +175,10 @@ class Provider:
 class Generous(Spender):
     """Its ledger has no database, and grants whatever is asked for."""
 
-    async def _ask(self, accounts: Iterable[Account]) -> None:
+    async def _request_leases(self, accounts: Iterable[BudgetAccount], *, stopping: bool = False) -> None:
         for account in accounts:
-            if (ask := account.ask()) is not None:
-                account.take(ask, Grant(PLENTY, NOTHING, PLENTY, NOTHING, exceeded=False), time.monotonic())
+            if (request := account.lease_request(stopping=stopping)) is not None:
+                account.apply_grant(request, Grant(PLENTY, NOTHING, PLENTY, NOTHING, exceeded=False), time.monotonic())
 
 
 class Compiled:

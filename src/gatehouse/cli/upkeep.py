@@ -16,8 +16,8 @@ def doctor() -> None:
     failed = False
     for finding in examine():
         failed = failed or finding.verdict == "FAIL"
-        mend = f"\n      mend: {finding.mend}" if finding.mend else ""
-        click.echo(f"{finding.verdict:4}  {finding.check}: {finding.told}{mend}")
+        mend = f"\n      mend: {finding.remedy}" if finding.remedy else ""
+        click.echo(f"{finding.verdict:4}  {finding.check}: {finding.message}{mend}")
     if failed:
         raise click.exceptions.Exit(1)
 

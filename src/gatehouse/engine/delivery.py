@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from types import CoroutineType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -17,10 +17,10 @@ from gatehouse.engine.settling import InFlight, Settling
 from gatehouse.engine.streaming import AnswerStream
 from gatehouse.engine.timing import HEADER as TIMING
 from gatehouse.engine.timing import timed
-from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Rewrite
+from gatehouse.engine.verdict import ALLOW, Rewrite
 
-#: Inspects a whole answer (`pipeline.ANSWER`).
-Inspection: TypeAlias = Callable[[Asked, bytes, Ports], MaybeVerdict]
+#: Inspects a whole answer, and returns a `MaybeVerdict` (`pipeline.ANSWER`).
+Inspection: TypeAlias = Callable[[Asked, bytes, Ports], Any]
 #: Returns what inspects a stream, or None where its bytes go on untouched (`pipeline.STREAM_GUARD`).
 Guard: TypeAlias = Callable[[Asked, Dialect, Ports], StreamGuard | None]
 

@@ -16,7 +16,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.operations.health import components, summary
 from gatehouse.platform.operations.health.errors import Unhealthy
-from gatehouse.platform.operations.health.patience import given_up
+from gatehouse.platform.operations.health.patience import timed_out
 
 SYSTEM = "/api/admin/system"
 
@@ -147,8 +147,8 @@ async def test_providers_are_the_organizations_own(platform: RunningPlatform, te
 async def test_without_the_database_it_is_told_in_time(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, cut: str
 ) -> None:
-    monkeypatch.setattr(components, "_PATIENCE", 0.5)
-    monkeypatch.setattr(summary, "_PATIENCE", 0.5)
+    monkeypatch.setattr(components, "_DATABASE_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(summary, "_QUERY_TIMEOUT_SECONDS", 0.5)
     admin = Caller(kind=CallerKind.USER, tenant_id=TenantId(tenant.id), role=Role.ADMIN)
     with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
         database = Database(way.url, pool_size=2)
@@ -163,7 +163,7 @@ async def test_without_the_database_it_is_told_in_time(
         assert (told["nodes"], told["celery_workers"]) == ({"status": "unknown"}, {"status": "unknown"})
         way.mend()
         async with asyncio.timeout(10):
-            while given_up:
+            while timed_out:
                 await asyncio.sleep(0.02)
         await database.close()
 

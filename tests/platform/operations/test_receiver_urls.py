@@ -19,7 +19,7 @@ from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.platform.jobs import Tools
-from gatehouse.platform.operations.alerts.notifying import Notifying
+from gatehouse.platform.operations.alerts.notifying import Notifier
 from gatehouse.platform.operations.alerts.schedule import run_due
 from gatehouse.platform.operations.siem.forwarding import Forwarding
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
@@ -86,9 +86,9 @@ class Alert:
             [url, self.id],
         )
         await run_due(tools)
-        notifying = Notifying(tools)
+        notifying = Notifier(tools)
         while await notifying.take():
-            await notifying.settle()
+            await notifying.drain()
         answer = await self.tenant.admin.client.get(f"{alerts.BASE}/{self.id}/history", params={"limit": 1})
         (told,) = answer.json()["history"]
         assert told["webhook_delivered"] is False

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from tests.support.journal import Journal
 from tests.support.platform import Person, RunningPlatform, Tenant
 
-from gatehouse.platform.routing.cost_routing.service import MOST
+from gatehouse.platform.routing.cost_routing.service import MAX_POLICIES
 
 BASE = "/api/admin/cost-routing"
 POLICIES = f"{BASE}/policies"
@@ -315,7 +315,7 @@ async def test_there_are_two_hundred_at_most_however_many_are_made_at_once(
         "INSERT INTO cost_routing_policies (id, tenant_id, name, enabled, strategy, group_ids, model_filters,"
         " fallback_chain) SELECT gen_random_uuid(), tenant_id, name, enabled, strategy, group_ids, model_filters,"
         " fallback_chain FROM cost_routing_policies, generate_series(1, %s) WHERE id = %s",
-        [MOST - 3, first["policy_id"]],
+        [MAX_POLICIES - 3, first["policy_id"]],
     )
     body = {**POLICY, "enabled": False}
     answers = await asyncio.gather(*(tenant.admin.client.post(POLICIES, json=body) for _ in range(6)))

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.routing.providers.health import Health, HealthConfig, Outcome, next_health
+from gatehouse.platform.routing.providers.health import CheckOutcome, HealthConfig, HealthState, next_health
 from gatehouse.platform.routing.providers.schedule import run_due
 
-GOOD = Outcome(status="healthy", checked_at=utc_now(), latency_ms=1.0)
-BAD = Outcome(status="unreachable", checked_at=utc_now(), error="timeout", detail="No answer.")
+GOOD = CheckOutcome(status="healthy", checked_at=utc_now(), latency_ms=1.0)
+BAD = CheckOutcome(status="unreachable", checked_at=utc_now(), error="timeout", detail="No answer.")
 
 
 def walk(outcomes: str, config: HealthConfig) -> str:
     """`+` and `-` to whether it is unhealthy after each, as `u` and `.`."""
-    health, seen = Health(), ""
+    health, seen = HealthState(), ""
     for outcome in outcomes:
         health = next_health(health, GOOD if outcome == "+" else BAD, config)
         seen += "u" if health.unhealthy else "."

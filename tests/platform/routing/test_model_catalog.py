@@ -281,7 +281,7 @@ async def test_discovery_does_not_wait_for_who_hangs(
     original = Prober.list_models
 
     async def hurried(self: Prober, tenant_id: Any, provider: Any, timeout_ms: int) -> Any:
-        assert timeout_ms == discovery.LIMIT_MS
+        assert timeout_ms == discovery.LIST_TIMEOUT_MS
         return await original(self, tenant_id, provider, 300)
 
     monkeypatch.setattr(Prober, "list_models", hurried)
@@ -331,10 +331,13 @@ def test_what_a_provider_says_of_its_models_is_not_believed_blindly() -> None:
     strange = [
         FoundModel(model_id=name, display_name="x\x00y") for name in ("", "a b", "a\x00", "x" * 256, "good", "good")
     ]
-    (model,) = discovery._sane(strange)
+    (model,) = discovery._valid(strange)
     assert (model.model_id, discovery._display_name(model)) == ("good", "xy")
     started = time.monotonic()
-    assert len(discovery._sane(FoundModel(model_id=str(number)) for number in range(1_000_000))) == discovery.MOST
+    assert (
+        len(discovery._valid(FoundModel(model_id=str(number)) for number in range(1_000_000)))
+        == discovery.MAX_MODELS_PER_PROVIDER
+    )
     assert time.monotonic() - started < 5
 
 

@@ -20,7 +20,7 @@ from gatehouse.engine.quotas import NOTHING, QuotaExceeded
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.spending.accounts import Ask
+from gatehouse.platform.spending.accounts import LeaseRequest
 from gatehouse.platform.spending.ledger import lease
 from gatehouse.platform.spending.spender import BudgetUnavailable, Spender
 from gatehouse.policy.budgets import Budget, BudgetRecord, Taking, compile_budget
@@ -393,7 +393,7 @@ async def test_who_is_never_quick_enough_is_not_told_that_the_budget_is_spent(
         await asyncio.sleep(0.01)
         return True
 
-    monkeypatch.setattr(one, "_asked_for", in_vain)
+    monkeypatch.setattr(one, "_wait_for_ledger", in_vain)
     with pytest.raises(BudgetUnavailable):
         await one.reserve([of], ONE, enforced=True)
 
@@ -475,9 +475,9 @@ async def test_a_worker_that_does_not_know_a_plan_s_new_limit_announces_nothing(
     announced = []
     for of, recorded in ((former, 10), (budget(tenant, id=tenant.id, limit_requests=100, plan=True), 85)):
         platform.sql("UPDATE budget_leases SET recorded_requests = %s WHERE writer_id = %s", [recorded, workers.ids[0]])
-        ask = Ask(of, month, False, True, NOTHING, (0, recorded, 0), ((0, 1, 0),), NOTHING, None)
+        request = LeaseRequest(of, month, False, True, NOTHING, (0, recorded, 0), ((0, 1, 0),), NOTHING, None)
         async with workers.database.service() as session:
-            await lease(session, workers.ids[0], [ask])
+            await lease(session, workers.ids[0], [request])
             await session.commit()
         events = await workers.events(tenant, "usage_threshold") + await workers.events(tenant, "quota_exceeded")
         announced.append([(event.get("threshold"), event.get("monthly_limit")) for event in events])
@@ -488,9 +488,11 @@ async def test_a_worker_that_stops_in_the_midst_does_not_hold_up_the_others(work
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=10)
     now = workers.clock.now()
-    ask = Ask(of, span("month", now, ZoneInfo("UTC")), True, True, NOTHING, NOTHING, ((0, 1, 0),), NOTHING, None)
+    request = LeaseRequest(
+        of, span("month", now, ZoneInfo("UTC")), True, True, NOTHING, NOTHING, ((0, 1, 0),), NOTHING, None
+    )
     async with workers.database.service() as stopped:
-        await lease(stopped, uuid4(), [ask])
+        await lease(stopped, uuid4(), [request])
         async with asyncio.timeout(5):
             while True:
                 with contextlib.suppress(BudgetUnavailable):
@@ -520,7 +522,7 @@ async def test_a_group_s_figure_is_of_the_current_month(
     async with workers.database.service() as session:
         await session.execute(text("UPDATE budget_leases SET recorded_usd = 1 WHERE budget_id = :id"), {"id": of.id})
         await session.commit()
-    shown = one._shown
+    shown = one._group_months
     async with asyncio.timeout(5):
         while shown[of.scope_id].spend_at(workers.clock.now()) != 1:
             await asyncio.sleep(0.1)

@@ -261,7 +261,7 @@ async def test_what_a_provider_claims_to_have_used_stops_no_trace(collector: Col
 async def test_spans_that_cannot_be_encoded_do_not_stop_those_that_follow(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "_PAUSE", 0.01)
+    monkeypatch.setattr(exporter, "_EXPORT_INTERVAL_SECONDS", 0.01)
     async with exporting(collector.url, tmp_path) as (traces, figures):
         for request_id in ("\ud800", "good"):
             held, received = engine(traces)
@@ -339,7 +339,7 @@ async def test_the_resource_is_what_the_environment_says(collector: Collector, t
 async def test_what_the_collector_refuses_for_a_while_is_sent_again(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "_RETRIES", (0.0, 0.0))
+    monkeypatch.setattr(exporter, "_RETRY_DELAYS_SECONDS", (0.0, 0.0))
     collector.statuses = [503, 429]
     async with exporting(collector.url, tmp_path) as (traces, figures):
         held, received = engine(traces)
@@ -353,7 +353,7 @@ async def test_what_the_collector_refuses_for_a_while_is_sent_again(
 async def test_what_it_does_not_take_is_dropped_and_counted(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statuses: list[int]
 ) -> None:
-    monkeypatch.setattr(exporter, "_RETRIES", (0.0, 0.0))
+    monkeypatch.setattr(exporter, "_RETRY_DELAYS_SECONDS", (0.0, 0.0))
     collector.statuses = list(statuses)
     async with exporting(collector.url, tmp_path) as (traces, figures):
         held, received = engine(traces)
@@ -366,7 +366,7 @@ async def test_what_it_does_not_take_is_dropped_and_counted(
 async def test_more_than_the_queue_holds_is_dropped_and_the_request_goes_on(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "QUEUE", 5)
+    monkeypatch.setattr(exporter, "MAX_QUEUED_SPANS", 5)
     async with exporting(collector.url, tmp_path) as (traces, figures):
         for _ in range(4):
             held, received = engine(traces)
@@ -379,7 +379,7 @@ async def test_more_than_the_queue_holds_is_dropped_and_the_request_goes_on(
 async def test_batches_hold_whole_requests(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "BATCH", 5)
+    monkeypatch.setattr(exporter, "MAX_BATCH_SPANS", 5)
     async with exporting(collector.url, tmp_path) as (traces, _):
         for _ in range(5):
             held, received = engine(traces)
@@ -390,7 +390,7 @@ async def test_batches_hold_whole_requests(
 
 
 async def test_a_collector_that_is_away_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporter, "_RETRIES", (0.0,))
+    monkeypatch.setattr(exporter, "_RETRY_DELAYS_SECONDS", (0.0,))
     async with exporting("http://127.0.0.1:9", tmp_path) as (traces, figures):
         held, received = engine(traces)
         held.outbound.script = [(200, [completion()])]
@@ -410,7 +410,7 @@ async def test_an_unsampled_request_is_not_sent(collector: Collector, tmp_path: 
 async def test_spans_are_sent_while_it_runs(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "_PAUSE", 0.01)
+    monkeypatch.setattr(exporter, "_EXPORT_INTERVAL_SECONDS", 0.01)
     async with exporting(collector.url, tmp_path) as (traces, _):
         held, received = engine(traces)
         held.outbound.script = [(200, [completion()])]

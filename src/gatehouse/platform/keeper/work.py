@@ -20,7 +20,7 @@ from gatehouse.platform.operations.alerts import notifying as alert_notification
 from gatehouse.platform.operations.alerts import schedule as alert_rules
 from gatehouse.platform.operations.portal_notices import telling as portal_notices
 from gatehouse.platform.operations.siem import forwarding as siem
-from gatehouse.platform.operations.siem.backlog import Backlog
+from gatehouse.platform.operations.siem.backlog import ForwardingBacklog
 from gatehouse.platform.operations.siem.listening import enqueue as for_siem
 from gatehouse.platform.operations.webhooks import delivering as webhooks
 from gatehouse.platform.operations.webhooks.lag import Lag
@@ -42,7 +42,7 @@ MODULES: Final = (
 OUTBOX_LISTENERS: Final[tuple[outbox.Listener, ...]] = (for_webhooks, for_siem)
 
 #: What this process last saw of what waits to be forwarded.
-SIEM_BACKLOG: Final = Backlog()
+SIEM_BACKLOG: Final = ForwardingBacklog()
 
 
 #: And of how late webhooks' events are.
@@ -58,7 +58,10 @@ class Duty(NamedTuple):
 
 
 async def _check_providers(tools: Tools) -> None:
-    while await provider_health.run_due(tools.database, tools.outbound, tools.sealer) == provider_health.AT_ONCE:
+    while (
+        await provider_health.run_due(tools.database, tools.outbound, tools.sealer)
+        == provider_health.MAX_CONCURRENT_CHECKS
+    ):
         pass
 
 
@@ -89,8 +92,8 @@ DUTIES: Final = (
     Duty("counts of usage", 5.0, _fold_usage_counts),
     # As the notifications.
     Duty("webhook deliveries", 1.0, webhooks.deliver),
-    Duty("dead letters of webhooks", 1.0, webhooks.bury),
-    Duty("notices to the portal", 2.0, portal_notices.tell),
+    Duty("dead letters of webhooks", 1.0, webhooks.mark_dead_letters),
+    Duty("notices to the portal", 2.0, portal_notices.send_due),
     Duty("webhooks' lag", 5.0, WEBHOOK_LAG.measure),
     # As the notifications.
     Duty("SIEM forwarding", 1.0, siem.forward),

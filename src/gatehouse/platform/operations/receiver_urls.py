@@ -1,4 +1,4 @@
-"""Whether a URL of an organization's receiver may be saved (reference 3, Webhooks, Delivery rules 3; decisions 7)."""
+"""Checks a receiver's URL before it is saved (docs/webhooks.md, docs/siem.md, docs/alerts.md)."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,8 +11,11 @@ _RULE: Final = "receivers must be on the open internet, or in a network that the
 
 
 async def fault(parts: Apart, receivers: Receivers, url: str | None, *, kind: str) -> str | None:
-    """Why it may not, None where it may. Whoever tries one that leads inside is in the audit chain, with its host;
-    `kind` is the resource's type. Looks the name up, and connects to nothing."""
+    """Return why `url` may not be saved, or None where it may. `kind` is the resource's type.
+
+    Resolves the name, but opens no connection. A URL that leads to a blocked address is recorded in the audit chain,
+    with its host.
+    """
     if url is None:
         return None
     try:

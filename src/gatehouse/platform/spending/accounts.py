@@ -1,4 +1,4 @@
-"""What one worker knows of one period of one budget. Everything here is arithmetic: nothing waits."""
+"""One worker's account of one period of a budget: arithmetic only, nothing here waits."""
 
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -7,41 +7,49 @@ from gatehouse.engine.quotas import NOTHING, Triple, shown_limits
 from gatehouse.policy.budgets import Amounts, Budget
 from gatehouse.policy.periods import Span
 
-#: Seconds for which the ledger's word on what there is at all is believed.
-_BELIEVED: Final = 0.5
+#: How long a worker relies on `room` after the ledger's answer.
+_ROOM_VALID_SECONDS: Final = 0.5
 
 
-class Ask(NamedTuple):
-    """To the ledger. `keep`: what this worker goes on spending from meanwhile, of what it was granted before.
-    `need`: spent and set aside; `waiting`: what each waiting request wants; `ahead`: what the next ones will want;
-    `refused`: the metric for which one was refused, where listeners may not know it yet."""
+class LeaseRequest(NamedTuple):
+    """A worker's request to the ledger for its lease of one period."""
 
     budget: Budget
     span: Span
+    #: whether the worker does not know yet what an earlier account of its own has spent
     fresh: bool
     enforced: bool
-    keep: Triple
-    need: Triple
+    #: the part of the present lease that the worker goes on spending from meanwhile
+    kept: Triple
+    #: spent and reserved
+    committed: Triple
+    #: the amounts of each waiting request
     waiting: tuple[Triple, ...]
+    #: the expected amounts of the next requests
     ahead: Triple
-    refused: int | None
-    #: whose call came last
+    #: the metric for which a request was refused, if `quota_exceeded` may not have been announced
+    refused_metric: int | None
+    #: the user of the last call
     user_id: UUID | None = None
 
 
 class Grant(NamedTuple):
-    """`had`: what the ledger held for this worker before, all of it spent where the account is fresh. `room`: what this
-    worker could have at most, as far as the ledger knows. `recorded`: what is stored of everybody's spending."""
+    """The ledger's answer."""
 
+    #: the new lease
     granted: Triple
-    had: Triple
+    #: the lease before; where the account is fresh, all of it counts as spent
+    previous: Triple
+    #: the most that this worker could have, as far as the ledger knows
     room: Triple
+    #: what all workers have spent, as stored
     recorded: Triple
-    #: whether listeners were told that the limit is reached
+    #: whether `quota_exceeded` was announced
     exceeded: bool
 
 
 def limits_of(limits: Amounts) -> tuple[int | None, int | None, int | None]:
+    """Return the limits in the order of a `Triple`."""
     return limits.nano_usd, limits.requests, limits.tokens
 
 
@@ -49,132 +57,144 @@ def plus(one: Triple, other: Triple) -> Triple:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-class Account:
+class BudgetAccount:
+    """A worker's lease, reservations and spending of one period of a budget."""
+
     __slots__ = (
-        "_told_at", "_untold", "budget", "enforced", "exceeded", "fresh", "granted", "gross", "limited", "limits",
-        "quiet_since", "recorded", "refused", "reserved", "room", "shown_end", "shown_limits", "span", "spent",
-        "user_id", "waiting",
+        "_answered_at", "_request_pending", "budget", "enforced", "exceeded", "fresh", "granted", "last_used_at",
+        "limited_metrics", "limits", "recorded", "refused_metric", "reserved", "reserved_since_request", "room",
+        "shown_end", "shown_limits", "span", "spent", "user_id", "waiting",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, span: Span, now: float) -> None:
         self.budget = budget
-        self._limit(limits_of(budget.limits))
+        self._set_limits(limits_of(budget.limits))
         self.span = span
         self.shown_end = str(span.end)
-        #: what an earlier account of this worker has spent is not known yet
+        #: whether it is not known yet what an earlier account of this worker has spent
         self.fresh = True
-        #: whether the last call was to be refused where it does not fit
+        #: whether the last call was subject to refusal
         self.enforced = True
         self.granted = self.spent = self.reserved = NOTHING
-        #: set aside since the ledger was asked last, whatever became of it
-        self.gross = NOTHING
-        #: what each of the requests wants that wait
+        #: the sum of reservations since the last request to the ledger, settled ones included
+        self.reserved_since_request = NOTHING
+        #: the amounts of each waiting request
         self.waiting: list[Triple] = []
         self.room = self.recorded = NOTHING
-        #: the metric for which a request was refused, of which the ledger has not heard
-        self.refused: int | None = None
-        #: whose call came last
+        #: the metric for which a request was refused, not yet reported to the ledger
+        self.refused_metric: int | None = None
+        #: the user of the last call
         self.user_id: UUID | None = None
-        #: whether listeners know that the limit is reached
+        #: whether `quota_exceeded` was announced
         self.exceeded = False
-        #: when this worker last had anything to do with it; monotonic seconds
-        self.quiet_since = now
-        self._told_at = -_BELIEVED
-        #: whether the ledger was asked and has not answered: it may have heard, or not
-        self._untold = False
+        #: monotonic seconds
+        self.last_used_at = now
+        self._answered_at = -_ROOM_VALID_SECONDS
+        #: whether a request to the ledger has no answer: the ledger may have processed it, or not
+        self._request_pending = False
 
-    def under(self, budget: Budget, *, enforced: bool) -> None:
-        """The budget as it is now. After a change nothing is spent from what was granted under the old one."""
+    def update_budget(self, budget: Budget, *, enforced: bool) -> None:
+        """Apply the budget in force. If its limits changed, nothing more is spent from the lease under the old ones."""
         self.enforced = enforced
         if budget is not self.budget:
             self.budget = budget
             limits = limits_of(budget.limits)
             if limits != self.limits:
-                self._limit(limits)
-                self.granted = self.need
+                self._set_limits(limits)
+                self.granted = self.committed
                 self.exceeded = False
-                self._told_at = -_BELIEVED
+                self._answered_at = -_ROOM_VALID_SECONDS
 
-    def _limit(self, limits: tuple[int | None, int | None, int | None]) -> None:
+    def _set_limits(self, limits: tuple[int | None, int | None, int | None]) -> None:
         self.limits = limits
-        #: the metrics that have one
-        self.limited = tuple(metric for metric, limit in enumerate(limits) if limit is not None)
+        self.limited_metrics = tuple(metric for metric, limit in enumerate(limits) if limit is not None)
         self.shown_limits = shown_limits(limits)
 
     @property
     def blocks(self) -> bool:
+        """Whether calls that do not fit are refused."""
         return self.budget.blocks and self.enforced
 
     @property
-    def need(self) -> Triple:
+    def committed(self) -> Triple:
+        """Spent and reserved."""
         return plus(self.spent, self.reserved)
 
-    def lacks(self, amounts: Triple) -> int | None:
-        """The first metric that does not fit what this worker was granted."""
+    def lacking_metric(self, amounts: Triple) -> int | None:
+        """Return the first metric for which `amounts` do not fit the lease, or None."""
         spent, reserved, granted = self.spent, self.reserved, self.granted
-        for metric in self.limited:
+        for metric in self.limited_metrics:
             if spent[metric] + reserved[metric] + amounts[metric] > granted[metric]:
                 return metric
         return None
 
-    def full(self, amounts: Triple, now: float) -> int | None:
-        """The first metric of which there is too little, whoever asks for it: for good, or as the ledger said a moment
-        ago."""
-        believed = now - self._told_at < _BELIEVED
+    def exhausted_metric(self, amounts: Triple, now: float) -> int | None:
+        """Return the first metric for which `amounts` fit neither the lease nor the room of the ledger's last answer,
+        while that is recent, or exceed the limit by themselves; or None."""
+        is_recent = now - self._answered_at < _ROOM_VALID_SECONDS
         spent, reserved, granted, room = self.spent, self.reserved, self.granted, self.room
-        for metric in self.limited:
-            wanted = spent[metric] + reserved[metric] + amounts[metric]
-            if believed and wanted > granted[metric] and wanted > room[metric]:
+        for metric in self.limited_metrics:
+            required = spent[metric] + reserved[metric] + amounts[metric]
+            if is_recent and required > granted[metric] and required > room[metric]:
                 return metric
             if amounts[metric] > (self.limits[metric] or 0):
                 return metric
         return None
 
     def reserve(self, amounts: Triple, now: float) -> None:
-        # Added up in place here and below: each call of a request comes by.
+        # Sums without `plus`, here and below: this runs for every request.
         usd, requests, tokens = amounts
-        reserved, gross = self.reserved, self.gross
+        reserved, since_request = self.reserved, self.reserved_since_request
         self.reserved = (reserved[0] + usd, reserved[1] + requests, reserved[2] + tokens)
-        self.gross = (gross[0] + usd, gross[1] + requests, gross[2] + tokens)
-        self.quiet_since = now
+        self.reserved_since_request = (since_request[0] + usd, since_request[1] + requests, since_request[2] + tokens)
+        self.last_used_at = now
 
-    def settle(self, reserved: Triple, spent: Triple, now: float) -> None:
-        usd, requests, tokens = reserved
-        held, used = self.reserved, self.spent
-        self.reserved = (held[0] - usd, held[1] - requests, held[2] - tokens)
-        self.spent = (used[0] + spent[0], used[1] + spent[1], used[2] + spent[2])
-        self.quiet_since = now
+    def settle(self, amounts: Triple, used: Triple, now: float) -> None:
+        """Release a reservation of `amounts`, of which `used` was spent."""
+        usd, requests, tokens = amounts
+        reserved, spent = self.reserved, self.spent
+        self.reserved = (reserved[0] - usd, reserved[1] - requests, reserved[2] - tokens)
+        self.spent = (spent[0] + used[0], spent[1] + used[1], spent[2] + used[2])
+        self.last_used_at = now
 
-    def ask(self, *, again: bool = False, ending: bool = False) -> Ask | None:
-        """What to ask the ledger for; None where nothing would change, unless `again`. What is not needed is given up
-        here already. `ending`: no call follows, so nothing is taken ahead."""
-        need = self.need
-        ahead = NOTHING if ending else (2 * self.gross[0], 2 * self.gross[1], 2 * self.gross[2])
-        want = plus(need, ahead)
-        for each in self.waiting:
-            want = plus(want, each)
-        keep = (min(self.granted[0], want[0]), min(self.granted[1], want[1]), min(self.granted[2], want[2]))
-        same = keep == self.granted and self.gross == NOTHING and not self.waiting and self.lacks(NOTHING) is None
-        refused, self.refused = None if self.exceeded else self.refused, None
-        if same and refused is None and not self.fresh and not self._untold and not again:
+    def lease_request(self, *, again: bool = False, stopping: bool = False) -> LeaseRequest | None:
+        """Return the next request to the ledger, or None where nothing would change, unless `again`.
+
+        What the request does not keep cannot be spent from now on. With `stopping`, nothing is requested for later
+        calls.
+        """
+        committed, since_request = self.committed, self.reserved_since_request
+        ahead = NOTHING if stopping else (2 * since_request[0], 2 * since_request[1], 2 * since_request[2])
+        needed = plus(committed, ahead)
+        for amounts in self.waiting:
+            needed = plus(needed, amounts)
+        kept = (min(self.granted[0], needed[0]), min(self.granted[1], needed[1]), min(self.granted[2], needed[2]))
+        unchanged = (
+            kept == self.granted
+            and since_request == NOTHING
+            and not self.waiting
+            and self.lacking_metric(NOTHING) is None
+        )
+        refused_metric, self.refused_metric = None if self.exceeded else self.refused_metric, None
+        if unchanged and refused_metric is None and not self.fresh and not self._request_pending and not again:
             return None
-        self.granted, self.gross, self._untold = keep, NOTHING, True
-        waiting = tuple(self.waiting)
-        return Ask(
-            self.budget, self.span, self.fresh, self.enforced, keep, need, waiting, ahead, refused, self.user_id
+        self.granted, self.reserved_since_request, self._request_pending = kept, NOTHING, True
+        return LeaseRequest(
+            self.budget, self.span, self.fresh, self.enforced, kept, committed, tuple(self.waiting), ahead,
+            refused_metric, self.user_id,
         )  # fmt: skip
 
-    def take(self, ask: Ask, grant: Grant, now: float) -> None:
-        """What the ledger answered."""
-        if ask.fresh:
+    def apply_grant(self, request: LeaseRequest, grant: Grant, now: float) -> None:
+        """Apply the ledger's answer to `request`."""
+        if request.fresh:
             self.fresh = False
-            self.spent = plus(self.spent, grant.had)
+            self.spent = plus(self.spent, grant.previous)
         self.granted, self.room, self.recorded = grant.granted, grant.room, grant.recorded
         self.exceeded = grant.exceeded
-        self._told_at, self._untold = now, False
+        self._answered_at, self._request_pending = now, False
 
     def remaining(self, metric: int) -> int | None:
-        """What is left of a metric for anybody, as far as this worker knows; None where it has no limit."""
+        """Return what is left of a metric for all workers, as far as this one knows; None without a limit."""
         limit = self.limits[metric]
         if limit is None:
             return None

@@ -1,4 +1,4 @@
-"""What is on record of a period before its budget is made."""
+"""Starts a new budget's current period with the recorded usage of its scope."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -28,21 +28,21 @@ async def begin_budget(
     period: Period,
     zone: ZoneInfo,
 ) -> None:
-    """A new budget's current period begins with what its scope has used since the period's start."""
-    now = span(period, utc_now().timestamp(), zone)
+    """Count what the scope has used since the current period's start toward a new budget."""
+    current = span(period, utc_now().timestamp(), zone)
     values = {
         "budget": budget_id, "tenant": tenant_id, "scope_type": scope_type, "scope": scope_id, "requests": None,
-        "begins": datetime.fromtimestamp(now.start, UTC), "ends": datetime.fromtimestamp(now.end, UTC),
+        "begins": datetime.fromtimestamp(current.start, UTC), "ends": datetime.fromtimestamp(current.end, UTC),
     }  # fmt: skip
     await session.execute(_BEGIN, values)
 
 
 async def begin_plan(session: AsyncSession, tenant_id: UUID, monthly_request_limit: int) -> None:
-    """A plan's month under a new limit: see `begin_budget`. Its months are those of UTC."""
-    now = span("month", utc_now().timestamp(), ZoneInfo("UTC"))
+    """Count what the organization has used in the current month (UTC) toward a plan's new limit."""
+    current = span("month", utc_now().timestamp(), ZoneInfo("UTC"))
     values = {
         "budget": tenant_id, "tenant": tenant_id, "scope_type": "tenant", "scope": tenant_id,
-        "requests": monthly_request_limit, "begins": datetime.fromtimestamp(now.start, UTC),
-        "ends": datetime.fromtimestamp(now.end, UTC),
+        "requests": monthly_request_limit, "begins": datetime.fromtimestamp(current.start, UTC),
+        "ends": datetime.fromtimestamp(current.end, UTC),
     }  # fmt: skip
     await session.execute(_BEGIN, values)

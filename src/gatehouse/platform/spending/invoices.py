@@ -1,4 +1,4 @@
-"""What each organization has used in a month, once the month is over (decisions 7, `invoice_generated`)."""
+"""Makes each organization's invoice of a month, and announces `invoice_generated` (docs/budgets.md)."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,13 +15,13 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.platform.jobs import Tools, scheduled
 from gatehouse.policy.periods import Span, span
 
-#: Seconds after a month's end: records come late where a keeper or the database was away.
-_LATE: Final = 3600
-#: Their records may be gone by then, and nobody waits for them any more.
-_OLDEST: Final = 10 * 86_400
+#: An invoice is made this long after the month's end, because records may be stored late after an outage.
+_DELAY_SECONDS: Final = 3600
+#: No invoice is made later than this after the month's end, because the records may have been removed.
+_MAX_DELAY_SECONDS: Final = 10 * 86_400
 
 _TENANTS: Final = text("SELECT id, timezone FROM tenants ORDER BY id")
-_HAVE: Final = text("SELECT FROM invoices WHERE tenant_id = :tenant AND period = :period")
+_EXISTS: Final = text("SELECT FROM invoices WHERE tenant_id = :tenant AND period = :period")
 _ITEMS: Final = text(
     "SELECT model_id, count(*) AS requests, coalesce(sum(cost_usd), 0) AS cost_usd FROM usage_records"
     " WHERE tenant_id = :tenant AND timestamp >= :first AND timestamp < :last AND model_id IS NOT NULL"
@@ -39,26 +39,26 @@ _ANNOUNCE: Final = text(
 
 @scheduled("spending.invoices", "23 * * * *")
 async def invoices(tools: Tools) -> None:
-    """Each organization's month ends at its own midnight; an hour later its invoice is made, once."""
+    """Make the invoices that are due, each once. A month ends at midnight in the organization's time zone."""
     now = tools.clock.now()
     async with tools.database.service() as session:
         tenants = (await session.execute(_TENANTS)).all()
     for tenant_id, timezone in tenants:
         zone = ZoneInfo(timezone)
         current = span("month", now, zone)
-        if _LATE <= now - current.start <= _OLDEST:
+        if _DELAY_SECONDS <= now - current.start <= _MAX_DELAY_SECONDS:
             async with tools.database.service() as session:
                 await _invoice(session, tenant_id, span("month", current.start - 1, zone), zone, now)
 
 
 async def _invoice(session: AsyncSession, tenant_id: UUID, month: Span, zone: ZoneInfo, now: float) -> None:
     period = datetime.fromtimestamp(month.start, zone).strftime("%Y-%m")
-    if (await session.execute(_HAVE, {"tenant": tenant_id, "period": period})).first() is not None:
+    if (await session.execute(_EXISTS, {"tenant": tenant_id, "period": period})).first() is not None:
         return
-    bounds = {"first": datetime.fromtimestamp(month.start, UTC), "last": datetime.fromtimestamp(month.end, UTC)}
-    rows = (await session.execute(_ITEMS, {"tenant": tenant_id, **bounds})).all()
+    interval = {"first": datetime.fromtimestamp(month.start, UTC), "last": datetime.fromtimestamp(month.end, UTC)}
+    rows = (await session.execute(_ITEMS, {"tenant": tenant_id, **interval})).all()
     if not rows:
-        # Nothing was used, and nothing is charged.
+        # Without usage there is no invoice.
         return
     total = sum((row.cost_usd for row in rows), Decimal(0))
     items = [{"model_id": row.model_id, "requests": row.requests, "cost_usd": float(row.cost_usd)} for row in rows]

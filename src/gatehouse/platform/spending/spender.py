@@ -1,4 +1,4 @@
-"""The engine's port `Spend`: this worker's accounts, and the task that asks the ledger for them."""
+"""The engine's port `Spend`: this worker's accounts, and the task that requests their leases from the ledger."""
 
 import asyncio
 import contextlib
@@ -17,25 +17,26 @@ from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.metrics import Figures
-from gatehouse.platform.spending.accounts import Account
+from gatehouse.platform.spending.accounts import BudgetAccount
 from gatehouse.platform.spending.ledger import lease
 from gatehouse.policy.budgets import NANO, Budget, Taking
 from gatehouse.policy.periods import Span, span
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two looks at the accounts while nobody waits.
-_PAUSE: Final = 0.5
-#: Seconds that a request waits for an answer of the ledger at most.
-_PATIENCE: Final = 1.0
-#: Seconds in which it asks again, this often at least: others may take what was granted for it.
-_CONTENDED: Final = 2.0
-_TRIES: Final = 3
-#: Periods that one transaction asks for.
-_AT_ONCE: Final = 500
-#: Seconds without a call after which an account is looked at for the last time, and dropped.
-_QUIET: Final = 10.0
-_DROPPED: Final = 60.0
+#: Between two rounds over all accounts.
+_ROUND_INTERVAL_SECONDS: Final = 0.5
+#: For the ledger's answer to a waiting call.
+_LEDGER_TIMEOUT_SECONDS: Final = 1.0
+#: A call whose grant other calls used up requests again for this time, and at least this often.
+_RETRY_SECONDS: Final = 2.0
+_MIN_RETRIES: Final = 3
+#: Accounts in one transaction.
+_BATCH_SIZE: Final = 500
+#: For this time after its last use, an account is compared with what is recorded.
+_RECORDING_SECONDS: Final = 10.0
+#: An account is dropped this long after its last use.
+_IDLE_SECONDS: Final = 60.0
 
 
 class BudgetUnavailable(Unavailable):
@@ -43,12 +44,12 @@ class BudgetUnavailable(Unavailable):
     message = "What is left of a budget cannot be told now, so nothing is spent from it. Try again in a moment."
 
 
-class Reservation:
-    """See `engine.ports.Reserved`."""
+class BudgetReservation:
+    """A reservation for one call: `engine.ports.Reserved`."""
 
     __slots__ = ("accounts", "amounts")
 
-    def __init__(self, accounts: Sequence[Account], amounts: Triple) -> None:
+    def __init__(self, accounts: Sequence[BudgetAccount], amounts: Triple) -> None:
         self.accounts = accounts
         self.amounts = amounts
 
@@ -60,60 +61,61 @@ class Reservation:
         return left(self.accounts)
 
 
-class _Shown(NamedTuple):
-    """A group's month, in USD, until Unix time `end`."""
+class _GroupMonth(NamedTuple):
+    """A group's spending and limit of a month, in USD, for metrics. `end` is Unix time."""
 
     spend: float
     limit: float
     end: int
 
     def spend_at(self, now: float) -> float:
-        # Of the next month this worker knows nothing before a call.
+        # Zero in the next month, until a call there.
         return self.spend if now < self.end else 0.0
 
 
 class Spender:
-    """One worker's. `start` before the first call, `stop` after the last."""
+    """The budgets of one worker. Call `start` before the first call, and `stop` after the last."""
 
     def __init__(self, database: Database, clock: Clock, figures: Figures | None = None) -> None:
         self._database = database
         self._clock = clock
         self._figures = figures
-        self._accounts: dict[UUID, Account] = {}
-        #: of other periods, until everything is settled and told; by the budget and when the period began
-        self._former: dict[tuple[UUID, int], Account] = {}
-        #: those that requests wait for, and what is resolved when the ledger was asked: whether it answered
-        self._lacking: dict[Account, asyncio.Future[bool]] = {}
+        self._accounts: dict[UUID, BudgetAccount] = {}
+        #: accounts of other periods, until all is settled and reported; by budget and start of the period
+        self._other_periods: dict[tuple[UUID, int], BudgetAccount] = {}
+        #: accounts whose leases calls wait for, with whether the ledger answered
+        self._awaited: dict[BudgetAccount, asyncio.Future[bool]] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        #: spend and limit of groups' months, for metrics
-        self._shown: dict[UUID, _Shown] = {}
+        #: by group
+        self._group_months: dict[UUID, _GroupMonth] = {}
         self._writer_id: UUID
-        self._told = False
+        #: whether the database's absence was logged
+        self._logged = False
 
     async def start(self, writer_id: UUID) -> None:
-        """`writer_id` is the journal's: what this worker spends is on record there."""
+        """`writer_id` is that of the worker's journal, which records what it spends."""
         self._writer_id = writer_id
-        self._task = asyncio.create_task(self._keep(), name="budgets")
+        self._task = asyncio.create_task(self._run(), name="budgets")
 
     async def stop(self) -> None:
-        """Gives back what is not spent."""
+        """Return what is not spent to the ledger."""
         if self._task is None:
             return
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
         with contextlib.suppress(SQLAlchemyError, OSError, TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
-                await self._ask(self._all(), ending=True)
+            async with asyncio.timeout(_LEDGER_TIMEOUT_SECONDS):
+                await self._request_leases(self._all_accounts(), stopping=True)
 
     def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
         now = time.monotonic()
         for budget in budgets:
             account = self._accounts.get(budget.id)
-            # Not by what a call will cost, which is not known yet: by whether there is anything at all.
+            # What the call will cost is not known yet, so only an exhausted budget refuses it here.
             if account is not None and budget.blocks and account.budget is budget:
-                metric = account.full(LEAST, now)
+                metric = account.exhausted_metric(LEAST, now)
                 if metric is not None and account.span.end > self._clock.now():
                     return QuotaExceeded.of(account, metric, self._clock.now())
         return None
@@ -124,81 +126,84 @@ class Spender:
         amounts = (taking.nano_usd, taking.requests, taking.tokens)
         accounts = self._open(budgets, enforced=enforced)
         for account in accounts:
-            if account.lacks(amounts) is not None:
-                accounts = await self._obtained(budgets, amounts, enforced=enforced, user_id=user_id)
+            if account.lacking_metric(amounts) is not None:
+                accounts = await self._wait_for_leases(budgets, amounts, enforced=enforced, user_id=user_id)
                 break
         now = time.monotonic()
         for account in accounts:
             account.reserve(amounts, now)
             account.user_id = user_id
-        return Reservation(accounts, amounts)
+        return BudgetReservation(accounts, amounts)
 
     def settle(self, reserved: Reserved, spent: Taking | None) -> None:
-        assert isinstance(reserved, Reservation)
+        assert isinstance(reserved, BudgetReservation)
         used = NOTHING if spent is None else (spent.nano_usd, spent.requests, spent.tokens)
         now = time.monotonic()
         for account in reserved.accounts:
             account.settle(reserved.amounts, used, now)
 
-    def _open(self, budgets: Sequence[Budget], *, enforced: bool) -> list[Account]:
-        """The accounts of the periods that are now."""
+    def _open(self, budgets: Sequence[Budget], *, enforced: bool) -> list[BudgetAccount]:
+        """Return the accounts of the current periods."""
         now = self._clock.now()
         return [self._account(budget, now, enforced=enforced) for budget in budgets]
 
-    def _account(self, budget: Budget, now: float, *, enforced: bool) -> Account:
+    def _account(self, budget: Budget, now: float, *, enforced: bool) -> BudgetAccount:
         account = self._accounts.get(budget.id)
         if account is None or not account.span.start <= now < account.span.end or account.budget.zone != budget.zone:
-            account = self._turn(budget, span(budget.period, now, budget.zone), account)
-        account.under(budget, enforced=enforced)
+            account = self._change_period(budget, span(budget.period, now, budget.zone), account)
+        account.update_budget(budget, enforced=enforced)
         return account
 
-    def _turn(self, budget: Budget, now: Span, before: Account | None) -> Account:
-        """The account of another period. Of each there is one alone: clocks go back, and time zones change."""
+    def _change_period(self, budget: Budget, period: Span, before: BudgetAccount | None) -> BudgetAccount:
+        """Return the account of another period. Each period has one account only, even if clocks are set back or time
+        zones change."""
         if before is not None:
-            self._former[budget.id, before.span.start] = before
-        account = self._former.pop((budget.id, now.start), None) or Account(budget, now, time.monotonic())
-        account.span = now
+            self._other_periods[budget.id, before.span.start] = before
+        account = self._other_periods.pop((budget.id, period.start), None) or BudgetAccount(
+            budget, period, time.monotonic()
+        )
+        account.span = period
         self._accounts[budget.id] = account
         return account
 
-    async def _obtained(
+    async def _wait_for_leases(
         self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool, user_id: UUID | None
-    ) -> list[Account]:
-        """The accounts once the call fits, without a turn of the loop since. Raises `QuotaExceeded`,
+    ) -> list[BudgetAccount]:
+        """Return the accounts once the call fits, without awaiting anything afterwards. Raises `QuotaExceeded`,
         `BudgetUnavailable`."""
-        until, tries = time.monotonic() + _CONTENDED, 0
+        deadline, retries = time.monotonic() + _RETRY_SECONDS, 0
         while True:
             accounts = self._open(budgets, enforced=enforced)
-            lacking = [account for account in accounts if account.lacks(amounts) is not None]
+            lacking = [account for account in accounts if account.lacking_metric(amounts) is not None]
             for account in lacking:
                 account.user_id = user_id
-            self._refuse(lacking, amounts)
+            self._refuse_exhausted(lacking, amounts)
             if not any(account.blocks or account.fresh for account in lacking):
                 return accounts
-            # Where others were faster each time, the ledger does not say that the budget is spent.
-            late = tries >= _TRIES and time.monotonic() >= until
-            if late or not await self._asked_for(lacking, amounts):
+            # If other calls used up each grant, it is unknown whether the budget is spent.
+            timed_out = retries >= _MIN_RETRIES and time.monotonic() >= deadline
+            if timed_out or not await self._wait_for_ledger(lacking, amounts):
                 if any(account.blocks for account in lacking):
                     raise BudgetUnavailable(headers={"Retry-After": "1"})
                 return accounts
-            tries += 1
+            retries += 1
 
-    def _refuse(self, lacking: Sequence[Account], amounts: Triple) -> None:
-        """Raises `QuotaExceeded` for a budget that has not so much left."""
+    def _refuse_exhausted(self, lacking: Sequence[BudgetAccount], amounts: Triple) -> None:
+        """Raises `QuotaExceeded` where a budget has less left than `amounts`."""
         for account in lacking:
-            if account.blocks and (metric := account.full(amounts, time.monotonic())) is not None:
-                # Listeners hear that the limit is reached, not that somebody wanted more than all of it.
+            if account.blocks and (metric := account.exhausted_metric(amounts, time.monotonic())) is not None:
+                # A call that exceeds the whole limit does not mean that the limit is reached, so it is not announced.
                 if amounts[metric] <= (account.limits[metric] or 0):
-                    account.refused = metric
+                    account.refused_metric = metric
                 raise QuotaExceeded.of(account, metric, self._clock.now())
 
-    async def _asked_for(self, lacking: Sequence[Account], amounts: Triple) -> bool:
-        """Waits until the ledger was asked for what the call wants. False: it did not answer in time."""
+    async def _wait_for_ledger(self, lacking: Sequence[BudgetAccount], amounts: Triple) -> bool:
+        """Wait until the ledger has answered for all these accounts. Returns False if it did not in time."""
         for account in lacking:
             account.waiting.append(amounts)
         try:
-            async with asyncio.timeout(_PATIENCE):
-                while not all([await asyncio.shield(each) for each in [*map(self._answer, lacking)]]):
+            async with asyncio.timeout(_LEDGER_TIMEOUT_SECONDS):
+                while not all([await asyncio.shield(answer) for answer in [*map(self._answer, lacking)]]):
                     pass
         except TimeoutError:
             return False
@@ -207,14 +212,16 @@ class Spender:
                 account.waiting.remove(amounts)
         return True
 
-    def _answer(self, account: Account) -> asyncio.Future[bool]:
-        answer = self._lacking.get(account)
+    def _answer(self, account: BudgetAccount) -> asyncio.Future[bool]:
+        """Return the future of the ledger's next answer for an account, and wake the task."""
+        answer = self._awaited.get(account)
         if answer is None:
-            answer = self._lacking[account] = asyncio.get_running_loop().create_future()
+            answer = self._awaited[account] = asyncio.get_running_loop().create_future()
             self._wake.set()
         return answer
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
+        """Serve waiting calls at once, and all accounts in rounds, until cancelled."""
         due = time.monotonic()
         while wanted():
             with contextlib.suppress(TimeoutError):
@@ -222,84 +229,89 @@ class Spender:
                     await self._wake.wait()
             self._wake.clear()
             try:
-                await self._serve()
+                await self._serve_waiting()
                 if time.monotonic() >= due:
                     await self._round()
-                    due = time.monotonic() + _PAUSE
-                self._told = False
+                    due = time.monotonic() + _ROUND_INTERVAL_SECONDS
+                self._logged = False
             except (SQLAlchemyError, OSError) as error:
-                if not self._told:
+                if not self._logged:
                     log.warning("budgets.database_away", reason=type(error).__name__)
-                    self._told = True
-                await asyncio.sleep(_PAUSE / 5)
+                    self._logged = True
+                await asyncio.sleep(_ROUND_INTERVAL_SECONDS / 5)
             except Exception:
                 log.exception("budgets.fault")
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_ROUND_INTERVAL_SECONDS)
 
-    async def _serve(self) -> None:
-        """Asks for all that is waited for now. Who gets no answer asks again."""
-        for some in _batches(self._lacking):
-            answers = [self._lacking.pop(account) for account in some]
+    async def _serve_waiting(self) -> None:
+        """Request the leases that calls wait for. Calls without an answer request again."""
+        for batch in _batches(self._awaited):
+            answers = [self._awaited.pop(account) for account in batch]
             answered = False
             try:
-                await self._ask(some)
+                await self._request_leases(batch)
                 answered = True
             finally:
                 for answer in answers:
                     answer.set_result(answered)
 
     async def _round(self) -> None:
-        """Looks at all accounts. Those who wait meanwhile are served between two transactions."""
+        """Request the leases of all accounts, and drop idle ones. Waiting calls are served between two transactions."""
         now = time.monotonic()
-        settled = [key for key, account in self._former.items() if account.reserved == NOTHING and not account.waiting]
-        for some in _batches(self._all()):
-            await self._ask(some)
-            await self._serve()
+        settled = [
+            key for key, account in self._other_periods.items() if account.reserved == NOTHING and not account.waiting
+        ]
+        for batch in _batches(self._all_accounts()):
+            await self._request_leases(batch)
+            await self._serve_waiting()
         for key in settled:
-            if key in self._former and self._former[key].reserved == NOTHING:
-                del self._former[key]
+            if key in self._other_periods and self._other_periods[key].reserved == NOTHING:
+                del self._other_periods[key]
         for budget_id, account in list(self._accounts.items()):
-            if account.reserved == NOTHING and not account.waiting and now - account.quiet_since > _DROPPED:
+            if account.reserved == NOTHING and not account.waiting and now - account.last_used_at > _IDLE_SECONDS:
                 del self._accounts[budget_id]
 
-    def _all(self) -> list[Account]:
-        return [*self._accounts.values(), *self._former.values()]
+    def _all_accounts(self) -> list[BudgetAccount]:
+        return [*self._accounts.values(), *self._other_periods.values()]
 
-    async def _ask(self, accounts: Iterable[Account], *, ending: bool = False) -> None:
-        asked = []
+    async def _request_leases(self, accounts: Iterable[BudgetAccount], *, stopping: bool = False) -> None:
+        """Request the leases of those accounts that need another one, in one transaction. `stopping`: nothing is
+        requested for later calls."""
+        requests = []
         now = time.monotonic()
         for account in accounts:
-            # What is on record comes a moment after it was spent: looked at again while that may be so.
+            # Spending is recorded a moment later, so recently used accounts are requested again.
             again = (account.budget.plan or account.budget.scope_type == "group") and (
-                now - account.quiet_since < _QUIET and account.recorded != account.spent
+                now - account.last_used_at < _RECORDING_SECONDS and account.recorded != account.spent
             )
-            ask = account.ask(again=again, ending=ending)
-            if ask is not None:
-                asked.append((account, ask))
-        if not asked:
+            request = account.lease_request(again=again, stopping=stopping)
+            if request is not None:
+                requests.append((account, request))
+        if not requests:
             return
         async with self._database.service() as session:
-            grants = await lease(session, self._writer_id, [ask for _, ask in asked])
+            grants = await lease(session, self._writer_id, [request for _, request in requests])
             await session.commit()
-        for (account, ask), grant in zip(asked, grants, strict=True):
-            account.take(ask, grant, time.monotonic())
-            self._show(account)
+        for (account, request), grant in zip(requests, grants, strict=True):
+            account.apply_grant(request, grant, time.monotonic())
+            self._update_metrics(account)
 
-    def _show(self, account: Account) -> None:
+    def _update_metrics(self, account: BudgetAccount) -> None:
+        """Show a group's month in the metrics, if the account is that of one with a limit in USD."""
         budget = account.budget
         if self._figures is None or budget.scope_type != "group" or budget.period != "month":
             return
         limit = budget.limits.nano_usd
         if limit is None:
             return
-        seen = budget.scope_id in self._shown
-        self._shown[budget.scope_id] = _Shown(account.recorded[0] / NANO, limit / NANO, account.span.end)
-        if not seen:
-            shown, clock, labels = self._shown, self._clock, (str(budget.scope_id),)
-            self._figures.group_spend.read(lambda: shown[budget.scope_id].spend_at(clock.now()), labels)
-            self._figures.group_limit.read(lambda: shown[budget.scope_id].limit, labels)
+        registered = budget.scope_id in self._group_months
+        self._group_months[budget.scope_id] = _GroupMonth(account.recorded[0] / NANO, limit / NANO, account.span.end)
+        if not registered:
+            months, clock, labels = self._group_months, self._clock, (str(budget.scope_id),)
+            self._figures.group_spend.read(lambda: months[budget.scope_id].spend_at(clock.now()), labels)
+            self._figures.group_limit.read(lambda: months[budget.scope_id].limit, labels)
 
 
-def _batches(accounts: Iterable[Account]) -> Iterator[tuple[Account, ...]]:
-    every = tuple(accounts)
-    return (every[first : first + _AT_ONCE] for first in range(0, len(every), _AT_ONCE))
+def _batches(accounts: Iterable[BudgetAccount]) -> Iterator[tuple[BudgetAccount, ...]]:
+    all_accounts = tuple(accounts)
+    return (all_accounts[start : start + _BATCH_SIZE] for start in range(0, len(all_accounts), _BATCH_SIZE))

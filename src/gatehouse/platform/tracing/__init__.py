@@ -1,2 +1,3 @@
-"""OpenTelemetry traces of model calls: a span of the request and one of each try at a provider, by the conventions for
-generative AI, sent by OTLP over HTTP. Spans are made when a request is over, many at a time, in a thread."""
+"""OpenTelemetry traces of model calls (docs/tracing.md): one span for the request and one for each attempt at a
+provider, with the semantic conventions for generative AI, exported by OTLP over HTTP. Spans are made when a request is
+over, and encoded in batches in a thread."""

@@ -1,5 +1,5 @@
-"""Sends spans to a collector, beside the requests: a bounded queue, batches, retries. What has no room or cannot be
-sent is dropped and counted; no request ever waits for it."""
+"""Exports spans to a collector, outside of requests: a bounded queue, batches, retries. Spans that do not fit the queue
+or cannot be sent are dropped and counted; no request waits for the export."""
 
 import asyncio
 import contextlib
@@ -26,29 +26,27 @@ messages: Any = Lazily("gatehouse.platform.tracing.messages")
 
 log = structlog.get_logger(__name__)
 
-#: Spans that wait at most.
-QUEUE: Final = 8_192
+#: Spans in the queue.
+MAX_QUEUED_SPANS: Final = 8_192
 #: Spans in a request to the collector.
-BATCH: Final = 512
-#: Seconds between two looks at the queue.
-_PAUSE: Final = 1.0
+MAX_BATCH_SPANS: Final = 512
+_EXPORT_INTERVAL_SECONDS: Final = 1.0
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
-#: Seconds before another try at sending a batch; after the last it is dropped.
-_RETRIES: Final = (0.5, 1.0, 2.0, 4.0)
-#: What the OTLP specification has a client try again after.
-_AGAIN: Final = frozenset({429, 502, 503, 504})
-#: Why spans are dropped.
-_REASONS: Final = ("queue_full", "not_made", "not_taken", "rejected", "stopped")
-#: Seconds that a stopping worker gives to what waits.
-_LAST: Final = 3.0
-#: As much of the collector's answer as is read.
-_MOST_BYTES: Final = 64 * 1024
-#: What a header may be called (RFC 9110, 5.6.2).
-_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+#: The delay before each retry of a batch. After the last failure it is dropped.
+_RETRY_DELAYS_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
+#: Statuses after which the OTLP specification demands a retry.
+_RETRYABLE_STATUSES: Final = frozenset({429, 502, 503, 504})
+#: Reasons for dropping spans, as the metric has them.
+_DROP_REASONS: Final = ("queue_full", "not_made", "not_taken", "rejected", "stopped")
+#: For the last export of a stopping worker.
+_STOP_TIMEOUT_SECONDS: Final = 3.0
+_MAX_RESPONSE_BYTES: Final = 64 * 1024
+#: A header's name (RFC 9110, 5.6.2).
+_is_header_name: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 
 
 class Exporter:
-    """One worker's: the engine's `Traces`. `exported` and `dropped` count spans, `dropped` by reason."""
+    """The engine's port `Traces` of one worker. `exported` and `dropped` count spans, `dropped` by reason."""
 
     def __init__(self, settings: Settings, clock: Clock, exported: Counter, dropped: Counter) -> None:
         assert settings.otel_exporter_otlp_endpoint is not None
@@ -59,12 +57,14 @@ class Exporter:
         self._clock = clock
         self._exported = exported
         self._dropped = dropped
-        for reason in _REASONS:
-            # From zero on: of a figure that begins at its first value nobody sees that it has grown.
+        for reason in _DROP_REASONS:
+            # Present from the start with 0, so that the first increase is visible.
             dropped.add((reason,), 0)
         self._waiting: deque[list[Span]] = deque()
+        #: spans in `_waiting`
         self._count = 0
-        self._told = False
+        #: whether the failure of the export was logged
+        self._logged = False
         self._session: aiohttp.ClientSession | None = None
         self._sending: asyncio.Task[None] | None = None
 
@@ -75,32 +75,32 @@ class Exporter:
         if x.trace is None or not x.trace.sampled:
             return
         try:
-            made = spans.of_request(x, self._clock.monotonic())
+            request_spans = spans.of_request(x, self._clock.monotonic())
         except Exception as error:
-            # The request's record must not be lost for its trace. What was said in it is in no log.
+            # A fault of tracing must not lose the request's record. The error's text may contain the request's.
             log.error("tracing.not_made", fault=type(error).__name__)  # noqa: TRY400
             self._dropped.add(("not_made",), len(x.trace.calls) + 1)
             return
-        if self._count + len(made) > QUEUE:
-            self._dropped.add(("queue_full",), len(made))
+        if self._count + len(request_spans) > MAX_QUEUED_SPANS:
+            self._dropped.add(("queue_full",), len(request_spans))
             return
-        self._waiting.append(made)
-        self._count += len(made)
+        self._waiting.append(request_spans)
+        self._count += len(request_spans)
 
     async def start(self) -> None:
-        # The address is the operator's, as the database's is: no proxy of the environment's comes between.
+        # The operator configures the address, so the egress guard does not apply, nor do the environment's proxies.
         self._session = aiohttp.ClientSession(timeout=_TIMEOUT)
         self._sending = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Sends what waits, if the collector takes it."""
+        """Export what waits, as far as the time allows."""
         if self._sending is None or self._session is None:
             return
         self._sending.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sending
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST):
+            async with asyncio.timeout(_STOP_TIMEOUT_SECONDS):
                 while self._waiting:
                     await self._send(self._batch())
         self._dropped.add(("stopped",), self._count)
@@ -108,14 +108,14 @@ class Exporter:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_EXPORT_INTERVAL_SECONDS)
             while self._waiting:
                 await self._send(self._batch())
 
     def _batch(self) -> list[Span]:
-        """Whole requests, so that a trace's spans arrive together."""
+        """Return the next batch. It has whole requests, so that a trace's spans arrive together."""
         batch: list[Span] = []
-        while self._waiting and len(batch) + len(self._waiting[0]) <= max(BATCH, len(self._waiting[0])):
+        while self._waiting and len(batch) + len(self._waiting[0]) <= max(MAX_BATCH_SPANS, len(self._waiting[0])):
             batch += self._waiting.popleft()
         self._count -= len(batch)
         return batch
@@ -124,60 +124,62 @@ class Exporter:
         status = None
         try:
             body = await asyncio.to_thread(self._encoded, batch)
-            for pause in (*_RETRIES, None):
+            for delay in (*_RETRY_DELAYS_SECONDS, None):
                 status, rejected = await self._post(body)
                 if status is not None and 200 <= status < 300:
                     rejected = min(rejected, len(batch))
                     self._exported.add((), len(batch) - rejected)
                     self._dropped.add(("rejected",), rejected)
-                    self._told = False
+                    self._logged = False
                     return
-                if pause is None or (status is not None and status not in _AGAIN):
+                if delay is None or (status is not None and status not in _RETRYABLE_STATUSES):
                     break
-                await asyncio.sleep(pause)
+                await asyncio.sleep(delay)
         except asyncio.CancelledError:
-            # The last flush may still get it there.
+            # `stop` tries once more.
             self._waiting.appendleft(batch)
             self._count += len(batch)
             raise
         except Exception as error:
-            # Whatever is wrong with these, those that come after them are sent.
+            # A fault of this batch must not stop the export of later ones.
             log.error("tracing.fault", fault=type(error).__name__)  # noqa: TRY400
         self._dropped.add(("not_taken",), len(batch))
-        if not self._told:
-            # Once, until one is taken again.
-            self._told = True
+        if not self._logged:
+            # Logged once, until a batch is accepted again.
+            self._logged = True
             log.warning("tracing.not_taken", status=status, spans=len(batch))
 
     def _encoded(self, batch: Sequence[Span]) -> bytes:
-        told = self._settings
-        more = _pairs(told.otel_resource_attributes)
-        resource = messages.resource(told.otel_service_name, more, told.environment)
+        settings = self._settings
+        attributes = _pairs(settings.otel_resource_attributes)
+        resource = messages.resource(settings.otel_service_name, attributes, settings.environment)
         body: bytes = messages.encoded(batch, resource)
         return body
 
     async def _post(self, body: bytes) -> tuple[int | None, int]:
-        """The status, None where there was none; and how many spans the collector will not have for good."""
+        """Return the status, or None without a response; and how many spans the collector rejected."""
         assert self._session is not None
         try:
-            async with self._session.post(self._url, data=body, headers=self._headers, allow_redirects=False) as answer:
-                told = await answer.content.read(_MOST_BYTES) if answer.status == 200 else b""
-                return answer.status, messages.rejected(told)
+            async with self._session.post(
+                self._url, data=body, headers=self._headers, allow_redirects=False
+            ) as response:
+                body = await response.content.read(_MAX_RESPONSE_BYTES) if response.status == 200 else b""
+                return response.status, messages.rejected(body)
         except (aiohttp.ClientError, TimeoutError, OSError):
             return None, 0
 
 
-def _pairs(told: str) -> Mapping[str, str]:
-    """`name=value`, comma-separated, values percent-encoded: as OpenTelemetry's variables are written."""
-    pairs = (pair.partition("=") for pair in told.split(","))
+def _pairs(text: str) -> Mapping[str, str]:
+    """Parse `name=value`, comma-separated, values percent-encoded: the format of OpenTelemetry's variables."""
+    pairs = (pair.partition("=") for pair in text.split(","))
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs if name.strip()}
 
 
 def headers_of(settings: Settings) -> Mapping[str, str]:
-    """Raises `BadSettings`: no value is told, since they are secrets."""
-    told = settings.otel_exporter_otlp_headers
-    pairs = _pairs(told.get_secret_value()) if told is not None else {}
+    """Return the headers for the collector. Raises `BadSettings`, without the values, which are secrets."""
+    setting = settings.otel_exporter_otlp_headers
+    pairs = _pairs(setting.get_secret_value()) if setting is not None else {}
     for name, value in pairs.items():
-        if not (_NAME(name) and value.isprintable()):
+        if not (_is_header_name(name) and value.isprintable()):
             raise BadSettings("OTEL_EXPORTER_OTLP_HEADERS: not `name=value`, comma-separated")
     return pairs

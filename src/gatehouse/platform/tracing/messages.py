@@ -1,4 +1,5 @@
-"""Spans as the messages of OTLP. Imported when the first are sent: few installations trace, and all would pay."""
+"""Encodes spans as OTLP messages. Imported with the first export, because few installations trace, and the import takes
+time and memory."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,30 +26,31 @@ _FIELDS: Final[Mapping[type, str]] = {
 
 
 def encoded(spans: Sequence[Span], resource: Attributes) -> bytes:
-    """An `ExportTraceServiceRequest`."""
+    """Return a serialized `ExportTraceServiceRequest`."""
     scope = trace_pb2.ScopeSpans(
         scope=InstrumentationScope(name="gatehouse", version=__version__), spans=map(_message, spans)
     )
-    of_resource = trace_pb2.ResourceSpans(resource=Resource(attributes=_attributes(resource)), scope_spans=[scope])
-    request: bytes = ExportTraceServiceRequest(resource_spans=[of_resource]).SerializeToString()
+    resource_spans = trace_pb2.ResourceSpans(resource=Resource(attributes=_attributes(resource)), scope_spans=[scope])
+    request: bytes = ExportTraceServiceRequest(resource_spans=[resource_spans]).SerializeToString()
     return request
 
 
-def rejected(answer: bytes) -> int:
-    """How many spans the collector says that it will not have; 0 where it answers with no message of OTLP."""
+def rejected(response: bytes) -> int:
+    """Return how many spans the collector rejected; 0 where the response is no OTLP message."""
     try:
-        told: int = ExportTraceServiceResponse.FromString(answer).partial_success.rejected_spans
+        count: int = ExportTraceServiceResponse.FromString(response).partial_success.rejected_spans
     except Exception:
         return 0
-    return max(0, told)
+    return max(0, count)
 
 
-def resource(service: str, more: Mapping[str, str], environment: str) -> Attributes:
+def resource(service: str, attributes: Mapping[str, str], environment: str) -> Attributes:
+    """Return the resource's attributes. `attributes` are the operator's, and override ours but the service's name."""
     return {
         "service.version": __version__,
         "deployment.environment.name": environment,
         "process.pid": os.getpid(),
-        **more,
+        **attributes,
         "service.name": service,
     }
 
@@ -61,7 +63,7 @@ def _message(span: Span) -> trace_pb2.Span:
         span_id=span.span_id,
         parent_span_id=span.parent_id or b"",
         trace_state=trace.state or "",
-        # The lowest bit says that the trace is sampled.
+        # The lowest bit means that the trace is sampled.
         flags=1,
         name=span.name,
         kind=trace_pb2.Span.SPAN_KIND_SERVER if span.server else trace_pb2.Span.SPAN_KIND_CLIENT,
@@ -78,7 +80,7 @@ def _attributes(attributes: Attributes) -> Iterable[KeyValue]:
 
 @lru_cache(maxsize=4_096, typed=True)
 def _pair(name: str, value: str | int | float | bool) -> KeyValue:
-    """Most come again, and to make one takes longer than all else."""
+    """Return an attribute. Cached, because most recur, and making one takes most of the encoding's time."""
     field: dict[str, Any] = {_FIELDS[type(value)]: value}
     return KeyValue(key=name, value=AnyValue(**field))
 

@@ -1,8 +1,8 @@
-"""A finished request as spans. What was said by whom is in none of them, and no text of a request: only names that the
-catalog knows, numbers and words of ours.
+"""Makes spans of a finished request. They contain no text of the request or response, and no caller: only names of the
+catalog, numbers, and the gateway's own words.
 
-What the conventions for generative AI name stands on the spans of tries, and there alone: a backend that adds up tokens
-over spans must not find them twice.
+Attributes of the conventions for generative AI are on the spans of attempts only, so that a backend that sums tokens
+over spans does not count them twice.
 """
 
 import re
@@ -19,15 +19,15 @@ from gatehouse.engine.stages.route import AUTO
 from gatehouse.engine.tracing import Call, Trace
 from gatehouse.policy.records import ProviderConfig
 
-#: What the conventions call a kind of provider, where they name it.
-_PROVIDERS: Final[Mapping[str, str]] = {
+#: The conventions' names of kinds of providers that differ from ours.
+_PROVIDER_NAMES: Final[Mapping[str, str]] = {
     "azure_openai": "azure.ai.openai",
     "bedrock": "aws.bedrock",
     "gemini": "gcp.gemini",
     "mistral": "mistral_ai",
 }
-#: What a request may say of how it is to be answered, by the names of all dialects.
-_SETTINGS: Final[Mapping[str, tuple[str, type[int] | type[float]]]] = {
+#: Attributes of a request's parameters, by the fields' names in all dialects.
+_PARAMETERS: Final[Mapping[str, tuple[str, type[int] | type[float]]]] = {
     "max_completion_tokens": ("gen_ai.request.max_tokens", int),
     "max_output_tokens": ("gen_ai.request.max_tokens", int),
     "max_tokens": ("gen_ai.request.max_tokens", int),
@@ -40,17 +40,17 @@ _SETTINGS: Final[Mapping[str, tuple[str, type[int] | type[float]]]] = {
     "n": ("gen_ai.request.choice.count", int),
     "dimensions": ("gen_ai.embeddings.dimension.count", int),
 }
-#: What an attribute holds at most, either way.
-_MOST: Final = 2**63 - 1
-#: The one family of paths that name something.
-_CONVERSATION: Final = re.compile(r"/api/conversations/([^/]+)(/.*)?").fullmatch
-_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+#: The largest absolute value of an attribute.
+_MAX_INTEGER: Final = 2**63 - 1
+#: The only paths that contain an id.
+_match_conversation: Final = re.compile(r"/api/conversations/([^/]+)(/.*)?").fullmatch
+_is_id: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
 Attributes = Mapping[str, str | int | float | bool | None]
 
 
 class Span(NamedTuple):
-    """Times are Unix time in seconds. `failed` is `error.type`; `broken` whether that makes the span an error."""
+    """A span. Times are Unix time in seconds. `failed` is `error.type`; `broken` is whether the span is an error."""
 
     trace: Trace
     span_id: bytes
@@ -65,12 +65,12 @@ class Span(NamedTuple):
 
 
 def of_request(x: Answered, now: float) -> list[Span]:
-    """`now` is monotonic. Costs some microseconds: what is here is copied, encoded later."""
+    """Return the spans of a request; `now` is monotonic. It takes microseconds only, because encoding comes later."""
     trace, received = x.trace, x.identified.received
     assert trace is not None
-    # Moments of the monotonic clock as Unix time.
-    since = received.received_at - received.started
-    spans = [_of_try(x, call, since, now) for call in trace.calls]
+    # Added to the monotonic clock, this gives Unix time.
+    offset = received.received_at - received.started
+    spans = [_of_attempt(x, call, offset, now) for call in trace.calls]
     asked, route = x.asked, _route(received.path)
     failed = x.error_code if x.outcome != "success" else None
     if failed is None and x.outcome != "success":
@@ -83,7 +83,7 @@ def of_request(x: Answered, now: float) -> list[Span]:
             f"{received.method} {route}",
             True,
             received.received_at,
-            now + since,
+            now + offset,
             {
                 "http.request.method": received.method,
                 "http.route": route,
@@ -106,36 +106,36 @@ def of_request(x: Answered, now: float) -> list[Span]:
     return spans
 
 
-def _of_try(x: Answered, call: Call, since: float, now: float) -> Span:
+def _of_attempt(x: Answered, call: Call, offset: float, now: float) -> Span:
     assert x.trace is not None
     assert x.asked is not None
-    provider, model, asked = call.provider, call.model.model_id, x.asked.call
-    operation = DIALECTS[asked.dialect].operation
-    name = _PROVIDERS.get(provider.kind, provider.kind)
-    good = call.failed is None
-    # A stream's call ends with the request, and what becomes of the one becomes of the other.
-    open_end = call.ended is None and good
-    failed = x.error_code or x.outcome if open_end and x.outcome != "success" else call.failed
-    address, port = _server(provider.kind, provider.config, Target(operation, model, asked.stream))
+    provider, model, model_call = call.provider, call.model.model_id, x.asked.call
+    operation = DIALECTS[model_call.dialect].operation
+    name = _PROVIDER_NAMES.get(provider.kind, provider.kind)
+    succeeded = call.failed is None
+    # A stream's call ends with the request, and has the request's outcome.
+    is_stream = call.ended is None and succeeded
+    failed = x.error_code or x.outcome if is_stream and x.outcome != "success" else call.failed
+    address, port = _server(provider.kind, provider.config, Target(operation, model, model_call.stream))
     return Span(
         x.trace,
         call.span_id,
         x.trace.span_id,
         f"{operation} {model}",
         False,
-        call.started + since,
-        (now if call.ended is None else call.ended) + since,
+        call.started + offset,
+        (now if call.ended is None else call.ended) + offset,
         {
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": name,
-            # What `gen_ai.provider.name` was called before: tools go by either.
+            # The former name of `gen_ai.provider.name`, which some tools still use.
             "gen_ai.system": name,
             "gen_ai.conversation.id": _conversation(x.identified.received.path),
             "gen_ai.request.model": model,
-            "gen_ai.request.stream": asked.stream,
-            **dict(_settings(asked.body)),
-            "gen_ai.response.model": model if good else None,
-            **(_used(x) if good else {}),
+            "gen_ai.request.stream": model_call.stream,
+            **dict(_parameters(model_call.body)),
+            "gen_ai.response.model": model if succeeded else None,
+            **(_usage(x) if succeeded else {}),
             "http.response.status_code": call.status,
             "server.address": address,
             "server.port": port,
@@ -146,54 +146,54 @@ def _of_try(x: Answered, call: Call, since: float, now: float) -> Span:
     )
 
 
-def _used(x: Answered) -> Attributes:
-    """Tokens as the conventions count them: the input's hold those of caches."""
+def _usage(x: Answered) -> Attributes:
+    """Return tokens as the conventions count them: input tokens include those of caches."""
     usage = x.usage
     if usage is None:
         return {}
-    told = {
+    counts = {
         "gen_ai.usage.input_tokens": usage.input_tokens + usage.cached_tokens + usage.cache_write_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
     }
-    # What a provider claims to have used may be nonsense.
-    return {name: tokens for name, tokens in told.items() if tokens <= _MOST}
+    # A provider may report impossible numbers.
+    return {name: tokens for name, tokens in counts.items() if tokens <= _MAX_INTEGER}
 
 
-def _settings(body: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
-    """Numbers alone: whatever else stands in their place is text of the caller's."""
-    for name in _SETTINGS.keys() & body.keys():
+def _parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
+    """Return the request's parameters that are numbers; any other value may be text of the caller's."""
+    for name in _PARAMETERS.keys() & body.keys():
         value = body[name]
-        if type(value) in (int, float) and abs(value) <= _MOST:
-            attribute, kind = _SETTINGS[name]
+        if type(value) in (int, float) and abs(value) <= _MAX_INTEGER:
+            attribute, kind = _PARAMETERS[name]
             yield attribute, kind(value)
 
 
 @lru_cache(maxsize=1_024)
 def _server(kind: str, config: ProviderConfig, target: Target) -> tuple[str | None, int | None]:
-    """Of a provider that is called over the network."""
+    """Return the host and port of the provider's endpoint; None where it is not called over the network."""
     try:
-        at = urlsplit(KINDS[kind].endpoint(target, config, {}).url)
-        port = at.port or (443 if at.scheme == "https" else 80)
+        url = urlsplit(KINDS[kind].endpoint(target, config, {}).url)
+        port = url.port or (443 if url.scheme == "https" else 80)
     except (KeyError, NotConfigured, ValueError):
         return None, None
-    return (at.hostname, port) if at.hostname else (None, None)
+    return (url.hostname, port) if url.hostname else (None, None)
 
 
 def _route(path: str) -> str:
-    """With what a path names taken out: routes are few."""
-    named = _CONVERSATION(path)
-    return path if named is None else f"/api/conversations/{{conversation_id}}{named[2] or ''}"
+    """Return the route of a path, without ids."""
+    match = _match_conversation(path)
+    return path if match is None else f"/api/conversations/{{conversation_id}}{match[2] or ''}"
 
 
 def _conversation(path: str) -> str | None:
-    named = _CONVERSATION(path)
-    return named[1] if named is not None and _ID(named[1]) else None
+    match = _match_conversation(path)
+    return match[1] if match is not None and _is_id(match[1]) else None
 
 
 def _requested(x: Answered) -> str | None:
-    """Only a name that the catalog has: any other is text of the caller's."""
+    """Return the requested model if the catalog has it; any other name may be text of the caller's."""
     if x.asked is None:
         return None
     name = x.asked.call.model

@@ -1,1 +1,1 @@
-"""Keeping an installation: what is wrong with it (`gatehouse doctor`), saving it and bringing it back."""
+"""Maintenance of an installation: diagnosis (`gatehouse doctor`), backup and restore."""

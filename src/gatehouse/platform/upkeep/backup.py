@@ -1,11 +1,11 @@
-"""One file that holds an installation: the database, the journal's undrained records, and what recognises the keys.
+"""Backup of an installation to one file, and restore: the database and the journal's undrained records.
 
-The master key is not in it: whoever finds a backup finds sealed secrets only. A restore asks for the key first.
+The master key is not in the file, so a backup contains secrets only in sealed form. A restore checks the key first.
 
-    meta.json          version, schema, time, which master keys there were, a sealed word to try them on
+    meta.json          version, schema, time, ids of the master keys, a sealed word to check them with
     database.dump      pg_dump's custom format
-    journal/...        segments, as they were right before the dump: what of them the dump already has is known by the
-                       positions in it, so nothing is stored twice
+    journal/...        segments, copied right before the dump: the dump contains positions in them, so that no record
+                       that it already has is stored twice
 """
 
 import io
@@ -25,38 +25,41 @@ from gatehouse.foundation.storage import migrate, roles, tools
 from gatehouse.platform import installation
 from gatehouse.platform.installation import Installation
 
-_WORD: Final = b"gatehouse backup"
-_CONTEXT: Final = b"backup"
-#: seconds within which a process was seen that is then taken to be running
+_SEALED_WORD: Final = b"gatehouse backup"
+_SEALING_CONTEXT: Final = b"backup"
+#: A process with a heartbeat within this time counts as running.
 _RUNNING_SECONDS: Final = 15
-#: more revisions than can be lost with what changed after the backup: an outpost refuses a policy older than its own
-_PASSED_OVER: Final = 1_000_000
+#: Added to the revision after a restore, more than any number of lost changes: outposts refuse a policy that is older
+#: than their own.
+_SKIPPED_REVISIONS: Final = 1_000_000
 
 
 class CannotRestore(Exception):
-    """One line: why not, and what to do."""
+    """The message is one line: the reason, and what to do."""
 
 
 class Meta(msgspec.Struct, kw_only=True):
+    """The contents of `meta.json`."""
+
     version: str
     schema: str
     created_at: datetime
     master_key_ids: list[str]
-    #: opens only under the keys that open everything else
+    #: opens only under the keys that open everything else in the backup
     sealed_word: str
 
 
 def save(installed: Installation, target: Path) -> Meta:
-    """Writes the file; serving goes on meanwhile. Raises `ToolFailed`, `OSError`."""
+    """Write a backup to `target`, while the installation may be serving. Raises `ToolFailed`, `OSError`."""
     installation.check(installed)
     keys = installed.master_keys
     meta = Meta(
         version=__version__,
-        # What is dumped: it may be newer than this version, which serves on it.
+        # The schema in the database, which may be newer than this version's.
         schema=migrate.current(installed.url) or "",
         created_at=utc_now(),
         master_key_ids=sorted(keys.keys),
-        sealed_word=str(Sealer(keys.keys, keys.current).seal(_WORD, context=_CONTEXT)),
+        sealed_word=str(Sealer(keys.keys, keys.current).seal(_SEALED_WORD, context=_SEALING_CONTEXT)),
     )
     unfinished = target.with_name(target.name + ".part")
     unfinished.unlink(missing_ok=True)
@@ -72,7 +75,7 @@ def save(installed: Installation, target: Path) -> Meta:
 
 
 def _ownership_hint(installed: Installation) -> str:
-    """What to do if the login does not own the tables, which pg_dump's message does not explain; else nothing."""
+    """Return what to do if the login does not own the tables, which pg_dump's message does not explain; else ""."""
     with psycopg.connect(installed.owner_url) as connection:
         owns = connection.execute(
             "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('tenants')"
@@ -83,48 +86,48 @@ def _ownership_hint(installed: Installation) -> str:
 def _write(installed: Installation, meta: Meta, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.absolute().parent) as scratch, tarfile.open(target, "w") as archive:
         _add_bytes(archive, "meta.json", msgspec.json.encode(meta))
-        # The journal first: a record that is drained after this is then in both, and known to be.
+        # Before the dump: a record that is drained in between is then in both, which the positions show.
         journal = installed.home / "journal"
         for segment in sorted(journal.glob("*/*.log")) if journal.is_dir() else ():
             try:
                 _add_bytes(archive, f"journal/{segment.parent.name}/{segment.name}", segment.read_bytes())
             except FileNotFoundError:
-                continue  # drained and deleted meanwhile: the dump has it
+                continue  # drained and deleted in the meantime: the dump has its records
         dump = Path(scratch) / "database.dump"
         tools.pg_dump(installed.owner_url, dump)
         archive.add(dump, "database.dump")
 
 
 def load(installed: Installation, source: Path, *, force: bool = False) -> Meta:
-    """Brings the file's installation back. `force` drops what the database holds; without it that must be nothing.
+    """Restore the backup in `source`. Without `force` the database must be empty; with it, its contents are dropped.
 
     Raises `CannotRestore`, `ToolFailed`, `OSError`.
     """
     with tarfile.open(source) as archive, tempfile.TemporaryDirectory(dir=installed.home) as scratch:
         meta = _read_meta(archive)
         _check_keys(installed, meta)
-        # Names are looked at again by the filter: an archive from elsewhere writes nothing outside the folder.
+        # The filter refuses names outside the folder, in case the archive is not ours.
         archive.extractall(scratch, filter="data")
         dump = Path(scratch) / "database.dump"
-        # Before anything is dropped for it.
+        # Checked before the present contents are dropped.
         tools.check_dump(dump)
-        _make_room(installed, force=force)
+        _clear_database(installed, force=force)
         tools.pg_restore(installed.owner_url, dump)
-        _bring_journal(Path(scratch) / "journal", installed.home / "journal")
-    # An older version's backup is brought to this version's schema.
+        _restore_journal(Path(scratch) / "journal", installed.home / "journal")
+    # Migrates the backup of an older version.
     installation.prepare(installed)
     with psycopg.connect(installed.owner_url) as connection:
-        connection.execute("UPDATE revision_head SET revision = revision + %s", [_PASSED_OVER])
+        connection.execute("UPDATE revision_head SET revision = revision + %s", [_SKIPPED_REVISIONS])
     return meta
 
 
-def _bring_journal(saved: Path, journal: Path) -> None:
+def _restore_journal(saved: Path, journal: Path) -> None:
     for segment in sorted(saved.glob("*/*.log")):
-        place = journal / segment.parent.name / segment.name
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Segments only grow: the one that is here, on the machine that was saved, may have records since.
-        if not place.exists() or place.stat().st_size < segment.stat().st_size:
-            segment.replace(place)
+        target = journal / segment.parent.name / segment.name
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Segments only grow: on the machine of the backup, the existing one may have later records.
+        if not target.exists() or target.stat().st_size < segment.stat().st_size:
+            segment.replace(target)
 
 
 def _read_meta(archive: tarfile.TarFile) -> Meta:
@@ -139,7 +142,7 @@ def _read_meta(archive: tarfile.TarFile) -> Meta:
 def _check_keys(installed: Installation, meta: Meta) -> None:
     keys = installed.master_keys
     try:
-        Sealer(keys.keys, keys.current).open(meta.sealed_word, context=_CONTEXT)
+        Sealer(keys.keys, keys.current).open(meta.sealed_word, context=_SEALING_CONTEXT)
     except CannotOpen:
         raise CannotRestore(
             "the master key at hand does not open this backup's secrets; set GATEHOUSE_MASTER_KEY to the key with the"
@@ -147,7 +150,7 @@ def _check_keys(installed: Installation, meta: Meta) -> None:
         ) from None
 
 
-def _make_room(installed: Installation, *, force: bool) -> None:
+def _clear_database(installed: Installation, *, force: bool) -> None:
     with psycopg.connect(installed.owner_url) as connection:
         if connection.execute("SELECT to_regclass('nodes')").fetchone() != (None,):
             running = connection.execute(
@@ -159,7 +162,7 @@ def _make_room(installed: Installation, *, force: bool) -> None:
                 raise CannotRestore("this database holds an installation; --force replaces it")
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
-        # The dump grants rights to roles, which belong to the server and not to the database.
+        # The dump grants rights to roles, which belong to the server, so it does not create them.
         connection.execute(roles.CREATE_ROLES_SQL.read_bytes())
 
 

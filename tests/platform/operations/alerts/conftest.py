@@ -15,7 +15,7 @@ from tests.support.receiver import Receiver
 
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.alerts import schedule
-from gatehouse.platform.operations.alerts.notifying import Notifying
+from gatehouse.platform.operations.alerts.notifying import Notifier
 from gatehouse.platform.records.minutes.latency import bucket
 
 BASE = "/api/alerts"
@@ -62,9 +62,9 @@ class Alerts:
 
     async def notify(self) -> None:
         """Sends what triggered, as whoever works on jobs does."""
-        notifying = Notifying(self.tools)
+        notifying = Notifier(self.tools)
         while await notifying.take():
-            await notifying.settle()
+            await notifying.drain()
 
     async def history(self, rule_id: str, **query: int) -> list[dict[str, Any]]:
         answer = await self.tenant.auditor.client.get(f"{BASE}/{rule_id}/history", params=query)

@@ -14,7 +14,7 @@ from tests.support.receiver import Receiver
 
 from gatehouse.platform.keeper import work
 from gatehouse.platform.operations.alerts import notifying
-from gatehouse.platform.operations.alerts.notifying import Notifying
+from gatehouse.platform.operations.alerts.notifying import Notifier
 
 MET: dict[str, Any] = {"comparison": "gte", "threshold": 0}
 
@@ -100,8 +100,8 @@ async def test_where_nothing_may_be_sent_or_nobody_listens_nothing_is_delivered_
 async def test_an_organization_s_silent_receivers_keep_nobody_else_waiting(
     alerts: Alerts, receiver: Receiver, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifying, "A_TENANTS", 3)
-    monkeypatch.setattr(notifying, "_TAKEN", 3)
+    monkeypatch.setattr(notifying, "MAX_CONCURRENT_PER_TENANT", 3)
+    monkeypatch.setattr(notifying, "_CLAIMS_PER_QUERY", 3)
 
     async def fine(_: web.Request) -> web.StreamResponse:
         return web.Response()
@@ -116,15 +116,15 @@ async def test_an_organization_s_silent_receivers_keep_nobody_else_waiting(
     alerts.tenant = other_tenant
     theirs = await saved(alerts, receiver)
     await alerts.evaluate()
-    sending = Notifying(alerts.tools)
+    sending = Notifier(alerts.tools)
     # Three of the silent ones, and past the other three.
     assert [await sending.take() for _ in range(3)] == [3, 1, 0]
     async with asyncio.timeout(8):
         while not (await alerts.history(theirs))[0]["webhook_delivered"]:
             await asyncio.sleep(0.05)
-    for task in list(sending._under_way):
+    for task in list(sending._sending):
         task.cancel()
-    await asyncio.gather(*sending._under_way, return_exceptions=True)
+    await asyncio.gather(*sending._sending, return_exceptions=True)
 
 
 async def test_the_guard_judges_when_it_sends(alerts: Alerts, receiver: Receiver) -> None:

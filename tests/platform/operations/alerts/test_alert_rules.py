@@ -95,7 +95,7 @@ async def test_what_is_missing_is_named(tenant: Tenant, field: str) -> None:
 
 
 async def test_an_organization_has_a_bounded_number_of_rules(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatehouse.platform.operations.alerts.service.MOST", 1)
+    monkeypatch.setattr("gatehouse.platform.operations.alerts.service.MAX_ALERT_RULES", 1)
     assert (await tenant.admin.client.post(BASE, json=RULE)).status_code == 201
     assert (await tenant.admin.client.post(BASE, json=RULE)).status_code == 409
 

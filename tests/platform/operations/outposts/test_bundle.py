@@ -233,7 +233,7 @@ async def test_who_finds_no_place_is_told_to_come_back(
     portal: Portal, tenant: Tenant, outpost: Outpost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     second = await portal.enrol(tenant.id)
-    monkeypatch.setattr(polling, "MOST_WAITING_OF_ONE", 1)
+    monkeypatch.setattr(polling, "MAX_WAITING_PER_TENANT", 1)
     known, other = (await outpost.bundle()).headers["etag"], (await second.bundle()).headers["etag"]
     first = asyncio.create_task(outpost.bundle(known, wait=2))
     await asyncio.sleep(0.2)

@@ -12,7 +12,7 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.engine.outcome import DlpEvent, Opened, Outcome, Scanned
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.operations.outposts.schemas import MOST_RECORDS
+from gatehouse.platform.operations.outposts.schemas import MAX_RECORDS
 
 FOUND = DlpEvent(
     rule_id="r", rule_name="e-mail", detector_type="regex", entity_type="email", direction="input", status="redacted",
@@ -302,7 +302,7 @@ async def test_it_is_refused_while_the_flag_is_off(platform: RunningPlatform, po
 
 
 async def test_too_many_are_413(outpost: Outpost) -> None:
-    answer = await outpost.hand_in(uuid4(), 1, ["x"] * (MOST_RECORDS + 1))
+    answer = await outpost.hand_in(uuid4(), 1, ["x"] * (MAX_RECORDS + 1))
     assert (answer.status_code, answer.json()["error"]) == (413, "too_many_records")
 
 
@@ -329,9 +329,9 @@ async def test_a_bad_field_is_named(outpost: Outpost, body: dict[str, Any], fiel
 
 
 async def test_a_full_upload_is_stored_in_one_go(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
-    answer = await outpost.hand_in(uuid4(), 1, lines(*(outcome() for _ in range(MOST_RECORDS))))
-    assert answer.json() == {"next_sequence": MOST_RECORDS + 1, "stored": MOST_RECORDS, "rejected": []}
-    assert len(usage(platform, tenant)) == MOST_RECORDS
+    answer = await outpost.hand_in(uuid4(), 1, lines(*(outcome() for _ in range(MAX_RECORDS))))
+    assert answer.json() == {"next_sequence": MAX_RECORDS + 1, "stored": MAX_RECORDS, "rejected": []}
+    assert len(usage(platform, tenant)) == MAX_RECORDS
 
 
 async def test_what_a_dead_process_left_open_was_interrupted(

@@ -12,7 +12,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.siem import forwarding, queue
-from gatehouse.platform.operations.siem.backlog import Backlog, unsent_from
+from gatehouse.platform.operations.siem.backlog import ForwardingBacklog, unsent_from
 from gatehouse.platform.operations.siem.forwarding import Forwarding
 
 
@@ -117,14 +117,14 @@ async def test_a_batch_is_bounded_in_bytes(siem: Siem) -> None:
     await siem.begin()
     await siem.record(40, text="x" * 100_000)
     await siem.forward()
-    assert max(len(got.body) for got in siem.receiver.got) < queue.BYTES + 200_000
+    assert max(len(got.body) for got in siem.receiver.got) < queue.MAX_BATCH_BYTES + 200_000
     assert siem.sequences == siem.chain()[-41:]
 
 
 async def test_a_dead_receiver_does_not_delay_another_organization_s(
     siem: Siem, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forwarding, "_SECONDS", 3.0)
+    monkeypatch.setattr(forwarding, "_SEND_TIMEOUT_SECONDS", 3.0)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         return await siem.receiver.silence(request) if request.path == "/dead" else web.Response()
@@ -237,7 +237,7 @@ async def test_what_is_not_sent_is_held_for_as_long_as_it_is_forwarded(siem: Sie
 
 
 async def test_the_figures_say_what_waits_and_who_fails(siem: Siem, tools: Tools) -> None:
-    backlog = Backlog()
+    backlog = ForwardingBacklog()
     await siem.begin()
     await siem.record(6)
     add_dlp_event(siem.platform, siem.tenant)
@@ -303,7 +303,7 @@ async def test_however_many_wait_nobody_waits_for_their_number(siem: Siem, tools
         " now() - interval '1 hour', '{}' FROM generate_series(1, 100100)",
         [siem.tenant.id],
     )
-    backlog = Backlog()
+    backlog = ForwardingBacklog()
     await backlog.measure(tools)
     told = await siem.status()
     assert 100_000 <= told["backlog"] < 100_100

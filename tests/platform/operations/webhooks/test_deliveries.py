@@ -93,10 +93,10 @@ async def test_after_the_third_failure_there_is_no_attempt_and_30_seconds_later_
         "SELECT dead_at - last_attempt_at FROM webhook_deliveries WHERE id = %s", [told["id"]]
     )
     assert timedelta(seconds=30) <= wait < timedelta(seconds=31)
-    await delivering.bury(tools)
+    await delivering.mark_dead_letters(tools)
     assert (await hooks.last(webhook_id))["status"] == "failed"
     hooks.platform.sql("UPDATE webhook_deliveries SET dead_at = now() WHERE id = %s", [told["id"]])
-    await delivering.bury(tools)
+    await delivering.mark_dead_letters(tools)
     assert (await hooks.last(webhook_id))["status"] == "dead_letter"
 
 
@@ -280,8 +280,8 @@ async def test_a_turn_is_prolonged_while_its_process_lives(
     hooks: Hooks, platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer that takes longer than the lease: nobody else sends meanwhile."""
-    monkeypatch.setattr(queue, "LEASE", 1.0)
-    monkeypatch.setattr(delivering, "_KEEP", 0.2)
+    monkeypatch.setattr(queue, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(delivering, "_EXTEND_INTERVAL_SECONDS", 0.2)
 
     async def slow(_: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3)
@@ -314,7 +314,7 @@ async def test_whoever_prolongs_a_turn_that_is_over_changes_nothing(hooks: Hooks
     async with platform.host.database.service() as session:
         await queue.advance(session, turn, go_on=False)
         due = platform.sql("SELECT due_at FROM webhook_queues WHERE webhook_id = %s", [turn.webhook_id])
-        for again in (queue.keep, queue.give_back):
+        for again in (queue.extend, queue.give_back):
             await again(session, [turn])
             assert platform.sql("SELECT due_at FROM webhook_queues WHERE webhook_id = %s", [turn.webhook_id]) == due
 
@@ -322,7 +322,7 @@ async def test_whoever_prolongs_a_turn_that_is_over_changes_nothing(hooks: Hooks
 async def test_a_turn_that_is_broken_off_at_the_end_is_anothers_at_once(
     hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "_LAST", 0.1)
+    monkeypatch.setattr(delivering, "_STOP_TIMEOUT_SECONDS", 0.1)
     hooks.receiver.answers.append(hooks.receiver.silence)
     await hooks.new()
     await hooks.announce({})
@@ -345,7 +345,7 @@ async def test_what_came_of_deliveries_is_counted(hooks: Hooks, tools: Tools, mo
     await hooks.retry()
     await hooks.retry()
     hooks.platform.sql("UPDATE webhook_deliveries SET dead_at = now() WHERE dead_at IS NOT NULL")
-    await delivering.bury(tools)
+    await delivering.mark_dead_letters(tools)
     strict = Receivers(EgressGuard())
     monkeypatch.setattr(tools.receivers, "post", strict.post)
     await hooks.send({})
@@ -376,8 +376,8 @@ async def test_how_late_the_oldest_event_is_is_measured(hooks: Hooks, tools: Too
 async def test_one_organizations_dead_receivers_leave_turns_to_the_others(
     hooks: Hooks, platform: RunningPlatform, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "A_TENANTS", 2)
-    monkeypatch.setattr(delivering, "_TAKEN", 2)
+    monkeypatch.setattr(delivering, "MAX_CONCURRENT_PER_TENANT", 2)
+    monkeypatch.setattr(delivering, "_TURNS_PER_QUERY", 2)
 
     hooks.receiver.otherwise = lambda request: (
         hooks.receiver.silence(request) if request.path.startswith("/dead") else _fine()
@@ -442,7 +442,7 @@ async def test_pruning_leaves_what_waits(hooks: Hooks, platform: RunningPlatform
 async def test_beyond_so_many_that_wait_the_oldest_are_given_up(
     hooks: Hooks, platform: RunningPlatform, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "WAITING", 3)
+    monkeypatch.setattr(delivering, "MAX_WAITING_PER_WEBHOOK", 3)
     webhook_id = await hooks.new()
     await hooks.announce(*({"n": n} for n in range(5)))
     await hooks.dispatch()

@@ -15,7 +15,7 @@ from gatehouse.foundation import jwt
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.portal_notices import telling
-from gatehouse.platform.operations.portal_notices.telling import NotTaken
+from gatehouse.platform.operations.portal_notices.telling import NoticesNotAccepted
 from gatehouse.platform.operations.webhooks import delivering
 
 
@@ -44,7 +44,7 @@ async def die(hooks: Hooks, tools: Tools, *webhook_ids: str) -> None:
             " dead_at) VALUES (gen_random_uuid(), %s, %s, 'new_conversation', '{}', 'failed', NULL, now())",
             [hooks.tenant.id, webhook_id],
         )
-    await delivering.bury(tools)
+    await delivering.mark_dead_letters(tools)
 
 
 def waiting(hooks: Hooks) -> set[UUID]:
@@ -71,8 +71,8 @@ async def test_each_webhook_with_dead_letters_is_told_once(hooks: Hooks, tools: 
     async with portal_that_answers() as portal:
         tools = knowing(tools, portal.url + "/")
         await die(hooks, tools, one, one, two)
-        await telling.tell(tools)
-        await telling.tell(tools)
+        await telling.send_due(tools)
+        await telling.send_due(tools)
         (asked,) = portal.requests
     assert asked.head.startswith("POST /v1/platform-notices ")
     first, second = told(asked)
@@ -86,7 +86,7 @@ async def test_the_token_is_the_platforms_for_this_portal_and_this_alone(hooks: 
     async with portal_that_answers() as portal:
         tools = knowing(tools, portal.url)
         await die(hooks, tools, await hooks.new())
-        await telling.tell(tools)
+        await telling.send_due(tools)
         token = portal.requests[0].headers["authorization"].removeprefix("Bearer ")
         keys = (await hooks.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
         known = {each["kid"]: SigningKey.from_jwk(each) for each in keys}
@@ -106,14 +106,14 @@ async def test_what_the_portal_does_not_take_is_told_again_a_minute_later(
     async with portal_that_answers(status) as portal:
         tools = knowing(tools, portal.url)
         await die(hooks, tools, webhook_id)
-        with pytest.raises(NotTaken, match=str(status)):
-            await telling.tell(tools)
-        await telling.tell(tools)
+        with pytest.raises(NoticesNotAccepted, match=str(status)):
+            await telling.send_due(tools)
+        await telling.send_due(tools)
         assert (len(portal.requests), waiting(hooks)) == (1, {UUID(webhook_id)})
         ((pause,),) = hooks.platform.sql("SELECT due_at - now() FROM portal_notices")
         assert 50 < pause.total_seconds() <= 60
         hooks.platform.sql("UPDATE portal_notices SET due_at = now()")
-        await telling.tell(tools)
+        await telling.send_due(tools)
         assert (len(portal.requests), waiting(hooks)) == (2, set())
 
 
@@ -121,8 +121,8 @@ async def test_a_portal_that_is_away_is_told_later(hooks: Hooks, tools: Tools) -
     webhook_id = await hooks.new()
     tools = knowing(tools, "http://127.0.0.1:9")
     await die(hooks, tools, webhook_id)
-    with pytest.raises(NotTaken, match="connect_failed"):
-        await telling.tell(tools)
+    with pytest.raises(NoticesNotAccepted, match="connect_failed"):
+        await telling.send_due(tools)
     assert waiting(hooks) == {UUID(webhook_id)}
 
 
@@ -139,7 +139,7 @@ async def test_what_dies_while_the_portal_is_told_is_told_too(hooks: Hooks, tool
     async with upstream(behave) as portal:
         tools = knowing(tools, portal.url)
         await die(hooks, tools, webhook_id)
-        await telling.tell(tools)
+        await telling.send_due(tools)
         assert [told(asked)[0]["subject_id"] for asked in portal.requests] == [webhook_id] * 2
     assert waiting(hooks) == set()
 
@@ -147,7 +147,7 @@ async def test_what_dies_while_the_portal_is_told_is_told_too(hooks: Hooks, tool
 async def test_without_a_portal_nothing_is_noted(hooks: Hooks, tools: Tools) -> None:
     tools = knowing(tools, None)
     await die(hooks, tools, await hooks.new())
-    await telling.tell(tools)
+    await telling.send_due(tools)
     assert waiting(hooks) == set()
 
 
@@ -155,7 +155,7 @@ async def test_what_is_given_up_is_a_dead_letter_too(
     hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook_id = await hooks.new()
-    monkeypatch.setattr(delivering, "WAITING", 1)
+    monkeypatch.setattr(delivering, "MAX_WAITING_PER_WEBHOOK", 1)
     await hooks.announce({"n": 1}, {"n": 2}, {"n": 3})
     await hooks.dispatch()
     await delivering.prune(knowing(tools, "https://portal.test"))

@@ -181,7 +181,7 @@ async def test_changes_are_audited_without_secret_and_url(platform: RunningPlatf
 
 
 async def test_an_organization_has_so_many_webhooks_at_most(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "MOST", 1)
+    monkeypatch.setattr(service, "MAX_WEBHOOKS", 1)
     await made(tenant)
     assert (await tenant.admin.client.post(BASE, json=WEBHOOK)).status_code == 409
 

@@ -1,13 +1,12 @@
-"""Alert rules: a figure of the last minutes is compared with a threshold, and somebody is told (reference 3, Alert
-rule).
+"""Alert rules: compare a metric of the last minutes with a threshold, and notify a receiver (docs/alerts.md).
 
-    armed        evaluated; where its condition is met it triggers: history, notification, audit event
-    in cooldown  for `cooldown_minutes` after it triggered: evaluated, and nothing else
-    disabled     left out
+    armed        evaluated; if its condition is met it triggers: history, notification, audit event
+    in cooldown  for `cooldown_minutes` after it triggered: evaluated, without any effect
+    disabled     not evaluated
 
-    evaluation   the condition, the same by schedule and when an administrator asks
+    evaluation   evaluates conditions, both by schedule and on request of an administrator
     schedule     every ALERT_EVALUATION_INTERVAL_SECONDS, each rule on one machine at a time
-    notifying    what was triggered is sent once, signed where ALERT_WEBHOOK_SECRET is set; never a second time
+    notifying    sends each notification once, without retries, signed where ALERT_WEBHOOK_SECRET is set
 
-The figures are those of `records/minutes`.
+The metrics are those of `records/minutes`.
 """

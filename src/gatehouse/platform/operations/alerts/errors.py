@@ -1,4 +1,4 @@
-"""What can go wrong with alert rules. A malformed body is 400 (reference 3, Endpoints, Alerts)."""
+"""Errors of the alerts' endpoints. A malformed body is 400."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ class AlertRuleNotFound(NotFound):
     message = "Alert rule not found"
 
 
-class TooManyRules(Conflict):
+class TooManyAlertRules(Conflict):
     code = "too_many_alert_rules"
     message = "The organization has as many alert rules as it may have. Remove some first."
 

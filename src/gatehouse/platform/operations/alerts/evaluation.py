@@ -1,4 +1,4 @@
-"""Whether rules' conditions are met, and what follows (reference 3, Alert rule, its states)."""
+"""Evaluates the conditions of rules, and triggers those that are met."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -18,47 +18,49 @@ from gatehouse.platform.records.minutes.table import Totals, latencies, totals
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
     "gt": operator.gt, "lt": operator.lt, "gte": operator.ge, "lte": operator.le,
 }  # fmt: skip
-#: What a window's totals say; None where they say nothing.
+#: Metrics of a window's totals; None where a metric is undefined.
 _METRICS: Final[dict[str, Callable[[Totals], float | None]]] = {
-    "cost": lambda of: float(of.cost_usd),
-    "error_rate": lambda of: 100 * of.errors / of.requests if of.requests else None,
-    "dlp_trigger_count": lambda of: float(of.dlp_triggers),
-    "blocked_request_count": lambda of: float(of.blocked),
+    "cost": lambda window: float(window.cost_usd),
+    "error_rate": lambda window: 100 * window.errors / window.requests if window.requests else None,
+    "dlp_trigger_count": lambda window: float(window.dlp_triggers),
+    "blocked_request_count": lambda window: float(window.blocked),
 }
 _MINUTE: Final = timedelta(minutes=1)
 
 
-class Evaluation(NamedTuple):
-    #: rules
+class AlertEvaluation(NamedTuple):
+    """The result of an evaluation: the number of rules, and records of those that triggered."""
+
     evaluated: int
     triggered: list[AlertHistoryRow]
 
 
-async def evaluate(change: Change, now: float, rules: Sequence[UUID] | None = None) -> Evaluation:
-    """The enabled rules of the change's tenant, or those among `rules`, at the Unix time `now`."""
+async def evaluate(change: Change, now: float, rules: Sequence[UUID] | None = None) -> AlertEvaluation:
+    """Evaluate the enabled rules of the change's tenant, or those among `rules`, at the Unix time `now`."""
     moment = datetime.fromtimestamp(now, UTC)
-    figures = _Figures(change.session, moment)
+    metrics = _MetricReader(change.session, moment)
     evaluated = await table.enabled(change.session, rules)
     triggered = []
     for rule in evaluated:
-        value = await figures.value(rule)
+        value = await metrics.value(rule)
         if value is None or not _COMPARISONS[rule.comparison](value, rule.threshold) or _in_cooldown(rule, moment):
             continue
         triggered.append(_trigger(change, rule, value, moment))
-    return Evaluation(len(evaluated), triggered)
+    return AlertEvaluation(len(evaluated), triggered)
 
 
-class _Figures:
-    """Read once for all rules with the same window."""
+class _MetricReader:
+    """Reads metrics, once for all rules with the same window."""
 
     def __init__(self, session: AsyncSession, moment: datetime) -> None:
         self._session = session
-        # This minute and as many before it as the window has: never less than was asked for.
+        # A window is the current minute and `window_minutes` before it: never shorter than the rule's.
         self._until = moment.replace(second=0, microsecond=0) + _MINUTE
         self._totals: dict[int, Totals] = {}
         self._p95: dict[int, float | None] = {}
 
     async def value(self, rule: AlertRuleRow) -> float | None:
+        """Return the rule's metric over its window; None where it is undefined."""
         minutes = rule.window_minutes
         since = self._until - _MINUTE * (minutes + 1)
         if rule.metric_type == "latency_p95":
@@ -71,8 +73,8 @@ class _Figures:
 
 
 def _in_cooldown(rule: AlertRuleRow, moment: datetime) -> bool:
-    last = rule.last_triggered_at
-    return last is not None and moment < last + _MINUTE * rule.cooldown_minutes
+    triggered_at = rule.last_triggered_at
+    return triggered_at is not None and moment < triggered_at + _MINUTE * rule.cooldown_minutes
 
 
 def _trigger(change: Change, rule: AlertRuleRow, value: float, moment: datetime) -> AlertHistoryRow:

@@ -1,5 +1,5 @@
-"""Tells the receivers of rules that triggered (reference 3, Alerts, Notification): on every process that works on jobs,
-many at once. Each is tried once."""
+"""Sends notifications of triggered rules: in every process that runs jobs, many concurrently, each once without
+retries (docs/alerts.md)."""
 
 import asyncio
 import hashlib
@@ -18,81 +18,81 @@ from gatehouse.foundation.egress import UnsafeUrl
 from gatehouse.foundation.receivers import ReceiverFailed
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.alerts import table
-from gatehouse.platform.operations.alerts.table import Notification
+from gatehouse.platform.operations.alerts.table import AlertNotification
 
 log = structlog.get_logger(__name__)
 
-#: Receivers that a process waits for at once: ten seconds each at most. And of them an organization's, so that one with
-#: many dead ones leaves room for the others.
-AT_ONCE: Final = 256
-A_TENANTS: Final = 32
-#: Notifications that are taken together.
-_TAKEN: Final = 32
-#: Seconds between two looks for what triggered.
-_PAUSE: Final = 1.0
-#: Seconds that those on their way are waited for at the end.
-_LAST: Final = 3.0
+#: Notifications that a process sends concurrently, each for at most 10 s, in all and of one organization: an
+#: organization with many receivers that are down must not delay the others.
+MAX_CONCURRENT: Final = 256
+MAX_CONCURRENT_PER_TENANT: Final = 32
+#: Notifications claimed by one query.
+_CLAIMS_PER_QUERY: Final = 32
+_POLL_INTERVAL_SECONDS: Final = 1.0
+#: For notifications in progress when the process stops.
+_STOP_TIMEOUT_SECONDS: Final = 3.0
 
 
 async def notify(tools: Tools) -> None:
-    """Until it is cancelled. Raises what the database raises: whoever called it begins anew."""
-    await Notifying(tools).run()
+    """Send notifications until cancelled. Raises the database's errors; the caller restarts it."""
+    await Notifier(tools).run()
 
 
-class Notifying:
+class Notifier:
     """One process's notifications."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        #: with their organizations
-        self._under_way: dict[asyncio.Task[None], UUID] = {}
-        # Of the pool's few connections, one: the rest is for others.
+        #: tenant by task
+        self._sending: dict[asyncio.Task[None], UUID] = {}
+        # Uses one of the pool's few connections, so that the others stay free for other work.
         self._database = asyncio.Lock()
 
     async def run(self) -> None:
         try:
             while True:
-                if await self.take() < _TAKEN:
-                    await asyncio.sleep(_PAUSE)
+                if await self.take() < _CLAIMS_PER_QUERY:
+                    await asyncio.sleep(_POLL_INTERVAL_SECONDS)
         finally:
-            if self._under_way:
-                await asyncio.wait(self._under_way, timeout=_LAST)
-            for task in self._under_way:
+            if self._sending:
+                await asyncio.wait(self._sending, timeout=_STOP_TIMEOUT_SECONDS)
+            for task in self._sending:
                 task.cancel()
-            await asyncio.gather(*self._under_way, return_exceptions=True)
+            await asyncio.gather(*self._sending, return_exceptions=True)
 
     async def take(self) -> int:
-        """Begins to send what triggered, as much as may be at once; how many these were."""
-        most = min(_TAKEN, AT_ONCE - len(self._under_way))
-        if most <= 0:
+        """Start to send notifications that wait, within the limits, and return their number."""
+        limit = min(_CLAIMS_PER_QUERY, MAX_CONCURRENT - len(self._sending))
+        if limit <= 0:
             return 0
-        busy = [tenant for tenant, sent in Counter(self._under_way.values()).items() if sent >= A_TENANTS]
+        sending_by_tenant = Counter(self._sending.values())
+        busy = [tenant for tenant, count in sending_by_tenant.items() if count >= MAX_CONCURRENT_PER_TENANT]
         now = datetime.fromtimestamp(self._tools.clock.now(), UTC)
         async with self._database, self._tools.database.service() as session:
-            taken = await table.claim_unsent(session, now, most, busy)
+            notifications = await table.claim_unsent(session, now, limit, busy)
             await session.commit()
-        for notification in taken:
-            task = asyncio.create_task(self._tell(notification))
-            self._under_way[task] = notification.tenant_id
-            task.add_done_callback(self._under_way.pop)
-        return len(taken)
+        for notification in notifications:
+            task = asyncio.create_task(self._notify(notification))
+            self._sending[task] = notification.tenant_id
+            task.add_done_callback(self._sending.pop)
+        return len(notifications)
 
-    async def settle(self) -> None:
-        """Returns when nothing is on its way."""
-        await asyncio.gather(*self._under_way)
+    async def drain(self) -> None:
+        """Wait for all notifications in progress."""
+        await asyncio.gather(*self._sending)
 
-    async def _tell(self, notification: Notification) -> None:
+    async def _notify(self, notification: AlertNotification) -> None:
         try:
-            error = await self._send(notification)
+            fault = await self._send(notification)
             async with self._database, self._tools.database.service() as session:
-                await table.answered(session, notification.id, error)
+                await table.set_result(session, notification.id, fault)
                 await session.commit()
-        except Exception as failed:
-            # The database's, most likely. The history goes on saying that it was not delivered.
-            log.warning("alerts.notification_failed", record_id=str(notification.id), reason=type(failed).__name__)
+        except Exception as error:
+            # Most likely the database's. The history then still shows the notification as not delivered.
+            log.warning("alerts.notification_failed", record_id=str(notification.id), reason=type(error).__name__)
 
-    async def _send(self, notification: Notification) -> str | None:
-        """Why the receiver has not taken it; None where it has."""
+    async def _send(self, notification: AlertNotification) -> str | None:
+        """Send once. Returns why the receiver has not accepted it, or None."""
         body, headers = signed(notification, self._tools.settings.alert_webhook_secret)
         count = self._tools.notifications.add
         try:
@@ -107,8 +107,8 @@ class Notifying:
         return received.fault
 
 
-def signed(notification: Notification, secret: SecretStr | None) -> tuple[bytes, dict[str, str]]:
-    """Body and headers, signed as webhooks are."""
+def signed(notification: AlertNotification, secret: SecretStr | None) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers. The signature is that of webhooks."""
     body = msgspec.json.encode(
         {
             "alert_rule_id": notification.rule_id,

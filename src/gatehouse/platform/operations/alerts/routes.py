@@ -1,4 +1,4 @@
-"""The alerts' endpoints (reference 3, Endpoints, Alerts)."""
+"""The alerts' endpoints (docs/alerts.md)."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ async def _update(parts: InParts, host: TheHost, body: AlertRuleUpdate) -> Alert
     return body
 
 
-# Checked before a session is opened: looking names up takes its time, and must not hold a row meanwhile.
+# Checked before a session is opened: resolving a name takes time, and must not keep a row locked meanwhile.
 CheckedNew = Annotated[NewAlertRule, Depends(_new)]
 CheckedUpdate = Annotated[AlertRuleUpdate, Depends(_update)]
 Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))]
@@ -40,31 +40,31 @@ Window = Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=200))
 
 @router.get("", response_model=list[AlertRule])
 async def list_alert_rules(caller: AdminReader, session: Session) -> object:
-    """The organization's alert rules, newest first."""
+    """Lists the organization's alert rules, newest first."""
     return (await session.scalars(table.newest_first())).all()
 
 
 @router.post("", status_code=201, response_model=AlertRule, responses={409: {"description": "There are too many."}})
 async def create_alert_rule(caller: Admin, body: CheckedNew, change: Changing) -> object:
-    """Makes a rule. Enabled, it is evaluated at once and then by schedule."""
+    """Creates a rule. An enabled rule is evaluated at once and then by schedule."""
     return await service.create(change, body)
 
 
 @router.post("/evaluate", response_model=Evaluated)
 async def evaluate_alert_rules(caller: Admin, change: Changing, host: TheHost) -> object:
-    """Evaluates all enabled rules now. What triggers is sent within seconds."""
+    """Evaluates all enabled rules now. Notifications are sent within seconds."""
     return await service.evaluate_now(change, host.clock.now())
 
 
 @router.get("/{rule_id}", response_model=AlertRule)
 async def read_alert_rule(caller: AdminReader, rule: LoadedRule) -> object:
-    """One rule."""
+    """Returns one rule."""
     return rule
 
 
 @router.put("/{rule_id}", response_model=AlertRule)
 async def update_alert_rule(caller: Admin, body: CheckedUpdate, rule: LoadedRule, change: Changing) -> object:
-    """Changes what is sent. An enabled rule is then evaluated at once."""
+    """Changes the fields that are sent. An enabled rule is then evaluated at once."""
     return service.update(change, rule, body)
 
 
@@ -76,7 +76,7 @@ async def delete_alert_rule(caller: Admin, rule: LoadedRule, change: Changing) -
 
 @router.get("/{rule_id}/history", response_model=History)
 async def read_alert_history(caller: AdminReader, rule: LoadedRule, session: Session, window: Window) -> object:
-    """When the rule triggered, newest first."""
+    """Lists when the rule triggered, newest first."""
     query = table.history(rule.id)
     total = await session.scalar(counted(query)) or 0
     return {"history": (await session.scalars(window.apply(query))).all(), "total": total}

@@ -1,4 +1,4 @@
-"""Evaluation by schedule. Every machine that works on jobs looks for what is due; a rule is one machine's at a time."""
+"""Evaluation by schedule, on every machine that runs jobs; each rule on one machine at a time."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -9,19 +9,22 @@ from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.alerts import table
 from gatehouse.platform.operations.alerts.evaluation import evaluate
 
-#: Rules taken on at once.
-_MOST: Final = 200
+#: Rules claimed by one query.
+_RULES_PER_QUERY: Final = 200
 
 
 async def run_due(tools: Tools) -> None:
-    """Evaluates every rule that was not for ALERT_EVALUATION_INTERVAL_SECONDS, and new ones."""
+    """Evaluate every rule that was not evaluated for ALERT_EVALUATION_INTERVAL_SECONDS, and new ones.
+
+    Raises the last error of an organization's rules, after the others were evaluated.
+    """
     interval = timedelta(seconds=tools.settings.alert_evaluation_interval_seconds)
     while True:
         now = tools.clock.now()
         async with tools.database.service() as session:
-            due = await table.claim_due(session, datetime.fromtimestamp(now, UTC), interval, _MOST)
+            due = await table.claim_due(session, datetime.fromtimestamp(now, UTC), interval, _RULES_PER_QUERY)
             await session.commit()
-        failed: Exception | None = None
+        last_error: Exception | None = None
         for tenant_id, rules in due.items():
             try:
                 async with tools.database.tenant(TenantId(tenant_id)) as session:
@@ -29,9 +32,9 @@ async def run_due(tools: Tools) -> None:
                     await evaluate(change, now, rules)
                     await change.commit()
             except Exception as error:
-                # One organization's must not keep the others' waiting. Its own are due again after the interval.
-                failed = error
-        if failed is not None:
-            raise failed
-        if sum(map(len, due.values())) < _MOST:
+                # One organization's error must not delay the others. Its rules are due again after the interval.
+                last_error = error
+        if last_error is not None:
+            raise last_error
+        if sum(map(len, due.values())) < _RULES_PER_QUERY:
             return

@@ -1,4 +1,4 @@
-"""Bodies of the alerts' endpoints (reference 3, Alert rule and Endpoints, Alerts)."""
+"""Bodies of the alerts' endpoints (docs/alerts.md)."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -13,15 +13,16 @@ Metric = Annotated[
     Field(description="`cost` in USD, `error_rate` in percent (0 to 100), `latency_p95` in milliseconds, or a count."),
 ]
 Comparison = Annotated[
-    Literal["gt", "lt", "gte", "lte"], Field(description="How the metric has to compare with the threshold.")
+    Literal["gt", "lt", "gte", "lte"],
+    Field(description="The comparison of the metric with the threshold at which the rule triggers."),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=255, examples=["Spend of an hour"])]
 Threshold = Annotated[float, Field(allow_inf_nan=False, ge=-1e15, le=1e15, examples=[50])]
-Window = Annotated[int, Field(ge=1, le=10_080, description="The last minutes, up to a week.", examples=[60])]
-Cooldown = Annotated[int, Field(ge=1, le=10_080, description="Minutes in which it does not trigger again.")]
+Window = Annotated[int, Field(ge=1, le=10_080, description="Minutes up to now, at most a week.", examples=[60])]
+Cooldown = Annotated[int, Field(ge=1, le=10_080, description="Minutes after a trigger without another.")]
 WebhookUrl = Annotated[
     str | None,
-    Field(max_length=2048, description="HTTPS. Null: nobody is told.", examples=["https://hooks.example.com/alerts"]),
+    Field(max_length=2048, description="HTTPS. Null: no notification.", examples=["https://hooks.example.com/alerts"]),
 ]
 
 
@@ -37,7 +38,7 @@ class NewAlertRule(Body):
 
 
 class AlertRuleUpdate(Body):
-    """Partial: what is left out stays."""
+    """Fields that are not sent stay as they are."""
 
     name: Annotated[Name, Field(default_factory=unsent)]
     metric_type: Annotated[Metric, Field(default_factory=unsent)]
@@ -68,13 +69,14 @@ class AlertRule(Shown):
 class HistoryRecord(Shown):
     id: UUID
     rule_id: UUID
-    rule_name: Annotated[str, Field(description="As it was when it triggered, like the threshold.")]
+    rule_name: Annotated[str, Field(description="As it was when the rule triggered, like the threshold.")]
     metric_value: float
     threshold: float
     triggered_at: datetime
     webhook_delivered: Annotated[bool, Field(description="Whether the receiver has answered with 2xx.")]
     webhook_error: Annotated[
-        str | None, Field(description="Why it was not delivered; null also where nobody is told, or was not yet.")
+        str | None,
+        Field(description="Why it was not delivered; null too without a `webhook_url`, or before it was sent."),
     ]
 
 
@@ -90,6 +92,6 @@ class Triggered(Shown):
 
 
 class Evaluated(Shown):
-    rules_evaluated: Annotated[int, Field(description="Those in cooldown too.")]
+    rules_evaluated: Annotated[int, Field(description="Including those in cooldown.")]
     rules_triggered: int
     triggered: list[Triggered]

@@ -10,69 +10,71 @@ from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.alerts import table
-from gatehouse.platform.operations.alerts.errors import BadWebhookUrl, TooManyRules
+from gatehouse.platform.operations.alerts.errors import BadWebhookUrl, TooManyAlertRules
 from gatehouse.platform.operations.alerts.evaluation import evaluate
 from gatehouse.platform.operations.alerts.schemas import AlertRuleUpdate, Evaluated, NewAlertRule, Triggered
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
 from gatehouse.platform.requests import Apart
 
-#: Rules an organization may have.
-MOST: Final = 200
+#: Of an organization.
+MAX_ALERT_RULES: Final = 200
 
 
 async def check(parts: Apart, receivers: Receivers, url: str | None) -> None:
-    """Raises `BadWebhookUrl`, without having connected anywhere."""
+    """Check the URL without opening a connection. Raises `BadWebhookUrl`."""
     if reason := await receiver_urls.fault(parts, receivers, url, kind="alert_rule"):
         raise BadWebhookUrl(reason)
 
 
 async def create(change: Change, body: NewAlertRule) -> AlertRuleRow:
-    """Raises `TooManyRules`."""
-    await require_room(change.session, ScopedLock.ALERTS, table.count_rules, limit=MOST, full=TooManyRules)
+    """Create a rule. Raises `TooManyAlertRules`."""
+    await require_room(
+        change.session, ScopedLock.ALERTS, table.count_rules, limit=MAX_ALERT_RULES, full=TooManyAlertRules
+    )
     now, values = utc_now(), body.model_dump()
     row = AlertRuleRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **values)
     change.session.add(row)
-    # Not the URL: that of many a receiver holds its secret.
-    values["webhook_url"] = _told(body.webhook_url)
+    # Without the URL's path: many receivers have a secret in it.
+    values["webhook_url"] = _audited_url(body.webhook_url)
     change.record("alert_rule.created", "alert_rule", row.id, alert_rule=values)
     return row
 
 
 def update(change: Change, row: AlertRuleRow, body: AlertRuleUpdate) -> AlertRuleRow:
-    """A cooldown goes on as long as the rule says now."""
+    """Change a rule. A changed `cooldown_minutes` also applies to the current cooldown."""
     sent = body.sent()
     changed = {name: value for name, value in sent.items() if getattr(row, name) != value}
     if changed:
         for name, value in changed.items():
             setattr(row, name, value)
-        # What it says now is looked at as soon as can be.
+        # Without `evaluated_at` the rule is due at once.
         row.updated_at, row.evaluated_at = utc_now(), None
         if "webhook_url" in changed:
-            changed["webhook_url"] = _told(row.webhook_url)
+            changed["webhook_url"] = _audited_url(row.webhook_url)
         change.record("alert_rule.updated", "alert_rule", row.id, name=row.name, changed=changed)
     return row
 
 
 async def delete(change: Change, row: AlertRuleRow) -> None:
-    """Its history goes with it."""
+    """Delete a rule and its history."""
     await change.session.delete(row)
     change.record("alert_rule.deleted", "alert_rule", row.id, name=row.name)
 
 
 async def evaluate_now(change: Change, now: float) -> Evaluated:
-    """All enabled rules at the Unix time `now`."""
-    found = await evaluate(change, now)
-    change.record("alert_rule.evaluated", "alert_rule", rules=found.evaluated, triggered=len(found.triggered))
+    """Evaluate all enabled rules at the Unix time `now`."""
+    evaluation = await evaluate(change, now)
+    change.record("alert_rule.evaluated", "alert_rule", rules=evaluation.evaluated, triggered=len(evaluation.triggered))
     return Evaluated(
-        rules_evaluated=found.evaluated,
-        rules_triggered=len(found.triggered),
+        rules_evaluated=evaluation.evaluated,
+        rules_triggered=len(evaluation.triggered),
         triggered=[
-            Triggered(rule_id=each.rule_id, rule_name=each.rule_name, metric_value=each.metric_value)
-            for each in found.triggered
+            Triggered(rule_id=record.rule_id, rule_name=record.rule_name, metric_value=record.metric_value)
+            for record in evaluation.triggered
         ],
     )
 
 
-def _told(url: str | None) -> str | None:
-    """What the audit chain says of a URL: its host."""
+def _audited_url(url: str | None) -> str | None:
+    """Return a URL as it is recorded in the audit chain: its host only."""
     return url and f"https://{urlsplit(url).hostname}"

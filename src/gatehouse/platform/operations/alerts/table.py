@@ -1,4 +1,4 @@
-"""Alerts' rows and named queries."""
+"""Rows and queries of alerts."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -47,8 +47,8 @@ class AlertHistoryRow(TenantRow):
     webhook_error: Mapped[str | None]
 
 
-class Notification(NamedTuple):
-    """What a receiver is to be told, as it was when the rule triggered."""
+class AlertNotification(NamedTuple):
+    """A notification to send, with the rule's values when it triggered."""
 
     id: UUID
     tenant_id: UUID
@@ -62,14 +62,14 @@ class Notification(NamedTuple):
     webhook_url: str
 
 
-# Whoever takes them on evaluates them; others skip these rows meanwhile, and find them not due any more afterwards.
+# Claimed by one process: others skip the locked rows, and do not find them due afterwards.
 _CLAIM_DUE: Final = text(
     "UPDATE alert_rules SET evaluated_at = :now WHERE id IN (SELECT id FROM alert_rules"
     " WHERE enabled AND (evaluated_at IS NULL OR evaluated_at <= :due)"
     " AND EXISTS (SELECT FROM tenants t WHERE t.id = tenant_id AND t.deleted_at IS NULL)"
     " ORDER BY evaluated_at NULLS FIRST LIMIT :most FOR UPDATE SKIP LOCKED) RETURNING tenant_id, id"
 )
-# Marked before it is sent: a notification is tried once, also where the process is killed in the middle.
+# Marked before it is sent, so that there is one attempt even if the process is killed during it.
 _CLAIM_UNSENT: Final = text(
     "UPDATE alert_history SET webhook_attempted_at = :now WHERE id IN (SELECT id FROM alert_history"
     " WHERE webhook_url IS NOT NULL AND webhook_attempted_at IS NULL"
@@ -77,7 +77,7 @@ _CLAIM_UNSENT: Final = text(
     " RETURNING id, tenant_id, rule_id, rule_name, metric_type, metric_value, threshold, comparison, triggered_at,"
     " webhook_url"
 )
-_ANSWERED: Final = text(
+_SET_RESULT: Final = text(
     "UPDATE alert_history SET webhook_delivered = CAST(:error AS text) IS NULL, webhook_error = :error WHERE id = :id"
 )
 
@@ -87,7 +87,7 @@ def newest_first() -> Select[AlertRuleRow]:
 
 
 def history(rule_id: UUID) -> Select[AlertHistoryRow]:
-    """Newest first."""
+    """Return the query for a rule's history, newest first."""
     return (
         select(AlertHistoryRow)
         .where(AlertHistoryRow.rule_id == rule_id)
@@ -100,29 +100,32 @@ async def count_rules(session: AsyncSession) -> int:
 
 
 async def enabled(session: AsyncSession, rules: Sequence[UUID] | None) -> Sequence[AlertRuleRow]:
-    """The tenant's enabled rules, or those among `rules`; locked, so that none triggers twice at a time."""
+    """Return the tenant's enabled rules, or those among `rules`. They are locked, so that concurrent evaluations cannot
+    trigger a rule twice."""
     query = select(AlertRuleRow).where(AlertRuleRow.enabled).order_by(AlertRuleRow.id).with_for_update()
     if rules is not None:
         query = query.where(AlertRuleRow.id.in_(rules))
     return (await session.scalars(query)).all()
 
 
-async def claim_due(session: AsyncSession, now: datetime, interval: timedelta, most: int) -> dict[UUID, list[UUID]]:
-    """Rules by tenant that were not evaluated for `interval`; as the service role."""
+async def claim_due(session: AsyncSession, now: datetime, interval: timedelta, limit: int) -> dict[UUID, list[UUID]]:
+    """Claim up to `limit` rules that were not evaluated for `interval`. Returns their ids by tenant. Needs the service
+    role."""
     by_tenant: dict[UUID, list[UUID]] = {}
-    for tenant_id, rule_id in await session.execute(_CLAIM_DUE, {"now": now, "due": now - interval, "most": most}):
+    for tenant_id, rule_id in await session.execute(_CLAIM_DUE, {"now": now, "due": now - interval, "most": limit}):
         by_tenant.setdefault(tenant_id, []).append(rule_id)
     return by_tenant
 
 
 async def claim_unsent(
-    session: AsyncSession, now: datetime, most: int, without: Iterable[UUID] = ()
-) -> list[Notification]:
-    """Those that triggered longest ago first, none of these tenants'; as the service role."""
-    values = {"now": now, "most": most, "without": list(without)}
-    return [Notification(*row) for row in await session.execute(_CLAIM_UNSENT, values)]
+    session: AsyncSession, now: datetime, limit: int, excluded_tenants: Iterable[UUID] = ()
+) -> list[AlertNotification]:
+    """Claim up to `limit` notifications, the oldest first, without those of `excluded_tenants`. Needs the service
+    role."""
+    values = {"now": now, "most": limit, "without": list(excluded_tenants)}
+    return [AlertNotification(*row) for row in await session.execute(_CLAIM_UNSENT, values)]
 
 
-async def answered(session: AsyncSession, record_id: UUID, error: str | None) -> None:
-    """`error` None: the receiver took it. As the service role."""
-    await session.execute(_ANSWERED, {"id": record_id, "error": error})
+async def set_result(session: AsyncSession, record_id: UUID, error: str | None) -> None:
+    """Record the result of a notification; `error` is None where the receiver accepted it. Needs the service role."""
+    await session.execute(_SET_RESULT, {"id": record_id, "error": error})

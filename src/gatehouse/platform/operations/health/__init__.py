@@ -1,7 +1,8 @@
-"""Health: probes, the system's components, figures (reference 3, Health and system).
+"""Health: probes, the system's components, metrics (docs/operations.md).
 
-probes      /health, /api/health/*, /metrics: for machines, without a credential, from memory alone
+probes      /health, /api/health/*, /metrics: for machines, without a credential, from memory only
 routes      /api/admin/system/*: for administrators
-components  what the system's health is made of, a function a component
-summary     the last hour in figures, from the usage records
+components  the components of the system's health, one function each
+summary     metrics of the last hour, from the usage records
+patience    a time-out for work that may ignore cancellation
 """

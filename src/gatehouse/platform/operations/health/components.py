@@ -1,4 +1,4 @@
-"""What the system's health is made of. Each component tells its `status`; what cannot be asked is `unknown`."""
+"""The components of the system's health. Each has a `status`; one that cannot be queried is `unknown`."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,23 +15,23 @@ from gatehouse.foundation.counters.shared import RedisCounters
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.operations.health import table
-from gatehouse.platform.operations.health.patience import patiently
+from gatehouse.platform.operations.health.patience import with_timeout
 from gatehouse.platform.ports import Host
 
 Component = dict[str, Any]
 
-#: Seconds that the database has for all its answers.
-_PATIENCE: Final = 3.0
-#: Seconds after which a process' silence is worth telling: the slowest of them beats every five.
-_SILENT: Final = 15.0
+#: For all queries together.
+_DATABASE_TIMEOUT_SECONDS: Final = 3.0
+#: A process is shown as silent after this time: the longest interval between two heartbeats is 5 s.
+_SILENT_AFTER_SECONDS: Final = 15.0
 
-#: What a health check says of a provider, in the components' words.
-_PROVIDER_WORDS: Final = {"healthy": "healthy", "degraded": "degraded", "unreachable": "unhealthy"}
+#: A component's status by the result of a provider's health check.
+_PROVIDER_STATUSES: Final = {"healthy": "healthy", "degraded": "degraded", "unreachable": "unhealthy"}
 
 
 async def all_of(host: Host, caller: Caller) -> dict[str, Component]:
-    """Every component by name. Never fails: what the database would have to tell is `unknown` without it."""
-    told: dict[str, Component] = {
+    """Return every component by name. Does not raise: without the database, components that need it are `unknown`."""
+    components: dict[str, Component] = {
         "database": {"status": "unhealthy", "latency_ms": None, "pool": _pool(host)},
         "redis": _redis(host),
         **await _tiers(host, caller),
@@ -40,25 +40,27 @@ async def all_of(host: Host, caller: Caller) -> dict[str, Component]:
         "journal": _journal(host),
         "nodes": {"status": "unknown"},
     }
-    found: dict[str, Component] = {}
+    queried: dict[str, Component] = {}
     try:
-        await patiently(_from_the_database(host, caller, found), _PATIENCE)
+        await with_timeout(_query_database(host, caller, queried), _DATABASE_TIMEOUT_SECONDS)
     except (SQLAlchemyError, psycopg.Error, OSError, TimeoutError) as error:
-        told["database"]["detail"] = type(error).__name__
-        # It may have answered the first of what it was asked.
-        found.pop("database", None)
-    return {**told, **found}
+        components["database"]["detail"] = type(error).__name__
+        # The first queries may have succeeded.
+        queried.pop("database", None)
+    return {**components, **queried}
 
 
-async def _from_the_database(host: Host, caller: Caller, found: dict[str, Component]) -> None:
-    """As the tenant's own role, so that what it may not see cannot be told either."""
+async def _query_database(host: Host, caller: Caller, queried: dict[str, Component]) -> None:
+    """Query each component into `queried`, with the tenant's own role, so that the result shows only what the tenant
+    may see."""
     async with host.database.tenant(caller.tenant_id or DEFAULT_TENANT) as session:
-        for name, ask in _ASKED.items():
-            found[name] = await ask(host, session, caller)
+        for name, query in _QUERIES.items():
+            queried[name] = await query(host, session, caller)
 
 
 def overall(components: dict[str, Component]) -> str:
-    """`unhealthy` without the database; `degraded` where anything is less than healthy. What is unknown is no fault."""
+    """Return the system's status: `unhealthy` without the database, `degraded` where any component is degraded or
+    unhealthy. Unknown components do not degrade it."""
     if components["database"]["status"] == "unhealthy":
         return "unhealthy"
     parts = [part for name, part in components.items() if name != "providers"]
@@ -67,17 +69,17 @@ def overall(components: dict[str, Component]) -> str:
 
 
 async def _database(host: Host, session: AsyncSession, caller: Caller) -> Component:
-    began = time.monotonic()
+    started = time.monotonic()
     await table.schema_version(session)
-    return {"status": "healthy", "latency_ms": _ms(time.monotonic() - began), "pool": _pool(host)}
+    return {"status": "healthy", "latency_ms": _ms(time.monotonic() - started), "pool": _pool(host)}
 
 
 async def _workers(host: Host, session: AsyncSession, caller: Caller) -> Component:
     row = await table.job_workers(session)
-    told: Component = {"status": "healthy" if row.seen else "degraded", "workers": row.seen}
+    component: Component = {"status": "healthy" if row.seen else "degraded", "workers": row.seen}
     if caller.operator:
-        told["waiting_jobs"] = row.waiting
-    return told if row.seen else {**told, "detail": "no worker for background jobs was seen for a minute"}
+        component["waiting_jobs"] = row.waiting
+    return component if row.seen else {**component, "detail": "no worker for background jobs was seen for a minute"}
 
 
 async def _providers(host: Host, session: AsyncSession, caller: Caller) -> Component:
@@ -88,31 +90,31 @@ async def _providers(host: Host, session: AsyncSession, caller: Caller) -> Compo
 
 
 def _provider(row: Any, circuits: Sequence[OpenCircuit]) -> Component:
-    """`circuits`: those of this worker that are not closed."""
-    status = "unhealthy" if row.unhealthy else _PROVIDER_WORDS.get(row.health_check_status, "unknown")
-    told: Component = {
+    """Return a provider's component. `circuits` are those of this worker that are not closed."""
+    status = "unhealthy" if row.unhealthy else _PROVIDER_STATUSES.get(row.health_check_status, "unknown")
+    component: Component = {
         "status": status if row.enabled else "unknown",
         "latency_ms": row.health_latency_ms,
         "last_checked": row.last_health_check,
     }
     if circuits:
-        told["circuits"] = [msgspec.to_builtins(circuit) for circuit in circuits]
+        component["circuits"] = [msgspec.to_builtins(circuit) for circuit in circuits]
     detail = row.health_error if row.enabled else "disabled"
-    return {**told, "detail": detail} if detail else told
+    return {**component, "detail": detail} if detail else component
 
 
 async def _nodes(host: Host, session: AsyncSession, caller: Caller) -> Component:
     rows = await table.nodes(session)
-    late = [row for row in rows if row.silent > _SILENT]
-    told: Component = {
+    late = [row for row in rows if row.silent > _SILENT_AFTER_SECONDS]
+    component: Component = {
         "status": "degraded" if late else "healthy",
         "count": len(rows),
         "silent": len(late),
         "revision_lag": max((row.behind for row in rows if row.follows), default=0),
     }
     if caller.operator:
-        # Machines' names are the platform's own affair.
-        told["nodes"] = [
+        # Names of machines are for operators only.
+        component["nodes"] = [
             {
                 "name": row.name,
                 "kind": row.kind,
@@ -122,7 +124,7 @@ async def _nodes(host: Host, session: AsyncSession, caller: Caller) -> Component
             }
             for row in rows
         ]
-    return told
+    return component
 
 
 def _pool(host: Host) -> Component:
@@ -139,18 +141,18 @@ def _redis(host: Host) -> Component:
 
 
 async def _tiers(host: Host, caller: Caller) -> dict[str, Component]:
-    """The entities and the semantic tier, by the contract's names."""
-    told = {tier: _tier(health, caller) for tier, health in (await host.detectors.health()).items()}
-    return {"ner_service": told["ner"], "deberta_service": told["llm"]}
+    """Return the entity and the semantic tier, under the API's names for them."""
+    tiers = {tier: _tier(health, caller) for tier, health in (await host.detectors.health()).items()}
+    return {"ner_service": tiers["ner"], "deberta_service": tiers["llm"]}
 
 
 def _tier(health: Health, caller: Caller) -> Component:
-    told: Component = {"status": health.status, "detail": health.detail}
+    component: Component = {"status": health.status, "detail": health.detail}
     if caller.operator:
-        told["waiting"] = health.waiting
+        component["waiting"] = health.waiting
         if health.cause is not None:
-            told["cause"] = health.cause
-    return told
+            component["cause"] = health.cause
+    return component
 
 
 def _journal(host: Host) -> Component:
@@ -162,7 +164,7 @@ def _ms(seconds: float) -> float:
     return round(seconds * 1000, 2)
 
 
-_ASKED: Final[dict[str, Callable[[Host, AsyncSession, Caller], Awaitable[Component]]]] = {
+_QUERIES: Final[dict[str, Callable[[Host, AsyncSession, Caller], Awaitable[Component]]]] = {
     "database": _database,
     "celery_workers": _workers,
     "providers": _providers,

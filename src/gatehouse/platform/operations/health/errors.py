@@ -1,4 +1,4 @@
-"""What can go wrong with health's endpoints, and how it looks (reference 3, Health errors)."""
+"""Errors of the health endpoints."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Asking what may hang: a health check must answer, whatever it asks about."""
+"""A time-out for work that may hang even when it is cancelled: a health check must answer in time."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,13 +6,13 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-#: Given up, and not over yet. A connection to a frozen server takes its time to be closed.
-given_up: Final[set[asyncio.Task[Any]]] = set()
+#: Timed-out tasks that still run. Closing a connection to a frozen server takes time.
+timed_out: Final[set[asyncio.Task[Any]]] = set()
 
 
-async def patiently(work: Coroutine[Any, Any, T], seconds: float) -> T:
-    """What the work gives. Raises `TimeoutError` when the time is over, also where the work does not let itself be
-    cancelled."""
+async def with_timeout(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """Return the result of `work`. Raises `TimeoutError` after `seconds`, even if `work` does not react to
+    cancellation."""
     task = asyncio.create_task(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
@@ -21,13 +21,13 @@ async def patiently(work: Coroutine[Any, Any, T], seconds: float) -> T:
         raise TimeoutError
     finally:
         if not task.done():
-            given_up.add(task)
-            task.add_done_callback(_over)
+            timed_out.add(task)
+            task.add_done_callback(_forget)
             task.cancel()
 
 
-def _over(task: asyncio.Task[Any]) -> None:
-    given_up.discard(task)
+def _forget(task: asyncio.Task[Any]) -> None:
+    timed_out.discard(task)
     if not task.cancelled():
-        # Nobody asks for it any more.
+        # Retrieved, so that asyncio does not log it as unhandled.
         task.exception()

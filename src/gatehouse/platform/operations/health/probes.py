@@ -1,5 +1,5 @@
-"""What machines ask, without a credential: is it alive, ready, started, and its figures. Nothing here asks the
-database: a probe that waits for a slow one would make a slow system a dead one."""
+"""Probes of liveness, readiness and start, and metrics: for machines, without a credential. No probe queries the
+database: if it waited for a slow one, the slow worker would be restarted."""
 
 from functools import lru_cache
 from ipaddress import ip_address
@@ -20,19 +20,19 @@ from gatehouse.platform.ports import Host, TheHost
 
 router = APIRouter(tags=["Health"])
 
-#: Seconds that this worker may be behind: several beats of the change feed.
-BEHIND: Final = 3.0
+#: The change feed's lag from which the worker is not ready: several of its polling intervals.
+MAX_FEED_LAG_SECONDS: Final = 3.0
 
 
 @router.get("/health", response_model=Alive)
 async def health() -> Alive:
-    """Answers while the process does. Not rate-limited."""
+    """Returns 200 while the process runs. Not rate-limited."""
     return Alive()
 
 
 @router.get("/api/health/live", response_model=Alive, responses={503: {"model": NotAlive}})
 async def live(host: TheHost) -> object:
-    """Whether this worker can go on. 503: only a restart helps."""
+    """Returns whether this worker can go on. 503: it must be restarted."""
     if host.feed.ended:
         return JSONResponse(NotAlive(reason="the change feed has ended").model_dump(), 503)
     return Alive()
@@ -43,17 +43,17 @@ async def ready(
     host: TheHost,
     purpose: Annotated[
         Literal["traffic"] | None,
-        Query(alias="for", description="`traffic`: whether model calls are answered, also without database and cache."),
+        Query(alias="for", description="`traffic`: whether model calls are served, even without database and cache."),
     ] = None,
 ) -> object:
-    """Whether new requests should come here."""
+    """Returns whether new requests should be sent to this worker."""
     failing = failing_checks(host) if purpose is None else failing_for_traffic(host)
     return JSONResponse(NotReady(failing_checks=failing).model_dump(), 503) if failing else Ready()
 
 
 @router.get("/api/health/startup", response_model=Started, responses={503: {"model": Starting}})
 async def startup(host: TheHost) -> object:
-    """Whether the start is over, and how long it took."""
+    """Returns whether the start is complete, and how long it took."""
     if host.startup.duration_ms is None:
         elapsed = host.startup.elapsed_ms(host.clock.monotonic())
         return JSONResponse(Starting(phase=host.startup.phase, elapsed_ms=elapsed).model_dump(), 503)
@@ -66,7 +66,7 @@ async def startup(host: TheHost) -> object:
     responses={403: {"description": "The caller's address is not in METRICS_ALLOWED_CIDRS."}},
 )
 async def metrics(request: Request, host: TheHost) -> Response:
-    """Figures of all processes of this machine, in Prometheus' text form."""
+    """Returns metrics of all processes of this machine, in Prometheus' text format."""
     settings = host.settings
     if ClientAddresses(settings.trusted_proxies).unknown_origin(request.scope):
         raise ScrapeRefused
@@ -77,20 +77,22 @@ async def metrics(request: Request, host: TheHost) -> Response:
 
 
 def failing_for_traffic(host: Host) -> list[str]:
-    """What keeps model calls from being answered. Maintenance is not among it: it is answered here, and ended here."""
-    unneeded = {"cache", "maintenance"}
+    """Return the failing checks that keep model calls from being served. Maintenance is not among them: this worker
+    answers it with 503, and ends it."""
+    not_needed = {"cache", "maintenance"}
     if host.settings.switch_fail_mode == "open":
-        unneeded.add("database")
-    return [name for name in failing_checks(host) if name not in unneeded]
+        not_needed.add("database")
+    return [name for name in failing_checks(host) if name not in not_needed]
 
 
 def failing_checks(host: Host) -> list[str]:
-    behind = host.feed.lag_seconds > BEHIND
+    """Return the names of the checks that fail."""
+    lagging = host.feed.lag_seconds > MAX_FEED_LAG_SECONDS
     checks = {
-        "database": behind and host.feed.lost,
+        "database": lagging and host.feed.lost,
         "cache": isinstance(host.counters, RedisCounters) and bool(host.counters.degraded),
         "journal": host.journal.full(),
-        "change_feed": host.feed.ended or (behind and not host.feed.lost),
+        "change_feed": host.feed.ended or (lagging and not host.feed.lost),
         "maintenance": host.replica.maintenance is not None,
         "master_key": host.signer.cannot_open,
     }
@@ -103,5 +105,5 @@ def _allowed(cidrs: tuple[str, ...], address: str) -> bool:
         networks = [network(cidr, strict=True) for cidr in cidrs]
     except ValueError as error:
         raise BadSettings(f"METRICS_ALLOWED_CIDRS: {error}") from None
-    caller = ip_address(address)
-    return any(caller in each for each in networks)
+    caller_address = ip_address(address)
+    return any(caller_address in allowed for allowed in networks)

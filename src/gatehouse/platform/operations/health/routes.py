@@ -1,4 +1,4 @@
-"""The system's endpoints for administrators (reference 3, Health and system)."""
+"""The system's endpoints for administrators (docs/operations.md)."""
 
 from typing import Any
 
@@ -19,9 +19,14 @@ router = APIRouter(prefix="/api/admin/system", tags=["System"], responses=RESPON
 
 @router.get("/health", response_model=SystemHealth)
 async def system_health(caller: AdminReader, host: TheHost) -> object:
-    """Every component's health, and the system's. Answers without the database too."""
-    told = await components.all_of(host, caller)
-    return {"status": components.overall(told), "timestamp": utc_now(), "version": __version__, "components": told}
+    """Returns the health of the system and of every component, even without the database."""
+    by_name = await components.all_of(host, caller)
+    return {
+        "status": components.overall(by_name),
+        "timestamp": utc_now(),
+        "version": __version__,
+        "components": by_name,
+    }
 
 
 @router.get(
@@ -30,16 +35,16 @@ async def system_health(caller: AdminReader, host: TheHost) -> object:
     responses={404: {"description": "There is no such component."}},
 )
 async def component_health(caller: AdminReader, host: TheHost, component: str) -> object:
-    """One component's health."""
-    told = await components.all_of(host, caller)
-    if component not in told:
+    """Returns one component's health."""
+    by_name = await components.all_of(host, caller)
+    if component not in by_name:
         raise ComponentNotFound
-    return told[component]
+    return by_name[component]
 
 
 @router.get("/version", response_model=Version)
 async def version(caller: AdminReader, host: TheHost, session: Session) -> object:
-    """What runs here, and your organization's feature flags."""
+    """Returns the installed version, and your organization's feature flags."""
     return {
         "platform_version": __version__,
         "build_date": host.settings.gatehouse_build_date,
@@ -52,6 +57,6 @@ async def version(caller: AdminReader, host: TheHost, session: Session) -> objec
 
 @router.get("/metrics-summary", response_model=MetricsSummary)
 async def metrics_summary(caller: AdminReader, host: TheHost) -> object:
-    """The last hour in figures: your organization's, for operators the whole platform's. At most the newest 50,000
-    requests are looked at."""
+    """Returns metrics of the last hour: your organization's, for operators the whole platform's. At most the newest
+    50,000 requests are evaluated."""
     return await summary.of(host, caller)

@@ -1,4 +1,4 @@
-"""Bodies of health's endpoints (reference 3, Health and system)."""
+"""Bodies of the health endpoints (docs/operations.md)."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -52,7 +52,7 @@ class SystemHealth(Shown):
     components: Annotated[
         dict[str, dict[str, Any]],
         Field(
-            description="By name. Each has `status`, but `providers`, which has one for each provider.",
+            description="By name. Each has a `status`, except `providers`, which has one for each provider.",
             examples=[{"database": {"status": "healthy", "latency_ms": 0.8, "pool": {"max": 10, "available": 9}}}],
         ),
     ]
@@ -64,24 +64,24 @@ class Version(Shown):
     build_date: str | None
     git_commit: str | None
     environment: Annotated[str, Field(examples=["production"])]
-    schema_version: Annotated[str, Field(description="Of the database.", examples=["0001"])]
+    schema_version: Annotated[str, Field(description="Version of the database's schema.", examples=["0001"])]
     feature_flags: dict[str, bool]
 
 
 class Requests(Shown):
     total: int
     success: int
-    error: Annotated[int, Field(description="Everything that was no success: refused and cancelled ones too.")]
+    error: Annotated[int, Field(description="All that did not succeed, refused and cancelled ones included.")]
     error_rate: Annotated[
         float,
         Field(
-            ge=0, le=1, description="`error` as a share of `total`. Alerts' `error_rate` is percent, of failures alone."
+            ge=0, le=1, description="`error` as a share of `total`. Alerts' `error_rate` is percent, of failures only."
         ),
     ]
 
 
 class Latency(Shown):
-    """Null while there is nothing to tell."""
+    """Percentiles; null without requests."""
 
     p50_ms: float | None
     p95_ms: float | None
@@ -101,11 +101,9 @@ class DlpSummary(Shown):
 
 
 class MetricsSummary(Shown):
-    period: Annotated[str, Field(description="How far back it reaches, as an ISO 8601 duration.", examples=["PT1H"])]
+    period: Annotated[str, Field(description="The period up to now, as an ISO 8601 duration.", examples=["PT1H"])]
     requests: Requests
     latency: Latency
     dlp: DlpSummary
     active_connections: Annotated[int, Field(description="Model calls in progress, on all workers.")]
-    cache_hit_rate: Annotated[
-        float, Field(ge=0, le=1, description="Share that the response cache answered of what it was asked for.")
-    ]
+    cache_hit_rate: Annotated[float, Field(ge=0, le=1, description="Hits as a share of the response cache's look-ups.")]

@@ -1,4 +1,4 @@
-"""The last hour in figures (reference 3, metrics-summary): an organization's own, or everybody's for operators."""
+"""Metrics of the last hour: an organization's, or for operators those of all organizations."""
 
 from typing import Any, Final
 
@@ -11,21 +11,21 @@ from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.operations.health import table
 from gatehouse.platform.operations.health.errors import Unhealthy
-from gatehouse.platform.operations.health.patience import patiently
+from gatehouse.platform.operations.health.patience import with_timeout
 from gatehouse.platform.operations.health.schemas import DlpSummary, Latency, MetricsSummary, Requests, Triggers
 from gatehouse.platform.ports import Host
 
 PERIOD: Final = "PT1H"
-#: However busy the database is, or frozen, nobody waits longer for figures, in seconds.
-_PATIENCE: Final = 5
-_BOUND = text(f"SET LOCAL statement_timeout = '{_PATIENCE}s'")
+#: For the queries, on a busy or frozen database.
+_QUERY_TIMEOUT_SECONDS: Final = 5
+_SET_TIMEOUT = text(f"SET LOCAL statement_timeout = '{_QUERY_TIMEOUT_SECONDS}s'")
 
 
 async def of(host: Host, caller: Caller) -> MetricsSummary:
-    """Raises `Unhealthy` where the database cannot tell in time."""
+    """Return the summary for `caller`. Raises `Unhealthy` where the database does not answer in time."""
     tenant_id = None if caller.operator else caller.tenant_id or DEFAULT_TENANT
     try:
-        requests, triggers, active = await patiently(_figures(host, tenant_id), _PATIENCE + 0.5)
+        requests, triggers, active_calls = await with_timeout(_query(host, tenant_id), _QUERY_TIMEOUT_SECONDS + 0.5)
     except (SQLAlchemyError, psycopg.Error, OSError, TimeoutError):
         raise Unhealthy from None
     return MetricsSummary(
@@ -33,30 +33,30 @@ async def of(host: Host, caller: Caller) -> MetricsSummary:
         requests=_requests(requests),
         latency=_latency(requests.latencies),
         dlp=DlpSummary(requests_scanned=requests.scanned, triggers=Triggers.model_validate(triggers)),
-        active_connections=active,
+        active_connections=active_calls,
         cache_hit_rate=round(requests.hits / requests.lookups, 4) if requests.lookups else 0.0,
     )
 
 
-async def _figures(host: Host, tenant_id: TenantId | None) -> tuple[Any, Any, int]:
+async def _query(host: Host, tenant_id: TenantId | None) -> tuple[Any, Any, int]:
     async with host.database.service() if tenant_id is None else host.database.tenant(tenant_id) as session:
-        await session.execute(_BOUND)
-        requests, triggers = await table.figures(session, tenant_id)
-        return requests, triggers, await _active(session)
+        await session.execute(_SET_TIMEOUT)
+        requests, triggers = await table.metrics(session, tenant_id)
+        return requests, triggers, await _active_calls(session)
 
 
-async def _active(session: AsyncSession) -> int:
+async def _active_calls(session: AsyncSession) -> int:
     return sum(int(row.status.get("active", 0)) for row in await table.nodes(session))
 
 
 def _requests(row: Any) -> Requests:
-    failed = row.total - row.success
-    rate = round(failed / row.total, 4) if row.total else 0.0
-    return Requests(total=row.total, success=row.success, error=failed, error_rate=rate)
+    failures = row.total - row.success
+    rate = round(failures / row.total, 4) if row.total else 0.0
+    return Requests(total=row.total, success=row.success, error=failures, error_rate=rate)
 
 
-def _latency(found: list[float] | None) -> Latency:
-    if found is None:
+def _latency(percentiles: list[float] | None) -> Latency:
+    if percentiles is None:
         return Latency(p50_ms=None, p95_ms=None, p99_ms=None)
-    p50, p95, p99 = (round(value, 3) for value in found)
+    p50, p95, p99 = (round(value, 3) for value in percentiles)
     return Latency(p50_ms=p50, p95_ms=p95, p99_ms=p99)

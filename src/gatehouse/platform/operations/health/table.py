@@ -1,4 +1,4 @@
-"""Health's named queries. Each is bounded, whatever the tables hold."""
+"""Queries for health. Each reads a bounded number of rows."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,14 +8,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
 
-#: How far back a summary looks, in seconds, and at how many of the newest records at most.
+#: The period of a summary, and how many of its newest records are read.
 PERIOD_SECONDS: Final = 3600
-MOST_RECORDS: Final = 50_000
+MAX_RECORDS: Final = 50_000
 
-#: A worker that has not been seen for longer is not shown.
-_SHOWN_SECONDS: Final = 120
+#: A worker without a heartbeat for longer is not shown.
+_NODE_SHOWN_SECONDS: Final = 120
 
-_SCHEMA = text("SELECT version_num FROM alembic_version")
+_SCHEMA_VERSION = text("SELECT version_num FROM alembic_version")
 _NODES = text(
     "SELECT name, kind, revision, status, EXTRACT(EPOCH FROM now() - seen_at)::float8 AS silent,"
     " kind = 'gateway' AS follows, (SELECT revision FROM revision_head) - revision AS behind FROM nodes"
@@ -30,7 +30,7 @@ _PROVIDERS = text(
     " FROM providers WHERE tenant_id = :tenant ORDER BY id LIMIT 500"
 )
 
-_FIGURES = """
+_METRICS = """
 SELECT count(*) AS total,
        count(*) FILTER (WHERE status = 'success') AS success,
        count(*) FILTER (WHERE dlp_action IS NOT NULL) AS scanned,
@@ -50,25 +50,25 @@ _OF_ONE = """
 SELECT * FROM {table} WHERE tenant_id = :tenant AND timestamp > now() - make_interval(secs => :period)
 ORDER BY timestamp DESC LIMIT :most
 """
-# Tenant by tenant, so that each is a walk along the key and not a search through the partition.
+# One subquery for each tenant, so that it is an index scan on the key and not a scan of the partition.
 _OF_ALL = """
 SELECT one.* FROM tenants CROSS JOIN LATERAL (
     SELECT * FROM {table} WHERE tenant_id = tenants.id AND timestamp > now() - make_interval(secs => :period)
     ORDER BY timestamp DESC LIMIT :most
 ) AS one LIMIT :most
 """
-_FIGURES_OF_ONE = text(_FIGURES.format(newest=_OF_ONE.format(table="usage_records")))
-_FIGURES_OF_ALL = text(_FIGURES.format(newest=_OF_ALL.format(table="usage_records")))
+_METRICS_OF_ONE = text(_METRICS.format(newest=_OF_ONE.format(table="usage_records")))
+_METRICS_OF_ALL = text(_METRICS.format(newest=_OF_ALL.format(table="usage_records")))
 _TRIGGERS_OF_ONE = text(_TRIGGERS.format(newest=_OF_ONE.format(table="dlp_events")))
 _TRIGGERS_OF_ALL = text(_TRIGGERS.format(newest=_OF_ALL.format(table="dlp_events")))
 
 
 async def schema_version(session: AsyncSession) -> str:
-    return str((await session.execute(_SCHEMA)).scalar_one())
+    return str((await session.execute(_SCHEMA_VERSION)).scalar_one())
 
 
 async def nodes(session: AsyncSession) -> Sequence[Row[Any]]:
-    return (await session.execute(_NODES, {"shown": _SHOWN_SECONDS})).all()
+    return (await session.execute(_NODES, {"shown": _NODE_SHOWN_SECONDS})).all()
 
 
 async def job_workers(session: AsyncSession) -> Row[Any]:
@@ -79,13 +79,14 @@ async def providers(session: AsyncSession, tenant_id: TenantId) -> Sequence[Row[
     return (await session.execute(_PROVIDERS, {"tenant": tenant_id})).all()
 
 
-async def figures(session: AsyncSession, tenant_id: TenantId | None) -> tuple[Row[Any], Row[Any]]:
-    """The last period's requests and DLP decisions: of a tenant, or with None of all, as the service role."""
-    bounds: dict[str, Any] = {"period": PERIOD_SECONDS, "most": MOST_RECORDS}
+async def metrics(session: AsyncSession, tenant_id: TenantId | None) -> tuple[Row[Any], Row[Any]]:
+    """Return the last period's requests and DLP decisions of a tenant, or of all with None, which needs the service
+    role."""
+    bounds: dict[str, Any] = {"period": PERIOD_SECONDS, "most": MAX_RECORDS}
     if tenant_id is None:
-        requests = await session.execute(_FIGURES_OF_ALL, bounds)
+        requests = await session.execute(_METRICS_OF_ALL, bounds)
         triggers = await session.execute(_TRIGGERS_OF_ALL, bounds)
     else:
-        requests = await session.execute(_FIGURES_OF_ONE, {**bounds, "tenant": tenant_id})
+        requests = await session.execute(_METRICS_OF_ONE, {**bounds, "tenant": tenant_id})
         triggers = await session.execute(_TRIGGERS_OF_ONE, {**bounds, "tenant": tenant_id})
     return requests.one(), triggers.one()

@@ -1,7 +1,7 @@
-"""Maintenance: an operator closes the platform, and opens it again (reference 3, Maintenance mode).
+"""Maintenance mode, which an operator switches on and off (docs/operations.md).
 
-    off -> on     new requests get 503 on every path, model calls in progress on all workers are waited for
-    on  -> off    requests come in again
+    off -> on     new requests get 503 on every path; the call waits for model calls in progress on all workers
+    on  -> off    requests are admitted again
 
-The state is in the database, so it survives restarts. Probes, sign-in and the way to end it stay open.
+The state is in the database, so it survives restarts. Probes, sign-in and this endpoint stay available.
 """

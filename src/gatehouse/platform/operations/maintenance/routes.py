@@ -1,4 +1,4 @@
-"""The maintenance call (reference 3, Health and system)."""
+"""The maintenance endpoint (docs/operations.md)."""
 
 from fastapi import APIRouter
 
@@ -15,6 +15,6 @@ router = APIRouter(prefix="/api/admin/system/maintenance", tags=["System"], resp
 async def switch_maintenance(
     caller: OperatorStepUp, body: MaintenanceSwitch, change: Changing, host: TheHost
 ) -> MaintenanceState:
-    """Closes the platform, or opens it again. The answer to closing comes when every worker refuses new requests and
-    those in progress have ended, or when the time for that is up."""
+    """Switches maintenance on or off. Switching on returns when every worker refuses new requests and those in progress
+    have ended, or when `drain_timeout_seconds` are over."""
     return await service.switch(change, host, body)

@@ -1,4 +1,4 @@
-"""Bodies of the maintenance call (reference 3, Health and system)."""
+"""Bodies of the maintenance endpoint."""
 
 from datetime import datetime
 from typing import Annotated
@@ -11,16 +11,16 @@ from gatehouse.foundation.http.bodies import Body, Shown
 class MaintenanceSwitch(Body):
     enabled: bool
     message: Annotated[
-        str | None, Field(max_length=500, description="Told to everybody.", examples=["Back at 14:00 UTC."])
+        str | None, Field(max_length=500, description="Part of each refusal.", examples=["Back at 14:00 UTC."])
     ] = None
     drain_timeout_seconds: Annotated[
-        int, Field(ge=0, le=600, description="How long the call waits for requests in progress.")
+        int, Field(ge=0, le=600, description="Seconds that the call waits for requests in progress.")
     ] = 30
 
 
 class MaintenanceState(Shown):
     maintenance_enabled: bool
-    enabled_at: Annotated[datetime | None, Field(description="When it began; null when it is off.")]
+    enabled_at: Annotated[datetime | None, Field(description="Null when maintenance is off.")]
     message: str | None
     active_requests_drained: Annotated[
         int, Field(description="Model calls in progress on all workers that ended while the call waited.")

@@ -1,4 +1,4 @@
-"""Maintenance's state: one entry of the platform's live state, which every worker reads."""
+"""The state of maintenance: a row of `platform_state`, which every worker reads."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.foundation.storage.rows import Row
 
 _KEY = "maintenance"
-# Who is not heard of for a while is not waited for: it is dead, or nobody can tell what it does.
+# A worker without a heartbeat for 15 s is not waited for: it is dead, or its state is unknown.
 _BUSY = text(
     "SELECT COALESCE(sum(active), 0) AS calls,"
     " count(*) FILTER (WHERE heard AND (active > 0 OR revision < :revision)) AS workers"
@@ -20,9 +20,9 @@ _BUSY = text(
 )
 
 
-class Busy(NamedTuple):
-    """`calls` are the model calls in progress on all workers, as each last said; `workers` are those to wait for:
-    they have some, or have not confirmed the revision and may still let some in."""
+class BusyWorkers(NamedTuple):
+    """`calls`: model calls in progress, as last reported by all workers. `workers`: the number of workers to wait for,
+    which have calls in progress, or have not confirmed the revision and may still admit some."""
 
     calls: int
     workers: int
@@ -37,8 +37,8 @@ class PlatformState(Row):
 
 
 async def state(session: AsyncSession) -> dict[str, Any]:
-    """What is stored now, locked until the transaction ends; empty where it was never on."""
-    # So that there is a row to lock: of two operators at once, the second sees what the first did.
+    """Return the stored state, locked until the transaction ends; empty where maintenance was never on."""
+    # Inserted so that there is a row to lock: a concurrent second change sees the first.
     empty = insert(PlatformState).values(key=_KEY, value={}, updated_at=func.now()).on_conflict_do_nothing()
     await session.execute(empty)
     row = await session.scalars(select(PlatformState).where(PlatformState.key == _KEY).with_for_update())
@@ -54,5 +54,5 @@ async def store(session: AsyncSession, value: dict[str, Any]) -> None:
     )
 
 
-async def busy(session: AsyncSession, revision: int) -> Busy:
-    return Busy(*(await session.execute(_BUSY, {"revision": revision})).one())
+async def busy(session: AsyncSession, revision: int) -> BusyWorkers:
+    return BusyWorkers(*(await session.execute(_BUSY, {"revision": revision})).one())

@@ -1,8 +1,8 @@
-"""Outposts: whom the platform believes to be one, and what it supplies them with (decisions 8, Wires; decisions 9).
+"""Outposts: which certificates the platform trusts, policy bundles, uploaded records (docs/outpost-protocol.md).
 
-    PUT  /v1/platform/outpost-trust    the portal's word: authorities, good serial numbers, organizations
-    GET  /v1/outposts/policy-bundle    by an outpost: its organization's policy, signed; waits for changes
-    POST /v1/outposts/records          by an outpost: what it has answered, stored once each
+    PUT  /v1/platform/outpost-trust    from the portal: authorities, valid serial numbers, organizations
+    GET  /v1/outposts/policy-bundle    from an outpost: its organization's signed policy, by long polling
+    POST /v1/outposts/records          from an outpost: records of its requests, each stored once
 
 An organization's outposts are refused until its feature flag `outpost_enabled` is on.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with outposts. An outpost reads codes, not sentences."""
+"""Errors of the outposts' endpoints. They have a `code`, which is what an outpost evaluates."""
 
 from typing import Final
 
@@ -16,5 +16,5 @@ class OutpostsDisabled(Forbidden):
 class TooManyRecords(PayloadTooLarge):
     code = "too_many_records"
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"entries: at most {most} records can be sent at once.")
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"entries: at most {limit} records can be sent at once.")

@@ -1,4 +1,4 @@
-"""How an outpost gets its policy: at once where it has another one, else when something changes."""
+"""Long polling of the policy bundle: answers at once where the outpost has another one, else on a change."""
 
 import hashlib
 import re
@@ -21,61 +21,66 @@ from gatehouse.platform.uploads import Confirmed
 from gatehouse.policy import signing, wire
 from gatehouse.policy.wire import Contents
 
-#: Outposts that wait for news, a worker, and of one organization.
-MOST_WAITING: Final = 2_000
-MOST_WAITING_OF_ONE: Final = 200
-#: Seconds for which a bundle may come into force.
-LIFETIME: Final = 7 * 86_400
-#: Seconds after which one that has not changed is sent anew, so that the one that an outpost keeps stays young.
-_RENEWED: Final = 86_400
-#: What those who may not wait are told to wait, in seconds.
-_LATER: Final = 5
+#: Outposts that may wait on one worker, in all and of one organization.
+MAX_WAITING: Final = 2_000
+MAX_WAITING_PER_TENANT: Final = 200
+#: The time in which an outpost may put a bundle into force.
+BUNDLE_LIFETIME_SECONDS: Final = 7 * 86_400
+#: An unchanged bundle is sent again after this time, so that the one an outpost has is never near its expiry.
+_RENEWAL_SECONDS: Final = 86_400
+#: `Retry-After` of a call for which there is no room to wait.
+_RETRY_AFTER_SECONDS: Final = 5
 
-_ETAG: Final = re.compile(r'"(\d{1,18})-([0-9a-f]{64})"').findall
+_find_etags: Final = re.compile(r'"(\d{1,18})-([0-9a-f]{64})"').findall
 
 
-class Polled(NamedTuple):
-    """`signed` is None where the outpost has it already."""
+class PollResult(NamedTuple):
+    """The answer to a poll. `signed` is None where the outpost already has the bundle."""
 
     etag: str
     signed: str | None
     retry_after: int | None = None
 
 
-class Waiting:
-    """Who waits on this worker: bounded, so that they can never be all that it does."""
+class WaitingOutposts:
+    """Counts the outposts that wait on this worker. Bounded, so that polling cannot use up the worker."""
 
     def __init__(self) -> None:
-        self._of: Counter[TenantId] = Counter()
+        self._waiting_by_tenant: Counter[TenantId] = Counter()
 
     @contextmanager
     def place(self, tenant_id: TenantId) -> Iterator[bool]:
-        """Whether there was room."""
-        free = self._of.total() < MOST_WAITING and self._of[tenant_id] < MOST_WAITING_OF_ONE
-        self._of[tenant_id] += free
+        """Reserve a place for the block. Yields whether there was one."""
+        reserved = (
+            self._waiting_by_tenant.total() < MAX_WAITING
+            and self._waiting_by_tenant[tenant_id] < MAX_WAITING_PER_TENANT
+        )
+        self._waiting_by_tenant[tenant_id] += reserved
         try:
-            yield free
+            yield reserved
         finally:
-            self._of[tenant_id] -= free
-            if not self._of[tenant_id]:
-                del self._of[tenant_id]
+            self._waiting_by_tenant[tenant_id] -= reserved
+            if not self._waiting_by_tenant[tenant_id]:
+                del self._waiting_by_tenant[tenant_id]
 
 
-async def bundle(caller: Caller, host: Host, waiting: Waiting, *, token: str, known: str, seconds: float) -> Polled:
-    """`token` is the caller's; `known` are the entity tags that the outpost has; `seconds` is how long it waits for
-    another one.
+async def bundle(
+    caller: Caller, host: Host, waiting: WaitingOutposts, *, token: str, if_none_match: str, wait_seconds: float
+) -> PollResult:
+    """Return the outpost's bundle, after at most `wait_seconds`. `token` is the caller's; `if_none_match` holds the
+    entity tags of the bundles that it has.
 
     Raises `OutpostsDisabled`, `InvalidToken`, `PolicyUnavailable`.
     """
     assert caller.tenant_id is not None
     assert caller.outpost_id is not None
     tenant_id, news = caller.tenant_id, host.replica.news
-    has = {digest: int(version) for version, digest in _ETAG(known)}
+    versions = {digest: int(version) for version, digest in _find_etags(if_none_match)}
     certificate = certified.shown(token)
     key = certificate.public_key()
-    # No other is verified.
+    # Authentication accepts no other kind of key.
     assert isinstance(key, EllipticCurvePublicKey)
-    said = Confirmed(
+    confirmation = Confirmed(
         tenant_id=tenant_id,
         outpost_id=caller.outpost_id,
         version=0,
@@ -83,38 +88,40 @@ async def bundle(caller: Caller, host: Host, waiting: Waiting, *, token: str, kn
         serial=f"{certificate.serial_number:x}",
         ends=certificate.not_valid_after_utc.timestamp(),
     )
-    # What it has it has in force: only then it asks for the next one.
-    host.supply.confirmed(msgspec.structs.replace(said, version=max(has.values(), default=0)))
-    deadline = time.monotonic() + seconds
-    with waiting.place(tenant_id) as free:
+    # An outpost names only bundles that it has in force.
+    host.supply.confirmed(msgspec.structs.replace(confirmation, version=max(versions.values(), default=0)))
+    deadline = time.monotonic() + wait_seconds
+    with waiting.place(tenant_id) as may_wait:
         while True:
             await enabled(caller, host)
             if not host.ports.credentials.still_good(caller):
                 raise InvalidToken
             seen = news.seen(tenant_id)
-            contents = await host.supply.contents(tenant_id, max(has.values(), default=0))
+            contents = await host.supply.contents(tenant_id, max(versions.values(), default=0))
             digest = _digest(contents, caller.outpost_id, key, host.clock.now())
             etag = f'"{contents.version}-{digest}"'
-            if digest not in has:
-                return Polled(etag, await _signed(contents, caller, key, host))
-            if contents.version > has[digest]:
-                # What has changed since is nothing that it is sent: it is as good as confirmed.
-                has[digest] = contents.version
-                host.supply.confirmed(msgspec.structs.replace(said, version=contents.version, at=host.clock.now()))
-            left = deadline - time.monotonic()
-            if left <= 0 or news.closed:
-                return Polled(etag, None)
-            if not free:
-                return Polled(etag, None, _LATER)
-            await news.after(seen, tenant_id, left)
+            if digest not in versions:
+                return PollResult(etag, await _signed(contents, caller, key, host))
+            if contents.version > versions[digest]:
+                # The new version has the same contents for this outpost, so it counts as confirmed.
+                versions[digest] = contents.version
+                host.supply.confirmed(
+                    msgspec.structs.replace(confirmation, version=contents.version, at=host.clock.now())
+                )
+            remaining_seconds = deadline - time.monotonic()
+            if remaining_seconds <= 0 or news.closed:
+                return PollResult(etag, None)
+            if not may_wait:
+                return PollResult(etag, None, _RETRY_AFTER_SECONDS)
+            await news.after(seen, tenant_id, remaining_seconds)
 
 
 def _digest(contents: Contents, outpost_id: UUID, key: EllipticCurvePublicKey, now: float) -> str:
-    """Of what this outpost is sent, of the key that it is sealed to, and of the day: not everybody's begins at the same
-    time."""
-    day = (int(now) + outpost_id.int % _RENEWED) // _RENEWED
-    to = ecies.fingerprint(key) if contents.at_rest else ""
-    return hashlib.sha256(msgspec.json.encode([outpost_id, day, to, contents.digest])).hexdigest()
+    """Return a digest of the contents, of the key that credentials are sealed to, and of the day. Each outpost's day
+    begins at another time, which spreads the renewals."""
+    day = (int(now) + outpost_id.int % _RENEWAL_SECONDS) // _RENEWAL_SECONDS
+    recipient = ecies.fingerprint(key) if contents.at_rest else ""
+    return hashlib.sha256(msgspec.json.encode([outpost_id, day, recipient, contents.digest])).hexdigest()
 
 
 async def _signed(contents: Contents, caller: Caller, key: EllipticCurvePublicKey, host: Host) -> str:
@@ -127,7 +134,7 @@ async def _signed(contents: Contents, caller: Caller, key: EllipticCurvePublicKe
         outpost_id=outpost_id,
         tenant_id=tenant_id,
         issued_at=now,
-        expires_at=now + LIFETIME,
+        expires_at=now + BUNDLE_LIFETIME_SECONDS,
         credentials=credentials,
     )
     return await host.signer.sign_document(document, kind=signing.TYPE)

@@ -1,4 +1,4 @@
-"""The outposts' endpoints (decisions 8, Wires)."""
+"""The outposts' endpoints (docs/outpost-protocol.md)."""
 
 from typing import Annotated, Any, Final
 
@@ -7,38 +7,40 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from gatehouse.ingress.credentials import presented
 from gatehouse.platform.callers import RESPONSES, OutpostCaller, PlatformClient
 from gatehouse.platform.operations.outposts import polling, service
-from gatehouse.platform.operations.outposts.polling import Waiting
+from gatehouse.platform.operations.outposts.polling import WaitingOutposts
 from gatehouse.platform.operations.outposts.schemas import NewTrust, Records, RecordsStored, Trust
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing
 
 router = APIRouter(tags=["Outposts"], responses=RESPONSES)
 
-#: Seconds: less than what proxies in between wait for an answer.
-MOST_SECONDS: Final = 55
+#: Less than the usual response time-out of proxies, 60 s.
+MAX_WAIT_SECONDS: Final = 55
 _JOSE: Final = "application/jose"
 _BUNDLE: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "The bundle, as a JWS in compact form. `ETag` names it.",
+        "description": "The bundle, as a JWS in compact form. `ETag` identifies it.",
         "content": {_JOSE: {"schema": {"type": "string"}}},
     },
-    304: {"description": "Nothing has changed. With `Retry-After`: too many wait already, so this was answered now."},
+    304: {
+        "description": "Nothing has changed. With `Retry-After`: too many outposts wait already, so this call did not."
+    },
 }
 
 
-def _waiting(request: Request) -> Waiting:
-    """The worker's, made when the first outpost comes."""
+def _waiting(request: Request) -> WaitingOutposts:
+    """Return the worker's registry of waiting outposts; the first call makes it."""
     state = request.app.state
     if not hasattr(state, "outposts_waiting"):
-        state.outposts_waiting = Waiting()
-    waiting: Waiting = state.outposts_waiting
+        state.outposts_waiting = WaitingOutposts()
+    waiting: WaitingOutposts = state.outposts_waiting
     return waiting
 
 
 @router.put("/v1/platform/outpost-trust", response_model=Trust)
 async def set_outpost_trust(caller: PlatformClient, body: NewTrust, change: Changing) -> Trust:
-    """Says whom the platform believes to be an outpost, and of which organization. All of it each time: a certificate
-    whose serial number is not in it is refused from the answer on."""
+    """Replaces the trusted outposts and their organizations. The body is the complete list: once the call is answered,
+    a certificate whose serial number is not in it is refused."""
     return await service.trust(change, body)
 
 
@@ -47,17 +49,19 @@ async def read_policy_bundle(
     caller: OutpostCaller,
     request: Request,
     host: TheHost,
-    waiting: Annotated[Waiting, Depends(_waiting)],
+    waiting: Annotated[WaitingOutposts, Depends(_waiting)],
     *,
     wait: Annotated[
-        int, Query(ge=0, le=MOST_SECONDS, description="Seconds to wait for another one than those in `If-None-Match`.")
+        int,
+        Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for a bundle that is not in `If-None-Match`."),
     ] = 0,
     if_none_match: Annotated[str, Header(max_length=4096)] = "",
 ) -> Response:
-    """The policy of the outpost's organization, and who may call, signed for this outpost alone. Providers' credentials
-    are in it where the organization sends them (`outpost_provider_credentials`), sealed to the certificate's key."""
+    """Returns the policy of the outpost's organization with its callers, signed for this outpost only. It includes
+    providers' credentials, sealed to the certificate's key, where the organization sends them
+    (`outpost_provider_credentials`)."""
     token = presented(request.state.received) or ""
-    polled = await polling.bundle(caller, host, waiting, token=token, known=if_none_match, seconds=wait)
+    polled = await polling.bundle(caller, host, waiting, token=token, if_none_match=if_none_match, wait_seconds=wait)
     headers = {"ETag": polled.etag}
     if polled.retry_after is not None:
         headers["Retry-After"] = str(polled.retry_after)
@@ -69,8 +73,8 @@ async def read_policy_bundle(
 @router.post(
     "/v1/outposts/records",
     response_model=RecordsStored,
-    responses={409: {"description": "Records are missing before these: `expected_sequence` is the one to come next."}},
+    responses={409: {"description": "Records before these are missing: `expected_sequence` is the next one to send."}},
 )
 async def store_records(caller: OutpostCaller, body: Records, host: TheHost) -> object:
-    """Takes what the outpost has answered, in order and once each: what was there already is passed over."""
+    """Stores records of the outpost's requests, in order and once each: those stored before are skipped."""
     return await service.store(caller, host, body)

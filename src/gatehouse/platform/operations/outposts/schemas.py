@@ -1,4 +1,4 @@
-"""Bodies of the outposts' endpoints (decisions 8, Wires)."""
+"""Bodies of the outposts' endpoints (docs/outpost-protocol.md)."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gatehouse.foundation.http.bodies import Body, Id, Shown
 
 #: Records in one upload.
-MOST_RECORDS = 2_000
+MAX_RECORDS = 2_000
 
 Pem = Annotated[str, Field(max_length=16_384, examples=["-----BEGIN CERTIFICATE-----\n..."])]
 Serial = Annotated[str, Field(pattern="^[0-9A-Fa-f]{1,40}$", examples=["5f3a09c1"])]
@@ -17,7 +17,7 @@ Serial = Annotated[str, Field(pattern="^[0-9A-Fa-f]{1,40}$", examples=["5f3a09c1
 
 class TrustedOrganization(Body):
     org_id: Annotated[Id, Field(description="The portal's id.")]
-    tenant_id: Annotated[Id, Field(description="What the platform made of it.")]
+    tenant_id: Annotated[Id, Field(description="The platform's id of the same organization.")]
 
 
 class TrustedOutpost(Body):
@@ -25,12 +25,12 @@ class TrustedOutpost(Body):
     org_id: Id
     serials: Annotated[
         list[Serial],
-        Field(max_length=10, description="Serial numbers, in hexadecimal, of its certificates that are good."),
+        Field(max_length=10, description="Serial numbers, in hexadecimal, of its valid certificates."),
     ]
 
 
 class NewTrust(Body):
-    """All of it: what is not in it is not trusted any more."""
+    """The complete trust: what is not in the body is no longer trusted."""
 
     ca_certificates: Annotated[list[Pem], Field(max_length=8, description="Authorities, a certificate each, as PEM.")]
     organizations: Annotated[list[TrustedOrganization], Field(max_length=20_000)]
@@ -48,20 +48,21 @@ class Trust(Shown):
     outposts: int
     serials: int
     unknown_tenants: Annotated[
-        list[UUID], Field(description="Named, and not on this platform (any more): their outposts are refused.")
+        list[UUID],
+        Field(description="Organizations of the call that this platform does not have: their outposts are refused."),
     ]
     updated_at: datetime
 
 
 class Records(BaseModel):
-    """Journal entries as they are: what cannot be stored is told by its number, and keeps back no other."""
+    """Journal entries. An entry that cannot be stored is rejected with its number; the others are stored."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    journal_id: Annotated[Id, Field(description="Of the outpost's journal: one that has lost its disk makes another.")]
+    journal_id: Annotated[Id, Field(description="The journal's id. An outpost that has lost its disk makes a new one.")]
     sequence: Annotated[int, Field(ge=1, le=2**53, description="The first record's number; a journal begins with 1.")]
     entries: Annotated[
-        list[Any], Field(description=f"In order, at most {MOST_RECORDS}.", examples=[[["outcome", "..."]]])
+        list[Any], Field(description=f"In order, at most {MAX_RECORDS}.", examples=[[["outcome", "..."]]])
     ]
 
 
@@ -71,6 +72,6 @@ class RejectedRecord(Shown):
 
 
 class RecordsStored(Shown):
-    next_sequence: Annotated[int, Field(description="The number of the record that is to come next.")]
-    stored: Annotated[int, Field(description="Of these records, now: those that were there already do not count.")]
+    next_sequence: Annotated[int, Field(description="The number of the next record to send.")]
+    stored: Annotated[int, Field(description="How many of these records are new; those stored before do not count.")]
     rejected: list[RejectedRecord]

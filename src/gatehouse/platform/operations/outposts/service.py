@@ -1,4 +1,4 @@
-"""The rules of outposts: what the portal's word means, and who is supplied."""
+"""The rules of outposts: replaces the trust, and checks whether an organization may have outposts."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,7 +14,7 @@ from gatehouse.foundation.identity import Caller
 from gatehouse.platform.change import Change
 from gatehouse.platform.operations.outposts import table
 from gatehouse.platform.operations.outposts.errors import OutpostsDisabled, TooManyRecords
-from gatehouse.platform.operations.outposts.schemas import MOST_RECORDS, Authority, NewTrust, Records, Trust
+from gatehouse.platform.operations.outposts.schemas import MAX_RECORDS, Authority, NewTrust, Records, Trust
 from gatehouse.platform.operations.outposts.table import OutpostTrustRow
 from gatehouse.platform.ports import Host
 from gatehouse.platform.uploads import Stored, Upload
@@ -23,7 +23,7 @@ _FLAG: Final = "outpost_enabled"
 
 
 async def enabled(caller: Caller, host: Host) -> None:
-    """Raises `OutpostsDisabled`."""
+    """Raises `OutpostsDisabled` where the caller's organization has the feature flag off."""
     assert caller.tenant_id is not None
     policy = await host.ports.policies.current(caller.tenant_id)
     if not policy.feature_flags.get(_FLAG, False):
@@ -31,15 +31,19 @@ async def enabled(caller: Caller, host: Host) -> None:
 
 
 async def trust(change: Change, new: NewTrust) -> Trust:
-    """Takes the portal's word in place of what it said before. Raises `Unprocessable`."""
+    """Replace the stored trust by `new`. Raises `Unprocessable`."""
     authorities = _checked(new)
     row = await table.find_for_change(change.session)
     stored: dict[str, Any] = {
         "ca_certificates": [pem.strip() for pem in new.ca_certificates],
-        "organizations": {str(each.org_id): str(each.tenant_id) for each in new.organizations},
+        "organizations": {str(org.org_id): str(org.tenant_id) for org in new.organizations},
         "outposts": [
-            {"outpost_id": str(each.outpost_id), "org_id": str(each.org_id), "serials": [*map(_plain, each.serials)]}
-            for each in new.outposts
+            {
+                "outpost_id": str(outpost.outpost_id),
+                "org_id": str(outpost.org_id),
+                "serials": [*map(_normalized, outpost.serials)],
+            }
+            for outpost in new.outposts
         ],
     }
     before: dict[str, Any] = {name: getattr(row, name) for name in stored} if row is not None else {}
@@ -50,23 +54,24 @@ async def trust(change: Change, new: NewTrust) -> Trust:
         for name, value in stored.items():
             setattr(row, name, value)
         row.updated_at = utc_now()
-        was, now = _serials(before.get("outposts", ())), _serials(row.outposts)
+        serials_before, serials_after = _serials(before.get("outposts", ())), _serials(row.outposts)
         change.record(
             "outpost_trust.changed",
             "outpost_trust",
-            authorities=[_fingerprint(each) for each in authorities],
+            authorities=[_fingerprint(certificate) for certificate in authorities],
             organizations=len(new.organizations),
             outposts=len(new.outposts),
-            serials_added=len(now - was),
-            serials_removed=len(was - now),
+            serials_added=len(serials_after - serials_before),
+            serials_removed=len(serials_before - serials_after),
         )
-        # A revoked certificate opens nothing on any worker from the answer on.
+        # Urgent: once this call is answered, no worker accepts a revoked certificate any more.
         change.touch("outpost_trust", "-", urgent=True)
-    tenants = [each.tenant_id for each in new.organizations]
+    tenants = [organization.tenant_id for organization in new.organizations]
     unknown = set(tenants) - await table.known_tenants(change.session, tenants)
     return Trust(
         ca_certificates=[
-            Authority(sha256=_fingerprint(each), not_after=each.not_valid_after_utc) for each in authorities
+            Authority(sha256=_fingerprint(certificate), not_after=certificate.not_valid_after_utc)
+            for certificate in authorities
         ],
         organizations=len(new.organizations),
         outposts=len(new.outposts),
@@ -77,20 +82,21 @@ async def trust(change: Change, new: NewTrust) -> Trust:
 
 
 def _checked(new: NewTrust) -> list[Certificate]:
-    """The authorities' certificates. Raises `Unprocessable`, naming each field that is wrong by itself or by others."""
+    """Return the authorities' certificates. Raises `Unprocessable` with each field that is malformed, repeated, or
+    refers to an organization that is not in the body."""
     faults, authorities = [], []
     for number, pem in enumerate(new.ca_certificates):
         try:
             authorities.append(authority(pem))
         except ValueError as error:
             faults.append(FieldFault(f"ca_certificates.{number}", str(error)))
-    faults += _twice([("org_id", each.org_id) for each in new.organizations], "organizations")
-    faults += _twice([("outpost_id", each.outpost_id) for each in new.outposts], "outposts")
-    known, serials = {each.org_id for each in new.organizations}, set[str]()
+    faults += _duplicates([("org_id", organization.org_id) for organization in new.organizations], "organizations")
+    faults += _duplicates([("outpost_id", outpost.outpost_id) for outpost in new.outposts], "outposts")
+    org_ids, serials = {organization.org_id for organization in new.organizations}, set[str]()
     for number, outpost in enumerate(new.outposts):
-        if outpost.org_id not in known:
+        if outpost.org_id not in org_ids:
             faults.append(FieldFault(f"outposts.{number}.org_id", "is not among the organizations"))
-        for place, serial in enumerate(map(_plain, outpost.serials)):
+        for place, serial in enumerate(map(_normalized, outpost.serials)):
             if serial in serials:
                 faults.append(FieldFault(f"outposts.{number}.serials.{place}", "comes twice"))
             serials.add(serial)
@@ -99,22 +105,22 @@ def _checked(new: NewTrust) -> list[Certificate]:
     return authorities
 
 
-def _twice(ids: Sequence[tuple[str, UUID]], field: str) -> list[FieldFault]:
+def _duplicates(ids: Sequence[tuple[str, UUID]], field: str) -> list[FieldFault]:
     seen, faults = set[UUID](), []
-    for number, (name, each) in enumerate(ids):
-        if each in seen:
+    for number, (name, value) in enumerate(ids):
+        if value in seen:
             faults.append(FieldFault(f"{field}.{number}.{name}", "comes twice"))
-        seen.add(each)
+        seen.add(value)
     return faults
 
 
-def _plain(serial: str) -> str:
-    """As one number is written in one way."""
+def _normalized(serial: str) -> str:
+    """Return the serial number in lower-case hexadecimal, without leading zeros."""
     return f"{int(serial, 16):x}"
 
 
 def _serials(outposts: Sequence[dict[str, Any]]) -> set[str]:
-    return {serial for each in outposts for serial in each["serials"]}
+    return {serial for outpost in outposts for serial in outpost["serials"]}
 
 
 def _fingerprint(certificate: Certificate) -> str:
@@ -122,8 +128,8 @@ def _fingerprint(certificate: Certificate) -> str:
 
 
 async def store(caller: Caller, host: Host, records: Records) -> Stored:
-    """Raises `OutpostsDisabled`, `TooManyRecords`, `SequenceGap`."""
+    """Store records that an outpost uploads. Raises `OutpostsDisabled`, `TooManyRecords`, `SequenceGap`."""
     await enabled(caller, host)
-    if len(records.entries) > MOST_RECORDS:
-        raise TooManyRecords(MOST_RECORDS)
+    if len(records.entries) > MAX_RECORDS:
+        raise TooManyRecords(MAX_RECORDS)
     return await host.supply.store(caller, Upload(records.journal_id, records.sequence, records.entries))

@@ -1,4 +1,4 @@
-"""The trust's row: the platform's own, which operators change."""
+"""The row of the outposts' trust. It belongs to the platform, not to an organization; operators change it."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -14,7 +14,7 @@ from gatehouse.foundation.storage.rows import Row
 
 KEY: Final = "portal"
 
-_KNOWN: Final = text("SELECT id FROM tenants WHERE id = ANY(CAST(:ids AS uuid[])) AND deleted_at IS NULL")
+_EXISTING_TENANTS: Final = text("SELECT id FROM tenants WHERE id = ANY(CAST(:ids AS uuid[])) AND deleted_at IS NULL")
 
 
 class OutpostTrustRow(Row):
@@ -22,19 +22,19 @@ class OutpostTrustRow(Row):
 
     key: Mapped[str] = mapped_column(primary_key=True)
     ca_certificates: Mapped[list[str]]
-    #: tenants' ids by organization
+    #: tenant ids by organization id
     organizations: Mapped[dict[str, Any]]
-    #: `outpost_id`, `org_id`, `serials`
+    #: objects with `outpost_id`, `org_id`, `serials`
     outposts: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     updated_at: Mapped[datetime]
 
 
 async def find_for_change(session: AsyncSession) -> OutpostTrustRow | None:
-    """Locked, whether it is there or not."""
+    """Return the row. Locks it, and its creation where there is none yet."""
     await acquire(session, GlobalLock.OUTPOST_TRUST)
     return (await session.scalars(select(OutpostTrustRow).where(OutpostTrustRow.key == KEY))).one_or_none()
 
 
 async def known_tenants(session: AsyncSession, ids: list[UUID]) -> set[UUID]:
-    """As an operator sees them: those of all organizations."""
-    return set((await session.execute(_KNOWN, {"ids": ids})).scalars())
+    """Return those of `ids` that exist. Needs an operator's session, which sees all organizations."""
+    return set((await session.execute(_EXISTING_TENANTS, {"ids": ids})).scalars())

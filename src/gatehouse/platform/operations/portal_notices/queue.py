@@ -1,4 +1,4 @@
-"""Which notices wait: all queries of whoever notes and tells them."""
+"""The queue of notices: its queries."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -8,11 +8,11 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-#: Seconds until what was not taken is told again.
-LEASE: Final = 60.0
-BATCH: Final = 200
+#: After this time a notice that the portal did not accept is due again.
+LEASE_SECONDS: Final = 60.0
+BATCH_SIZE: Final = 200
 
-# In order, as whoever locks several rows must.
+# Ordered, so that transactions lock several rows in the same order and cannot deadlock.
 _ADD: Final = text(
     "INSERT INTO portal_notices (tenant_id, type, subject_id, message)"
     " SELECT tenant_id, 'dead_letter', id,"
@@ -28,7 +28,7 @@ _TAKE: Final = text(
     " WHERE (n.tenant_id, n.type, n.subject_id) = (due.tenant_id, due.type, due.subject_id)"
     " RETURNING n.tenant_id, n.type, n.subject_id, n.message, n.due_at"
 )
-# One that was noted again meanwhile has another time.
+# A notice that was queued again in the meantime has another `due_at`, and stays.
 _DONE: Final = text(
     "DELETE FROM portal_notices n USING unnest(CAST(:tenants AS uuid[]), CAST(:types AS text[]),"
     " CAST(:subjects AS uuid[]), CAST(:times AS timestamptz[])) AS t (tenant_id, type, subject_id, due_at)"
@@ -36,7 +36,7 @@ _DONE: Final = text(
 )
 
 
-class Notice(NamedTuple):
+class PortalNotice(NamedTuple):
     tenant_id: UUID
     type: str
     subject_id: UUID
@@ -45,24 +45,25 @@ class Notice(NamedTuple):
 
 
 async def add(session: AsyncSession, webhooks: Iterable[UUID]) -> None:
-    """Of webhooks with dead letters, in the transaction that makes them."""
-    if wanted := list(set(webhooks)):
-        await session.execute(_ADD, {"webhooks": wanted})
+    """Queue a notice for each of these webhooks, in the transaction that makes their dead letters."""
+    if webhook_ids := list(set(webhooks)):
+        await session.execute(_ADD, {"webhooks": webhook_ids})
 
 
-async def take(session: AsyncSession) -> Sequence[Notice]:
-    """What is due, for a minute: whoever takes it tells it, or it is due again."""
-    notices = [Notice(*row) for row in await session.execute(_TAKE, {"lease": LEASE, "most": BATCH})]
+async def take(session: AsyncSession) -> Sequence[PortalNotice]:
+    """Lease the notices that are due. Those that are not removed with `done` are due again when the lease ends."""
+    notices = [PortalNotice(*row) for row in await session.execute(_TAKE, {"lease": LEASE_SECONDS, "most": BATCH_SIZE})]
     await session.commit()
     return notices
 
 
-async def done(session: AsyncSession, notices: Sequence[Notice]) -> None:
+async def done(session: AsyncSession, notices: Sequence[PortalNotice]) -> None:
+    """Remove notices that the portal has accepted."""
     values = {
-        "tenants": [each.tenant_id for each in notices],
-        "types": [each.type for each in notices],
-        "subjects": [each.subject_id for each in notices],
-        "times": [each.due_at for each in notices],
+        "tenants": [notice.tenant_id for notice in notices],
+        "types": [notice.type for notice in notices],
+        "subjects": [notice.subject_id for notice in notices],
+        "times": [notice.due_at for notice in notices],
     }
     await session.execute(_DONE, values)
     await session.commit()

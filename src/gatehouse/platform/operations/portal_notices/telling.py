@@ -1,4 +1,4 @@
-"""Tells the portal, which knows the platform by what it signs (decisions 8, Wires)."""
+"""Sends queued notices to the portal, which authenticates the platform by the token's signature."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,20 +10,20 @@ from gatehouse.platform.access.signing import Signer
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.operations.portal_notices import queue
-from gatehouse.platform.operations.portal_notices.queue import Notice
+from gatehouse.platform.operations.portal_notices.queue import PortalNotice
 
-#: For this alone: nothing else that the platform signs is taken for it.
+#: Used for notices only, so that no other token that the platform signs is accepted in its place.
 _TOKEN_TYPE: Final = "platform_notice"  # noqa: S105 - a kind, not a token
 _TOKEN_SECONDS: Final = 60
-_MOST_BYTES: Final = 64 * 1024
+_MAX_RESPONSE_BYTES: Final = 64 * 1024
 
 
-class NotTaken(Exception):
-    """Why, in a word or two: they are told again in a minute."""
+class NoticesNotAccepted(Exception):
+    """The portal did not accept the notices; the message is the reason. They are due again when the lease ends."""
 
 
-async def tell(tools: Tools) -> None:
-    """All that is due. Raises `NotTaken`."""
+async def send_due(tools: Tools) -> None:
+    """Send all notices that are due. Raises `NoticesNotAccepted`."""
     portal = (tools.settings.portal_public_url or "").rstrip("/")
     while portal:
         async with tools.database.service() as session:
@@ -35,29 +35,34 @@ async def tell(tools: Tools) -> None:
             await queue.done(session, notices)
 
 
-async def _send(tools: Tools, portal: str, notices: Sequence[Notice]) -> None:
-    # Made anew: the key that signs may be another one by now, and notices are rare.
+async def _send(tools: Tools, portal: str, notices: Sequence[PortalNotice]) -> None:
+    # A new signer each time: the signing key may have been rotated, and notices are rare.
     signer = Signer(
         tools.database, tools.sealer, Replica(), tools.clock, issuer=tools.settings.public_url or "gatehouse"
     )
     token = await signer.sign({"sub": "platform", "token_type": _TOKEN_TYPE}, _TOKEN_SECONDS, audience=portal)
-    told = [
-        {"type": each.type, "tenant_id": each.tenant_id, "subject_id": each.subject_id, "message": each.message}
-        for each in notices
+    body = [
+        {
+            "type": notice.type,
+            "tenant_id": notice.tenant_id,
+            "subject_id": notice.subject_id,
+            "message": notice.message,
+        }
+        for notice in notices
     ]
     request = OutboundRequest(
         method="POST",
         url=f"{portal}/v1/platform-notices",
         headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-        body=msgspec.json.encode({"notices": told}),
+        body=msgspec.json.encode({"notices": body}),
     )
     try:
         reply = await tools.outbound.send(request)
         try:
-            await reply.read(_MOST_BYTES)
+            await reply.read(_MAX_RESPONSE_BYTES)
         finally:
             await reply.close()
-    except OutboundFailed as failed:
-        raise NotTaken(f"the portal: {failed.reason}") from None
+    except OutboundFailed as error:
+        raise NoticesNotAccepted(f"the portal: {error.reason}") from None
     if reply.status != 200:
-        raise NotTaken(f"the portal answers {reply.status}")
+        raise NoticesNotAccepted(f"the portal answered with status {reply.status}")

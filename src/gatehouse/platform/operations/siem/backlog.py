@@ -1,4 +1,4 @@
-"""What waits to be forwarded, of all organizations: for the figures, and for whoever removes audit events."""
+"""The backlog of forwarding: a metric over all organizations, and a limit for the removal of audit events."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from gatehouse.platform.jobs import Tools
 _UNSENT: Final = text("SELECT gatehouse_unsent_from(:tenant)")
 _MEASURE: Final = text(
     "SELECT coalesce(sum(greatest(coalesce(h.sequence, 0) - c.sequence, 0)), 0)"
-    # Of each no more than a number that says enough: it is counted every few seconds.
+    # At most 100,000 of each organization: this count runs every few seconds.
     " + coalesce(sum(q.waiting), 0), count(*) FILTER (WHERE c.failures > 0)"
     " FROM siem_cursors c JOIN siem_forwarding f ON f.tenant_id = c.tenant_id"
     " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id"
@@ -21,20 +21,21 @@ _MEASURE: Final = text(
 )
 
 
-class Backlog(msgspec.Struct):
-    """As it was when this process last looked."""
+class ForwardingBacklog(msgspec.Struct):
+    """The last measurement of this process: events that wait, and receivers whose last batch failed."""
 
     events: float = 0.0
     failing: float = 0.0
 
     async def measure(self, tools: Tools) -> None:
+        """Take a new measurement."""
         async with tools.database.service() as session:
             waiting, failing = (await session.execute(_MEASURE)).one()
         self.events, self.failing = float(waiting), float(failing)
 
 
 async def unsent_from(session: AsyncSession, tenant_id: TenantId) -> int | None:
-    """The sequence of the organization's first audit event that its receiver has not taken: this one and all behind it
-    must not be removed. None where nothing is forwarded."""
+    """Return the sequence of the organization's first audit event that its receiver has not accepted, or None where
+    nothing is forwarded. This event and all later ones must not be removed."""
     sequence: int | None = (await session.execute(_UNSENT, {"tenant": tenant_id})).scalar_one()
     return sequence

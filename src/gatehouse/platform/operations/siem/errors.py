@@ -1,9 +1,9 @@
-"""What can go wrong with forwarding."""
+"""Errors of the SIEM endpoints."""
 
 from gatehouse.foundation.errors import Conflict, Forbidden
 
 
-class NotConfigured(Conflict):
+class SiemNotConfigured(Conflict):
     code = "siem_not_configured"
     message = "There is no receiver yet: PUT /api/v1/admin/siem first."
 

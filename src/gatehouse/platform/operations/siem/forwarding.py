@@ -1,4 +1,4 @@
-"""Sends what waits: on every process that works on jobs, many organizations at once, each in its own order."""
+"""Forwards waiting events: in every process that runs jobs, for many organizations concurrently, each in order."""
 
 import asyncio
 from typing import Final
@@ -8,94 +8,93 @@ import structlog
 from gatehouse.foundation.siem.senders.sender import NotTaken
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.siem import queue
-from gatehouse.platform.operations.siem.queue import Done, Turn, Work
+from gatehouse.platform.operations.siem.queue import EventBatch, ForwardingTurn, SendResult
 from gatehouse.platform.operations.siem.sending import SealedSenders
 
 log = structlog.get_logger(__name__)
 
-#: Organizations that a process sends for at once. Each holds one batch, that of a dead receiver a small one.
-AT_ONCE: Final = 128
-#: Turns that are taken together.
-_TAKEN: Final = 32
-#: Seconds of an organization's turn, after which others that wait have theirs.
-SLICE: Final = 5.0
-#: Seconds between two looks for turns.
-_PAUSE: Final = 0.5
-#: Seconds for a batch, whatever its type does: well within the lease.
-_SECONDS: Final = 20.0
+#: Organizations that a process sends for concurrently. Each has one batch in memory, a small one if its receiver fails.
+MAX_CONCURRENT: Final = 128
+#: Turns leased by one query.
+_TURNS_PER_QUERY: Final = 32
+#: An organization's turn ends after this time, so that others get theirs.
+TURN_SECONDS: Final = 5.0
+_POLL_INTERVAL_SECONDS: Final = 0.5
+#: For one batch to a receiver of any type: well within the lease.
+_SEND_TIMEOUT_SECONDS: Final = 20.0
 
 
 async def forward(tools: Tools) -> None:
-    """Until it is cancelled. Raises what the database raises: whoever called it begins anew."""
+    """Forward until cancelled. Raises the database's errors; the caller restarts it."""
     await Forwarding(tools).run()
 
 
 class Forwarding:
-    """One process's."""
+    """The forwarding of one process."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._senders = SealedSenders(tools.receivers, tools.sealer, tools.settings.gatehouse_home)
         self._turns: set[asyncio.Task[None]] = set()
-        # Of the pool's few connections, one: the rest is for others.
+        # Uses one of the pool's few connections, so that the others stay free for other work.
         self._database = asyncio.Lock()
 
     async def run(self) -> None:
         try:
             while True:
-                if await self.take() < _TAKEN:
-                    await asyncio.sleep(_PAUSE)
+                if await self.take() < _TURNS_PER_QUERY:
+                    await asyncio.sleep(_POLL_INTERVAL_SECONDS)
         finally:
-            # Their leases end by themselves.
+            # Their leases expire.
             for turn in self._turns:
                 turn.cancel()
             await asyncio.gather(*self._turns, return_exceptions=True)
 
     async def take(self) -> int:
-        """Begins turns that are due, as many as may be; how many these were."""
-        most = min(_TAKEN, AT_ONCE - len(self._turns))
-        if most <= 0:
+        """Start turns that are due, within the limit, and return their number."""
+        limit = min(_TURNS_PER_QUERY, MAX_CONCURRENT - len(self._turns))
+        if limit <= 0:
             return 0
-        # There is nothing, most of the time: then one round trip must do.
+        # A single round trip, since usually nothing is due.
         async with self._database, self._tools.database.at_once() as connection:
-            turns = await queue.take(connection, most)
+            turns = await queue.take(connection, limit)
         for turn in turns:
-            task = asyncio.create_task(self._have(turn))
+            task = asyncio.create_task(self._run_turn(turn))
             self._turns.add(task)
             task.add_done_callback(self._turns.discard)
         return len(turns)
 
-    async def _have(self, turn: Turn) -> None:
+    async def _run_turn(self, turn: ForwardingTurn) -> None:
         try:
             await self._forward(turn)
         except Exception as error:
-            # The database's, most likely. The lease ends, and then it is somebody's turn again.
+            # Most likely the database's. The turn is due again when the lease expires.
             log.warning("siem.turn_failed", tenant_id=str(turn.tenant_id), reason=type(error).__name__)
 
-    async def _forward(self, turn: Turn) -> None:
-        ends = self._tools.clock.monotonic() + SLICE
+    async def _forward(self, turn: ForwardingTurn) -> None:
+        turn_ends = self._tools.clock.monotonic() + TURN_SECONDS
         work = await self._advance(turn, None, go_on=True)
         while work is not None:
             done = await self._send(work)
-            work = await self._advance(turn, done, go_on=self._tools.clock.monotonic() < ends)
+            work = await self._advance(turn, done, go_on=self._tools.clock.monotonic() < turn_ends)
 
-    async def _advance(self, turn: Turn, done: Done | None, *, go_on: bool) -> Work | None:
+    async def _advance(self, turn: ForwardingTurn, done: SendResult | None, *, go_on: bool) -> EventBatch | None:
         async with self._database, self._tools.database.service() as session:
             return await queue.advance(session, turn, done, go_on=go_on)
 
-    async def _send(self, work: Work) -> Done:
-        """What is too large is tried with half as many, down to one."""
+    async def _send(self, work: EventBatch) -> SendResult:
+        """Send the batch. Halves it, down to one event, while the receiver finds it too large."""
         count = len(work.events)
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(_SEND_TIMEOUT_SECONDS):
                 while True:
                     try:
                         await self._senders.send(work.target, work.events[:count])
                     except NotTaken as error:
                         if not error.too_large or count == 1:
-                            return Done(work, count, error.reason)
+                            return SendResult(work, count, error.reason)
                         count //= 2
                     else:
-                        return Done(work, count)
+                        return SendResult(work, count)
         except TimeoutError:
-            return Done(work, count, f"not taken within {_SECONDS:g} s")
+            return SendResult(work, count, f"not taken within {_SEND_TIMEOUT_SECONDS:g} s")

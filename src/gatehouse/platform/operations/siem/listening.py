@@ -1,5 +1,4 @@
-"""What an event of the outbox means to forwarding: a place in the queue of an organization that forwards, in the
-transaction that marks it dispatched."""
+"""Queues events of the outbox for the organizations that forward, in the transaction that marks them dispatched."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,6 +18,8 @@ _ADD: Final = text(
 
 
 async def enqueue(session: AsyncSession, events: Sequence[Event]) -> None:
+    """Add `events` to their organizations' queues, in order. Events of organizations that do not forward are left
+    out."""
     values = {
         "tenants": [event.tenant_id for event in events],
         "ids": [event.id for event in events],

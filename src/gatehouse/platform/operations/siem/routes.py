@@ -1,4 +1,4 @@
-"""The SIEM endpoints (decisions 5)."""
+"""The SIEM endpoints (docs/siem.md)."""
 
 from typing import Annotated
 
@@ -28,27 +28,27 @@ async def _own(request: Request, session: Session, versions: TheVersions) -> Sie
     return row
 
 
-#: The organization's receiver, locked where the request can change it; None before there is one.
+#: The organization's receiver, locked where the request can change it; None where none is configured.
 OwnSiem = Annotated[SiemTargetRow | None, Depends(_own)]
-# Checked before a session is opened: looking names up takes its time, and must not hold a row meanwhile.
+# Checked before a session is opened: resolving a name takes time, and must not keep a row locked meanwhile.
 Checked = Annotated[SiemUpdate, Depends(_checked)]
 
 
 @router.get("", response_model=Siem)
 async def read_siem(caller: AdminReader, own: OwnSiem, session: Session) -> Siem:
-    """Where records are forwarded to, without its secrets, and how far that has come."""
+    """Returns the receiver without its secrets, and the state of forwarding."""
     return await service.shown(session, own)
 
 
 @router.put("", response_model=Siem)
 async def update_siem(caller: AdminStepUp, body: Checked, own: OwnSiem, change: Changing, host: TheHost) -> Siem:
-    """Changes what is sent. Enabled, records from now on are forwarded as soon as the feature flag
-    `audit_log_streaming` is on. Disabled, what waits is not sent any more."""
+    """Changes the fields that are sent. While `enabled` and the feature flag `audit_log_streaming` are on, new records
+    are forwarded. Once disabled, waiting events are not sent any more."""
     row = await service.update(change, host.sealer, own, body)
     return await service.shown(change.session, row)
 
 
-@router.post("/test", response_model=Tested, responses={409: {"description": "Nothing was set up yet."}})
+@router.post("/test", response_model=Tested, responses={409: {"description": "No receiver is configured yet."}})
 async def test_siem(caller: Admin, parts: InParts, host: TheHost) -> Tested:
-    """Sends one event now and says whether the receiver took it."""
+    """Sends one event at once and returns whether the receiver accepted it."""
     return await service.test(parts, SealedSenders(host.receivers, host.sealer, host.settings.gatehouse_home))

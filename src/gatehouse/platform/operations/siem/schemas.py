@@ -1,4 +1,4 @@
-"""Bodies of the SIEM endpoints (decisions 5)."""
+"""Bodies of the SIEM endpoints (docs/siem.md)."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -10,14 +10,14 @@ from gatehouse.foundation.http.bodies import Body, Shown, unsent
 Type = Literal["hec", "syslog_tcp", "syslog_tls", "webhook", "file"]
 
 Chosen = Annotated[
-    Type, Field(description="`file`, which takes of the server's disk, is chosen by operators of the platform alone.")
+    Type, Field(description="Only operators of the platform may choose `file`, which uses the server's disk.")
 ]
 Url = Annotated[
     str,
     Field(
         min_length=1,
         max_length=2000,
-        description="Of `hec` and `webhook`: HTTPS, on the open internet. A collector's needs no path.",
+        description="Of `hec` and `webhook`: HTTPS, on the open internet. That of a collector needs no path.",
         examples=["https://splunk.example.com:8088/services/collector/event"],
     ),
 ]
@@ -36,7 +36,7 @@ Ca = Annotated[
     Field(
         min_length=1,
         max_length=65536,
-        description="Of `syslog_tls`: the authorities, in PEM, that the receiver's certificate must come from."
+        description="Of `syslog_tls`: the authorities, in PEM, that may have issued the receiver's certificate."
         " Without it, those of the system.",
     ),
 ]
@@ -45,19 +45,19 @@ Token = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=8, max_length=1024, pattern=r"^[\x21-\x7e]+$"),
     Field(
-        description="Of `hec`: the collector's token. It is sealed, and shown in no answer.",
+        description="Of `hec`: the collector's token. It is sealed, and in no response.",
         examples=["5f1c2a9e-1111-4222-8333-944455566677"],
     ),
 ]
 Secret = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=8, max_length=255),
-    Field(description="Of `webhook`: what batches are signed with. It is sealed, and shown in no answer."),
+    Field(description="Of `webhook`: the secret that batches are signed with. It is sealed, and in no response."),
 ]
 
 
 class SiemUpdate(Body):
-    """Only what is sent changes. Another `type` begins anew: nothing of the one before is kept but the switch."""
+    """Fields that are not sent stay as they are. Another `type` removes all other fields but `enabled`."""
 
     type: Chosen = Field(default_factory=unsent)
     enabled: bool = Field(default_factory=unsent)
@@ -73,17 +73,17 @@ class SiemUpdate(Body):
 class Status(Shown):
     active: Annotated[bool, Field(description="`enabled`, and the feature flag `audit_log_streaming` is on.")] = False
     backlog: Annotated[int, Field(description="Events that wait to be sent.", examples=[0])] = 0
-    lag_seconds: Annotated[float | None, Field(description="Age of the oldest of them; null where none waits.")] = None
-    last_sent_at: Annotated[datetime | None, Field(description="When the receiver last took something.")] = None
-    last_error: Annotated[str | None, Field(description="Why it does not take what waits; null once it does.")] = None
+    lag_seconds: Annotated[float | None, Field(description="Age of the oldest of them; null without any.")] = None
+    last_sent_at: Annotated[datetime | None, Field(description="When the receiver last accepted a batch.")] = None
+    last_error: Annotated[str | None, Field(description="Why the last batch failed; null once one succeeds.")] = None
     last_failed_at: datetime | None = None
     skipped: Annotated[
-        int, Field(description="Audit events that were removed before they were sent: while the flag was off.")
+        int, Field(description="Audit events that were removed before they were sent, while the flag was off.")
     ] = 0
 
 
 class Siem(Shown):
-    type: Annotated[Type | None, Field(description="Null where nothing was set up yet.", examples=["hec"])]
+    type: Annotated[Type | None, Field(description="Null where no receiver is configured yet.", examples=["hec"])]
     enabled: bool
     url: str | None
     host: str | None
@@ -99,5 +99,5 @@ class Siem(Shown):
 
 class Tested(Shown):
     success: bool
-    error: Annotated[str | None, Field(description="Why the receiver has not taken it.")]
+    error: Annotated[str | None, Field(description="Why the receiver has not accepted it.")]
     latency_ms: float

@@ -1,4 +1,4 @@
-"""A batch to an organization's receiver, with the secret that is sealed beside it."""
+"""Sends a batch to an organization's receiver with the receiver's unsealed secret."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from gatehouse.foundation.siem.sending import Senders
 
 
 class SealedTarget(Target, frozen=True, kw_only=True):
-    """A receiver as it is stored."""
+    """A receiver as stored, with its sealed secret."""
 
     sealed_secret: str | None = None
 
@@ -23,14 +23,14 @@ class SealedTarget(Target, frozen=True, kw_only=True):
 
 
 class SealedSenders:
-    """All that a process sends with. `home` is GATEHOUSE_HOME."""
+    """The senders of one process. `home` is GATEHOUSE_HOME."""
 
     def __init__(self, receivers: Receivers, sealer: Sealer, home: Path) -> None:
         self._senders = Senders(receivers, home)
         self._sealer = sealer
 
     async def send(self, target: SealedTarget, events: Sequence[Forwarded]) -> None:
-        """Returns when the receiver has all of them. Raises `NotTaken`."""
+        """Send `events`; return when the receiver has accepted all of them. Raises `NotTaken`."""
         await self._senders.send(target, self._opened(target), events)
 
     def _opened(self, target: SealedTarget) -> bytes:
@@ -43,5 +43,5 @@ class SealedSenders:
 
 
 def secret_context(tenant_id: UUID) -> bytes:
-    """What a receiver's sealed token or secret is bound to."""
+    """Return the sealing context of a receiver's token or secret."""
     return f"siem:{tenant_id}".encode()

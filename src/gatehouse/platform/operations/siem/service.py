@@ -1,4 +1,4 @@
-"""The rules of forwarding: what belongs to which type of receiver, and what a change of it means."""
+"""The rules of forwarding: the fields of each type of receiver, changes of the receiver, the test."""
 
 import ssl
 from collections.abc import Mapping
@@ -18,32 +18,31 @@ from gatehouse.foundation.siem.senders.sender import NotTaken, address
 from gatehouse.platform.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.siem import table
-from gatehouse.platform.operations.siem.errors import FileIsForOperators, NotConfigured
+from gatehouse.platform.operations.siem.errors import FileIsForOperators, SiemNotConfigured
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Status, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget, secret_context
 from gatehouse.platform.operations.siem.table import SiemTargetRow
 from gatehouse.platform.requests import Apart
 
-_SHOWN: Final = ("type", "enabled", "url", "host", "port", "ca_certificate", "index", "created_at", "updated_at")
-#: Of each type: what it must have, and what it may have besides.
-_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+_SHOWN_FIELDS: Final = ("type", "enabled", "url", "host", "port", "ca_certificate", "index", "created_at", "updated_at")
+#: The required and the optional fields of each type.
+_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "hec": ("url", "token"), "syslog_tcp": ("host", "port"), "syslog_tls": ("host", "port"),
     "webhook": ("url", "secret"), "file": (),
 }  # fmt: skip
 _OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {"hec": ("index",), "syslog_tls": ("ca_certificate",)}
-_STORED: Final = ("url", "host", "port", "ca_certificate", "index")
-_SECRETS: Final = ("token", "secret")
+_TYPE_FIELDS: Final = ("url", "host", "port", "ca_certificate", "index")
 
 
 async def check(parts: Apart, receivers: Receivers, body: SiemUpdate) -> None:
-    """Whether the guard, and TLS, take what the body names. Raises `Unprocessable`, without having connected
-    anywhere."""
+    """Check the body's URL, host and certificates with the address guard and TLS, without opening a connection.
+    Raises `Unprocessable`."""
     faults = []
     if reason := await receiver_urls.fault(parts, receivers, body.url, kind="siem"):
         faults.append(FieldFault("url", reason))
     if body.host is not None and (reason := await _unsafe_host(parts, receivers, body.host)):
         faults.append(FieldFault("host", reason))
-    if body.ca_certificate is not None and (reason := _no_authority(body.ca_certificate)):
+    if body.ca_certificate is not None and (reason := _certificate_fault(body.ca_certificate)):
         faults.append(FieldFault("ca_certificate", reason))
     if faults:
         raise Unprocessable(faults=faults)
@@ -52,9 +51,9 @@ async def check(parts: Apart, receivers: Receivers, body: SiemUpdate) -> None:
 async def shown(session: AsyncSession, row: SiemTargetRow | None) -> Siem:
     status = Status.model_validate(dict(await table.status(session)))
     if row is None:
-        empty: dict[str, Any] = dict.fromkeys(_SHOWN)
+        empty: dict[str, Any] = dict.fromkeys(_SHOWN_FIELDS)
         return Siem(**{**empty, "enabled": False}, token_configured=False, secret_configured=False, status=status)
-    fields = {name: getattr(row, name) for name in _SHOWN}
+    fields = {name: getattr(row, name) for name in _SHOWN_FIELDS}
     return Siem(
         **fields,
         token_configured=row.type == "hec" and row.sealed_secret is not None,
@@ -64,10 +63,11 @@ async def shown(session: AsyncSession, row: SiemTargetRow | None) -> Siem:
 
 
 async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body: SiemUpdate) -> SiemTargetRow:
-    """Raises `Unprocessable` where the whole of it makes no receiver, `FileIsForOperators`."""
+    """Change the receiver, or create it. Raises `Unprocessable` where a field is missing or does not belong to the
+    type, `FileIsForOperators`."""
     sent = body.sent()
-    _refuse(row, sent)
-    _refuse_the_disk(change.caller, row, sent)
+    _check_fields(row, sent)
+    _check_file_allowed(change.caller, row, sent)
     new_secret = sent.pop("token", None) or sent.pop("secret", None)
     was_enabled, now = row is not None and row.enabled, utc_now()
     if row is None:
@@ -75,20 +75,20 @@ async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body
         change.session.add(row)
         before: dict[str, Any] = {}
     else:
-        before = {name: getattr(row, name) for name in ("type", "enabled", *_STORED)}
+        before = {name: getattr(row, name) for name in ("type", "enabled", *_TYPE_FIELDS)}
         if sent.get("type", row.type) != row.type:
             row.sealed_secret = None
-            sent = {**dict.fromkeys(_STORED), **sent}
+            sent = {**dict.fromkeys(_TYPE_FIELDS), **sent}
     for name, value in sent.items():
         setattr(row, name, value)
-    changed = {name for name in ("type", "enabled", *_STORED) if getattr(row, name) != before.get(name)}
+    changed = {name for name in ("type", "enabled", *_TYPE_FIELDS) if getattr(row, name) != before.get(name)}
     if new_secret is not None:
         row.sealed_secret = sealer.seal(new_secret.encode(), context=secret_context(row.tenant_id))
         changed.add("token" if row.type == "hec" else "secret")
     if not changed:
         return row
     row.updated_at = now
-    # Not the URL: that of many a receiver holds its secret.
+    # Without the URL: many receivers have a secret in it.
     change.record("siem.changed", "siem", changed=sorted(changed), type=row.type, enabled=row.enabled)
     await change.session.flush()
     if row.enabled and not was_enabled:
@@ -101,47 +101,50 @@ async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body
 
 
 async def test(parts: Apart, senders: SealedSenders) -> Tested:
-    """Sends one event now, past the queue and whatever the switches say. Raises `NotConfigured`."""
+    """Send one event at once, without the queue and regardless of the switches. Raises `SiemNotConfigured`."""
     async with parts.reading() as session:
         row = await table.find(session)
         if row is None:
-            raise NotConfigured
+            raise SiemNotConfigured
         target = SealedTarget.of(row)
-    began, fault = monotonic(), None
+    started, error = monotonic(), None
     try:
         await senders.send(target, [events.of_test(target.tenant_id)])
-    except NotTaken as error:
-        fault = error.reason
-    milliseconds = round((monotonic() - began) * 1000, 1)
+    except NotTaken as not_taken:
+        error = not_taken.reason
+    milliseconds = round((monotonic() - started) * 1000, 1)
     async with parts.changing() as change:
-        change.record("siem.tested", "siem", type=target.type, success=fault is None, error=fault)
-    return Tested(success=fault is None, error=fault, latency_ms=milliseconds)
+        change.record("siem.tested", "siem", type=target.type, success=error is None, error=error)
+    return Tested(success=error is None, error=error, latency_ms=milliseconds)
 
 
-def _refuse_the_disk(caller: Caller | None, row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
-    """The server's disk is its operators'."""
+def _check_file_allowed(caller: Caller | None, row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
+    """Raises `FileIsForOperators` where a caller who is no operator chooses `file`, which uses the server's disk."""
     chosen = sent.get("type") == "file" and (row is None or row.type != "file")
     if chosen and not (caller is not None and caller.operator):
         raise FileIsForOperators
 
 
-def _refuse(row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
+def _check_fields(row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
+    """Raises `Unprocessable` where a field is missing or does not belong to the type."""
     kind = sent.get("type") or (row.type if row else None)
     if kind is None:
         raise Unprocessable(faults=[FieldFault("type", "is needed at first")])
-    same = row is not None and row.type == kind
-    takes = {"type", "enabled", *_NEEDED[kind], *_OPTIONAL.get(kind, ())}
-    # Null says that there is none, which is so.
-    faults = [FieldFault(name, f"is no field of {kind}") for name in sent.keys() - takes if sent[name] is not None]
-    if not same:
-        faults += [FieldFault(name, f"is needed for {kind}") for name in _NEEDED[kind] if name not in sent]
+    same_type = row is not None and row.type == kind
+    fields_of_type = {"type", "enabled", *_REQUIRED[kind], *_OPTIONAL.get(kind, ())}
+    # Null is accepted for a field that the type does not have.
+    faults = [
+        FieldFault(name, f"is no field of {kind}") for name in sent.keys() - fields_of_type if sent[name] is not None
+    ]
+    if not same_type:
+        faults += [FieldFault(name, f"is needed for {kind}") for name in _REQUIRED[kind] if name not in sent]
     elif (
         kind == "hec"
         and "token" not in sent
         and "url" in sent
-        and _place(sent["url"]) != _place(row.url if row else "")
+        and _origin(sent["url"]) != _origin(row.url if row else "")
     ):
-        # Who may set the URL must not learn the token by it.
+        # An administrator must not obtain the token by setting the URL to a host of their own.
         faults.append(FieldFault("token", "is needed again: it would be sent to another host"))
     if faults:
         raise Unprocessable(faults=sorted(faults, key=lambda fault: fault.field))
@@ -153,12 +156,13 @@ async def _unsafe_host(parts: Apart, receivers: Receivers, host: str) -> str | N
     return await receiver_urls.fault(parts, receivers, address(host, 443), kind="siem")
 
 
-def _place(url: str | None) -> tuple[str, str]:
+def _origin(url: str | None) -> tuple[str, str]:
     parts = urlsplit(url or "")
     return parts.scheme, parts.netloc
 
 
-def _no_authority(pem: str) -> str | None:
+def _certificate_fault(pem: str) -> str | None:
+    """Return why `pem` cannot be used as authorities, or None."""
     if "PRIVATE KEY" in pem:
         return "holds a private key: send certificates alone"
     try:

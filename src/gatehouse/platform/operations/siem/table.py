@@ -1,4 +1,4 @@
-"""Where records are forwarded to, how far that has come, and administration's queries about it."""
+"""The rows of receivers, cursors and queues, and administration's queries."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,14 +20,14 @@ _STATUS: Final = text(
     " c.last_sent_at, c.last_error, c.last_failed_at, c.skipped FROM siem_cursors c"
     " JOIN siem_targets s ON s.tenant_id = c.tenant_id"
     " LEFT JOIN audit_heads h ON h.tenant_id = c.tenant_id"
-    # However many wait, nobody waits for their number.
+    # Bounded, so that the count stays fast however many events wait.
     " CROSS JOIN LATERAL (SELECT count(*) AS waiting FROM (SELECT FROM siem_queue"
     " WHERE tenant_id = c.tenant_id LIMIT 100000) few) q"
     " LEFT JOIN LATERAL (SELECT at FROM siem_queue WHERE tenant_id = c.tenant_id ORDER BY position LIMIT 1) o ON true"
     " LEFT JOIN LATERAL (SELECT timestamp FROM audit_events e WHERE e.tenant_id = c.tenant_id"
     " AND e.sequence > c.sequence ORDER BY e.sequence LIMIT 1) a ON true WHERE c.tenant_id = :tenant"
 )
-# Another claim: whoever sends just now notes nothing of it.
+# The new claim invalidates the current turn, which then records nothing.
 _BEGIN: Final = text(
     "INSERT INTO siem_cursors AS held (tenant_id, sequence) SELECT :tenant,"
     " coalesce((SELECT sequence FROM audit_heads WHERE tenant_id = :tenant), 0)"
@@ -84,27 +84,28 @@ async def find(session: AsyncSession) -> SiemTargetRow | None:
 
 
 async def find_for_change(session: AsyncSession) -> SiemTargetRow | None:
-    """Two changes at once are one after the other, the first one too, which makes the row."""
+    """Return the row for a change. The lock serializes concurrent changes, also those that create the row."""
     await acquire_scoped(session, ScopedLock.SIEM, str(session.info["tenant_id"]))
     return await session.get(SiemTargetRow, session.info["tenant_id"], populate_existing=True)
 
 
 async def status(session: AsyncSession) -> Mapping[str, Any]:
-    """Empty where nothing was ever forwarded."""
+    """Return the state of forwarding; empty where nothing was ever forwarded."""
     row = (await session.execute(_STATUS, {"tenant": session.info["tenant_id"]})).first()
     return {} if row is None else row._asdict()
 
 
 async def begin(session: AsyncSession, tenant_id: TenantId) -> None:
-    """From the head of the chain: what was recorded before is not sent."""
+    """Start forwarding at the head of the chain: earlier records are not sent."""
     await session.execute(_EMPTY, {"tenant": tenant_id})
     await session.execute(_BEGIN, {"tenant": tenant_id})
 
 
 async def try_now(session: AsyncSession, tenant_id: TenantId) -> None:
-    """The receiver is another, or is called otherwise: nobody waits for the next attempt at the old one."""
+    """Make the next attempt due now, because the receiver was changed."""
     await session.execute(_TRY_NOW, {"tenant": tenant_id})
 
 
 async def end(session: AsyncSession, tenant_id: TenantId) -> None:
+    """Empty the queue, because forwarding was disabled."""
     await session.execute(_EMPTY, {"tenant": tenant_id})

@@ -1,4 +1,4 @@
-"""Delivers what waits: on every process that works on jobs, many webhooks at once, each in its own order."""
+"""Sends waiting deliveries: in every process that runs jobs, to many webhooks concurrently, to each in order."""
 
 import asyncio
 import contextlib
@@ -14,60 +14,61 @@ from gatehouse.foundation.tasks import wanted
 from gatehouse.platform.jobs import Tools, scheduled
 from gatehouse.platform.operations.portal_notices import queue as portal_notices
 from gatehouse.platform.operations.webhooks import queue
-from gatehouse.platform.operations.webhooks.queue import Result, Turn, Work
-from gatehouse.platform.operations.webhooks.sending import Attempt, send
-from gatehouse.platform.operations.webhooks.table import SHOWN
+from gatehouse.platform.operations.webhooks.queue import DeliveryBatch, DeliveryResult, WebhookTurn
+from gatehouse.platform.operations.webhooks.sending import DeliveryAttempt, send
+from gatehouse.platform.operations.webhooks.table import MAX_SHOWN_DELIVERIES
 
 log = structlog.get_logger(__name__)
 
-#: Webhooks that are delivered to at once: by a process, and of them an organization's, so that one with many dead
-#: receivers does not take the others' turns.
-AT_ONCE: Final = 256
-A_TENANTS: Final = 64
-#: Turns that are taken together.
-_TAKEN: Final = 32
-#: Seconds of a webhook's turn, after which others that wait have theirs.
-SLICE: Final = 5.0
-#: Seconds after which turns are prolonged: often enough for one that fails.
-_KEEP: Final = queue.LEASE / 4
-#: Seconds between two looks for turns.
-_PAUSE: Final = 0.25
-#: Connections of the pool's few that deliveries use; the rest is for jobs.
-_CONNECTIONS: Final = 2
+#: Webhooks that a process delivers to concurrently, in all and of one organization: an organization with many receivers
+#: that are down must not delay the others.
+MAX_CONCURRENT: Final = 256
+MAX_CONCURRENT_PER_TENANT: Final = 64
+#: Turns leased by one query.
+_TURNS_PER_QUERY: Final = 32
+#: A webhook's turn ends after this time, so that others get theirs.
+TURN_SECONDS: Final = 5.0
+#: Several extensions fit into a lease, so that one may fail.
+_EXTEND_INTERVAL_SECONDS: Final = queue.LEASE_SECONDS / 4
+_POLL_INTERVAL_SECONDS: Final = 0.25
+#: Of the pool's few connections; the others stay free for jobs.
+_MAX_CONNECTIONS: Final = 2
 #: Deliveries that may wait for one webhook.
-WAITING: Final = 10_000
-#: Seconds that deliveries on their way are waited for at the end: whatever is not noted then is sent again.
-_LAST: Final = 3.0
+MAX_WAITING_PER_WEBHOOK: Final = 10_000
+#: For deliveries in progress when the process stops. One that is not recorded by then is sent again.
+_STOP_TIMEOUT_SECONDS: Final = 3.0
 #: Deliveries that one statement removes, and how often it is repeated at most.
-_MOST, _ROUNDS = 10_000, 200
+_PRUNED_PER_STATEMENT, _MAX_STATEMENTS = 10_000, 200
 
 
 async def deliver(tools: Tools) -> None:
-    """Until it is cancelled. Raises what the database raises: whoever called it begins anew."""
+    """Deliver until cancelled. Raises the database's errors; the caller restarts it."""
     await Deliveries(tools).run()
 
 
-async def bury(tools: Tools) -> None:
+async def mark_dead_letters(tools: Tools) -> None:
+    """Make dead letters of deliveries whose time has come."""
     async with tools.database.service() as session:
-        await _tell_dead(tools, session, await queue.bury(session))
+        await _report_dead_letters(tools, session, await queue.mark_dead_letters(session))
 
 
 @scheduled("webhooks.prune", "*/5 * * * *")
 async def prune(tools: Tools) -> None:
-    for _ in range(_ROUNDS):
+    """Bound the deliveries that wait, and remove finished ones that are no longer shown."""
+    for _ in range(_MAX_STATEMENTS):
         async with tools.database.service() as session:
-            given_up = await queue.give_up(session, WAITING, _MOST)
-            await _tell_dead(tools, session, given_up)
-        if len(given_up) < _MOST:
+            given_up = await queue.give_up(session, MAX_WAITING_PER_WEBHOOK, _PRUNED_PER_STATEMENT)
+            await _report_dead_letters(tools, session, given_up)
+        if len(given_up) < _PRUNED_PER_STATEMENT:
             break
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_STATEMENTS):
         async with tools.database.service() as session:
-            if await queue.prune(session, SHOWN, _MOST) < _MOST:
+            if await queue.prune(session, MAX_SHOWN_DELIVERIES, _PRUNED_PER_STATEMENT) < _PRUNED_PER_STATEMENT:
                 break
 
 
-async def _tell_dead(tools: Tools, session: AsyncSession, webhooks: Sequence[UUID]) -> None:
-    """Dead letters, by their webhooks: counted, and noted for the portal where there is one."""
+async def _report_dead_letters(tools: Tools, session: AsyncSession, webhooks: Sequence[UUID]) -> None:
+    """Count dead letters, given by their webhooks, queue notices if there is a portal, and commit."""
     if not webhooks:
         return
     if tools.settings.portal_public_url:
@@ -76,7 +77,8 @@ async def _tell_dead(tools: Tools, session: AsyncSession, webhooks: Sequence[UUI
     tools.notifications.add(("webhook", "dead_letter"), len(webhooks))
 
 
-def _counted(attempt: Attempt) -> str:
+def _outcome(attempt: DeliveryAttempt) -> str:
+    """Return the metric's `result` of an attempt."""
     if attempt.taken:
         return "delivered"
     return "blocked" if attempt.blocked else "failed"
@@ -87,96 +89,96 @@ class Deliveries:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        self._turns: dict[asyncio.Task[None], Turn] = {}
-        self._database = asyncio.Semaphore(_CONNECTIONS)
-        self._ending = False
+        self._turns: dict[asyncio.Task[None], WebhookTurn] = {}
+        self._database = asyncio.Semaphore(_MAX_CONNECTIONS)
+        self._stopping = False
 
     async def run(self) -> None:
-        keeping = asyncio.create_task(self._keep())
+        extending = asyncio.create_task(self._extend_leases())
         try:
             while True:
-                if await self.take() < _TAKEN:
-                    await asyncio.sleep(_PAUSE)
+                if await self.take() < _TURNS_PER_QUERY:
+                    await asyncio.sleep(_POLL_INTERVAL_SECONDS)
         finally:
-            await self._end()
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+            await self._stop()
+            extending.cancel()
+            await asyncio.gather(extending, return_exceptions=True)
 
-    async def _end(self) -> None:
-        self._ending = True
+    async def _stop(self) -> None:
+        self._stopping = True
         if self._turns:
-            await asyncio.wait(self._turns, timeout=_LAST)
-        broken_off = dict(self._turns)
-        for task in broken_off:
+            await asyncio.wait(self._turns, timeout=_STOP_TIMEOUT_SECONDS)
+        interrupted = dict(self._turns)
+        for task in interrupted:
             task.cancel()
-        await asyncio.gather(*broken_off, return_exceptions=True)
-        if broken_off:
-            # Where the database is away their leases end by themselves.
+        await asyncio.gather(*interrupted, return_exceptions=True)
+        if interrupted:
+            # Their leases expire if the database is unavailable.
             with contextlib.suppress(Exception):
-                async with asyncio.timeout(_LAST), self._tools.database.service() as session:
-                    await queue.give_back(session, broken_off.values())
+                async with asyncio.timeout(_STOP_TIMEOUT_SECONDS), self._tools.database.service() as session:
+                    await queue.give_back(session, interrupted.values())
 
-    async def _keep(self) -> None:
-        """Short leases, prolonged again and again: those of a killed process end soon."""
-        told = False
+    async def _extend_leases(self) -> None:
+        """Extend leases regularly. They are short, so that those of a killed process expire soon."""
+        logged = False
         while wanted():
-            await asyncio.sleep(_KEEP)
+            await asyncio.sleep(_EXTEND_INTERVAL_SECONDS)
             if not self._turns:
                 continue
             try:
                 async with self._tools.database.service() as session:
-                    await queue.keep(session, self._turns.values())
-                told = False
+                    await queue.extend(session, self._turns.values())
+                logged = False
             except Exception as error:
-                if not told:
+                if not logged:
                     log.warning("webhooks.turns_not_kept", reason=type(error).__name__)
-                told = True
+                logged = True
 
     async def take(self) -> int:
-        """Begins turns that are due, as many as may be; how many these were."""
-        most = min(_TAKEN, AT_ONCE - len(self._turns))
-        if most <= 0:
+        """Start turns that are due, within the limits, and return their number."""
+        limit = min(_TURNS_PER_QUERY, MAX_CONCURRENT - len(self._turns))
+        if limit <= 0:
             return 0
-        had = Counter(turn.tenant_id for turn in self._turns.values())
-        busy = [tenant for tenant, turns in had.items() if turns >= A_TENANTS]
-        # There is nothing, most of the time: then one round trip must do.
+        turns_by_tenant = Counter(turn.tenant_id for turn in self._turns.values())
+        busy = [tenant for tenant, count in turns_by_tenant.items() if count >= MAX_CONCURRENT_PER_TENANT]
+        # A single round trip, since usually nothing is due.
         async with self._database, self._tools.database.at_once() as connection:
-            turns = await queue.take(connection, most, busy)
+            turns = await queue.take(connection, limit, busy)
         for turn in turns:
-            task = asyncio.create_task(self._have(turn))
+            task = asyncio.create_task(self._run_turn(turn))
             self._turns[task] = turn
             task.add_done_callback(self._turns.pop)
         return len(turns)
 
-    async def _have(self, turn: Turn) -> None:
+    async def _run_turn(self, turn: WebhookTurn) -> None:
         try:
             await self._deliver(turn)
         except Exception as error:
-            # The database's, most likely. The lease ends, and then it is somebody's turn again.
+            # Most likely the database's. The turn is due again when the lease expires.
             log.warning("webhooks.turn_failed", webhook=str(turn.webhook_id), reason=type(error).__name__)
 
-    async def _deliver(self, turn: Turn) -> None:
-        ends = self._tools.clock.monotonic() + SLICE
+    async def _deliver(self, turn: WebhookTurn) -> None:
+        turn_ends = self._tools.clock.monotonic() + TURN_SECONDS
         work = await self._advance(turn, [], go_on=True)
         while work is not None:
-            results = await self._send(work, ends)
-            work = await self._advance(turn, results, go_on=not self._over(ends))
+            results = await self._send(work, turn_ends)
+            work = await self._advance(turn, results, go_on=not self._over(turn_ends))
 
-    async def _advance(self, turn: Turn, results: list[Result], *, go_on: bool) -> Work | None:
+    async def _advance(self, turn: WebhookTurn, results: list[DeliveryResult], *, go_on: bool) -> DeliveryBatch | None:
         async with self._database, self._tools.database.service() as session:
             return await queue.advance(session, turn, results, go_on=go_on)
 
-    async def _send(self, work: Work, ends: float) -> list[Result]:
-        """One after the other, as far as the order, and the time, allow."""
-        results: list[Result] = []
+    async def _send(self, work: DeliveryBatch, turn_ends: float) -> list[DeliveryResult]:
+        """Send deliveries one after the other. Stops at one that must be retried, and at the turn's end."""
+        results: list[DeliveryResult] = []
         for waiting in work.waiting:
             attempt = await send(self._tools.receivers, self._tools.sealer, work.target, waiting.message)
-            done = queue.result(waiting, attempt)
-            self._tools.notifications.add(("webhook", _counted(attempt)))
-            results.append(done)
-            if done.retry_in is not None or self._over(ends):
+            result = queue.result(waiting, attempt)
+            self._tools.notifications.add(("webhook", _outcome(attempt)))
+            results.append(result)
+            if result.retry_in_seconds is not None or self._over(turn_ends):
                 break
         return results
 
-    def _over(self, ends: float) -> bool:
-        return self._ending or self._tools.clock.monotonic() >= ends
+    def _over(self, turn_ends: float) -> bool:
+        return self._stopping or self._tools.clock.monotonic() >= turn_ends

@@ -1,4 +1,4 @@
-"""What can go wrong with webhooks. A malformed body is 400 (reference 3, Webhooks)."""
+"""Errors of the webhook endpoints. A malformed body is 400 (docs/webhooks.md)."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ class TooManyWebhooks(Conflict):
 
 
 class UnsafeReceiver(Unprocessable):
-    """The guard does not let the URL pass."""
+    """The address guard refuses the URL."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(faults=[FieldFault("url", reason)])

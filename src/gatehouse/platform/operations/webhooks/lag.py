@@ -1,4 +1,4 @@
-"""How late events are on their way to webhooks: for the figures."""
+"""The lag of webhook deliveries, as a metric."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from gatehouse.platform.jobs import Tools
 
-# In the outbox, and then in the queue. A turn that somebody has is due in the future.
+# Covers the outbox and the queue. A leased turn is due in the future, so it does not count.
 _MEASURE: Final = text(
     "SELECT coalesce(extract(epoch FROM now() - least((SELECT min(created_at) FROM outbox WHERE dispatched_at IS NULL),"
     " (SELECT min(due_at) FROM webhook_queues WHERE due_at <= now()))), 0)"
@@ -15,11 +15,12 @@ _MEASURE: Final = text(
 
 
 class Lag(msgspec.Struct):
-    """As it was when this process last looked."""
+    """The last measurement of this process."""
 
-    #: since when the oldest waits; 0 where none does
+    #: how long the oldest event has waited; 0 where none waits
     seconds: float = 0.0
 
     async def measure(self, tools: Tools) -> None:
+        """Take a new measurement."""
         async with tools.database.service() as session:
             self.seconds = float((await session.execute(_MEASURE)).scalar_one())

@@ -1,4 +1,4 @@
-"""What an event means to webhooks: a delivery for each that wants it, in the transaction that marks it dispatched."""
+"""Makes deliveries of the outbox's events, in the transaction that marks the events dispatched."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.outbox import Event
 
-# The order of events is the order of positions.
+# Positions have the order of the events.
 _ADD: Final = text(
     "INSERT INTO webhook_deliveries (id, tenant_id, webhook_id, event_type, payload)"
     " SELECT gen_random_uuid(), e.tenant_id, w.id, e.event_type,"
@@ -19,8 +19,8 @@ _ADD: Final = text(
     " AND (w.include_logged OR e.event_type <> 'dlp_trigger' OR e.payload ->> 'action_taken' <> 'LOG_ONLY')"
     " JOIN tenants t ON t.id = w.tenant_id AND t.deleted_at IS NULL ORDER BY e.nth, w.id RETURNING webhook_id"
 )
-# Whose turn is under way looks again before it ends: it waits for this lock, or this waits for its end. In order, as
-# whoever locks several rows must.
+# A turn in progress queries again before it ends: either it waits for this lock, or this statement waits for its end.
+# Ordered, so that transactions lock several rows in the same order and cannot deadlock.
 _WAKE: Final = text(
     "INSERT INTO webhook_queues AS held (webhook_id, tenant_id, due_at)"
     " SELECT id, tenant_id, now() FROM webhooks WHERE id = ANY(CAST(:webhooks AS uuid[])) ORDER BY id"
@@ -29,6 +29,7 @@ _WAKE: Final = text(
 
 
 async def enqueue(session: AsyncSession, events: Sequence[Event]) -> None:
+    """Add a delivery of each event for each webhook that subscribes to it."""
     values: dict[str, Any] = {
         "tenants": [event.tenant_id for event in events],
         "types": [event.event_type for event in events],

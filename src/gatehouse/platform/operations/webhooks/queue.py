@@ -1,7 +1,7 @@
-"""Whose turn it is to be delivered to, and what is on record of it: all queries of the delivering processes.
+"""Leases and states of deliveries: all queries of the delivering processes.
 
-A webhook has one turn at a time, on whatever machine: a lease, which ends by itself where the process that had it was
-killed. What was sent then and not noted yet is sent again.
+One process at a time delivers to a webhook: its turn is a lease, which expires where the process was killed. Deliveries
+that it had sent and not yet recorded are sent again.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -12,31 +12,31 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
-from gatehouse.platform.operations.webhooks.sending import Attempt, Message, Target
+from gatehouse.platform.operations.webhooks.sending import DeliveryAttempt, WebhookMessage, WebhookTarget
 
-#: Seconds between an attempt that failed and the next (decisions 1.4).
-RETRIES: Final = (1.0, 5.0)
-#: Seconds between the last failure and the dead letter (reference 3, Delivery rules 1).
-DEAD_AFTER: Final = 30.0
-#: Deliveries that are noted together.
-BATCH: Final = 50
-#: Seconds. Whoever has a turn prolongs it long before (`keep`).
-LEASE: Final = 8.0
+#: The delay before each retry.
+RETRY_DELAYS_SECONDS: Final = (1.0, 5.0)
+#: The time between the last failure and the dead letter.
+DEAD_LETTER_DELAY_SECONDS: Final = 30.0
+#: Deliveries that are read and recorded together.
+BATCH_SIZE: Final = 50
+#: A turn's process extends the lease long before it expires (`extend`).
+LEASE_SECONDS: Final = 8.0
 
-# `claims` tells apart whose turn it is from whose it was.
+# `claims` distinguishes the current lease from earlier ones.
 _TAKE: Final = text(
     "WITH due AS (SELECT webhook_id FROM webhook_queues WHERE due_at <= now()"
     " AND tenant_id <> ALL(CAST(:without AS uuid[])) ORDER BY due_at LIMIT :most FOR UPDATE SKIP LOCKED)"
     " UPDATE webhook_queues q SET due_at = now() + make_interval(secs => :lease), claims = claims + 1"
     " FROM due WHERE q.webhook_id = due.webhook_id RETURNING q.webhook_id, q.tenant_id, q.claims"
 )
-# Locked until the transaction's end, so that the statements behind it see whatever was added before the turn ends.
-_HELD: Final = text(
+# Locked until the transaction's end, so that later statements see everything that was added before the turn ends.
+_LOCK_TURN: Final = text(
     "SELECT w.url, w.sealed_secret, w.enabled AND t.deleted_at IS NULL AS enabled FROM webhook_queues q"
     " JOIN webhooks w ON w.id = q.webhook_id JOIN tenants t ON t.id = w.tenant_id"
     " WHERE q.webhook_id = :webhook AND q.claims = :claim FOR UPDATE OF q"
 )
-_NOTE: Final = text(
+_RECORD: Final = text(
     "UPDATE webhook_deliveries d SET status = r.status, attempts = d.attempts + 1,"
     " next_attempt_at = clock_timestamp() + make_interval(secs => r.retry_in),"
     " dead_at = clock_timestamp() + make_interval(secs => r.dead_in), response_status = r.response_status,"
@@ -54,11 +54,11 @@ _NEXT: Final = text(
     "SELECT id, event_type, payload::text, attempts, next_attempt_at <= clock_timestamp() FROM webhook_deliveries"
     " WHERE webhook_id = :webhook AND next_attempt_at IS NOT NULL ORDER BY position LIMIT :most"
 )
-_PROLONG: Final = text(
+_EXTEND: Final = text(
     "UPDATE webhook_queues SET due_at = clock_timestamp() + make_interval(secs => :lease) WHERE webhook_id = :webhook"
 )
-# In order, as whoever locks several rows must.
-_KEEP: Final = text(
+# Ordered, so that transactions lock several rows in the same order and cannot deadlock.
+_EXTEND_ALL: Final = text(
     "UPDATE webhook_queues q SET due_at = clock_timestamp() + make_interval(secs => :lease) FROM ("
     "SELECT h.webhook_id FROM webhook_queues h"
     " JOIN unnest(CAST(:webhooks AS uuid[]), CAST(:claims AS bigint[])) AS t (webhook_id, claims)"
@@ -70,18 +70,18 @@ _GIVE_BACK: Final = text(
     " FROM unnest(CAST(:webhooks AS uuid[]), CAST(:claims AS bigint[])) AS t (webhook_id, claims)"
     " WHERE q.webhook_id = t.webhook_id AND q.claims = t.claims"
 )
-# Another claim: whoever prolongs the turn just then must not find it.
+# The new claim keeps a concurrent extension from finding the turn.
 _RELEASE: Final = text(
     "UPDATE webhook_queues SET claims = claims + 1, due_at = ("
     "SELECT next_attempt_at FROM webhook_deliveries WHERE webhook_id = :webhook"
     " AND next_attempt_at IS NOT NULL ORDER BY position LIMIT 1) WHERE webhook_id = :webhook"
 )
-_BURY: Final = text(
+_MARK_DEAD_LETTERS: Final = text(
     "UPDATE webhook_deliveries SET status = 'dead_letter', dead_at = NULL WHERE id = ANY(ARRAY("
     "SELECT id FROM webhook_deliveries WHERE dead_at <= now() LIMIT 1000 FOR UPDATE SKIP LOCKED))"
     " RETURNING webhook_id"
 )
-# A receiver that is dead takes less than comes: the oldest make room.
+# Bounds the queue of a receiver that is down: the oldest deliveries become dead letters.
 _GIVE_UP: Final = text(
     "UPDATE webhook_deliveries SET status = 'dead_letter', next_attempt_at = NULL,"
     " last_error = 'given up: the receiver is too far behind' WHERE ctid = ANY(ARRAY(SELECT d.ctid FROM webhooks w,"
@@ -90,7 +90,7 @@ _GIVE_UP: Final = text(
     " LATERAL (SELECT ctid FROM webhook_deliveries WHERE webhook_id = w.id AND next_attempt_at IS NOT NULL"
     " AND position <= old.last) d LIMIT :most)) RETURNING webhook_id"
 )
-# Of each webhook the last 20, which are shown, and of these none that is older than a month. What is under way stays.
+# Keeps the last 20 deliveries of each webhook, which are shown, for 30 days, and those that are not finished.
 _PRUNE: Final = text(
     "DELETE FROM webhook_deliveries WHERE ctid = ANY(ARRAY(SELECT d.ctid FROM webhooks w,"
     " LATERAL (SELECT coalesce((SELECT position FROM webhook_deliveries WHERE webhook_id = w.id"
@@ -100,123 +100,130 @@ _PRUNE: Final = text(
 )
 
 
-class Turn(NamedTuple):
+class WebhookTurn(NamedTuple):
+    """A lease on the deliveries of one webhook. `claim` differs in each lease."""
+
     webhook_id: UUID
     tenant_id: UUID
     claim: int
 
 
-class Waiting(NamedTuple):
-    """A delivery that is due; `attempts` were made before."""
+class DueDelivery(NamedTuple):
+    """A delivery that is due. `attempts` is the number of earlier attempts."""
 
-    message: Message
+    message: WebhookMessage
     attempts: int
 
 
-class Result(msgspec.Struct, frozen=True):
-    """What one more attempt makes of a delivery."""
+class DeliveryResult(msgspec.Struct, frozen=True):
+    """The state of a delivery after an attempt."""
 
     id: UUID
     status: str
-    attempt: Attempt
-    #: seconds; None: there is no further attempt, no dead letter
-    retry_in: float | None = None
-    dead_in: float | None = None
+    attempt: DeliveryAttempt
+    #: None: there is no further attempt
+    retry_in_seconds: float | None = None
+    #: None: it does not become a dead letter
+    dead_in_seconds: float | None = None
 
 
-class Work(NamedTuple):
-    target: Target
-    waiting: Sequence[Waiting]
+class DeliveryBatch(NamedTuple):
+    """A batch of due deliveries to one webhook."""
+
+    target: WebhookTarget
+    waiting: Sequence[DueDelivery]
 
 
-def result(waiting: Waiting, attempt: Attempt) -> Result:
-    """The states of a delivery (reference 3, States, Webhook delivery)."""
-    message_id, before = waiting.message.id, waiting.attempts
+def result(waiting: DueDelivery, attempt: DeliveryAttempt) -> DeliveryResult:
+    """Return the state of a delivery after `attempt`; the states are those of the package's docstring."""
+    message_id, attempts_before = waiting.message.id, waiting.attempts
     if attempt.taken:
-        return Result(message_id, "delivered", attempt)
+        return DeliveryResult(message_id, "delivered", attempt)
     if attempt.blocked:
-        return Result(message_id, "failed", attempt)
-    if before < len(RETRIES):
-        return Result(message_id, "failed", attempt, retry_in=RETRIES[before])
-    return Result(message_id, "failed", attempt, dead_in=DEAD_AFTER)
+        return DeliveryResult(message_id, "failed", attempt)
+    if attempts_before < len(RETRY_DELAYS_SECONDS):
+        return DeliveryResult(message_id, "failed", attempt, retry_in_seconds=RETRY_DELAYS_SECONDS[attempts_before])
+    return DeliveryResult(message_id, "failed", attempt, dead_in_seconds=DEAD_LETTER_DELAY_SECONDS)
 
 
-async def take(connection: AsyncConnection, most: int, without: Iterable[UUID] = ()) -> list[Turn]:
-    """Turns of webhooks for which something is due, whose it was longest ago first; none of these tenants'."""
-    values = {"most": most, "without": list(without), "lease": LEASE}
-    return [Turn(*row) for row in await connection.execute(_TAKE, values)]
+async def take(connection: AsyncConnection, limit: int, excluded_tenants: Iterable[UUID] = ()) -> list[WebhookTurn]:
+    """Lease up to `limit` turns that are due, the least recent first, without those of `excluded_tenants`."""
+    values = {"most": limit, "without": list(excluded_tenants), "lease": LEASE_SECONDS}
+    return [WebhookTurn(*row) for row in await connection.execute(_TAKE, values)]
 
 
 async def advance(
-    session: AsyncSession, turn: Turn, results: Sequence[Result] = (), *, go_on: bool = True
-) -> Work | None:
-    """Notes what was done and gives what is next. None when the turn is over: nothing is due, the time is up
-    (`go_on`), the webhook is gone or disabled, or another process has taken it over, which then does all of it."""
+    session: AsyncSession, turn: WebhookTurn, results: Sequence[DeliveryResult] = (), *, go_on: bool = True
+) -> DeliveryBatch | None:
+    """Record `results` and return the next batch, or None when the turn is over: nothing is due, the time is up
+    (`go_on`), the webhook is gone or disabled, or another process has the turn. In the last case `results` are not
+    recorded; the other process sends these deliveries again."""
     key = {"webhook": turn.webhook_id}
-    held = (await session.execute(_HELD, {**key, "claim": turn.claim})).first()
-    if held is None:
+    row = (await session.execute(_LOCK_TURN, {**key, "claim": turn.claim})).first()
+    if row is None:
         return None
     if results:
-        await session.execute(_NOTE, _columns(results))
-    if not held.enabled:
+        await session.execute(_RECORD, _columns(results))
+    if not row.enabled:
         await session.execute(_CANCEL, key)
-    rows = (await session.execute(_NEXT, {**key, "most": BATCH})).all() if go_on else ()
-    waiting: list[Waiting] = []
+    rows = (await session.execute(_NEXT, {**key, "most": BATCH_SIZE})).all() if go_on else ()
+    waiting: list[DueDelivery] = []
     for delivery_id, event_type, payload, attempts, due in rows:
         if not due:
             break
-        waiting.append(Waiting(Message(delivery_id, event_type, payload), attempts))
+        waiting.append(DueDelivery(WebhookMessage(delivery_id, event_type, payload), attempts))
     if waiting:
-        await session.execute(_PROLONG, {**key, "lease": LEASE})
+        await session.execute(_EXTEND, {**key, "lease": LEASE_SECONDS})
     else:
         await session.execute(_RELEASE, key)
     await session.commit()
-    target = Target(turn.webhook_id, turn.tenant_id, held.url, held.sealed_secret)
-    return Work(target, waiting) if waiting else None
+    target = WebhookTarget(turn.webhook_id, turn.tenant_id, row.url, row.sealed_secret)
+    return DeliveryBatch(target, waiting) if waiting else None
 
 
-async def keep(session: AsyncSession, turns: Collection[Turn]) -> None:
-    """Prolongs what this process has, and no other has taken over."""
-    await session.execute(_KEEP, {**_claims(turns), "lease": LEASE})
+async def extend(session: AsyncSession, turns: Collection[WebhookTurn]) -> None:
+    """Extend the leases of `turns`, except those that another process has taken over."""
+    await session.execute(_EXTEND_ALL, {**_claims(turns), "lease": LEASE_SECONDS})
     await session.commit()
 
 
-async def give_back(session: AsyncSession, turns: Collection[Turn]) -> None:
-    """Turns that were broken off: others may have them at once."""
+async def give_back(session: AsyncSession, turns: Collection[WebhookTurn]) -> None:
+    """End the leases of interrupted turns, so that other processes can take them at once."""
     await session.execute(_GIVE_BACK, _claims(turns))
     await session.commit()
 
 
-async def bury(session: AsyncSession) -> Sequence[UUID]:
-    """Makes dead letters of what has failed for good: the webhook of each. Left to be committed."""
-    return (await session.scalars(_BURY)).all()
+async def mark_dead_letters(session: AsyncSession) -> Sequence[UUID]:
+    """Make dead letters of deliveries whose time has come. Returns the webhook of each. Does not commit."""
+    return (await session.scalars(_MARK_DEAD_LETTERS)).all()
 
 
-async def give_up(session: AsyncSession, waiting: int, most: int) -> Sequence[UUID]:
-    """Makes dead letters of what waits beyond the newest `waiting` of a webhook: the webhook of each. Left to be
-    committed."""
-    return (await session.scalars(_GIVE_UP, {"waiting": waiting, "most": most})).all()
+async def give_up(session: AsyncSession, max_waiting: int, limit: int) -> Sequence[UUID]:
+    """Make dead letters of the oldest waiting deliveries, up to `limit`, so that each webhook has `max_waiting`.
+    Returns the webhook of each. Does not commit."""
+    return (await session.scalars(_GIVE_UP, {"waiting": max_waiting, "most": limit})).all()
 
 
-async def prune(session: AsyncSession, kept: int, most: int) -> int:
-    """Removes what is no longer shown; how many these were."""
-    pruned: Any = await session.execute(_PRUNE, {"kept": kept, "most": most})
+async def prune(session: AsyncSession, kept: int, limit: int) -> int:
+    """Remove up to `limit` finished deliveries that are no longer shown; `kept` of each webhook are. Returns how many
+    were removed."""
+    pruned: Any = await session.execute(_PRUNE, {"kept": kept, "most": limit})
     await session.commit()
     return int(pruned.rowcount)
 
 
-def _claims(turns: Collection[Turn]) -> dict[str, Any]:
+def _claims(turns: Collection[WebhookTurn]) -> dict[str, Any]:
     return {"webhooks": [turn.webhook_id for turn in turns], "claims": [turn.claim for turn in turns]}
 
 
-def _columns(results: Sequence[Result]) -> dict[str, Any]:
+def _columns(results: Sequence[DeliveryResult]) -> dict[str, Any]:
     return {
-        "ids": [each.id for each in results],
-        "statuses": [each.status for each in results],
-        "retries": [each.retry_in for each in results],
-        "dead": [each.dead_in for each in results],
-        "answers": [each.attempt.status for each in results],
-        "bodies": [each.attempt.body for each in results],
-        "errors": [each.attempt.error for each in results],
-        "ats": [each.attempt.at for each in results],
+        "ids": [result.id for result in results],
+        "statuses": [result.status for result in results],
+        "retries": [result.retry_in_seconds for result in results],
+        "dead": [result.dead_in_seconds for result in results],
+        "answers": [result.attempt.status for result in results],
+        "bodies": [result.attempt.body for result in results],
+        "errors": [result.attempt.error for result in results],
+        "ats": [result.attempt.at for result in results],
     }

@@ -1,4 +1,4 @@
-"""The webhook endpoints (reference 3, Endpoints, Webhooks), under both of their prefixes."""
+"""The webhook endpoints (docs/webhooks.md), under both of their prefixes."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -37,60 +37,60 @@ async def _update(parts: InParts, host: TheHost, body: WebhookUpdate) -> Webhook
     return body
 
 
-# Checked before a session is opened: looking names up takes its time, and must not hold a row meanwhile.
+# Checked before a session is opened: resolving a name takes time, and must not keep a row locked meanwhile.
 CheckedNew = Annotated[NewWebhook, Depends(_new)]
 CheckedUpdate = Annotated[WebhookUpdate, Depends(_update)]
 
-_TAKEN: Final[dict[int | str, dict[str, Any]]] = {409: {"description": "There are too many."}}
+_CREATE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {409: {"description": "There are too many."}}
 
 
 async def list_webhooks(caller: AdminReader, session: Session) -> object:
-    """The organization's webhooks, newest first, without their secrets."""
+    """Lists the organization's webhooks, newest first, without their secrets."""
     return await table.all_webhooks(session)
 
 
 async def create_webhook(
     caller: AdminStepUp, variant: RequestVariant, body: CheckedNew, change: Changing, host: TheHost
 ) -> Webhook:
-    """Makes a webhook: events from now on are sent there. The answer shows its secret in variant A, once."""
+    """Creates a webhook; new events are sent to it. In variant A the response contains its secret, this once."""
     return variants.created(variant, await service.create(change, host.sealer, body), body.secret)
 
 
 async def read_webhook(
     caller: AdminReader, webhook: LoadedWebhook, variant: RequestVariant, session: Session
 ) -> Webhook:
-    """One webhook with its last 20 deliveries."""
+    """Returns one webhook with its last 20 deliveries."""
     return variants.detail(variant, webhook, await table.last_deliveries(session, webhook.id))
 
 
 async def update_webhook(
     caller: AdminStepUp, body: CheckedUpdate, webhook: LoadedWebhook, change: Changing, host: TheHost
 ) -> object:
-    """Changes the fields that are there. Disabled, it gets nothing any more, not even what waits."""
+    """Changes the fields that are sent. A disabled webhook gets nothing; its waiting deliveries fail."""
     return service.update(change, host.sealer, webhook, body)
 
 
 async def delete_webhook(caller: AdminStepUp, webhook: LoadedWebhook, change: Changing) -> None:
-    """Removes a webhook and its deliveries, those that wait included."""
+    """Removes a webhook and its deliveries, including those that wait."""
     await service.delete(change, webhook)
 
 
 async def test_webhook(
     caller: Admin, webhook_id: UUID, variant: RequestVariant, parts: InParts, host: TheHost
 ) -> Tested:
-    """Sends a `webhook_test` event now and says what the receiver answered."""
+    """Sends a `webhook_test` event at once and returns the receiver's response."""
     return variants.tested(variant, await service.test(parts, host.receivers, host.sealer, webhook_id))
 
 
 router = APIRouter(tags=["Webhooks"], responses=RESPONSES)
 for _base in ("/api/admin/webhooks", "/api/v1/admin/webhooks"):
-    _one = f"{_base}/{{webhook_id}}"
+    _item = f"{_base}/{{webhook_id}}"
     router.add_api_route(f"{_base}/", list_webhooks, methods=["GET"], response_model=list[Webhook])
     router.add_api_route(
         f"{_base}/", create_webhook, methods=["POST"], status_code=201, response_model=WebhookCreated | Webhook,
-        responses=_TAKEN,
+        responses=_CREATE_RESPONSES,
     )  # fmt: skip
-    router.add_api_route(_one, read_webhook, methods=["GET"], response_model=WebhookA | WebhookB | WebhookC)
-    router.add_api_route(_one, update_webhook, methods=["PUT"], response_model=Webhook)
-    router.add_api_route(_one, delete_webhook, methods=["DELETE"], status_code=204)
-    router.add_api_route(f"{_one}/test", test_webhook, methods=["POST"], response_model=TestedA | Tested)
+    router.add_api_route(_item, read_webhook, methods=["GET"], response_model=WebhookA | WebhookB | WebhookC)
+    router.add_api_route(_item, update_webhook, methods=["PUT"], response_model=Webhook)
+    router.add_api_route(_item, delete_webhook, methods=["DELETE"], status_code=204)
+    router.add_api_route(f"{_item}/test", test_webhook, methods=["POST"], response_model=TestedA | Tested)

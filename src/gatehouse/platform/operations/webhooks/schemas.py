@@ -1,4 +1,4 @@
-"""Bodies of the webhook endpoints (reference 3, Webhook)."""
+"""Bodies of the webhook endpoints (docs/webhooks.md)."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
 
-#: Every event there is (reference 3, Events).
+#: All types of events (docs/webhooks.md, Events).
 EventType = Literal[
     "new_conversation", "dlp_trigger", "quota_exceeded", "bundle_state_change", "usage_threshold", "invoice_generated",
     "webhook_test",
@@ -27,19 +27,19 @@ Url = Annotated[
 ]
 Events = Annotated[
     list[EventType],
-    Field(min_length=1, max_length=100, description="Those that are sent there.", examples=[["dlp_trigger"]]),
+    Field(min_length=1, max_length=100, description="Types of events to send.", examples=[["dlp_trigger"]]),
     AfterValidator(lambda events: list(dict.fromkeys(events))),
 ]
 Secret = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=8, max_length=255),
-    Field(description="What deliveries are signed with. It is sealed, and shown in no other answer."),
+    Field(description="The secret that deliveries are signed with. It is sealed, and in no other response."),
 ]
 
 
 IncludeLogged = Annotated[
     bool,
-    Field(description="Whether `dlp_trigger` also comes where rules only logged, and names what they logged."),
+    Field(description="Whether `dlp_trigger` is also sent where rules only logged, with what they logged."),
 ]
 
 
@@ -53,7 +53,7 @@ class NewWebhook(Body):
 
 
 class WebhookUpdate(Body):
-    """Only what is sent changes; without `secret` it stays as it is."""
+    """Fields that are not sent, `secret` included, stay as they are."""
 
     name: Name = Field(default_factory=unsent)
     url: Url = Field(default_factory=unsent)
@@ -75,9 +75,9 @@ class Webhook(Shown):
 
 
 class WebhookCreated(Webhook):
-    """Variant A's answer to a creation."""
+    """The response to a creation in variant A."""
 
-    secret: Annotated[str, Field(description="As it was sent. It is shown here and never again.")]
+    secret: Annotated[str, Field(description="As it was sent. It is only in this response.")]
 
 
 class DeliveryA(Shown):
@@ -101,7 +101,7 @@ class DeliveryB(Shown):
     status: Status
     attempt_count: int
     last_attempt_at: datetime | None
-    next_retry_at: Annotated[datetime | None, Field(description="Null when nothing will be tried again.")]
+    next_retry_at: Annotated[datetime | None, Field(description="Null without a further attempt.")]
     response_code: int | None
     error_message: str | None
     payload: Annotated[str, Field(description="As JSON, its first 10000 characters.")]
@@ -133,7 +133,7 @@ class WebhookC(Webhook):
 
 class Tested(Shown):
     success: bool
-    status_code: Annotated[int | None, Field(description="Null where no answer came.")]
+    status_code: Annotated[int | None, Field(description="Null without a response.")]
     error: str | None
 
 

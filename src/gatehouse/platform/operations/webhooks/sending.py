@@ -1,4 +1,4 @@
-"""One attempt at one delivery: envelope, signature, and what came of it (reference 3, Delivery rules)."""
+"""One attempt at a delivery: envelope, signature, and result (docs/webhooks.md)."""
 
 import hashlib
 import hmac
@@ -14,14 +14,14 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.receivers import ReceiverFailed, Receivers
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 
-#: Of an attempt, from the look-up of the name to the end of the answer.
-SECONDS: Final = 10.0
+#: For an attempt, from the resolution of the name to the end of the response.
+ATTEMPT_TIMEOUT_SECONDS: Final = 10.0
 
 _UNREADABLE: Final = "the webhook's secret cannot be opened with the master keys at hand: set it again"
 
 
-class Target(msgspec.Struct, frozen=True):
-    """Where a webhook's deliveries go."""
+class WebhookTarget(msgspec.Struct, frozen=True):
+    """The receiver of a webhook's deliveries."""
 
     webhook_id: UUID
     tenant_id: UUID
@@ -29,20 +29,20 @@ class Target(msgspec.Struct, frozen=True):
     sealed_secret: str
 
 
-class Message(msgspec.Struct, frozen=True):
-    """A delivery as it is sent. `payload` is JSON."""
+class WebhookMessage(msgspec.Struct, frozen=True):
+    """A delivery to send. `payload` is JSON."""
 
     id: UUID
     event_type: str
     payload: str
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. `status` and `body` are the receiver's, null where no answer came."""
+class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of an attempt. `status` and `body` are the receiver's, None without a response."""
 
     at: datetime
     taken: bool = False
-    #: whether the guard stopped it: nothing was connected, and nothing is tried again
+    #: whether the address guard stopped it: no connection was opened, and there is no retry
     blocked: bool = False
     status: int | None = None
     body: str | None = None
@@ -51,12 +51,12 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def secret_context(tenant_id: TenantId | UUID, webhook_id: UUID) -> bytes:
-    """What a webhook's sealed secret is bound to."""
+    """Return the sealing context of a webhook's secret."""
     return f"webhook:{tenant_id}:{webhook_id}".encode()
 
 
-def signed(target: Target, message: Message, secret: bytes, at: datetime) -> tuple[bytes, dict[str, str]]:
-    """Body and headers; those of both variants (decisions 1.4)."""
+def signed(target: WebhookTarget, message: WebhookMessage, secret: bytes, at: datetime) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers. The signature headers of all variants are included."""
     envelope: dict[str, Any] = {
         "event_type": message.event_type, "payload": msgspec.Raw(message.payload.encode()), "timestamp": iso(at),
     }  # fmt: skip
@@ -71,20 +71,21 @@ def signed(target: Target, message: Message, secret: bytes, at: datetime) -> tup
     }
 
 
-async def send(receivers: Receivers, sealer: Sealer, target: Target, message: Message) -> Attempt:
+async def send(receivers: Receivers, sealer: Sealer, target: WebhookTarget, message: WebhookMessage) -> DeliveryAttempt:
+    """Make one attempt. Does not raise: failures are in the result."""
     at = utc_now()
     try:
         secret = sealer.open(target.sealed_secret, context=secret_context(target.tenant_id, target.webhook_id))
     except CannotOpen:
-        return Attempt(at=at, error=_UNREADABLE)
+        return DeliveryAttempt(at=at, error=_UNREADABLE)
     body, headers = signed(target, message, secret, at)
     try:
-        received = await receivers.post(target.url, body, headers, seconds=SECONDS)
+        received = await receivers.post(target.url, body, headers, seconds=ATTEMPT_TIMEOUT_SECONDS)
     except UnsafeUrl as error:
-        return Attempt(at=at, blocked=True, error=f"blocked by the address guard: {error.reason}")
+        return DeliveryAttempt(at=at, blocked=True, error=f"blocked by the address guard: {error.reason}")
     except ReceiverFailed as error:
-        return Attempt(at=at, error=error.reason)
-    return Attempt(
+        return DeliveryAttempt(at=at, error=error.reason)
+    return DeliveryAttempt(
         at=at,
         taken=received.taken,
         status=received.status,

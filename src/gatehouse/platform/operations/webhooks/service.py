@@ -15,25 +15,33 @@ from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.webhooks import table
 from gatehouse.platform.operations.webhooks.errors import TooManyWebhooks, UnsafeReceiver, WebhookNotFound
 from gatehouse.platform.operations.webhooks.schemas import NewWebhook, WebhookUpdate
-from gatehouse.platform.operations.webhooks.sending import Attempt, Message, Target, secret_context, send
+from gatehouse.platform.operations.webhooks.sending import (
+    DeliveryAttempt,
+    WebhookMessage,
+    WebhookTarget,
+    secret_context,
+    send,
+)
 from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
 from gatehouse.platform.requests import Apart
 
-#: Webhooks of an organization: each event may go to all of them.
-MOST: Final = 500
+#: Of an organization. Bounded because each event may be sent to all of them.
+MAX_WEBHOOKS: Final = 500
 
-_TEST: Final = "webhook_test"
+_TEST_EVENT_TYPE: Final = "webhook_test"
 
 
 async def check(parts: Apart, receivers: Receivers, url: str | None) -> None:
-    """Raises `UnsafeReceiver`, without having connected anywhere."""
+    """Check the URL without opening a connection. Raises `UnsafeReceiver`."""
     if reason := await receiver_urls.fault(parts, receivers, url, kind="webhook"):
         raise UnsafeReceiver(reason)
 
 
 async def create(change: Change, sealer: Sealer, new: NewWebhook) -> WebhookRow:
-    """Raises `TooManyWebhooks`."""
-    await require_room(change.session, ScopedLock.WEBHOOKS, table.count_webhooks, limit=MOST, full=TooManyWebhooks)
+    """Create a webhook. Raises `TooManyWebhooks`."""
+    await require_room(
+        change.session, ScopedLock.WEBHOOKS, table.count_webhooks, limit=MAX_WEBHOOKS, full=TooManyWebhooks
+    )
     webhook_id, now = new_id(), utc_now()
     row = WebhookRow(
         id=webhook_id,
@@ -48,13 +56,13 @@ async def create(change: Change, sealer: Sealer, new: NewWebhook) -> WebhookRow:
         updated_at=now,
     )
     change.session.add(row)
-    # Not the URL: that of many a receiver holds its secret.
+    # Without the URL: many receivers have a secret in it.
     change.record("webhook.created", "webhook", row.id, name=row.name, events=row.events, enabled=row.enabled)
     return row
 
 
 def update(change: Change, sealer: Sealer, row: WebhookRow, body: WebhookUpdate) -> WebhookRow:
-    """What was queued before goes to where the webhook leads now, signed with the secret that it has now."""
+    """Change a webhook. Queued deliveries go to its new URL, signed with its new secret."""
     sent: dict[str, Any] = body.sent()
     secret: str | None = sent.pop("secret", None)
     changed = {name: value for name, value in sent.items() if getattr(row, name) != value}
@@ -65,27 +73,27 @@ def update(change: Change, sealer: Sealer, row: WebhookRow, body: WebhookUpdate)
         changed["secret"] = None
     if changed:
         row.updated_at = utc_now()
-        told = {name: value for name, value in changed.items() if name not in {"secret", "url"}}
-        change.record("webhook.updated", "webhook", row.id, changed=sorted(changed), **told)
+        details = {name: value for name, value in changed.items() if name not in {"secret", "url"}}
+        change.record("webhook.updated", "webhook", row.id, changed=sorted(changed), **details)
     return row
 
 
 async def delete(change: Change, row: WebhookRow) -> None:
-    """With its deliveries: none goes out any more but one that is on its way."""
+    """Delete a webhook and its deliveries. An attempt in progress is completed."""
     await change.session.delete(row)
     change.record("webhook.deleted", "webhook", row.id, name=row.name)
 
 
-async def test(parts: Apart, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> Attempt:
-    """Sends a `webhook_test` now, past the queue and whatever `enabled` and `events` say, once. It is listed among the
-    deliveries. Raises `WebhookNotFound`."""
+async def test(parts: Apart, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> DeliveryAttempt:
+    """Send a `webhook_test` at once, without the queue and regardless of `enabled` and `events`. It is not retried, and
+    is listed among the deliveries. Raises `WebhookNotFound`."""
     async with parts.reading() as session:
         row = await table.find_webhook(session, webhook_id)
         if row is None:
             raise WebhookNotFound
-        target = Target(row.id, row.tenant_id, row.url, row.sealed_secret)
+        target = WebhookTarget(row.id, row.tenant_id, row.url, row.sealed_secret)
         payload = {"message": "This is a test.", "webhook_id": str(row.id), "webhook_name": row.name}
-    message = Message(new_id(), _TEST, msgspec.json.encode(payload).decode())
+    message = WebhookMessage(new_id(), _TEST_EVENT_TYPE, msgspec.json.encode(payload).decode())
     attempt = await send(receivers, sealer, target, message)
     async with parts.changing() as change:
         if await table.find_webhook(change.session, webhook_id) is not None:
@@ -97,7 +105,9 @@ async def test(parts: Apart, receivers: Receivers, sealer: Sealer, webhook_id: U
     return attempt
 
 
-def _delivery(target: Target, message: Message, payload: dict[str, Any], attempt: Attempt) -> DeliveryRow:
+def _delivery(
+    target: WebhookTarget, message: WebhookMessage, payload: dict[str, Any], attempt: DeliveryAttempt
+) -> DeliveryRow:
     return DeliveryRow(
         id=message.id,
         tenant_id=target.tenant_id,

@@ -1,4 +1,4 @@
-"""Webhooks' rows and named queries."""
+"""Rows and queries of webhooks."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,8 +11,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.storage.rows import TenantRow
 
-#: Deliveries that come with a webhook's detail.
-SHOWN: Final = 20
+#: Deliveries that are part of a webhook's detail.
+MAX_SHOWN_DELIVERIES: Final = 20
 
 
 class WebhookRow(TenantRow):
@@ -50,7 +50,7 @@ class DeliveryRow(TenantRow):
 
 
 async def all_webhooks(session: AsyncSession) -> Sequence[WebhookRow]:
-    """The newest first."""
+    """Return all webhooks, newest first."""
     query = select(WebhookRow).order_by(WebhookRow.created_at.desc(), WebhookRow.id.desc())
     return (await session.scalars(query)).all()
 
@@ -64,11 +64,11 @@ async def find_webhook(session: AsyncSession, webhook_id: UUID) -> WebhookRow | 
 
 
 async def last_deliveries(session: AsyncSession, webhook_id: UUID) -> Sequence[DeliveryRow]:
-    """The newest first."""
+    """Return the last `MAX_SHOWN_DELIVERIES` deliveries, newest first."""
     query = (
         select(DeliveryRow)
         .where(DeliveryRow.webhook_id == webhook_id)
         .order_by(DeliveryRow.position.desc())
-        .limit(SHOWN)
+        .limit(MAX_SHOWN_DELIVERIES)
     )
     return (await session.scalars(query)).all()

@@ -1,4 +1,4 @@
-"""Where the variants part: what an answer tells of a webhook's deliveries, and of a test (decisions 1.3)."""
+"""The variants' responses: a webhook's deliveries, the result of a test (docs/variants.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -18,11 +18,11 @@ from gatehouse.platform.operations.webhooks.schemas import (
     WebhookC,
     WebhookCreated,
 )
-from gatehouse.platform.operations.webhooks.sending import Attempt
+from gatehouse.platform.operations.webhooks.sending import DeliveryAttempt
 from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
 
-#: Characters of a payload in B.
-_PAYLOAD: Final = 10_000
+#: Characters of a payload in variant B.
+_MAX_PAYLOAD_CHARACTERS: Final = 10_000
 
 _Rows = Sequence[DeliveryRow]
 
@@ -36,9 +36,9 @@ def detail(variant: Variant, row: WebhookRow, deliveries: _Rows) -> Webhook:
     return _DETAIL[variant](row, deliveries)
 
 
-def tested(variant: Variant, attempt: Attempt) -> Tested:
-    told = {"success": attempt.taken, "status_code": attempt.status, "error": attempt.error}
-    return TestedA(**told, latency_ms=attempt.milliseconds) if variant is Variant.A else Tested(**told)
+def tested(variant: Variant, attempt: DeliveryAttempt) -> Tested:
+    fields = {"success": attempt.taken, "status_code": attempt.status, "error": attempt.error}
+    return TestedA(**fields, latency_ms=attempt.milliseconds) if variant is Variant.A else Tested(**fields)
 
 
 def _shown(row: WebhookRow) -> dict[str, object]:
@@ -46,65 +46,65 @@ def _shown(row: WebhookRow) -> dict[str, object]:
 
 
 def _a(row: WebhookRow, deliveries: _Rows) -> Webhook:
-    told = [
+    shown_deliveries = [
         DeliveryA(
-            id=each.id,
-            webhook_id=each.webhook_id,
-            event_type=each.event_type,
-            payload=each.payload,
-            response_status=each.response_status,
-            response_body=each.response_body,
-            success=each.status == "delivered",
-            attempt_count=each.attempts,
-            last_error=each.last_error,
-            delivered_at=each.delivered_at,
-            created_at=each.created_at,
+            id=delivery.id,
+            webhook_id=delivery.webhook_id,
+            event_type=delivery.event_type,
+            payload=delivery.payload,
+            response_status=delivery.response_status,
+            response_body=delivery.response_body,
+            success=delivery.status == "delivered",
+            attempt_count=delivery.attempts,
+            last_error=delivery.last_error,
+            delivered_at=delivery.delivered_at,
+            created_at=delivery.created_at,
         )
-        for each in deliveries
+        for delivery in deliveries
     ]
-    return WebhookA(**_shown(row), recent_deliveries=told)
+    return WebhookA(**_shown(row), recent_deliveries=shown_deliveries)
 
 
 def _b(row: WebhookRow, deliveries: _Rows) -> Webhook:
-    told = [
+    shown_deliveries = [
         DeliveryB(
-            id=each.id,
-            webhook_id=each.webhook_id,
-            event_type=each.event_type,
-            status=each.status,
-            attempt_count=each.attempts,
-            last_attempt_at=each.last_attempt_at,
-            # Before the first attempt there is nothing to try again.
-            next_retry_at=each.next_attempt_at if each.attempts else None,
-            response_code=each.response_status,
-            error_message=each.last_error,
-            payload=msgspec.json.encode(each.payload).decode()[:_PAYLOAD],
+            id=delivery.id,
+            webhook_id=delivery.webhook_id,
+            event_type=delivery.event_type,
+            status=delivery.status,
+            attempt_count=delivery.attempts,
+            last_attempt_at=delivery.last_attempt_at,
+            # Null before the first attempt, which is no retry.
+            next_retry_at=delivery.next_attempt_at if delivery.attempts else None,
+            response_code=delivery.response_status,
+            error_message=delivery.last_error,
+            payload=msgspec.json.encode(delivery.payload).decode()[:_MAX_PAYLOAD_CHARACTERS],
         )
-        for each in deliveries
+        for delivery in deliveries
     ]
-    return WebhookB(**_shown(row), deliveries=told)
+    return WebhookB(**_shown(row), deliveries=shown_deliveries)
 
 
 def _c(row: WebhookRow, deliveries: _Rows) -> Webhook:
-    told = [
+    shown_deliveries = [
         DeliveryC(
-            id=each.id,
-            webhook_id=each.webhook_id,
-            event_type=each.event_type,
-            payload=each.payload,
-            status=_status_of_c(each),
-            attempts=each.attempts,
-            last_error=each.last_error,
-            response_status=each.response_status,
-            created_at=each.created_at,
+            id=delivery.id,
+            webhook_id=delivery.webhook_id,
+            event_type=delivery.event_type,
+            payload=delivery.payload,
+            status=_status_of_c(delivery),
+            attempts=delivery.attempts,
+            last_error=delivery.last_error,
+            response_status=delivery.response_status,
+            created_at=delivery.created_at,
         )
-        for each in deliveries
+        for delivery in deliveries
     ]
-    return WebhookC(**_shown(row), recent_deliveries=told)
+    return WebhookC(**_shown(row), recent_deliveries=shown_deliveries)
 
 
 def _status_of_c(row: DeliveryRow) -> str:
-    """C knows no dead letter, and calls failed only what nothing tries again."""
+    """Return the status of a delivery in variant C, which has no dead letters, and in which `failed` is final."""
     if row.status == "delivered":
         return "delivered"
     return "pending" if row.next_attempt_at is not None else "failed"

@@ -1,2 +1,2 @@
-"""Budgets: what an organization, a group, a user, a key or a client may spend in a minute, a day or a month
-(decisions 7, Budgets). `platform.spending` is what keeps them."""
+"""Budgets: limits on what an organization, group, user, key or client spends in a minute, a day or a month
+(docs/budgets.md). `platform.spending` enforces them."""

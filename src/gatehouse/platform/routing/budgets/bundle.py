@@ -1,4 +1,4 @@
-"""What budgets give to a tenant's policy."""
+"""The budgets' part of a tenant's policy."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -15,10 +15,10 @@ _QUERY = text(
 async def records(
     session: AsyncSession, tenant_id: TenantId, monthly_request_limit: int | None
 ) -> tuple[BudgetRecord, ...]:
-    """The organization's own, and its plan's monthly limit."""
-    own = [BudgetRecord(**row._mapping) for row in await session.execute(_QUERY, {"tenant": tenant_id})]
+    """Return the organization's budgets, and its plan's monthly limit of requests as one more."""
+    budgets = [BudgetRecord(**row._mapping) for row in await session.execute(_QUERY, {"tenant": tenant_id})]
     if monthly_request_limit is not None:
-        own.append(
+        budgets.append(
             BudgetRecord(
                 id=tenant_id,
                 scope_type="tenant",
@@ -28,4 +28,4 @@ async def records(
                 plan=True,
             )
         )
-    return tuple(own)
+    return tuple(budgets)

@@ -1,4 +1,4 @@
-"""What can go wrong with budgets."""
+"""Errors of the budgets' endpoints."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 
@@ -17,6 +17,6 @@ class TooManyBudgets(Conflict):
     message = "The organization has as many budgets as it may have. Remove some first."
 
 
-class BadField(Unprocessable):
+class InvalidBudgetField(Unprocessable):
     def __init__(self, field: str, fault: str) -> None:
         super().__init__(faults=[FieldFault(field, fault)])

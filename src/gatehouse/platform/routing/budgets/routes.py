@@ -1,4 +1,4 @@
-"""The budgets' endpoints (decisions 7, Budgets)."""
+"""The budgets' endpoints (docs/budgets.md)."""
 
 from typing import Annotated, Any, Final
 
@@ -18,8 +18,8 @@ router = APIRouter(prefix="/api/admin/budgets", tags=["Budgets"], responses=RESP
 
 LoadedBudget = Annotated[BudgetRow, Depends(loaded(BudgetRow, "budget_id", BudgetNotFound))]
 Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
-_TAKEN: Final[dict[int | str, dict[str, Any]]] = {
-    409: {"description": "There is one of this scope and period, or there are too many."}
+_CREATE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    409: {"description": "There is a budget of this scope and period, or there are too many."}
 }
 
 
@@ -32,34 +32,35 @@ async def list_budgets(
     scope_type: ScopeType | None = None,
     scope_id: Id | None = None,
 ) -> object:
-    """The organization's budgets, newest first, with what is spent of them."""
+    """Lists the organization's budgets, newest first, with what is spent of them."""
     query = matching(scope_type, scope_id)
     total = await session.scalar(counted(query)) or 0
     rows = (await session.scalars(window.apply(query))).all()
     return window.envelope("items", await service.shown(session, rows), total)
 
 
-@router.post("", status_code=201, response_model=Budget, responses=_TAKEN)
+@router.post("", status_code=201, response_model=Budget, responses=_CREATE_RESPONSES)
 async def create_budget(caller: Admin, body: NewBudget, change: Changing) -> object:
-    """Makes a budget. It counts from now on, and is in force on every worker when the answer is there."""
+    """Creates a budget. It starts with what its scope has used in the current period, and is in force on every worker
+    once this is answered."""
     row = await service.create(change, body)
     return (await service.shown(change.session, [row]))[0]
 
 
 @router.get("/{budget_id}", response_model=Budget)
 async def read_budget(caller: AdminReader, budget: LoadedBudget, session: Session) -> object:
-    """One budget, with what is spent of it."""
+    """Returns one budget, with what is spent of it."""
     return (await service.shown(session, [budget]))[0]
 
 
 @router.put("/{budget_id}", response_model=Budget)
 async def update_budget(caller: Admin, budget: LoadedBudget, body: BudgetUpdate, change: Changing) -> object:
-    """Changes limits and action. What is spent in this period already counts under them."""
+    """Changes limits and action. What is already spent in the current period counts toward the new limits."""
     await service.update(change, budget, body)
     return (await service.shown(change.session, [budget]))[0]
 
 
 @router.delete("/{budget_id}", status_code=204)
 async def delete_budget(caller: Admin, budget: LoadedBudget, change: Changing) -> None:
-    """Removes a budget: nothing is counted or refused by it any more."""
+    """Removes a budget, which then neither counts nor refuses anything."""
     await service.delete(change, budget)

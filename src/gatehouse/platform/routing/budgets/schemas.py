@@ -1,4 +1,4 @@
-"""Bodies of the budgets' endpoints (decisions 7, Budgets)."""
+"""Bodies of the budgets' endpoints (docs/budgets.md)."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -17,13 +17,13 @@ Usd = Annotated[
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000_000)]
 Action = Annotated[
     Literal["block", "warn"],
-    Field(description="`block`: what does not fit is 429. `warn`: it passes, and `quota_exceeded` tells."),
+    Field(description="Of requests over the limit. `block`: 429. `warn`: they pass, and `quota_exceeded` is sent."),
 ]
 ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
 
 class NewBudget(Body):
-    """At least one of the three limits."""
+    """At least one of the three limits is required."""
 
     scope_type: ScopeType
     scope_id: Annotated[
@@ -33,12 +33,12 @@ class NewBudget(Body):
     period: Annotated[Period, Field(description="Days and months begin at midnight in the organization's time zone.")]
     limit_usd: Usd | None = None
     limit_requests: Annotated[Count | None, Field(examples=[10_000])] = None
-    limit_tokens: Annotated[Count | None, Field(description="Of input and output together.")] = None
+    limit_tokens: Annotated[Count | None, Field(description="Input and output together.")] = None
     action: Action = "block"
 
 
 class BudgetUpdate(Body):
-    """Partial: what is left out stays; null takes a limit away. Scope and period cannot change."""
+    """Fields that are not sent stay as they are; null removes a limit. Scope and period cannot change."""
 
     scope_type: Annotated[ScopeType | None, Field(description="Cannot change.")] = None
     scope_id: Annotated[Id | None, Field(description="Cannot change.")] = None
@@ -50,7 +50,7 @@ class BudgetUpdate(Body):
 
 
 class Current(Shown):
-    """What is on record of the period that is now. Requests under way are not in it."""
+    """What is recorded for the current period. Requests in progress are not included."""
 
     period_start: datetime
     period_end: datetime

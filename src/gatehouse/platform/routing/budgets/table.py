@@ -1,4 +1,4 @@
-"""Budgets' rows and named queries."""
+"""Rows and queries of budgets."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -29,7 +29,9 @@ class BudgetRow(TenantRow):
     updated_at: Mapped[datetime]
 
 
-class Spent(NamedTuple):
+class RecordedSpending(NamedTuple):
+    """What is recorded of a budget in a period."""
+
     usd: Decimal = Decimal(0)
     requests: int = 0
     tokens: int = 0
@@ -40,8 +42,8 @@ _SPENT: Final = text(
     " FROM budget_leases JOIN unnest(CAST(:budgets AS uuid[]), CAST(:starts AS timestamptz[]))"
     " AS k (budget_id, period_start) USING (budget_id, period_start) WHERE tenant_id = :tenant GROUP BY 1"
 )
-#: Whether there is such a one in the organization.
-_SCOPES: Final[Mapping[str, Any]] = {
+#: By type of scope: the query whether the organization has it.
+_SCOPE_QUERIES: Final[Mapping[str, Any]] = {
     "group": text("SELECT FROM groups WHERE id = :id AND tenant_id = :tenant"),
     "user": text("SELECT FROM users WHERE id = :id AND tenant_id = :tenant"),
     "api_key": text("SELECT FROM api_keys WHERE id = :id AND tenant_id = :tenant"),
@@ -51,7 +53,7 @@ _TIMEZONE: Final = text("SELECT timezone FROM tenants WHERE id = :tenant")
 
 
 def matching(scope_type: ScopeType | None, scope_id: UUID | None) -> Select[BudgetRow]:
-    """The newest first."""
+    """Return the query for budgets, newest first."""
     query = select(BudgetRow).order_by(BudgetRow.created_at.desc(), BudgetRow.id.desc())
     if scope_type is not None:
         query = query.where(BudgetRow.scope_type == scope_type)
@@ -65,19 +67,20 @@ async def count_budgets(session: AsyncSession) -> int:
 
 
 async def has_scope(session: AsyncSession, scope_type: str, scope_id: UUID) -> bool:
+    """Return whether the organization has this group, user, key or client."""
     values = {"id": scope_id, "tenant": session.info["tenant_id"]}
-    return (await session.execute(_SCOPES[scope_type], values)).first() is not None
+    return (await session.execute(_SCOPE_QUERIES[scope_type], values)).first() is not None
 
 
 async def timezone(session: AsyncSession) -> str:
     return str((await session.execute(_TIMEZONE, {"tenant": session.info["tenant_id"]})).scalar_one())
 
 
-async def spent(session: AsyncSession, periods: Sequence[tuple[UUID, int]]) -> dict[UUID, Spent]:
-    """What is on record, by budget; `periods` are budgets with the beginnings of their periods (Unix time)."""
+async def spent(session: AsyncSession, periods: Sequence[tuple[UUID, int]]) -> dict[UUID, RecordedSpending]:
+    """Return what is recorded, by budget. `periods` are ids of budgets with the starts of their periods (Unix time)."""
     values = {
         "tenant": session.info["tenant_id"],
         "budgets": [budget_id for budget_id, _ in periods],
         "starts": [datetime.fromtimestamp(start, UTC) for _, start in periods],
     }
-    return {budget_id: Spent(*sums) for budget_id, *sums in await session.execute(_SPENT, values)}
+    return {budget_id: RecordedSpending(*sums) for budget_id, *sums in await session.execute(_SPENT, values)}

@@ -1,8 +1,8 @@
-"""Bring your own endpoint: a provider and its models in one body (reference 3, Endpoints, Providers, byoe).
+"""Bring your own endpoint: a provider and its models in one body (docs/providers.md).
 
-    POST    makes the provider and an active catalog entry for each model
-    PATCH   changes it; a list of models is the new list: what it lacks becomes inactive
+    POST    creates the provider and an active catalog entry for each model
+    PATCH   changes it; `models` is the complete new list: models that are not in it become inactive
     DELETE  removes the provider; its models stay in the catalog, inactive
 
-Its credentials, config, status and health are those of any provider.
+Credentials, config, status and health work as for any provider.
 """

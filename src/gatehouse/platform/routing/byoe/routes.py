@@ -1,6 +1,6 @@
-"""The byoe endpoints (reference 3, Endpoints, Providers).
+"""The byoe endpoints (docs/providers.md).
 
-`PATCH /api/admin/providers/byoe/config` is the config of a provider called `byoe`: its route comes before these.
+`PATCH /api/admin/providers/byoe/config` is the config of a provider named `byoe`: its route is registered before these.
 """
 
 from typing import Annotated
@@ -29,7 +29,7 @@ LoadedEndpoint = Annotated[ProviderRow, Depends(_loaded)]
 
 @router.post(_BASE, status_code=201, response_model=Provider)
 async def create_byoe(caller: AdminStepUp, body: NewByoe, change: Changing, host: TheHost) -> Provider:
-    """Adds an endpoint of your own with its models. They answer when this does."""
+    """Adds an endpoint of your own with its models, which can be called once this is answered."""
     return await service.create(change, host.sealer, body, host.receivers.guard)
 
 
@@ -37,7 +37,7 @@ async def create_byoe(caller: AdminStepUp, body: NewByoe, change: Changing, host
 async def update_byoe(
     caller: AdminStepUp, endpoint: LoadedEndpoint, body: ByoeUpdate, change: Changing, host: TheHost
 ) -> Provider:
-    """Changes an endpoint. A `base_url` of another host asks for the `api_key` again, or for its removal."""
+    """Changes an endpoint. With a `base_url` of another host, `api_key` must be sent again, or null."""
     return await service.update(change, host.sealer, endpoint, body, host.receivers.guard)
 
 
@@ -45,6 +45,6 @@ async def update_byoe(
 async def delete_byoe(caller: AdminStepUp, endpoint: LoadedEndpoint, change: Changing) -> None:
     """Removes an endpoint, `byoe` or OpenAI-compatible, and deactivates its models.
 
-    Fallback chains that name them stay, and are not valid until they are changed.
+    Fallback chains that name them stay, but are invalid until they are changed.
     """
     await service.delete(change, endpoint)

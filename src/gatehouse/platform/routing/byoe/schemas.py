@@ -24,7 +24,7 @@ class ByoeModel(Body):
     max_output_tokens: Tokens | None = None
     capabilities: Annotated[
         NewCapabilities | None,
-        Field(description="What the model can do: routing policies and requests ask for it. Left out: as it was."),
+        Field(description="Capabilities that routing policies and requests may require. If not sent, they stay."),
     ] = None
 
     @model_validator(mode="after")
@@ -35,7 +35,7 @@ class ByoeModel(Body):
 
 
 class ByoeConfig(Body):
-    """The same fields as beside it: as the provider's answer shows them."""
+    """The configuration's fields as one object, as the provider's responses have it."""
 
     base_url: BaseUrl | None = None
     format: Format | None = None
@@ -43,10 +43,10 @@ class ByoeConfig(Body):
     max_retries: MaxRetries | None = None
 
 
-def _each_once(models: list[ByoeModel] | None) -> None:
-    names = [model.model_id for model in models or ()]
-    if len(names) != len(set(names)):
-        raise ValueError("models: a model_id stands there twice")
+def _check_unique(models: list[ByoeModel] | None) -> None:
+    model_ids = [model.model_id for model in models or ()]
+    if len(model_ids) != len(set(model_ids)):
+        raise ValueError("models: a model_id occurs twice")
 
 
 Models = Annotated[list[ByoeModel], Field(min_length=1, max_length=500)]
@@ -56,39 +56,39 @@ class NewByoe(Body):
     id: Slug
     name: Annotated[Line, Field(examples=["Our own models"])]
     base_url: BaseUrl
-    format: Annotated[Format, Field(description="Which requests the endpoint understands.")]
+    format: Annotated[Format, Field(description="The API that the endpoint implements.")]
     models: Models
     api_key: Annotated[str | None, Field(description="Stored sealed, never returned.")] = None
     timeout_ms: TimeoutMs = 30_000
 
     @model_validator(mode="after")
     def _models_once(self) -> Self:
-        _each_once(self.models)
+        _check_unique(self.models)
         return self
 
 
 class ByoeUpdate(Body):
-    """Partial: what is left out stays. `api_key` null removes the key."""
+    """Fields that are not sent stay as they are. `api_key` null removes the key."""
 
     name: Annotated[Line | None, Field(examples=["Our own models"])] = None
     base_url: BaseUrl | None = None
     format: Format | None = None
-    models: Annotated[Models | None, Field(description="The new list, whole.")] = None
+    models: Annotated[Models | None, Field(description="The complete new list.")] = None
     api_key: str | None = None
     timeout_ms: TimeoutMs | None = None
     max_retries: MaxRetries | None = None
 
-    config: Annotated[ByoeConfig | None, Field(description="The same fields together, as answers show them.")] = None
+    config: Annotated[ByoeConfig | None, Field(description="The same fields as one object, as in responses.")] = None
 
     @model_validator(mode="after")
     def _models_once(self) -> Self:
-        _each_once(self.models)
-        twice = self.model_fields_set & (set() if self.config is None else self.config.model_fields_set)
-        if twice:
-            raise ValueError(f"{min(twice)}: is in config, too")
+        _check_unique(self.models)
+        duplicates = self.model_fields_set & (set() if self.config is None else self.config.model_fields_set)
+        if duplicates:
+            raise ValueError(f"{min(duplicates)}: is in config, too")
         return self
 
     def configured(self, name: str) -> Any:
-        """A field of the configuration, wherever it was sent; None: it was not."""
+        """Return a field of the configuration, sent by itself or in `config`; None where it was not sent."""
         value = getattr(self, name)
         return getattr(self.config, name) if value is None and self.config is not None else value

@@ -1,4 +1,4 @@
-"""The rules of own endpoints."""
+"""The rules of byoe endpoints."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -19,13 +19,14 @@ from gatehouse.platform.routing.providers.schemas import Provider
 from gatehouse.platform.routing.providers.table import ModelCount, ProviderRow, model_counts
 
 KIND: Final = "byoe"
-#: Kinds that DELETE takes: a customer's own endpoints, however they were made.
-OWN: Final = frozenset({KIND, "openai_compatible"})
+#: Kinds that DELETE removes: an organization's own endpoints, created by byoe or by setting credentials.
+DELETABLE_KINDS: Final = frozenset({KIND, "openai_compatible"})
 
 
 async def create(change: Change, sealer: Sealer, new: NewByoe, guard: EgressGuard) -> Provider:
-    """Raises `ProviderExists`; 422 for an id that names a kind, or a URL that may not be called."""
-    if new.id in providers.RESERVED:
+    """Create the provider and its models. Raises `ProviderExists`, and `Unprocessable` for a reserved id or a URL that
+    may not be called."""
+    if new.id in providers.RESERVED_SLUGS:
         raise bad_field("id", f"{new.id!r} is reserved")
     config: dict[str, Any] = {
         "base_url": providers.provider_url("base_url", new.base_url, await providers.addresses_of(change, guard)),
@@ -43,6 +44,8 @@ async def create(change: Change, sealer: Sealer, new: NewByoe, guard: EgressGuar
 
 
 async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpdate, guard: EgressGuard) -> Provider:
+    """Change the provider. Raises `ProviderNotFound` for another kind, and `Unprocessable` for a URL that may not be
+    called, or one of another host without an `api_key`."""
     if row.kind != KIND:
         raise ProviderNotFound
     changed = {
@@ -55,7 +58,7 @@ async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpd
         changed["base_url"] = providers.provider_url("base_url", changed["base_url"], addresses)
         keeps_key = row.sealed_credentials is not None and "api_key" not in body.model_fields_set
         if keeps_key and _origin(changed["base_url"]) != _origin(row.config["base_url"]):
-            # Else whoever may change the address could have the key, which nobody is shown, sent to themselves.
+            # An administrator must not obtain the stored key by setting the URL to a host of their own.
             raise bad_field("api_key", "must be sent with a base_url of another host: the stored key goes nowhere else")
     if body.name is not None:
         row.name = body.name
@@ -64,19 +67,19 @@ async def update(change: Change, sealer: Sealer, row: ProviderRow, body: ByoeUpd
         _set_key(change, sealer, row, body.api_key)
     if changed.keys() & {"base_url", "format"} or "api_key" in body.model_fields_set:
         providers.forget_health(change, row)
-    told = {**changed, "fields": sorted(body.model_fields_set)}
+    details = {**changed, "fields": sorted(body.model_fields_set)}
     if body.models is not None:
         await _set_models(change, row.id, body.models)
-        told["models"] = _ids(body.models)
+        details["models"] = _ids(body.models)
     row.updated_at = utc_now()
-    change.record("provider.updated", "provider", row.id, **told)
+    change.record("provider.updated", "provider", row.id, **details)
     providers.touch(change)
     return await _shown(change, row)
 
 
 async def delete(change: Change, row: ProviderRow) -> None:
-    """The provider goes, with its credentials; its models stay in the catalog, inactive (decisions 7)."""
-    if row.kind not in OWN:
+    """Remove the provider with its credentials; its models stay in the catalog, inactive."""
+    if row.kind not in DELETABLE_KINDS:
         raise ProviderNotFound
     for model in await models_of(change.session, row.id):
         apply(model, {"is_active": False})
@@ -88,11 +91,12 @@ async def delete(change: Change, row: ProviderRow) -> None:
 
 
 async def _set_models(change: Change, provider_id: str, models: Sequence[ByoeModel]) -> None:
-    """Entries of that name are taken over: they may be left of an endpoint of the same id that was deleted.
+    """Make `models` the provider's active entries of the catalog, and deactivate all others.
 
-    A kill switch stays engaged: nothing but its own call releases it.
+    Existing entries are reused; they may be those of a deleted endpoint with the same id. An engaged kill switch stays
+    engaged: only its own endpoint releases it.
     """
-    there = {row.model_id: row for row in await models_of(change.session, provider_id)}
+    existing = {row.model_id: row for row in await models_of(change.session, provider_id)}
     for model in models:
         values = {
             "display_name": model.display_name,
@@ -104,20 +108,20 @@ async def _set_models(change: Change, provider_id: str, models: Sequence[ByoeMod
         if model.max_output_tokens is not None:
             values["max_output_tokens"] = model.max_output_tokens
         if model.capabilities is not None:
-            named = model.capabilities.model_dump(exclude={"max_context_window"})
-            values["capabilities"] = {name: value for name, value in named.items() if value is not None}
-        row = there.pop(model.model_id, None)
+            sent = model.capabilities.model_dump(exclude={"max_context_window"})
+            values["capabilities"] = {name: value for name, value in sent.items() if value is not None}
+        row = existing.pop(model.model_id, None)
         if row is None:
             change.session.add(new_row(change, provider_id, model.model_id, values))
         else:
             apply(row, values)
-    for row in there.values():
+    for row in existing.values():
         apply(row, {"is_active": False})
 
 
 def _set_key(change: Change, sealer: Sealer, row: ProviderRow, api_key: str | None) -> None:
-    read = read_credentials(KINDS[KIND], {} if api_key is None else {"api_key": api_key})
-    row.sealed_credentials = providers.seal(sealer, change, row.id, read)
+    credentials = read_credentials(KINDS[KIND], {} if api_key is None else {"api_key": api_key})
+    row.sealed_credentials = providers.seal(sealer, change, row.id, credentials)
     row.credentials_updated_at = utc_now()
 
 

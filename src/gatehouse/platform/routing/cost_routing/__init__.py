@@ -1,6 +1,6 @@
-"""Cost routing: which model answers what names none, what a call may cost, who stands in when a provider fails
-(reference 3, Cost routing).
+"""Cost routing: policies that choose the model for `auto`, cap the cost of a call, and define fallbacks
+(docs/cost-routing.md).
 
-A policy is the organization's default, or that of groups; of each there is one enabled. `engine.routing` decides by
-them, for requests and for `simulate` alike. Without a policy `auto` is the catalog's default model.
+A policy is the organization's default, or that of groups; at most one of each is enabled. `engine.routing` applies them
+to requests and to `simulate` alike. Without a policy, `auto` is the catalog's default model.
 """

@@ -1,4 +1,4 @@
-"""What cost routing gives to a tenant's policy."""
+"""The routing policies' part of a tenant's policy."""
 
 from typing import Any
 
@@ -17,15 +17,16 @@ _QUERY = text(
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[RoutingPolicyRecord, ...]:
+    """Return the tenant's enabled policies, the oldest first."""
     return tuple(map(record, await session.execute(_QUERY, {"tenant": tenant_id})))
 
 
 def record(row: Any) -> RoutingPolicyRecord:
-    """Of a row with the columns of the table."""
+    """Return the record of a row with the table's columns."""
     cap = None
     if row.cost_cap_usd is not None:
         cap = {"max_cost_per_request_usd": row.cost_cap_usd, "action_on_exceed": row.cost_cap_action}
-    told = {
+    fields = {
         "id": row.id,
         "name": row.name,
         "strategy": row.strategy,
@@ -36,4 +37,4 @@ def record(row: Any) -> RoutingPolicyRecord:
         "latency_budget_ms": row.latency_budget_ms,
         "cache_ttl_seconds": row.cache_ttl_seconds,
     }
-    return msgspec.convert(told, RoutingPolicyRecord)
+    return msgspec.convert(fields, RoutingPolicyRecord)

@@ -1,4 +1,4 @@
-"""What can go wrong with routing policies, and how it looks (reference 3, Cost routing, Errors)."""
+"""Errors of the routing policies' endpoints."""
 
 from typing import Final
 from uuid import UUID
@@ -14,15 +14,15 @@ class RoutingPolicyNotFound(NotFound):
 
 
 class PolicyConflict(Conflict):
-    """Names the other one in `conflicting_policy_id`."""
+    """There is another enabled policy for the same groups; `conflicting_policy_id` is its id."""
 
     code = "policy_conflict"
 
     @classmethod
     def of(cls, policy_id: UUID, name: str, *, default: bool) -> "PolicyConflict":
-        whose = "The organization's default is" if default else "One of the groups already has"
+        conflict = "The organization's default is" if default else "One of the groups already has"
         return cls(
-            f"{whose} the enabled policy {name!r}. Disable it, or change its groups.",
+            f"{conflict} the enabled policy {name!r}. Disable it, or change its groups.",
             conflicting_policy_id=str(policy_id),
         )
 
@@ -32,6 +32,6 @@ class TooManyRoutingPolicies(Conflict):
     message = "The organization has as many routing policies as it may have. Remove some first."
 
 
-class BadField(Unprocessable):
+class InvalidRoutingPolicyField(Unprocessable):
     def __init__(self, field: str, fault: str) -> None:
         super().__init__(faults=[FieldFault(field, fault)])

@@ -1,4 +1,4 @@
-"""Bodies of cost routing's endpoints (reference 3, Cost routing policy and Cost routing)."""
+"""Bodies of the cost routing endpoints (docs/cost-routing.md)."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -22,18 +22,24 @@ Usd = Annotated[
 ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
 StrategyField = Annotated[
-    Strategy, Field(description="How the model for `auto` is chosen; see the documentation of cost routing.")
+    Strategy, Field(description="How the model for `auto` is chosen; see the documentation on cost routing.")
 ]
 LatencyBudget = Annotated[
-    int, Field(ge=1, le=600_000, description="Models whose median of the last five minutes is above it come last.")
+    int,
+    Field(ge=1, le=600_000, description="Models whose median latency of the last five minutes exceeds it come last."),
 ]
 CacheTtl = Annotated[
-    int, Field(ge=0, le=86_400, description="How long answers are kept for the same request; null or 0: not at all.")
+    int,
+    Field(
+        ge=0,
+        le=86_400,
+        description="Seconds for which responses to the same request are cached; null or 0: not at all.",
+    ),
 ]
 
 
 class Filters(Body):
-    """Which models the policy chooses from. What is left out, empty or null is no bound."""
+    """Restricts the models that the policy chooses from. Fields that are not sent, empty or null do not restrict."""
 
     min_context_window: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
     required_capabilities: Annotated[list[Capability], Field(max_length=10, default_factory=list)]
@@ -56,20 +62,19 @@ class Cap(Body):
     max_cost_per_request_usd: Usd
     action_on_exceed: Annotated[
         CapAction,
-        Field(
-            description="`block`: 402. `use_cheapest`: the cheapest capable model answers. `warn`: the audit log says."
-        ),
+        Field(description="`block`: 402. `use_cheapest`: the cheapest capable model answers. `warn`: audit log only."),
     ]
 
 
 Groups = Annotated[
-    list[Id], Field(max_length=1_000, description="Whose policy it is. Empty: the organization's default.")
+    list[Id],
+    Field(max_length=1_000, description="The groups that it applies to. Empty: it is the organization's default."),
 ]
 Chain = Annotated[list[Entry], Field(max_length=20)]
 
 
 class NewPolicy(Body):
-    """A whole policy. PUT takes the same: what is left out then has its default again."""
+    """A complete policy. Fields that are not sent get their defaults."""
 
     name: Name
     description: Description | None = None
@@ -84,7 +89,7 @@ class NewPolicy(Body):
 
 
 class PolicyUpdate(Body):
-    """Partial: what is left out stays. Name, description and filters are replaced by PUT."""
+    """Fields that are not sent stay as they are. Name, description and filters are changed by PUT."""
 
     enabled: Annotated[bool, Field(default_factory=unsent)]
     strategy: Annotated[StrategyField, Field(default_factory=unsent)]
@@ -141,20 +146,20 @@ class SimulatedRequest(Body):
     estimated_input_tokens: Annotated[Tokens, Field(examples=[1_200])]
     estimated_output_tokens: Annotated[Tokens, Field(examples=[400])]
     capabilities_needed: Annotated[list[Capability], Field(max_length=10, default_factory=list)]
-    group_id: Annotated[Id | None, Field(description="Whose member asks: model access is looked at.")] = None
+    group_id: Annotated[Id | None, Field(description="The caller's group, for model access.")] = None
     request_fields: Annotated[
         list[Annotated[str, Field(max_length=64)]],
         Field(
             max_length=100,
             default_factory=list,
-            description="Further fields of the request, hosted tools as `tools.mcp`: permissions and rules see them.",
+            description="Further fields of the request, hosted tools as `tools.mcp`, for permissions and rules.",
             examples=[["service_tier"]],
         ),
     ]
 
 
 class Simulation(Body):
-    policy_id: Annotated[Id, Field(description="Enabled or not, and whoever's it is.")]
+    policy_id: Annotated[Id, Field(description="Any policy of the organization, enabled or not.")]
     request: SimulatedRequest
 
 
@@ -182,10 +187,10 @@ class Refused(Shown):
 
 
 class Simulated(Shown):
-    selected_model: Annotated[Selected | None, Field(description="Null: nothing may answer, see `refusal`.")]
+    selected_model: Annotated[Selected | None, Field(description="Null: no model may answer; see `refusal`.")]
     fallback_sequence: list[Fallback]
     cost_cap_check: CapCheck
-    refusal: Annotated[Refused | None, Field(description="What a caller would be told.")]
+    refusal: Annotated[Refused | None, Field(description="The error that a caller would get.")]
 
 
 Span = Literal["day", "week", "month"]
@@ -196,7 +201,7 @@ class ByModel(Shown):
     model_id: str
     requests: int
     cost_usd: Annotated[ShownUsd | None, Field(description="Null where the catalog has no price for the model.")]
-    pct: Annotated[float, Field(description="Of the requests that went to a model.")]
+    pct: Annotated[float, Field(description="Percentage of the requests that went to a model.")]
 
 
 class Decisions(Shown):

@@ -1,7 +1,7 @@
-"""What a policy would do with a request that is described: the same code decides as for real ones, and nothing is sent.
+"""Simulates routing of a described request, with the code that routes real ones. Nothing is sent.
 
-Looked at is what would be looked at now: policy rules, model access of the group, the registry, kill switches, health,
-open circuits and latencies as this worker knows them.
+The current state applies: policy rules, model access of the group, the registry, kill switches, and this worker's
+health, open circuits and latencies.
 """
 
 from decimal import Decimal
@@ -43,11 +43,12 @@ _REASONS: Final[dict[Strategy, str]] = {
 def simulate(
     chooser: Chooser, ports: Ports, snapshot: Snapshot, record: RoutingPolicyRecord, request: SimulatedRequest
 ) -> Simulated:
+    """Return what the policy of `record` would do with `request`, enabled or not."""
     policy = compile_routing_policy(record, options_of(snapshot.providers, snapshot.models.values()))
     asked = _asked(snapshot, request, ports)
     routed = chooser.routed(asked, ports, policy, trial=True)
     assert routed.choice is not None
-    return _told(asked, routed.choice, routed)
+    return _result(asked, routed.choice, routed)
 
 
 def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked:
@@ -63,47 +64,51 @@ def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked
     )
     groups = () if request.group_id is None else (request.group_id,)
     caller = Caller(kind=CallerKind.USER, tenant_id=snapshot.tenant_id, groups=groups)
-    # The limit is what rules about the cost go by.
+    # Rules about the cost use `max_tokens`.
     call = ModelCall(
         dialect="openai_chat",
         model=request.model or AUTO,
         stream="streaming" in request.capabilities_needed,
         body={**_fields(request.request_fields), "max_tokens": request.estimated_output_tokens},
     )
-    wanted = Wants(
+    requirements = Wants(
         input_tokens=request.estimated_input_tokens,
         output_tokens=request.estimated_output_tokens,
         needs=bits(request.capabilities_needed),
         counted=True,
     )
     identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
-    return Asked(identified=identified, call=call, derived=Derived(wants=wanted))
+    return Asked(identified=identified, call=call, derived=Derived(wants=requirements))
 
 
 def _fields(names: list[str]) -> dict[str, Any]:
-    """A body with these fields, each with a value that is not its default."""
+    """Return a body with these fields, each with a value other than its default."""
     tools = [{"type": name.removeprefix(TOOLS)} for name in names if name.startswith(TOOLS)]
     fields: dict[str, Any] = {name: True for name in names if not name.startswith(TOOLS)}
     return {**fields, "tools": tools} if tools else fields
 
 
-def _told(asked: Asked, choice: PolicyChoice, routed: Routed | NotRouted) -> Simulated:
+def _result(asked: Asked, choice: PolicyChoice, routed: Routed | NotRouted) -> Simulated:
     chain = routed.chain if isinstance(routed, Routed) else ()
-    # What the cost cap refuses was chosen all the same.
+    # The first choice is shown even where the cost cap refuses it.
     selected = chain[0] if chain else choice.first
     refusal = routed.error if isinstance(routed, NotRouted) else None
-    estimated = None if choice.first is None else _cost(asked, choice.first)
+    estimated_cost = None if choice.first is None else _cost(asked, choice.first)
     cap = choice.policy.cap
     return Simulated(
         selected_model=None
         if selected is None
         else _selected(asked, choice, selected, holds=isinstance(routed, Routed) and routed.hold is not None),
         fallback_sequence=[
-            Fallback(provider=each.provider.id, model_id=each.model.model_id, estimated_cost_usd=_cost(asked, each))
-            for each in chain[1:]
+            Fallback(
+                provider=candidate.provider.id,
+                model_id=candidate.model.model_id,
+                estimated_cost_usd=_cost(asked, candidate),
+            )
+            for candidate in chain[1:]
         ],
         cost_cap_check=CapCheck(
-            estimated_cost_usd=estimated,
+            estimated_cost_usd=estimated_cost,
             limit_usd=None if cap is None else cap.max_cost_per_request_usd,
             would_block=isinstance(refusal, CostCapExceeded | PriceUnknown),
         ),
@@ -128,9 +133,9 @@ def _reason(asked: Asked, choice: PolicyChoice, selected: Candidate, *, holds: b
     if choice.first is not None and selected != choice.first:
         return "use_cheapest: the cheapest capable model under the cost cap"
     if asked.call.model == AUTO:
-        told = f"{choice.policy.strategy}: {_REASONS[choice.policy.strategy]}"
+        reason = f"{choice.policy.strategy}: {_REASONS[choice.policy.strategy]}"
     elif asked.call.model in {name, selected.model.model_id}:
-        told = "named by the request"
+        reason = "named by the request"
     else:
-        told = "the named model cannot answer now; next in the fallback chain, or where a policy rule sends it"
-    return f"{told}; a person is asked first" if holds else told
+        reason = "the named model cannot answer now; next in the fallback chain, or where a policy rule sends it"
+    return f"{reason}; a person is asked first" if holds else reason

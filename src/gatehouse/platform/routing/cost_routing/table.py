@@ -1,4 +1,4 @@
-"""Routing policies' rows and named queries."""
+"""Rows and queries of routing policies."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,8 +35,8 @@ class RoutingPolicyRow(TenantRow):
     updated_at: Mapped[datetime]
 
 
-class Day(NamedTuple):
-    """What went to one model in the asked days. Without `provider` what went to none."""
+class ModelUsage(NamedTuple):
+    """A model's usage in a period. Without `provider`: that of requests that no model answered."""
 
     provider: str | None
     model_id: str | None
@@ -50,12 +50,12 @@ class Day(NamedTuple):
 
 _GROUPS: Final = text("SELECT id FROM groups WHERE tenant_id = :tenant AND id = ANY(:ids)")
 _PROVIDERS: Final = text("SELECT id FROM providers WHERE tenant_id = :tenant AND id = ANY(:ids)")
-_NAMES: Final = text(
+_MODELS: Final = text(
     "SELECT provider || '/' || model_id FROM model_configs WHERE tenant_id = :tenant"
     " AND (model_id = ANY(:names) OR provider || '/' || model_id = ANY(:names))"
     " UNION SELECT model_id FROM model_configs WHERE tenant_id = :tenant AND model_id = ANY(:names)"
 )
-_DAYS: Final = text(
+_USAGE_BY_MODEL: Final = text(
     "SELECT provider, model_id, sum(requests)::bigint, sum(cost_usd), sum(fallbacks)::bigint,"
     " sum(cost_cap_blocks)::bigint, sum(cost_usd) = 0 AND sum(input_tokens + output_tokens) > 0 AND NOT EXISTS ("
     "  SELECT FROM model_configs m WHERE m.tenant_id = :tenant AND m.provider = routing_days.provider"
@@ -70,7 +70,7 @@ _DAYS: Final = text(
 async def all_policies(
     session: AsyncSession, *, enabled: bool | None, group_id: UUID | None, strategy: Strategy | None
 ) -> Sequence[RoutingPolicyRow]:
-    """In the order in which they were made."""
+    """Return the policies that match, the oldest first."""
     query = select(RoutingPolicyRow).order_by(RoutingPolicyRow.created_at, RoutingPolicyRow.id)
     if enabled is not None:
         query = query.where(RoutingPolicyRow.enabled == enabled)
@@ -82,7 +82,7 @@ async def all_policies(
 
 
 async def lock(session: AsyncSession) -> None:
-    """Nobody else's change of this organization's policies comes in between until this one is committed."""
+    """Serialize changes of the organization's policies until the end of the transaction."""
     await acquire_scoped(session, ScopedLock.ROUTING_POLICIES, str(session.info["tenant_id"]))
 
 
@@ -91,35 +91,38 @@ async def count_policies(session: AsyncSession) -> int:
 
 
 async def conflicting(session: AsyncSession, policy_id: UUID, group_ids: Sequence[UUID]) -> RoutingPolicyRow | None:
-    """Another enabled policy of one of the groups, or the default where there are none. Ask under the `lock`."""
+    """Return another enabled policy of one of the groups, or without groups the enabled default. Call it under the
+    `lock`."""
     groups = RoutingPolicyRow.group_ids
-    same = groups.overlap(list(group_ids)) if group_ids else func.cardinality(groups) == 0
-    query = select(RoutingPolicyRow).where(RoutingPolicyRow.enabled, RoutingPolicyRow.id != policy_id, same)
+    overlaps = groups.overlap(list(group_ids)) if group_ids else func.cardinality(groups) == 0
+    query = select(RoutingPolicyRow).where(RoutingPolicyRow.enabled, RoutingPolicyRow.id != policy_id, overlaps)
     return (await session.scalars(query.order_by(RoutingPolicyRow.created_at).limit(1))).one_or_none()
 
 
-async def known_groups(session: AsyncSession, ids: Sequence[UUID]) -> set[UUID]:
+async def existing_groups(session: AsyncSession, ids: Sequence[UUID]) -> set[UUID]:
     values = {"tenant": session.info["tenant_id"], "ids": list(ids)}
     return set((await session.execute(_GROUPS, values)).scalars())
 
 
-async def known_providers(session: AsyncSession, ids: Sequence[str]) -> set[str]:
+async def existing_providers(session: AsyncSession, ids: Sequence[str]) -> set[str]:
     values = {"tenant": session.info["tenant_id"], "ids": list(ids)}
     return set((await session.execute(_PROVIDERS, values)).scalars())
 
 
-async def known_models(session: AsyncSession, names: Sequence[str]) -> set[str]:
-    """Of names like `provider/model-id`, or bare ids."""
+async def existing_models(session: AsyncSession, names: Sequence[str]) -> set[str]:
+    """Return those of `names` that are in the catalog. A name is `provider/model-id` or a bare model id."""
     values = {"tenant": session.info["tenant_id"], "names": list(names)}
-    return set((await session.execute(_NAMES, values)).scalars())
+    return set((await session.execute(_MODELS, values)).scalars())
 
 
-async def days(session: AsyncSession, number: int, *, policy_id: UUID | None, group_id: UUID | None) -> list[Day]:
-    """Of the last so many days (UTC), today with them, by model, the most used first."""
+async def usage_by_model(
+    session: AsyncSession, days: int, *, policy_id: UUID | None, group_id: UUID | None
+) -> list[ModelUsage]:
+    """Return the usage by model of the last `days` days (UTC), including today, the most used first."""
     values = {
         "tenant": session.info["tenant_id"],
-        "days": number,
+        "days": days,
         "policy": None if policy_id is None else str(policy_id),
         "group": group_id,
     }
-    return [Day(*row) for row in await session.execute(_DAYS, values)]
+    return [ModelUsage(*row) for row in await session.execute(_USAGE_BY_MODEL, values)]

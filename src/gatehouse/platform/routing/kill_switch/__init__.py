@@ -1,9 +1,10 @@
-"""The kill switch: stops a model, or all of a provider's, at once (reference 3, Kill switch; decisions 7).
+"""The kill switch stops a model, or all models of a provider, at once (docs/kill-switch.md).
 
-    enabled  <-> disabled     POST disable (with a reason), POST enable; for one model, or for a provider's at once
+    enabled  <-> disabled     POST disable (with a reason), POST enable; for one model, or for a provider
 
-Each model has a state of its own, and so has each provider. A provider's covers all of its models, those that are added
-later too, also while it has none; it ends only when the provider is released, which releases its models with it.
-Disabling a second time keeps the first moment and takes the newer reason. The answer comes when every live worker has
-confirmed, or names those that have not; from then on no new request to the model leaves a confirmed worker.
+Each model has a state of its own, and so has each provider. A provider's switch covers all of its models, including
+those that are added later; it may be engaged before there are any. It ends only when the provider is released, which
+also releases its models. Disabling again keeps the time of the first call and takes the new reason. The call returns
+when every live worker has confirmed the change, or names those that have not; a worker that has confirmed sends no new
+request to the model.
 """

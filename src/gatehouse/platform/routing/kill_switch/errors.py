@@ -1,4 +1,4 @@
-"""What can go wrong with the kill switch. A missing or unknown `reason` is 400 here (reference 3, Kill switch)."""
+"""Errors of the kill switch endpoints. A missing or unknown `reason` is 400 (docs/kill-switch.md)."""
 
 from typing import Final
 

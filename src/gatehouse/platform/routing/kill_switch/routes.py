@@ -1,5 +1,5 @@
-"""The kill switch endpoints (reference 3, Endpoints, Kill switch). Engaging is never delayed by a second factor;
-releasing asks for it where one is asked for (decisions 3)."""
+"""The kill switch endpoints (docs/kill-switch.md). Engaging never needs a second factor; releasing does where one is
+required (docs/mfa.md)."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -24,7 +24,7 @@ from gatehouse.platform.routing.kill_switch.schemas import (
 
 router = APIRouter(prefix="/api/v1/admin/kill-switch", tags=["Kill switch"], responses=RESPONSES)
 
-#: Optional only for Python: a body that is missing altogether is an error that names `reason`.
+#: The body is optional in Python only, so that the error of a missing body names `reason`.
 _BODY: dict[str, Any] = {"requestBody": {"required": True}}
 
 
@@ -36,7 +36,7 @@ def _reason(body: Disable | None) -> Reason:
 
 @router.get("/providers", response_model=list[ProviderSummary])
 async def list_kill_switches(caller: AdminReader, session: Session) -> object:
-    """Every provider with its models and whether each is switched off."""
+    """Lists every provider with its models and their switches."""
     return await service.summaries(session)
 
 
@@ -44,10 +44,10 @@ async def list_kill_switches(caller: AdminReader, session: Session) -> object:
 async def disable_provider_models(
     caller: Admin, provider: str, change: Changing, host: TheHost, body: Disable | None = None
 ) -> object:
-    """Switches off the provider: all models that it has, and those that are added later, until it is released.
+    """Switches off the provider: all of its models, including those added later, until it is released.
 
-    When the answer is here, no new request reaches them from any worker but those under `pending`; requests in flight
-    finish."""
+    Once this is answered, only workers under `pending` may still send new requests to them. Requests in flight finish.
+    """
     return await service.switch_provider(change, host, provider, _reason(body))
 
 
@@ -59,7 +59,7 @@ async def enable_provider_models(caller: AdminStepUp, provider: str, change: Cha
 
 @router.get("/models/{model_config_id}", response_model=ModelState)
 async def read_kill_switch(caller: AdminReader, model_config_id: UUID, session: Session) -> object:
-    """One model's state."""
+    """Returns one model's state."""
     return await service.model(session, model_config_id)
 
 
@@ -67,7 +67,7 @@ async def read_kill_switch(caller: AdminReader, model_config_id: UUID, session: 
 async def disable_model(
     caller: Admin, model_config_id: UUID, change: Changing, host: TheHost, body: Disable | None = None
 ) -> object:
-    """Switches one model off. The provider's other models go on."""
+    """Switches one model off. The provider's other models are not affected."""
     return await service.switch_model(change, host, model_config_id, _reason(body))
 
 
@@ -86,8 +86,8 @@ async def show_propagation(
     caller: AdminReader,
     session: Session,
     host: TheHost,
-    limit: Annotated[int, Query(ge=1, le=200, description="Changes at most.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of changes.")] = 50,
 ) -> object:
-    """The last changes that took something away or gave it back (kill switches, keys, clients, users, sessions), with
+    """Lists the last changes that revoked or restored a right (kill switches, keys, clients, users, sessions), with
     their times and the workers that have not confirmed them."""
     return await service.report(session, host, caller, limit)

@@ -1,4 +1,4 @@
-"""Bodies of the kill switch endpoints (reference 3, Kill switch state)."""
+"""Bodies of the kill switch endpoints (docs/kill-switch.md)."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -20,8 +20,8 @@ class ModelState(Shown):
     provider: Annotated[str, Field(examples=["sandbox"])]
     model_id: Annotated[str, Field(examples=["echo"])]
     display_name: str | None
-    is_active: Annotated[bool, Field(description="The catalog's own flag, independent of the kill switch.")]
-    kill_switch_active: Annotated[bool, Field(description="By its own switch or its provider's.")]
+    is_active: Annotated[bool, Field(description="The catalog's flag, independent of the kill switch.")]
+    kill_switch_active: Annotated[bool, Field(description="Whether its own switch or its provider's is engaged.")]
     kill_switch_disabled_at: Annotated[datetime | None, Field(description="Since when it is off.")]
     disabled_reason: Reason | None
 
@@ -39,12 +39,12 @@ class ProviderSummary(Shown):
 
 
 class HowFar(Shown):
-    """How far a change has come (decisions 7, Kill switch)."""
+    """The workers that have confirmed a change, and those that have not."""
 
     confirmed: Annotated[int, Field(description="Workers that apply it.", examples=[4])]
     total: Annotated[int, Field(description="Live workers.", examples=[4])]
-    pending: Annotated[list[str], Field(description="Names of those that may not apply it yet.")]
-    elapsed_ms: Annotated[float, Field(description="How long the answer waited for them.", examples=[7.2])]
+    pending: Annotated[list[str], Field(description="Names of workers that may not apply it yet.")]
+    elapsed_ms: Annotated[float, Field(description="How long the call waited for them.", examples=[7.2])]
 
 
 class SwitchedModel(ModelState):
@@ -63,13 +63,13 @@ class Worker(Shown):
 
 class ReachedOutpost(Shown):
     outpost_id: UUID
-    confirmed_at: Annotated[datetime | None, Field(description="When it said that the change holds there.")]
-    elapsed_ms: Annotated[float | None, Field(description="From the change to that moment.", examples=[120.4])]
+    confirmed_at: Annotated[datetime | None, Field(description="When the outpost confirmed the change.")]
+    elapsed_ms: Annotated[float | None, Field(description="From the change to the confirmation.", examples=[120.4])]
 
 
 class ConnectedOutpost(Shown):
     outpost_id: UUID
-    version: Annotated[int, Field(description="Of the policy that it has in force; 0 while it has none.")]
+    version: Annotated[int, Field(description="Version of the policy in force at the outpost; 0 without one.")]
     seen_at: datetime
     certificate_serial: str
     certificate_ends: datetime
@@ -78,16 +78,18 @@ class ConnectedOutpost(Shown):
 class RecentChange(Shown):
     revision: int
     at: datetime
-    topic: Annotated[str, Field(description="What was changed.", examples=["switch"])]
-    targets: Annotated[list[str], Field(description="`provider/model-id` of models, else ids; the first hundred.")]
+    topic: Annotated[str, Field(description="The kind of change.", examples=["switch"])]
+    targets: Annotated[list[str], Field(description="`provider/model-id` of models, otherwise ids; the first 100.")]
     target_count: int
-    confirmed: Annotated[int, Field(description="Live workers that apply it by now.")]
+    confirmed: Annotated[int, Field(description="Live workers that apply it now.")]
     total: int
     pending: list[str]
-    outposts: Annotated[list[ReachedOutpost], Field(description="Those that have asked lately; nobody waits for them.")]
+    outposts: Annotated[
+        list[ReachedOutpost], Field(description="Outposts seen in the last day. Calls do not wait for them.")
+    ]
 
 
 class PropagationReport(Shown):
     nodes: list[Worker]
-    outposts: Annotated[list[ConnectedOutpost], Field(description="The two hundred that were seen last.")]
+    outposts: Annotated[list[ConnectedOutpost], Field(description="The 200 that were seen last.")]
     changes: Annotated[list[RecentChange], Field(description="Newest first.")]

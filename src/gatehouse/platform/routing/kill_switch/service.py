@@ -32,25 +32,26 @@ from gatehouse.platform.routing.kill_switch.table import State
 
 
 async def summaries(session: AsyncSession) -> list[ProviderSummary]:
-    """Every provider, also one without models, and one that is gone and left models or its switch behind."""
+    """Return every provider, including those without models, and removed ones that still have models or a switch."""
     switches = await table.provider_switches(session)
-    found = {provider: _summary(provider, [], switches) for provider in await table.provider_ids(session)}
+    by_provider = {provider: _summary(provider, [], switches) for provider in await table.provider_ids(session)}
     for provider, models in groupby(await table.all_states(session), key=lambda model: str(model.provider)):
-        found[provider] = _summary(provider, list(models), switches)
-    return [found[provider] for provider in sorted(found)]
+        by_provider[provider] = _summary(provider, list(models), switches)
+    return [by_provider[provider] for provider in sorted(by_provider)]
 
 
 async def model(session: AsyncSession, model_config_id: UUID) -> ModelState:
-    found = await table.state(session, model_config_id)
-    if found is None:
+    """Return a model's state. Raises `ModelNotFound`."""
+    state = await table.state(session, model_config_id)
+    if state is None:
         raise ModelNotFound
-    return ModelState.model_validate(found)
+    return ModelState.model_validate(state)
 
 
 async def switch_model(change: Change, host: Host, model_config_id: UUID, reason: Reason | None) -> SwitchedModel:
-    """Off with a reason, on with None. Returns when every live worker has confirmed it. Raises `ModelNotFound`, and
-    `ProviderSwitchedOff` where the model would stay off."""
-    ids = await table.locked(change.session, model_config_id)
+    """Switch a model off, or on with `reason` None. Returns when every live worker has confirmed it. Raises
+    `ModelNotFound`, and `ProviderSwitchedOff` where the model would stay off."""
+    ids = await table.lock_model(change.session, model_config_id)
     if not ids:
         raise ModelNotFound
     if reason is None:
@@ -59,12 +60,13 @@ async def switch_model(change: Change, host: Host, model_config_id: UUID, reason
             raise ProviderSwitchedOff.of(before.provider)
     (state,) = await _switch(change, ids, reason)
     shown = ModelState.model_validate(state)
-    return SwitchedModel(**dict(shown), propagation=await _settle(change, host))
+    return SwitchedModel(**dict(shown), propagation=await _commit(change, host))
 
 
 async def switch_provider(change: Change, host: Host, provider: str, reason: Reason | None) -> SwitchedProvider:
-    """The same for a provider: for all models that it has, and those that are added before it is released."""
-    ids = await table.locked_of(change.session, provider)
+    """Switch a provider off, or on with `reason` None: all of its models, including those added before it is released.
+    Returns when every live worker has confirmed it. Raises `ProviderNotFound`."""
+    ids = await table.lock_models_of(change.session, provider)
     if not ids and provider not in await table.provider_ids(change.session):
         raise ProviderNotFound
     change.record(
@@ -80,21 +82,21 @@ async def switch_provider(change: Change, host: Host, provider: str, reason: Rea
     change.touch("provider_switch", f"{change.tenant_id}/{provider}", urgent=True)
     states = await _switch(change, ids, reason)
     shown = _summary(provider, states, await table.provider_switches(change.session))
-    return SwitchedProvider(**dict(shown), propagation=await _settle(change, host))
+    return SwitchedProvider(**dict(shown), propagation=await _commit(change, host))
 
 
-async def report(session: AsyncSession, host: Host, caller: Caller, most: int) -> PropagationReport:
-    """The organization's last changes that took something away or gave it back, and where they have arrived."""
-    changes = await table.recent_changes(session, caller.tenant_id or DEFAULT_TENANT, most)
+async def report(session: AsyncSession, host: Host, caller: Caller, limit: int) -> PropagationReport:
+    """Return the organization's last changes that revoked or restored a right, and who has confirmed them."""
+    changes = await table.recent_changes(session, caller.tenant_id or DEFAULT_TENANT, limit)
     nodes = await live_nodes(host.database)
     outposts = await table.outposts(session)
-    reached = await table.reached(session, [row.revision for row in changes]) if outposts else {}
+    confirmations = await table.confirmations(session, [row.revision for row in changes]) if outposts else {}
     shown = []
     for row in changes:
         pending = [node.name for node in nodes if node.revision < row.revision]
-        far = {"confirmed": len(nodes) - len(pending), "total": len(nodes), "pending": pending}
-        there = [_reached(row.at, outpost_id, at) for outpost_id, at in reached.get(row.revision, ())]
-        shown.append(RecentChange.model_validate({**row._mapping, **far, "outposts": there}))
+        propagation = {"confirmed": len(nodes) - len(pending), "total": len(nodes), "pending": pending}
+        reached = [_reached(row.at, outpost_id, at) for outpost_id, at in confirmations.get(row.revision, ())]
+        shown.append(RecentChange.model_validate({**row._mapping, **propagation, "outposts": reached}))
     return PropagationReport(
         nodes=[Worker.model_validate(node) for node in nodes],
         outposts=[ConnectedOutpost.model_validate(outpost) for outpost in outposts],
@@ -102,9 +104,11 @@ async def report(session: AsyncSession, host: Host, caller: Caller, most: int) -
     )
 
 
-def _reached(changed_at: datetime, outpost_id: UUID, at: datetime | None) -> ReachedOutpost:
-    elapsed = None if at is None else round(max(0.0, (at - changed_at).total_seconds()) * 1000, 1)
-    return ReachedOutpost(outpost_id=outpost_id, confirmed_at=at, elapsed_ms=elapsed)
+def _reached(changed_at: datetime, outpost_id: UUID, confirmed_at: datetime | None) -> ReachedOutpost:
+    elapsed_ms = None
+    if confirmed_at is not None:
+        elapsed_ms = round(max(0.0, (confirmed_at - changed_at).total_seconds()) * 1000, 1)
+    return ReachedOutpost(outpost_id=outpost_id, confirmed_at=confirmed_at, elapsed_ms=elapsed_ms)
 
 
 async def _switch(change: Change, ids: list[UUID], reason: Reason | None) -> list[State]:
@@ -121,20 +125,20 @@ async def _switch(change: Change, ids: list[UUID], reason: Reason | None) -> lis
     return states
 
 
-async def _settle(change: Change, host: Host) -> HowFar:
-    """Commits before the answer is built: it says how far the change has come."""
-    far = await commit(change, host)
-    return HowFar.model_validate(far or Propagation(confirmed=0, total=0, pending=[], elapsed_ms=0.0))
+async def _commit(change: Change, host: Host) -> HowFar:
+    """Commit and return who has confirmed the change, which is part of the response."""
+    propagation = await commit(change, host)
+    return HowFar.model_validate(propagation or Propagation(confirmed=0, total=0, pending=[], elapsed_ms=0.0))
 
 
 def _summary(provider: str, models: Sequence[State], switches: Mapping[str, Any]) -> ProviderSummary:
     states = sorted((ModelState.model_validate(model) for model in models), key=lambda model: model.model_id)
-    off = sum(model.kill_switch_active for model in states)
+    switched_off = sum(model.kill_switch_active for model in states)
     return ProviderSummary(
         provider=provider,
         total_models=len(states),
-        kill_switch_disabled_count=off,
-        kill_switch_active=off > 0 or provider in switches,
+        kill_switch_disabled_count=switched_off,
+        kill_switch_active=switched_off > 0 or provider in switches,
         provider_disabled_at=switches[provider].disabled_at if provider in switches else None,
         provider_disabled_reason=switches[provider].reason if provider in switches else None,
         models=states,

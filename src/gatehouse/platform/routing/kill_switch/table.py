@@ -1,4 +1,4 @@
-"""The kill switch's columns in the catalog, and its named queries. The rest of the row is the catalog's."""
+"""Queries of the kill switch. Models' switches are columns of the catalog's rows."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
 
-#: topics whose changes take a right away, so that somebody may want to know where they have arrived
-WATCHED: Final = ("switch", "provider_switch", "api_key", "oauth_client", "user", "revocation", "tenant")
+#: Topics of changes that revoke a right, whose propagation is reported.
+REPORTED_TOPICS: Final = ("switch", "provider_switch", "api_key", "oauth_client", "user", "revocation", "tenant")
 
 #: A model's own switch, or else its provider's.
 _OF_PROVIDER: Final = (
@@ -24,9 +24,9 @@ _STATE: Final = (
     f" {_SINCE} AS kill_switch_disabled_at,"
     f" COALESCE(disabled_reason, {_OF_PROVIDER.format('reason')}) AS disabled_reason"
 )
-_ALL = text(f"SELECT {_STATE} FROM model_configs ORDER BY provider, model_id")  # noqa: S608 - this file's own words
+_ALL = text(f"SELECT {_STATE} FROM model_configs ORDER BY provider, model_id")  # noqa: S608 - constants of this file
 _BY_ID = text(f"SELECT {_STATE} FROM model_configs WHERE id = :id")  # noqa: S608
-# In one order, whoever asks: two provider-wide calls at once are one after the other.
+# Ordered, so that concurrent calls lock the rows in the same order and cannot deadlock.
 _LOCK_OF_PROVIDER = text("SELECT id FROM model_configs WHERE provider = :provider ORDER BY id FOR UPDATE")
 _LOCK = text("SELECT id FROM model_configs WHERE id = :id FOR UPDATE")
 _PROVIDERS = text("SELECT id FROM providers UNION SELECT provider FROM provider_kill_switches ORDER BY 1")
@@ -44,7 +44,7 @@ _ON = text(
     "UPDATE model_configs SET kill_switch_disabled_at = NULL, disabled_reason = NULL"  # noqa: S608
     f" WHERE id = ANY(:ids) RETURNING {_STATE}"
 )
-# Changes of all tenants lie in one row of revisions: only its end is looked through.
+# All tenants' changes share one sequence of revisions: only its end is read.
 _RECENT = text(
     "SELECT c.revision, c.topic, min(c.at) AS at, count(*) AS target_count,"
     " (array_agg(COALESCE(m.provider || '/' || m.model_id, CASE c.topic WHEN 'provider_switch'"
@@ -59,8 +59,8 @@ _OUTPOSTS = text(
     "SELECT outpost_id, version, seen_at, certificate_serial, certificate_ends FROM outpost_nodes"
     " WHERE seen_at > now() - interval '1 day' ORDER BY seen_at DESC LIMIT 200"
 )
-# The first version that holds a change is the one that was confirmed first.
-_REACHED = text(
+# An outpost confirmed a change with the first version that is not older than the change.
+_CONFIRMATIONS = text(
     "SELECT r.revision, n.outpost_id, (SELECT v.at FROM outpost_confirmations v WHERE v.tenant_id = n.tenant_id"
     "  AND v.outpost_id = n.outpost_id AND v.version >= r.revision ORDER BY v.version LIMIT 1) AS at"
     " FROM unnest(CAST(:revisions AS bigint[])) AS r (revision) CROSS JOIN ("
@@ -68,7 +68,7 @@ _REACHED = text(
     "  ORDER BY seen_at DESC LIMIT 200) AS n ORDER BY 1, 2"
 )
 
-#: a row with the fields of `schemas.ModelState`
+#: A row with the fields of `schemas.ModelState`.
 State = Any
 
 
@@ -84,23 +84,24 @@ async def provider_ids(session: AsyncSession) -> Sequence[str]:
     return (await session.execute(_PROVIDERS)).scalars().all()
 
 
-async def locked(session: AsyncSession, model_config_id: UUID) -> list[UUID]:
-    """The id, if the model is there: nobody else changes it until the end of the transaction."""
+async def lock_model(session: AsyncSession, model_config_id: UUID) -> list[UUID]:
+    """Lock a model until the end of the transaction. Returns its id, or nothing where it does not exist."""
     return list((await session.execute(_LOCK, {"id": model_config_id})).scalars())
 
 
-async def locked_of(session: AsyncSession, provider: str) -> list[UUID]:
-    """The ids of a provider's models, locked."""
+async def lock_models_of(session: AsyncSession, provider: str) -> list[UUID]:
+    """Lock a provider's models. Returns their ids."""
     return list((await session.execute(_LOCK_OF_PROVIDER, {"provider": provider})).scalars())
 
 
 async def provider_switches(session: AsyncSession) -> dict[str, Any]:
-    """Those that are engaged, by provider: rows with `disabled_at` and `reason`."""
+    """Return the engaged switches by provider: rows with `disabled_at` and `reason`."""
     return {row.provider: row for row in await session.execute(_SWITCHES)}
 
 
 async def switch_provider(session: AsyncSession, tenant_id: TenantId, provider: str, reason: str | None) -> None:
-    """Off with a reason, on with None. A second reason replaces the first; the moment stays."""
+    """Engage a provider's switch, or release it with `reason` None. Engaging again replaces the reason, but not the
+    time."""
     if reason is None:
         await session.execute(_PROVIDER_ON, {"provider": provider})
     else:
@@ -115,20 +116,20 @@ async def switch_on(session: AsyncSession, ids: list[UUID]) -> list[State]:
     return list((await session.execute(_ON, {"ids": ids})).all())
 
 
-async def recent_changes(session: AsyncSession, tenant_id: TenantId, most: int) -> Sequence[Any]:
-    """The tenant's last changes of the watched topics, newest first."""
-    values = {"tenant": tenant_id, "topics": list(WATCHED), "most": most}
+async def recent_changes(session: AsyncSession, tenant_id: TenantId, limit: int) -> Sequence[Any]:
+    """Return the tenant's last changes of the reported topics, newest first."""
+    values = {"tenant": tenant_id, "topics": list(REPORTED_TOPICS), "most": limit}
     return (await session.execute(_RECENT, values)).all()
 
 
 async def outposts(session: AsyncSession) -> Sequence[Any]:
-    """The organization's, with what each has in force; those that were seen in the last day."""
+    """Return the organization's outposts that were seen in the last day, with their versions in force."""
     return (await session.execute(_OUTPOSTS)).all()
 
 
-async def reached(session: AsyncSession, revisions: list[int]) -> dict[int, list[tuple[UUID, datetime | None]]]:
-    """By revision, when each outpost has confirmed it; None for one that has not."""
-    found: dict[int, list[tuple[UUID, datetime | None]]] = {}
-    for revision, outpost_id, at in await session.execute(_REACHED, {"revisions": revisions}):
-        found.setdefault(revision, []).append((outpost_id, at))
-    return found
+async def confirmations(session: AsyncSession, revisions: list[int]) -> dict[int, list[tuple[UUID, datetime | None]]]:
+    """Return by revision when each outpost confirmed it; None for one that has not."""
+    by_revision: dict[int, list[tuple[UUID, datetime | None]]] = {}
+    for revision, outpost_id, at in await session.execute(_CONFIRMATIONS, {"revisions": revisions}):
+        by_revision.setdefault(revision, []).append((outpost_id, at))
+    return by_revision

@@ -1,7 +1,7 @@
-"""The model catalog: which models of which provider can be called, and for how much (reference 3, Model catalog entry).
+"""The model catalog: the models that can be called, and their prices (docs/providers.md).
 
-    active <-> inactive     `is_active`; an inactive entry is as good as absent to a request
+    active <-> inactive     `is_active`; requests do not see an inactive entry
     any     -> switched off by the kill switch, which is independent of `is_active`
 
-Prices are decimal, USD a token, null where unknown. One entry of an organization at most is the default.
+Prices are decimal USD per token, null where unknown. At most one entry of an organization is the default.
 """

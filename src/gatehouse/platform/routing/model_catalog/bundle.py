@@ -1,4 +1,4 @@
-"""What the catalog gives to a tenant's policy."""
+"""The catalog's part of a tenant's policy."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -15,5 +15,6 @@ _QUERY = text(
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[ModelRecord, ...]:
+    """Return the tenant's entries, the oldest first."""
     rows = await session.execute(_QUERY, {"tenant": tenant_id})
     return tuple(ModelRecord(**row._mapping) for row in rows)

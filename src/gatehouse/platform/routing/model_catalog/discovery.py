@@ -1,4 +1,4 @@
-"""Asking every connected provider what models it has, and taking over what the catalog lacks."""
+"""Discovers the models of all connected providers, and adds those that the catalog lacks."""
 
 import asyncio
 import re
@@ -16,48 +16,49 @@ from gatehouse.platform.routing.model_catalog.schemas import DiscoveredModel
 from gatehouse.platform.routing.model_catalog.service import new_row, touch
 from gatehouse.platform.routing.model_catalog.table import ModelConfigRow, known_pairs
 from gatehouse.platform.routing.providers.probe import Prober
-from gatehouse.platform.routing.providers.service import callable_as_it_is, switched_off
+from gatehouse.platform.routing.providers.service import is_callable, switched_off
 from gatehouse.platform.routing.providers.table import ModelCount, all_providers, model_counts
 from gatehouse.policy.records import ProviderRecord
 
-#: What a provider may take to list its models; one that takes longer is skipped.
-LIMIT_MS: Final = 10_000
-AT_ONCE: Final = 16
-#: Models of one provider that are looked at: more is no list that anyone wants in the catalog.
-MOST: Final = 5_000
+#: A provider that takes longer to list its models is skipped.
+LIST_TIMEOUT_MS: Final = 10_000
+MAX_CONCURRENT_PROVIDERS: Final = 16
+#: Of one provider; further models are ignored.
+MAX_MODELS_PER_PROVIDER: Final = 5_000
 
-_named = re.compile(MODEL_ID).match
-Found = tuple[str, FoundModel]
+_is_model_id = re.compile(MODEL_ID).match
+#: The provider's id, and a model of it.
+Discovered = tuple[str, FoundModel]
 
 
-async def discover(parts: Apart, prober: Prober, *, limit_ms: int = LIMIT_MS) -> list[DiscoveredModel]:
-    """Every model of every provider that answers, by provider and in its order. Stores nothing."""
-    found = await ask_all(parts, prober, limit_ms=limit_ms)
+async def discover(parts: Apart, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS) -> list[DiscoveredModel]:
+    """Return every model of every provider that answers, by provider and in its order. Stores nothing."""
+    discovered = await list_all(parts, prober, timeout_ms=timeout_ms)
     async with parts.reading() as session:
-        known = await known_pairs(session, [(provider, model.model_id) for provider, model in found])
+        existing = await known_pairs(session, [(provider, model.model_id) for provider, model in discovered])
     return [
         DiscoveredModel(
             provider=provider,
             model_id=model.model_id,
             display_name=_display_name(model),
-            already_in_catalog=(provider, model.model_id) in known,
+            already_in_catalog=(provider, model.model_id) in existing,
             context_window=model.context_window,
             supports_vision=model.supports_vision,
             max_tokens=model.max_output_tokens,
             supports_streaming=model.supports_streaming,
         )
-        for provider, model in found
+        for provider, model in discovered
     ]
 
 
-async def add_missing(change: Change, found: Sequence[Found]) -> Sequence[ModelConfigRow]:
-    """Adds what the catalog lacks and gives that back. Two syncs at once add each model once."""
-    known = await known_pairs(change.session, [(provider, model.model_id) for provider, model in found])
-    still_there = {row.id for row in await all_providers(change.session)}
+async def add_missing(change: Change, discovered: Sequence[Discovered]) -> Sequence[ModelConfigRow]:
+    """Add the models that the catalog lacks, and return them. Concurrent syncs add each model once."""
+    existing = await known_pairs(change.session, [(provider, model.model_id) for provider, model in discovered])
+    provider_ids = {row.id for row in await all_providers(change.session)}
     rows = [
         _row(change, provider, model)
-        for provider, model in found
-        if (provider, model.model_id) not in known and provider in still_there
+        for provider, model in discovered
+        if (provider, model.model_id) not in existing and provider in provider_ids
     ]
     if not rows:
         return []
@@ -70,49 +71,51 @@ async def add_missing(change: Change, found: Sequence[Found]) -> Sequence[ModelC
     return added
 
 
-async def ask_all(parts: Apart, prober: Prober, *, limit_ms: int = LIMIT_MS) -> list[Found]:
-    """All at once, so that the slowest decides how long it takes. Who fails is left out."""
+async def list_all(parts: Apart, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS) -> list[Discovered]:
+    """List the models of all providers concurrently. Providers that fail are left out."""
     async with parts.reading() as session:
         counts = await model_counts(session)
         providers = [
             row.record
             for row in await all_providers(session)
-            if row.enabled and callable_as_it_is(row) and not switched_off(counts.get(row.id, ModelCount()))
+            if row.enabled and is_callable(row) and not switched_off(counts.get(row.id, ModelCount()))
         ]
-    gate = asyncio.Semaphore(AT_ONCE)
-    lists = await asyncio.gather(*(_ask(gate, prober, parts.tenant_id, one, limit_ms) for one in providers))
-    return [found for one in lists for found in one]
+    slots = asyncio.Semaphore(MAX_CONCURRENT_PROVIDERS)
+    lists = await asyncio.gather(
+        *(_list_models(slots, prober, parts.tenant_id, provider, timeout_ms) for provider in providers)
+    )
+    return [model for models in lists for model in models]
 
 
-async def _ask(
-    gate: asyncio.Semaphore, prober: Prober, tenant_id: TenantId, provider: ProviderRecord, limit_ms: int
-) -> list[Found]:
-    async with gate:
+async def _list_models(
+    slots: asyncio.Semaphore, prober: Prober, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int
+) -> list[Discovered]:
+    async with slots:
         try:
-            models = await prober.list_models(tenant_id, provider, limit_ms)
+            models = await prober.list_models(tenant_id, provider, timeout_ms)
         except ProviderFailed:
             return []
-    return [(provider.id, model) for model in _sane(models)]
+    return [(provider.id, model) for model in _valid(models)]
 
 
-def _sane(models: Iterable[FoundModel]) -> list[FoundModel]:
-    """Each once, and only under names that a request could hold."""
-    sane: dict[str, FoundModel] = {}
+def _valid(models: Iterable[FoundModel]) -> list[FoundModel]:
+    """Return the models with valid ids, each once."""
+    by_id: dict[str, FoundModel] = {}
     for model in models:
-        if _named(model.model_id):
-            sane.setdefault(model.model_id, model)
-        if len(sane) == MOST:
+        if _is_model_id(model.model_id):
+            by_id.setdefault(model.model_id, model)
+        if len(by_id) == MAX_MODELS_PER_PROVIDER:
             break
-    return list(sane.values())
+    return list(by_id.values())
 
 
 def _display_name(model: FoundModel) -> str:
-    name = "".join(letter for letter in (model.display_name or "")[:255] if letter.isprintable()).strip()
+    name = "".join(character for character in (model.display_name or "")[:255] if character.isprintable()).strip()
     return name or model.model_id
 
 
 def _row(change: Change, provider: str, model: FoundModel) -> dict[str, Any]:
-    """What the provider says; prices are not among it, so they stay unknown."""
+    """Return the columns of a new entry. Prices are unknown, because providers do not list them."""
     capabilities = {"vision": model.supports_vision, "streaming": model.supports_streaming}
     row = new_row(
         change,

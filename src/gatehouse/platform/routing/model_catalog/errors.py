@@ -1,4 +1,4 @@
-"""What can go wrong with the catalog."""
+"""Errors of the catalog endpoints."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 
@@ -13,7 +13,7 @@ class ModelExists(Conflict):
 
 
 class UnknownProvider(Unprocessable):
-    """`provider` must be one that the organization has configured."""
+    """`provider` is not one of the organization's."""
 
     def __init__(self, provider: str) -> None:
         message = f"{provider!r} is not a provider of this organization. GET /api/admin/providers lists them."
@@ -21,12 +21,12 @@ class UnknownProvider(Unprocessable):
 
 
 class Contradiction(Unprocessable):
-    """Two names of the same thing with two values."""
+    """Two fields for the same value differ."""
 
     def __init__(self, field: str, other: str) -> None:
         super().__init__(faults=[FieldFault(field, f"contradicts {other}")])
 
 
-class FixedField(Unprocessable):
+class FixedModelField(Unprocessable):
     def __init__(self, field: str) -> None:
         super().__init__(faults=[FieldFault(field, "cannot change: make another entry")])

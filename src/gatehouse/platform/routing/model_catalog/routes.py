@@ -1,6 +1,6 @@
-"""The catalog endpoints (reference 3, Endpoints, Model catalog).
+"""The catalog endpoints (docs/providers.md, Models).
 
-`discover`, `sync` and `bulk` stand before `{model_config_id}`, which would take their names for an id.
+`discover`, `sync` and `bulk` are registered before `{model_config_id}`, which would match their names as ids.
 """
 
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ from gatehouse.platform.routing.model_catalog.schemas import (
     ModelUpdate,
     SyncResult,
 )
-from gatehouse.platform.routing.model_catalog.table import Filters, ModelConfigRow, find_model, page_of_models
+from gatehouse.platform.routing.model_catalog.table import CatalogFilters, ModelConfigRow, find_model, page_of_models
 from gatehouse.platform.routing.model_catalog.variants import CatalogWindow, NewModelBody, sync_result
 from gatehouse.platform.routing.providers.probe import Prober
 from gatehouse.platform.versions import TheVersions
@@ -43,7 +43,7 @@ async def _found(session: Session, versions: TheVersions, model_config_id: UUID)
     return row
 
 
-#: The service locks it, after what must be locked before.
+#: Not locked: the service locks it, after other rows that must be locked first.
 FoundModelConfig = Annotated[ModelConfigRow, Depends(_found)]
 
 #: PostgreSQL's text holds no NUL.
@@ -54,32 +54,32 @@ def _filters(
     provider: Annotated[str | None, _Filter] = None,
     is_active: bool | None = None,
     search: Annotated[str | None, _Filter] = None,
-) -> Filters:
-    """`search` looks for its text in `display_name` and `model_id`, whatever the case."""
-    return Filters(provider, is_active, search)
+) -> CatalogFilters:
+    """`search` matches a part of `display_name` or `model_id`, ignoring case."""
+    return CatalogFilters(provider, is_active, search)
 
 
-TheFilters = Annotated[Filters, Depends(_filters)]
+TheFilters = Annotated[CatalogFilters, Depends(_filters)]
 
 
 @router.get(_BASE + "/", response_model=ModelsPage | ModelsPageB)
 async def list_models(
     caller: AdminReader, session: Session, window: CatalogWindow, filters: TheFilters
 ) -> dict[str, Any]:
-    """The catalog, newest first."""
+    """Lists the catalog, newest first."""
     rows, total = await page_of_models(session, window, filters)
     return window.envelope("items", [service.shown(row) for row in rows], total)
 
 
 @router.post(_BASE + "/", status_code=201, response_model=ModelConfig)
 async def create_model(caller: Admin, body: NewModelBody, change: Changing) -> ModelConfig:
-    """Adds a model. `provider` must be one of the organization's; together with `model_id` it is unique."""
+    """Adds a model. `provider` must be one of the organization's; `provider` and `model_id` together are unique."""
     return service.shown(await service.create(change, body))
 
 
 @router.get(_BASE + "/discover", response_model=list[DiscoveredModel])
 async def discover_models(caller: AdminReader, parts: InParts, host: TheHost) -> list[DiscoveredModel]:
-    """What models the connected providers have. Stores nothing; a provider that does not answer is left out."""
+    """Lists the models of the connected providers. Stores nothing; a provider that does not answer is left out."""
     return await discovery.discover(parts, Prober(host.outbound, host.sealer))
 
 
@@ -87,22 +87,22 @@ async def discover_models(caller: AdminReader, parts: InParts, host: TheHost) ->
 async def sync_models(
     caller: Admin, variant: RequestVariant, parts: InParts, host: TheHost
 ) -> SyncResult | list[ModelConfig]:
-    """Adds the discovered models that the catalog lacks, active and without prices. Repeated, it adds nothing."""
-    found = await discovery.ask_all(parts, Prober(host.outbound, host.sealer))
+    """Adds the discovered models that the catalog lacks, active and without prices. The call is idempotent."""
+    discovered = await discovery.list_all(parts, Prober(host.outbound, host.sealer))
     async with parts.changing() as change:
-        added = [service.shown(row) for row in await discovery.add_missing(change, found)]
-    return sync_result(variant, added, len(found) - len(added))
+        added = [service.shown(row) for row in await discovery.add_missing(change, discovered)]
+    return sync_result(variant, added, len(discovered) - len(added))
 
 
 @router.patch(_BASE + "/bulk", response_model=list[ModelConfig])
 async def update_models(caller: Admin, body: BulkUpdate, change: Changing) -> list[ModelConfig]:
-    """Activates or deactivates many entries. Unknown ids are ignored; the answer holds those that there are."""
+    """Activates or deactivates many entries. Unknown ids are ignored; the response lists the entries that exist."""
     return [service.shown(row) for row in await service.set_active(change, body)]
 
 
 @router.get(_BASE + "/{model_config_id}", response_model=ModelConfig)
 async def read_model(caller: AdminReader, model: LoadedModel) -> ModelConfig:
-    """One entry of the catalog."""
+    """Returns one entry of the catalog."""
     return service.shown(model)
 
 
@@ -110,14 +110,14 @@ async def read_model(caller: AdminReader, model: LoadedModel) -> ModelConfig:
 async def update_model(
     caller: Admin, model: FoundModelConfig, body: ModelUpdate, change: Changing, versions: TheVersions
 ) -> ModelConfig:
-    """Changes what the body names. It is in force when the answer is there."""
+    """Changes the fields that are sent. They are in force once this is answered."""
     return service.shown(await service.update(change, model, body, locked=versions.require))
 
 
 @router.delete(_BASE + "/{model_config_id}", status_code=204)
 async def delete_model(caller: Admin, model: LoadedModel, change: Changing) -> None:
-    """Removes an entry: from the answer on it cannot be chosen any more. Conversations keep what they noted of it."""
-    # Added again it would answer: that is releasing its kill switch, which asks for a second factor.
+    """Removes an entry. Once this is answered, it cannot be chosen any more. Conversations keep their copies of it."""
+    # Deleting and adding the entry releases its kill switch, which needs a second factor.
     if model.kill_switch_disabled_at is not None:
         stepped_up(caller)
     await service.delete(change, model)

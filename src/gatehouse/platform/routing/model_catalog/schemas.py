@@ -1,4 +1,4 @@
-"""Bodies of the catalog endpoints: the union of both variants' fields (reference 3, Model catalog entry)."""
+"""Bodies of the catalog endpoints: the union of both variants' fields (docs/variants.md)."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ Tokens = Annotated[int, Field(ge=1, le=1_000_000_000, examples=[128_000])]
 
 
 class NewCapabilities(Body):
-    """What is left out is false, but `streaming`: every model that chats can."""
+    """Capabilities that are not sent are false, except `streaming`, which is true for models that chat."""
 
     streaming: bool | None = None
     function_calling: bool | None = None
@@ -26,19 +26,19 @@ class NewCapabilities(Body):
 
 
 class _Fields(Body):
-    """What both making and changing an entry take. `supports_vision` is the same as `capabilities.vision`."""
+    """The fields of creations and changes. `supports_vision` is the same as `capabilities.vision`."""
 
     display_name: Annotated[Line | None, Field(examples=["GPT-4o mini"])] = None
     context_window: Tokens | None = None
     max_output_tokens: Tokens | None = None
     supports_vision: bool | None = None
     capabilities: Annotated[
-        NewCapabilities | None, Field(description="Those that are named change, the others stay.")
+        NewCapabilities | None, Field(description="Those that are sent change, the others stay.")
     ] = None
-    cost_per_input_token: Annotated[Price | None, Field(description="USD a token; null: unknown.")] = None
-    cost_per_output_token: Annotated[Price | None, Field(description="USD a token; null: unknown.")] = None
-    cost_per_cached_input_token: Annotated[Price | None, Field(description="Null: as any input token.")] = None
-    cost_per_cache_write_token: Annotated[Price | None, Field(description="Null: as any input token.")] = None
+    cost_per_input_token: Annotated[Price | None, Field(description="USD per token; null: unknown.")] = None
+    cost_per_output_token: Annotated[Price | None, Field(description="USD per token; null: unknown.")] = None
+    cost_per_cached_input_token: Annotated[Price | None, Field(description="Null: the input price.")] = None
+    cost_per_cache_write_token: Annotated[Price | None, Field(description="Null: the input price.")] = None
 
 
 class NewModel(_Fields):
@@ -46,11 +46,11 @@ class NewModel(_Fields):
     model_id: ModelId
     is_active: bool = True
     is_default: bool = False
-    access: Annotated[Access, Field(description="`restricted`: only who is granted it may use it.")] = "open"
+    access: Annotated[Access, Field(description="`restricted`: only callers with a grant may use it.")] = "open"
 
 
 class ModelUpdate(_Fields):
-    """Partial: what is left out stays. Null takes a name, a number or a price away."""
+    """Fields that are not sent stay as they are. Null removes a name, a number or a price."""
 
     provider: Annotated[str | None, Field(description="Cannot change.")] = None
     model_id: Annotated[str | None, Field(description="Cannot change.")] = None
@@ -119,7 +119,7 @@ class ModelsPageB(Shown):
 
 
 class DiscoveredModel(Shown):
-    """Null where the provider does not say."""
+    """A provider's model. Null where the provider does not state a value."""
 
     provider: str
     model_id: str
@@ -140,5 +140,5 @@ class SyncResult(Shown):
     """Variant A."""
 
     added: int
-    skipped: Annotated[int, Field(description="Discovered, and in the catalog already.")]
+    skipped: Annotated[int, Field(description="Discovered models that are already in the catalog.")]
     added_models: list[AddedModel]

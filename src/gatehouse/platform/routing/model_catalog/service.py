@@ -11,7 +11,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.platform.change import Change
 from gatehouse.platform.routing.model_catalog.errors import (
     Contradiction,
-    FixedField,
+    FixedModelField,
     ModelConfigNotFound,
     ModelExists,
     UnknownProvider,
@@ -35,22 +35,22 @@ from gatehouse.platform.routing.providers.table import find_provider
 _PRICES = (
     "cost_per_input_token", "cost_per_output_token", "cost_per_cached_input_token", "cost_per_cache_write_token",
 )  # fmt: skip
-#: Fields that may be taken away with null.
+#: Fields that null removes.
 _NULLABLE = frozenset({"display_name", "context_window", "max_output_tokens", *_PRICES})
 
 
 def shown(row: ModelConfigRow) -> ModelConfig:
     capabilities = Capabilities.model_validate({**row.capabilities, "max_context_window": row.context_window})
-    own = {name: getattr(row, name) for name in ModelConfig.model_fields if hasattr(row, name)}
-    return ModelConfig.model_validate({**own, "capabilities": capabilities, "supports_vision": capabilities.vision})
+    fields = {name: getattr(row, name) for name in ModelConfig.model_fields if hasattr(row, name)}
+    return ModelConfig.model_validate({**fields, "capabilities": capabilities, "supports_vision": capabilities.vision})
 
 
 async def create(change: Change, new: NewModel) -> ModelConfigRow:
-    """Raises `UnknownProvider`, `ModelExists`, `Contradiction`."""
+    """Create an entry. Raises `UnknownProvider`, `ModelExists`, `Contradiction`."""
     values = _values(new.model_dump(exclude_unset=True))
     if new.is_default:
         await lock_default(change.session)
-    await _registered(change.session, new.provider)
+    await _check_provider(change.session, new.provider)
     row = new_row(change, new.provider, new.model_id, values)
     change.session.add(row)
     try:
@@ -58,8 +58,10 @@ async def create(change: Change, new: NewModel) -> ModelConfigRow:
     except IntegrityError:
         raise ModelExists from None
     if row.is_default:
-        await clear_default(change.session, but=row.id)
-    change.record("model_config.created", "model_config", row.id, **_told(row, values))
+        await clear_default(change.session, keep=row.id)
+    change.record(
+        "model_config.created", "model_config", row.id, provider=row.provider, model_id=row.model_id, **values
+    )
     touch(change)
     return row
 
@@ -67,25 +69,25 @@ async def create(change: Change, new: NewModel) -> ModelConfigRow:
 async def update(
     change: Change, row: ModelConfigRow, body: ModelUpdate, *, locked: Callable[[], None]
 ) -> ModelConfigRow:
-    """Calls `locked` once nobody else changes the row any more. Raises `FixedField`, `Contradiction`;
-    `UnknownProvider` where an entry without provider would become active."""
+    """Change an entry. Calls `locked` once the row is locked. Raises `FixedModelField`, `Contradiction`,
+    `ModelConfigNotFound`; `UnknownProvider` where an entry without provider would become active."""
     sent = body.model_dump(exclude_unset=True)
     for field in ("provider", "model_id"):
         if sent.pop(field, None) not in (None, getattr(row, field)):
-            raise FixedField(field)
+            raise FixedModelField(field)
     values = _values({name: value for name, value in sent.items() if value is not None or name in _NULLABLE})
     as_default = bool(values.get("is_default"))
     # Always in this order: the default's lock, the provider, the entries.
     if as_default:
         await lock_default(change.session)
     if values.get("is_active") and not row.is_active:
-        await _registered(change.session, row.provider)
+        await _check_provider(change.session, row.provider)
     if not await lock_model(change.session, row, as_default=as_default):
         raise ModelConfigNotFound
     locked()
     apply(row, values)
     if values.get("is_default"):
-        await clear_default(change.session, but=row.id)
+        await clear_default(change.session, keep=row.id)
     change.record("model_config.updated", "model_config", row.id, **values)
     touch(change)
     return row
@@ -102,7 +104,7 @@ async def delete(change: Change, row: ModelConfigRow) -> None:
 
 
 async def set_active(change: Change, body: BulkUpdate) -> Sequence[ModelConfigRow]:
-    """The entries there are; unknown ids are ignored."""
+    """Activate or deactivate entries, and return them. Unknown ids are ignored."""
     rows = await models_by_id(change.session, list(dict.fromkeys(body.model_ids)))
     for row in rows:
         apply(row, {"is_active": body.is_active})
@@ -114,7 +116,7 @@ async def set_active(change: Change, body: BulkUpdate) -> Sequence[ModelConfigRo
 
 
 def new_row(change: Change, provider: str, model_id: str, values: Mapping[str, Any]) -> ModelConfigRow:
-    """An entry that is not stored yet: `values` over the defaults."""
+    """Return an entry that is not stored yet: the defaults, replaced by `values`."""
     now = utc_now()
     row = ModelConfigRow(
         id=new_id(), tenant_id=change.tenant_id, provider=provider, model_id=model_id, display_name=None,
@@ -128,7 +130,7 @@ def new_row(change: Change, provider: str, model_id: str, values: Mapping[str, A
 
 
 def apply(row: ModelConfigRow, values: Mapping[str, Any]) -> None:
-    """Columns take their values; of the capabilities those that are named change."""
+    """Set the row's columns to `values`. Capabilities that are not in `values` stay."""
     for name, value in values.items():
         setattr(row, name, {**row.capabilities, **value} if name == "capabilities" else value)
     if row.context_window is not None or "max_context_window" in row.capabilities:
@@ -137,21 +139,23 @@ def apply(row: ModelConfigRow, values: Mapping[str, Any]) -> None:
 
 
 def touch(change: Change) -> None:
-    """The policy is compiled anew. The answer waits for it: what it says is then in force."""
+    """Have the policy compiled again. The response waits for it, so that the change is in force by then."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 
-async def _registered(session: AsyncSession, provider: str) -> None:
-    # Locked: the provider must not go while an entry of it comes.
+async def _check_provider(session: AsyncSession, provider: str) -> None:
+    """Raises `UnknownProvider`."""
+    # Locked, so that the provider is not removed while an entry of it is added.
     if await find_provider(session, provider, lock=True) is None:
         raise UnknownProvider(provider)
 
 
 def _values(sent: dict[str, Any]) -> dict[str, Any]:
-    """A body's fields as columns: the two names of vision and of the context window become one each."""
+    """Return a body's fields as columns. Vision and the context window have two fields each; raises `Contradiction`
+    where these differ."""
     values = {name: value for name, value in sent.items() if name not in {"provider", "model_id", "supports_vision"}}
-    named = values.pop("capabilities", None) or {}
-    capabilities = {name: value for name, value in named.items() if value is not None}
+    sent_capabilities = values.pop("capabilities", None) or {}
+    capabilities = {name: value for name, value in sent_capabilities.items() if value is not None}
     vision = sent.get("supports_vision")
     if vision is not None and capabilities.setdefault("vision", vision) != vision:
         raise Contradiction("supports_vision", "capabilities.vision")
@@ -159,7 +163,3 @@ def _values(sent: dict[str, Any]) -> dict[str, Any]:
     if window is not None and values.setdefault("context_window", window) != window:
         raise Contradiction("context_window", "capabilities.max_context_window")
     return {**values, "capabilities": capabilities} if capabilities else values
-
-
-def _told(row: ModelConfigRow, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {"provider": row.provider, "model_id": row.model_id, **values}

@@ -1,4 +1,4 @@
-"""The catalog's rows and named queries."""
+"""Rows and queries of the catalog."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ class ModelConfigRow(TenantRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
-    """None: whatever it is. `search` is a part of `display_name` or `model_id`, whatever the case."""
+class CatalogFilters:
+    """None matches everything. `search` is a part of `display_name` or `model_id`, ignoring case."""
 
     provider: str | None = None
     is_active: bool | None = None
@@ -49,16 +49,16 @@ class Filters:
 
 
 async def page_of_models(
-    session: AsyncSession, window: Window, filters: Filters
+    session: AsyncSession, window: Window, filters: CatalogFilters
 ) -> tuple[Sequence[ModelConfigRow], int]:
-    """The newest first, and how many there are in all."""
+    """Return a page of entries, newest first, and the total number."""
     query = _filtered(filters)
     total = (await session.execute(counted(query))).scalar_one()
     ordered = query.order_by(ModelConfigRow.created_at.desc(), ModelConfigRow.id.desc())
     return (await session.scalars(window.apply(ordered))).all(), total
 
 
-def _filtered(filters: Filters) -> Select[ModelConfigRow]:
+def _filtered(filters: CatalogFilters) -> Select[ModelConfigRow]:
     query = select(ModelConfigRow)
     if filters.provider is not None:
         query = query.where(ModelConfigRow.provider == filters.provider)
@@ -75,55 +75,55 @@ def _filtered(filters: Filters) -> Select[ModelConfigRow]:
 
 
 async def models_by_id(session: AsyncSession, ids: Sequence[UUID]) -> Sequence[ModelConfigRow]:
-    """Those that there are, in one order whoever asks, locked for a change."""
+    """Return the entries that exist, locked for a change, in the order of ids so that changes cannot deadlock."""
     query = select(ModelConfigRow).where(ModelConfigRow.id.in_(ids)).order_by(ModelConfigRow.id).with_for_update()
     return (await session.scalars(query)).all()
 
 
 async def models_of(session: AsyncSession, provider: str) -> Sequence[ModelConfigRow]:
-    """A provider's, locked for a change."""
+    """Return a provider's entries, locked for a change."""
     query = select(ModelConfigRow).where(ModelConfigRow.provider == provider)
     return (await session.scalars(query.order_by(ModelConfigRow.id).with_for_update())).all()
 
 
 async def known_pairs(session: AsyncSession, pairs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Which pairs of provider and model id the catalog has."""
-    found: set[tuple[str, str]] = set()
+    """Return those pairs of provider and model id that the catalog has."""
+    known: set[tuple[str, str]] = set()
     for start in range(0, len(pairs), 1_000):
-        part = pairs[start : start + 1_000]
+        batch = pairs[start : start + 1_000]
         query = select(ModelConfigRow.provider, ModelConfigRow.model_id).where(
-            tuple_(ModelConfigRow.provider, ModelConfigRow.model_id).in_(part)
+            tuple_(ModelConfigRow.provider, ModelConfigRow.model_id).in_(batch)
         )
-        found.update((row.provider, row.model_id) for row in await session.execute(query))
-    return found
+        known.update((row.provider, row.model_id) for row in await session.execute(query))
+    return known
 
 
 async def find_model(session: AsyncSession, model_config_id: UUID) -> ModelConfigRow | None:
-    """Not locked: `lock_model` does that, in the order that keeps changes from waiting for each other in a ring."""
+    """Return an entry or None. Not locked: `lock_model` does that, in the order that prevents deadlocks."""
     return await session.get(ModelConfigRow, model_config_id)
 
 
 async def lock_model(session: AsyncSession, row: ModelConfigRow, *, as_default: bool) -> bool:
-    """Locks an entry and reads it again; where it becomes the default, the present default with it, in the order of
-    ids as everyone locks entries. False where it is gone."""
-    wanted = ModelConfigRow.id == row.id
+    """Lock an entry and read it again; where it becomes the default, lock the current default too, in the order of ids
+    so that changes cannot deadlock. Returns False where the entry is gone."""
+    condition = ModelConfigRow.id == row.id
     if as_default:
-        wanted = or_(wanted, ModelConfigRow.is_default)
-    query = select(ModelConfigRow).where(wanted).order_by(ModelConfigRow.id).with_for_update()
+        condition = or_(condition, ModelConfigRow.is_default)
+    query = select(ModelConfigRow).where(condition).order_by(ModelConfigRow.id).with_for_update()
     rows = (await session.scalars(query.execution_options(populate_existing=True))).all()
     return row in rows
 
 
 async def lock_default(session: AsyncSession) -> None:
-    """Before any row is locked: who waits here must hold nothing that the one who is through could want."""
+    """Serialize changes of the default. Call it before any row is locked, so that changes cannot deadlock."""
     await acquire_scoped(session, ScopedLock.DEFAULT_MODEL, str(session.info["tenant_id"]))
 
 
-async def clear_default(session: AsyncSession, *, but: UUID) -> None:
-    """Takes the mark from every other entry of the tenant. After `lock_default`."""
+async def clear_default(session: AsyncSession, *, keep: UUID) -> None:
+    """Clear `is_default` of every entry of the tenant but `keep`. Call `lock_default` first."""
     await session.execute(
         update(ModelConfigRow)
-        .where(ModelConfigRow.is_default, ModelConfigRow.id != but)
+        .where(ModelConfigRow.is_default, ModelConfigRow.id != keep)
         .values(is_default=False)
         .execution_options(synchronize_session="fetch")
     )

@@ -1,4 +1,5 @@
-"""Where the catalog's two variants differ (decisions 1): the list's window, a required name, the answer of a sync."""
+"""The differences between the catalog's variants: the list's window, a required name, a sync's response
+(docs/variants.md)."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -24,7 +25,7 @@ def _new_model(variant: RequestVariant, body: NewModel) -> NewModel:
     return body
 
 
-#: `display_name` is required in B.
+#: `display_name` is required in variant B.
 NewModelBody = Annotated[NewModel, Depends(_new_model)]
 
 

@@ -1,4 +1,4 @@
-"""What providers give to a tenant's policy."""
+"""The providers' part of a tenant's policy."""
 
 import msgspec
 from sqlalchemy import text
@@ -14,6 +14,7 @@ _QUERY = text(
 
 
 async def records(session: AsyncSession, tenant_id: TenantId) -> tuple[ProviderRecord, ...]:
+    """Return the tenant's providers by id."""
     rows = await session.execute(_QUERY, {"tenant": tenant_id})
     return tuple(
         ProviderRecord(

@@ -1,4 +1,4 @@
-"""What can go wrong with providers."""
+"""Errors of the provider endpoints."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 
@@ -25,4 +25,5 @@ class CredentialsNotRemovable(Conflict):
 
 
 def bad_field(field: str, message: str) -> Unprocessable:
+    """Return the 422 for one field."""
     return Unprocessable(faults=[FieldFault(field, message)])

@@ -1,4 +1,4 @@
-"""A provider's health: what a check's outcome makes of it (reference 3, Provider status). Nothing here acts."""
+"""A provider's health as a state machine over the outcomes of checks, without side effects."""
 
 from datetime import datetime
 from typing import Literal
@@ -7,12 +7,12 @@ import msgspec
 
 HealthStatus = Literal["healthy", "degraded", "unreachable", "unknown"]
 
-#: Counters stop here: no threshold is higher.
-_MANY = 1_000
+#: Counters stop here, above every threshold.
+_MAX_COUNT = 1_000
 
 
 class HealthConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """When a provider is checked, and what makes it unhealthy (reference 3, Health check config)."""
+    """The schedule and the thresholds of a provider's health checks."""
 
     enabled: bool = True
     interval_seconds: int = 30
@@ -21,10 +21,10 @@ class HealthConfig(msgspec.Struct, frozen=True, kw_only=True):
     recovery_threshold: int = 2
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check saw. `degraded` is an answer that is no good one, `unreachable` no answer at all.
+class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a check: `degraded` is an error response, `unreachable` is no response.
 
-    `error` is a short word, `detail` a sentence; both None after a good answer, and never with a secret in them.
+    `error` is a short code, `detail` a sentence; both are None on success, and contain no secret.
     """
 
     status: HealthStatus
@@ -38,8 +38,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return self.error is None
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """`failures` and `successes` are counted in a row; `unhealthy` is what routing goes by."""
+class HealthState(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider's health. `failures` and `successes` count consecutive checks; routing uses `unhealthy`."""
 
     status: HealthStatus = "unknown"
     unhealthy: bool = False
@@ -47,12 +47,12 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     successes: int = 0
 
 
-def next_health(health: Health, outcome: Outcome, config: HealthConfig) -> Health:
-    """The only way in which health changes, whether a check was asked for or scheduled."""
+def next_health(health: HealthState, outcome: CheckOutcome, config: HealthConfig) -> HealthState:
+    """Return the health after `outcome`, of a scheduled or a requested check."""
     if outcome.good:
-        successes = min(health.successes + 1, _MANY)
-        still = health.unhealthy and successes < config.recovery_threshold
-        return Health(status=outcome.status, unhealthy=still, successes=successes)
-    failures = min(health.failures + 1, _MANY)
+        successes = min(health.successes + 1, _MAX_COUNT)
+        unhealthy = health.unhealthy and successes < config.recovery_threshold
+        return HealthState(status=outcome.status, unhealthy=unhealthy, successes=successes)
+    failures = min(health.failures + 1, _MAX_COUNT)
     unhealthy = health.unhealthy or failures >= config.failure_threshold
-    return Health(status=outcome.status, unhealthy=unhealthy, failures=failures)
+    return HealthState(status=outcome.status, unhealthy=unhealthy, failures=failures)

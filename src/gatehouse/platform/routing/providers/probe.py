@@ -1,7 +1,7 @@
-"""Asking a provider something outside of any request: what models it has, or the smallest call there is.
+"""Calls a provider outside of requests: its list of models, or a minimal call of a model.
 
-Every wait is bounded, and what comes back is a word and a sentence of this house: a provider's own words may hold
-what it was sent.
+Every wait is bounded. Errors are the gateway's own codes and sentences, because a provider's message may repeat what it
+was sent.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.platform.live.ports import sealing_context
-from gatehouse.platform.routing.providers.health import HealthStatus, Outcome
+from gatehouse.platform.routing.providers.health import CheckOutcome, HealthStatus
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 
 _MAX_TRIAL_BYTES: Final = 1024 * 1024
 
-#: A server that lives but offers no list of models answers with one of these.
-_NO_LIST: Final = frozenset({404, 405, 501})
+#: Statuses of a server that works but offers no list of models.
+_NO_MODEL_LIST: Final = frozenset({404, 405, 501})
 
-#: Reasons that are told otherwise here.
+#: Sentences of reasons that differ from those of requests.
 _SENTENCES: Final[Mapping[str, str]] = {
     "credentials_unreadable": "The credentials cannot be opened with the master keys at hand: set them again.",
     "refused": "The provider refuses the test call.",
@@ -37,43 +37,43 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 
 class Prober:
-    """What it takes to reach a provider: the way out, and what opens its credentials."""
+    """Calls providers with their unsealed credentials."""
 
     def __init__(self, outbound: Outbound, sealer: Sealer) -> None:
         self._outbound = outbound
         self._sealer = sealer
 
     async def list_models(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> Sequence[FoundModel]:
-        """Raises `ProviderFailed`, for whatever reason."""
+        """Return the provider's models. Raises `ProviderFailed` for every failure."""
         kind, secret = KINDS.get(provider.kind), self._secret(tenant_id, provider)
         if kind is None or lacks_secret(kind, provider.config, secret):
             raise ProviderFailed("not_configured")
-        hurried = msgspec.structs.replace(
+        with_timeout = msgspec.structs.replace(
             provider, config=msgspec.structs.replace(provider.config, timeout_ms=timeout_ms)
         )
         try:
-            # Around the carrier's own times, which begin anew with every chunk.
+            # In addition to the transport's time-out, which restarts with every chunk.
             async with asyncio.timeout(timeout_ms / 1000):
-                return await kind.list_models(self._outbound, hurried, secret)
+                return await kind.list_models(self._outbound, with_timeout, secret)
         except TimeoutError:
             raise ProviderFailed("timeout") from None
         except NotConfigured:
             raise ProviderFailed("not_configured") from None
 
-    async def check(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> Outcome:
-        """A health check: it costs nothing and calls no model. Never raises for what a provider does."""
+    async def check(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> CheckOutcome:
+        """Run a health check, which is free of charge and calls no model. Failures are in the outcome."""
         started = time.monotonic()
         try:
             await self.list_models(tenant_id, provider, timeout_ms)
         except ProviderFailed as error:
-            if error.status not in _NO_LIST:
+            if error.status not in _NO_MODEL_LIST:
                 return _failure(error)
         return _success(started)
 
     async def try_out(
         self, tenant_id: TenantId, provider: ProviderRecord, model: ModelRecord, timeout_ms: int
-    ) -> Outcome:
-        """The smallest call of a model. Never raises for what a provider does."""
+    ) -> CheckOutcome:
+        """Make a minimal call of a model. Failures are in the outcome."""
         started = time.monotonic()
         dialect, body = _trial(provider, model)
         try:
@@ -103,6 +103,7 @@ class Prober:
 
 
 def _trial(provider: ProviderRecord, model: ModelRecord) -> tuple[str, dict[str, Any]]:
+    """Return the dialect and the body of a minimal call."""
     name = f"{provider.id}/{model.model_id}"
     if model.capabilities.get("embeddings"):
         return "openai_embeddings", {"model": name, "input": "ping"}
@@ -111,12 +112,12 @@ def _trial(provider: ProviderRecord, model: ModelRecord) -> tuple[str, dict[str,
     return "openai_chat", {"model": name, "messages": [{"role": "user", "content": "ping"}], limit: 16}
 
 
-def _success(started: float) -> Outcome:
+def _success(started: float) -> CheckOutcome:
     elapsed = round((time.monotonic() - started) * 1000, 1)
-    return Outcome(status="healthy", checked_at=utc_now(), latency_ms=elapsed)
+    return CheckOutcome(status="healthy", checked_at=utc_now(), latency_ms=elapsed)
 
 
-def _failure(error: ProviderFailed) -> Outcome:
+def _failure(error: ProviderFailed) -> CheckOutcome:
     detail = _SENTENCES.get(error.reason) or sentence(error.reason, error.status)
     status: HealthStatus = "degraded" if error.status is not None else "unreachable"
-    return Outcome(status=status, checked_at=utc_now(), error=error.reason, detail=detail)
+    return CheckOutcome(status=status, checked_at=utc_now(), error=error.reason, detail=detail)

@@ -1,4 +1,4 @@
-"""The provider endpoints (reference 3, Endpoints, Providers; reference 1, Provider health)."""
+"""The provider endpoints (docs/providers.md)."""
 
 from typing import Annotated
 
@@ -40,8 +40,8 @@ from gatehouse.platform.versions import READING, TheVersions
 router = APIRouter(tags=["Providers"], responses=RESPONSES)
 
 _BASE = "/api/admin/providers"
-#: A test call may wait for a local model to be loaded, but not for longer than an administrator does.
-_MAX_TRIAL_MS = 30_000
+#: Long enough for a local model to load, short enough for an administrator to wait.
+_MAX_TRIAL_TIMEOUT_MS = 30_000
 
 ProviderId = Annotated[str, Path(description="The provider's slug.", examples=["openai"])]
 
@@ -57,7 +57,7 @@ LoadedProvider = Annotated[ProviderRow, Depends(_loaded)]
 
 @router.get(_BASE, response_model=Providers)
 async def list_providers(caller: AdminReader, session: Session) -> Providers:
-    """The organization's providers, by id."""
+    """Lists the organization's providers by id."""
     counts = await model_counts(session)
     rows = await all_providers(session)
     return Providers(providers=[service.shown(row, counts.get(row.id, ModelCount())) for row in rows])
@@ -65,7 +65,7 @@ async def list_providers(caller: AdminReader, session: Session) -> Providers:
 
 @router.get(_BASE + "/{provider_id}", response_model=Provider)
 async def read_provider(caller: AdminReader, provider: LoadedProvider, session: Session) -> Provider:
-    """One provider; 404 where the organization has not configured it."""
+    """Returns one provider; 404 where the organization has not configured it."""
     return service.shown(provider, (await model_counts(session)).get(provider.id, ModelCount()))
 
 
@@ -75,18 +75,18 @@ async def set_provider_credentials(
 ) -> CredentialsSet:
     """Replaces a provider's credentials; they are sealed and never returned.
 
-    On the slug of a kind that the organization has not configured yet, this adds the provider. So it does on any other
-    slug if the body has a `base_url`: an OpenAI-compatible endpoint of that name, with or without `api_key`.
+    On the slug of a kind that the organization has not configured yet, this adds the provider. On any other slug, a
+    body with a `base_url` adds an OpenAI-compatible endpoint of that name, with or without `api_key`.
     """
-    given = body.model_dump(exclude_unset=True)
+    fields = body.model_dump(exclude_unset=True)
     return await service.set_credentials(
-        change, host.sealer, provider_id, given, sandbox=host.settings.sandbox, guard=host.receivers.guard
+        change, host.sealer, provider_id, fields, sandbox=host.settings.sandbox, guard=host.receivers.guard
     )
 
 
 @router.delete(_BASE + "/{provider_id}/credentials", status_code=204)
 async def remove_provider_credentials(caller: AdminStepUp, provider: LoadedProvider, change: Changing) -> None:
-    """Removes the credentials of a provider that cannot work without: from the answer on it is called no more.
+    """Removes the credentials of a provider that needs them. Once this is answered, it is not called any more.
 
     The provider and its models stay, so that fallbacks and routing policies that name them remain valid. 409 for the
     sandbox and for endpoints of your own, which work without credentials.
@@ -106,19 +106,19 @@ async def update_provider_config(
 async def set_provider_status(
     caller: Admin, provider: LoadedProvider, body: StatusUpdate, change: Changing
 ) -> StatusChanged:
-    """Disables a provider, or enables it again. Disabled, it is called no more from the moment of the answer on."""
+    """Disables a provider, or enables it again. Once disabling is answered, it is not called any more."""
     return await service.set_status(change, provider, body)
 
 
 @router.post(_BASE + "/{provider_id}/health-check", response_model=HealthChecked)
 async def check_provider_health(caller: Admin, provider_id: ProviderId, parts: InParts, host: TheHost) -> HealthChecked:
-    """Probes the provider now. It counts as a scheduled check does; no model is called."""
+    """Checks the provider now, with the same effect as a scheduled check. No model is called."""
     async with parts.reading() as session:
         provider = await the_provider(session, provider_id)
     prober = Prober(host.outbound, host.sealer)
     outcome = await prober.check(parts.tenant_id, provider.record, provider.checks.timeout_ms)
     async with parts.changing() as change:
-        service.note_outcome(change, await the_provider(change.session, provider_id, lock=True), outcome)
+        service.store_outcome(change, await the_provider(change.session, provider_id, lock=True), outcome)
         change.record("provider.health_checked", "provider", provider_id, status=outcome.status, error=outcome.error)
     return HealthChecked(
         provider_id=provider_id,
@@ -133,13 +133,13 @@ async def check_provider_health(caller: Admin, provider_id: ProviderId, parts: I
 async def configure_provider_health_check(
     caller: Admin, provider: LoadedProvider, body: HealthCheckConfig, change: Changing
 ) -> HealthCheckConfigured:
-    """Changes when and how the provider is checked, and what makes it unhealthy."""
+    """Changes the schedule of the provider's health checks, and its thresholds."""
     return service.set_checks(change, provider, body)
 
 
 @router.get("/api/providers/health", response_model=ProvidersHealth)
 async def read_providers_health(caller: ApiReader, session: Session) -> ProvidersHealth:
-    """How the organization's providers are, by id."""
+    """Lists the health of the organization's providers by id."""
     counts = await model_counts(session)
     rows = await all_providers(session)
     return ProvidersHealth(providers=[service.health_shown(row, counts.get(row.id, ModelCount())) for row in rows])
@@ -159,9 +159,9 @@ async def check_provider(
         str | None, Query(alias="model", max_length=512, description="An active model; else the cheapest one.")
     ] = None,
 ) -> ProviderReachable | ProviderUnreachable:
-    """Makes the smallest call of the model, or of the provider's cheapest active one that no kill switch stops.
+    """Makes a minimal call to the model, or to the provider's cheapest active one that no kill switch stops.
 
-    Without such a model its list of models is asked for. The call is the provider's to bill.
+    Without such a model it requests the provider's list of models. The provider bills the call.
     """
     async with parts.reading() as session:
         provider = (await the_provider(session, provider_id)).record
@@ -169,15 +169,15 @@ async def check_provider(
     if model is None and model_id is not None:
         raise NoSuchModel
     prober = Prober(host.outbound, host.sealer)
-    limit = min(provider.config.timeout_ms, _MAX_TRIAL_MS)
+    timeout_ms = min(provider.config.timeout_ms, _MAX_TRIAL_TIMEOUT_MS)
     if model is None:
-        outcome = await prober.check(parts.tenant_id, provider, limit)
+        outcome = await prober.check(parts.tenant_id, provider, timeout_ms)
     else:
-        outcome = await prober.try_out(parts.tenant_id, provider, model, limit)
-    tested = None if model is None else model.model_id
+        outcome = await prober.try_out(parts.tenant_id, provider, model, timeout_ms)
+    tested_model_id = None if model is None else model.model_id
     async with parts.changing() as change:
-        change.record("provider.tested", "provider", provider_id, model=tested, error=outcome.error)
-    told = {"provider_id": provider_id, "model_tested": tested, **msgspec.structs.asdict(outcome)}
+        change.record("provider.tested", "provider", provider_id, model=tested_model_id, error=outcome.error)
+    fields = {"provider_id": provider_id, "model_tested": tested_model_id, **msgspec.structs.asdict(outcome)}
     if outcome.good:
-        return ProviderReachable.model_validate({**told, "status": "reachable"})
-    return ProviderUnreachable.model_validate({**told, "status": "unreachable"})
+        return ProviderReachable.model_validate({**fields, "status": "reachable"})
+    return ProviderUnreachable.model_validate({**fields, "status": "unreachable"})

@@ -1,8 +1,7 @@
-"""The scheduled health checks, of all organizations. The keeper calls `run_due` every few seconds.
+"""The scheduled health checks of all organizations. The keeper calls `run_due` every few seconds.
 
-Any number of keepers may: each provider is claimed by writing its `last_health_check`, so that it is checked once an
-interval. A provider that an administrator or the kill switch stopped is left alone, and so is one whose
-credentials were removed.
+Several keepers may run at once: each provider is claimed by writing its `last_health_check`, so that it is checked once
+per interval. Providers that are disabled, kill-switched or without their required credentials are not checked.
 """
 
 import asyncio
@@ -18,13 +17,13 @@ from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.change import Change
 from gatehouse.platform.routing.providers.health import next_health
 from gatehouse.platform.routing.providers.probe import Prober
-from gatehouse.platform.routing.providers.service import health_values, note_turn
+from gatehouse.platform.routing.providers.service import health_values, record_transition
 from gatehouse.platform.routing.providers.table import NEED_CREDENTIALS, ProviderRow
 
 log = structlog.get_logger(__name__)
 
-#: Checks that run at once, which is also how many are claimed at once: none waits for another that hangs.
-AT_ONCE: Final = 64
+#: Checks that run concurrently. No more are claimed at once, so that none waits for one that hangs.
+MAX_CONCURRENT_CHECKS: Final = 64
 
 _CLAIM = text(
     "UPDATE providers SET last_health_check = now() FROM ("
@@ -43,12 +42,12 @@ _CLAIM = text(
 )
 
 
-async def run_due(database: Database, outbound: Outbound, sealer: Sealer, *, at_once: int = AT_ONCE) -> int:
-    """Checks what is due, `at_once` of them at most, and says how many: call again at once when it was that many."""
+async def run_due(database: Database, outbound: Outbound, sealer: Sealer, *, limit: int = MAX_CONCURRENT_CHECKS) -> int:
+    """Run up to `limit` checks that are due and return their number. If it is `limit`, more may be due."""
     async with database.service() as session:
-        bounds = {"most": at_once, "need_credentials": [*NEED_CREDENTIALS]}
-        claimed = (await session.execute(_CLAIM, bounds)).tuples().all()
-        # Read apart: a row holds its organization's egress policy, which is in no `RETURNING` of this table.
+        values = {"most": limit, "need_credentials": [*NEED_CREDENTIALS]}
+        claimed = (await session.execute(_CLAIM, values)).tuples().all()
+        # A query of its own: a row has its organization's egress policy, which `RETURNING` of this table cannot give.
         rows = select(ProviderRow).where(tuple_(ProviderRow.tenant_id, ProviderRow.id).in_(claimed))
         due = (await session.scalars(rows)).all() if claimed else []
         await session.commit()
@@ -61,22 +60,24 @@ async def run_due(database: Database, outbound: Outbound, sealer: Sealer, *, at_
 
 
 async def _check(database: Database, prober: Prober, row: ProviderRow) -> None:
-    """`row` is as it was claimed. Where somebody changed or checked it meanwhile, what was seen is of no use for what
-    it is now. There are thousands: a check costs one statement."""
+    """Check a provider and store the result with one statement, because there may be thousands. `row` is the provider
+    when it was claimed; the result is discarded if it was changed or checked meanwhile."""
     outcome = await prober.check(row.tenant_id, row.record, row.checks.timeout_ms)
     health = next_health(row.health, outcome, row.checks)
     unchanged = {
         name: getattr(row, name)
         for name in ("tenant_id", "id", "updated_at", "consecutive_failures", "consecutive_successes")
     }
-    note = update(ProviderRow).filter_by(**unchanged).values(health_values(health, outcome)).returning(ProviderRow.id)
+    statement = (
+        update(ProviderRow).filter_by(**unchanged).values(health_values(health, outcome)).returning(ProviderRow.id)
+    )
     try:
         async with database.service() as session:
-            if (await session.execute(note, execution_options={"synchronize_session": False})).first() is None:
+            if (await session.execute(statement, execution_options={"synchronize_session": False})).first() is None:
                 return
             change = Change(session, None, tenant_id=row.tenant_id)
             if health.unhealthy != row.unhealthy:
-                note_turn(change, row, outcome, unhealthy=health.unhealthy)
+                record_transition(change, row, outcome, unhealthy=health.unhealthy)
             await change.commit()
     except SQLAlchemyError as error:
         log.warning("health_check.not_noted", provider_id=row.id, reason=type(error).__name__)

@@ -1,4 +1,4 @@
-"""Bodies of the provider endpoints (reference 3, Provider; Endpoints, Providers)."""
+"""Bodies of the provider endpoints (docs/providers.md)."""
 
 import operator
 from datetime import datetime
@@ -13,11 +13,11 @@ from gatehouse.platform.routing.providers.health import HealthStatus
 ProviderStatus = Literal["active", "disabled", "kill_switched", "unhealthy"]
 
 TimeoutMs = Annotated[int, Field(ge=100, le=300_000, examples=[30_000])]
-MaxRetries = Annotated[int, Field(ge=0, le=5, description="Tried again on a provider's 5xx.", examples=[2])]
+MaxRetries = Annotated[int, Field(ge=0, le=5, description="Retries on a provider's 5xx.", examples=[2])]
 
 
 class Credentials(Body):
-    """Which fields are asked for depends on the provider's kind."""
+    """The required fields depend on the provider's kind."""
 
     api_key: Annotated[str | None, Field(description="Key kinds, and the hosted kind.", examples=["sk-..."])] = None
     base_url: Annotated[
@@ -48,7 +48,7 @@ class StatusUpdate(Body):
 
 
 class HealthCheckConfig(Body):
-    """In a request a field that is left out stays as it is."""
+    """In a request, fields that are not sent stay as they are."""
 
     enabled: bool = True
     interval_seconds: Annotated[int, Field(ge=10, le=300, examples=[30])] = 30
@@ -62,7 +62,7 @@ def _absent(value: object) -> bool:
 
 
 class ProviderConfigShown(Shown):
-    """What the provider's kind has no use for is left out."""
+    """Fields that the provider's kind does not use are absent."""
 
     timeout_ms: Annotated[int, Field(examples=[30_000])]
     max_retries: Annotated[int, Field(examples=[2])]
@@ -79,10 +79,10 @@ class ProviderConfigShown(Shown):
 class Provider(Shown):
     id: Annotated[str, Field(examples=["openai"])]
     name: Annotated[str, Field(examples=["OpenAI"])]
-    kind: Annotated[str, Field(description="What credentials and which protocol it takes.", examples=["openai"])]
+    kind: Annotated[str, Field(description="Determines its credentials and protocol.", examples=["openai"])]
     type: Annotated[str, Field(description="`native`, `openai_compatible`, `cloudmanaged` or `byoe`.")]
     status: ProviderStatus
-    enabled: Annotated[bool, Field(description="False: an administrator disabled it, whatever kill switches say.")]
+    enabled: Annotated[bool, Field(description="False: an administrator disabled it, independently of kill switches.")]
     kill_switch_active: Annotated[bool, Field(description="Whether kill switches stop all of it.")]
     credentials_configured: bool
     last_health_check: datetime | None
@@ -110,8 +110,10 @@ class ConfigUpdated(Shown):
 
 class StatusChanged(Shown):
     provider_id: str
-    status: Annotated[ProviderStatus, Field(description="`kill_switched` comes before `disabled`: see the next two.")]
-    enabled: Annotated[bool, Field(description="What this call has set.")]
+    status: Annotated[
+        ProviderStatus, Field(description="`kill_switched` takes precedence over `disabled`; see the next two.")
+    ]
+    enabled: Annotated[bool, Field(description="The value that this call has set.")]
     kill_switch_active: Annotated[bool, Field(description="Whether kill switches stop all of it.")]
     changed_by: str
     reason: str | None
@@ -153,7 +155,7 @@ class ProviderReachable(Shown):
     provider_id: str
     status: Literal["reachable"]
     latency_ms: float
-    model_tested: Annotated[str | None, Field(description="Null where the catalog has no model to try.")]
+    model_tested: Annotated[str | None, Field(description="Null where the catalog has no model to test.")]
     checked_at: datetime
 
 
@@ -163,5 +165,5 @@ class ProviderUnreachable(Shown):
     latency_ms: None
     model_tested: str | None
     checked_at: datetime
-    error: Annotated[str, Field(description="A short word.", examples=["connect_failed"])]
+    error: Annotated[str, Field(description="A short code.", examples=["connect_failed"])]
     detail: Annotated[str, Field(examples=["No connection could be made."])]

@@ -20,7 +20,7 @@ from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.organization.tenants.table import egress_policy_of
 from gatehouse.platform.routing.fields import SLUG
 from gatehouse.platform.routing.providers.errors import CredentialsNotRemovable, ProviderNotFound, bad_field
-from gatehouse.platform.routing.providers.health import Health, HealthStatus, Outcome, next_health
+from gatehouse.platform.routing.providers.health import CheckOutcome, HealthState, HealthStatus, next_health
 from gatehouse.platform.routing.providers.schemas import (
     ConfigUpdate,
     ConfigUpdated,
@@ -43,15 +43,13 @@ from gatehouse.platform.routing.providers.table import (
 )
 from gatehouse.policy.records import ProviderConfig
 
-#: Names of kinds: no endpoint of a customer's own may be called so. `config` would make `PATCH /providers/byoe/config`
-#: mean two things.
-RESERVED: Final = frozenset({*KINDS, "config"} - {"byoe"})
+#: Names of kinds are not allowed for own endpoints. `config` would make `PATCH /providers/byoe/config` ambiguous.
+RESERVED_SLUGS: Final = frozenset({*KINDS, "config"} - {"byoe"})
 
-_OWN_ENDPOINT: Final = "openai_compatible"
+_OPENAI_COMPATIBLE: Final = "openai_compatible"
 
-
-#: What an address may be, by the policy in force.
-_RULES: Final[Mapping[EgressPolicy, str]] = {
+#: The allowed addresses, by the policy in force: for error messages.
+_EGRESS_RULES: Final[Mapping[EgressPolicy, str]] = {
     "private": "providers may be anywhere but at metadata, link-local, multicast and reserved addresses",
     "public": "the egress policy `public` permits the open internet, and what the operator names in EGRESS_ALLOWLIST",
     "listed": "the egress policy `listed` permits only what the operator names in EGRESS_ALLOWLIST",
@@ -59,7 +57,7 @@ _RULES: Final[Mapping[EgressPolicy, str]] = {
 
 
 class Addresses(NamedTuple):
-    """What judges the addresses that an organization gives to its providers."""
+    """The address guard with an organization's egress policy."""
 
     guard: EgressGuard
     egress: EgressPolicy
@@ -103,25 +101,25 @@ def status_of(row: ProviderRow, count: ModelCount) -> ProviderStatus:
 
 
 def switched_off(count: ModelCount) -> bool:
-    """Whether kill switches stop the provider or every model there is, so that nothing at all should be sent."""
+    """Return whether kill switches stop the provider or all of its models, so that nothing should be sent to it."""
     return count.provider_off or 0 < count.total == count.switched_off
 
 
 def credentials_configured(row: ProviderRow) -> bool:
-    """Whether what the kind asks for is there; where all of it is optional, whether any is."""
+    """Return whether all required credentials are set; for a kind without required ones, whether any is set."""
     kind = KINDS.get(row.kind)
     if kind is None:
         return False
     fields = kind.credential_fields
-    there = [bool(row.sealed_credentials if field.secret else row.config.get(field.name)) for field in fields]
+    present = [bool(row.sealed_credentials if field.secret else row.config.get(field.name)) for field in fields]
     if any(field.required for field in fields):
-        asked_for = [field.required and not (field.unless and row.config.get(field.unless)) for field in fields]
-        return all(found for found, asked in zip(there, asked_for, strict=True) if asked)
-    return not fields or any(there)
+        required = [field.required and not (field.unless and row.config.get(field.unless)) for field in fields]
+        return all(is_present for is_present, is_required in zip(present, required, strict=True) if is_required)
+    return not fields or any(present)
 
 
-def callable_as_it_is(row: ProviderRow) -> bool:
-    """Whether nothing is missing that a call needs: an own endpoint, say, needs no key."""
+def is_callable(row: ProviderRow) -> bool:
+    """Return whether the provider has everything that a call needs; an own endpoint, for example, needs no key."""
     kind = KINDS.get(row.kind)
     return kind is not None and (credentials_configured(row) or row.kind not in NEED_CREDENTIALS)
 
@@ -134,32 +132,33 @@ def config_shown(row: ProviderRow) -> ProviderConfigShown:
 async def set_credentials(
     change: Change, sealer: Sealer, provider_id: str, body: Mapping[str, Any], *, sandbox: bool, guard: EgressGuard
 ) -> CredentialsSet:
-    """Replaces them all; makes the provider where there is none. Raises `ProviderNotFound` for a slug that is neither
-    a kind's nor comes with a `base_url`, `MissingCredentials`, `InvalidCredentials`."""
+    """Replace all credentials; create the provider where there is none. Raises `ProviderNotFound` for a slug that is
+    not that of a kind, without a `base_url`; `MissingCredentials`, `InvalidCredentials`, `OperatorOnly`."""
     row = await find_provider(change.session, provider_id, lock=True)
     kind = _kind(row, provider_id, body, sandbox=sandbox)
-    read = read_credentials(kind, body)
-    if read.config.get("use_instance_role") and not (change.caller is not None and change.caller.operator):
-        # The machine's own rights: whoever runs the platform gives them, to themselves.
+    credentials = read_credentials(kind, body)
+    if credentials.config.get("use_instance_role") and not (change.caller is not None and change.caller.operator):
+        # These are the machine's own rights, which only operators may use, for their own organization.
         raise OperatorOnly
     addresses = await addresses_of(change, guard)
-    config = {name: _checked(kind, name, value, addresses) for name, value in read.config.items()}
-    if kind.name == _OWN_ENDPOINT and "base_url" not in {**config, **({} if row is None else row.config)}:
+    config = {name: _checked(kind, name, value, addresses) for name, value in credentials.config.items()}
+    if kind.name == _OPENAI_COMPATIBLE and "base_url" not in {**config, **({} if row is None else row.config)}:
         raise MissingCredentials("Missing: base_url.", missing=["base_url"])
     if row is None:
-        row = await _made(change, provider_id, kind)
-    row.sealed_credentials = seal(sealer, change, row.id, read)
+        row = await _create_or_find(change, provider_id, kind)
+    row.sealed_credentials = seal(sealer, change, row.id, credentials)
     row.config = {**row.config, **config}
     now = row.updated_at = row.credentials_updated_at = utc_now()
     forget_health(change, row)
-    fields = sorted({*read.secret, *config})
+    fields = sorted({*credentials.secret, *config})
     change.record("provider.credentials_set", "provider", row.id, fields=fields, **_masked(config))
     touch(change)
     return CredentialsSet(provider_id=row.id, credentials_configured=credentials_configured(row), updated_at=now)
 
 
 def remove_credentials(change: Change, row: ProviderRow) -> None:
-    """The provider stays, and is not called until its credentials are set again. Raises `CredentialsNotRemovable`."""
+    """Remove the credentials. The provider stays, but is not called until its credentials are set again. Raises
+    `CredentialsNotRemovable`."""
     if row.kind not in NEED_CREDENTIALS:
         raise CredentialsNotRemovable
     removed = {field.name for field in KINDS[row.kind].credential_fields}
@@ -185,7 +184,7 @@ async def set_status(change: Change, row: ProviderRow, update: StatusUpdate) -> 
     row.enabled = update.enabled
     row.updated_at = utc_now()
     if update.enabled:
-        # Whoever enables it wants it used: what it failed before no longer counts (decisions 7).
+        # Enabling starts with a clean state, so that earlier failures do not keep it from being used.
         forget_health(change, row)
     change.record("provider.status_changed", "provider", row.id, reason=update.reason, enabled=update.enabled)
     touch(change)
@@ -208,19 +207,20 @@ def set_checks(change: Change, row: ProviderRow, config: HealthCheckConfig) -> H
     return HealthCheckConfigured(provider_id=row.id, updated_at=row.updated_at, **row.health_config)
 
 
-def note_outcome(change: Change, row: ProviderRow, outcome: Outcome) -> None:
-    """What a check makes of a provider's health. One whose credentials were removed is not called, so not ill."""
-    if not callable_as_it_is(row):
+def store_outcome(change: Change, row: ProviderRow, outcome: CheckOutcome) -> None:
+    """Store the provider's health after a check. A provider whose credentials were removed is not called, so its health
+    stays."""
+    if not is_callable(row):
         return
     health = next_health(row.health, outcome, row.checks)
     if health.unhealthy != row.unhealthy:
-        note_turn(change, row, outcome, unhealthy=health.unhealthy)
+        record_transition(change, row, outcome, unhealthy=health.unhealthy)
     for name, value in health_values(health, outcome).items():
         setattr(row, name, value)
 
 
-def health_values(health: Health, outcome: Outcome) -> dict[str, Any]:
-    """By column."""
+def health_values(health: HealthState, outcome: CheckOutcome) -> dict[str, Any]:
+    """Return the values of the health columns."""
     return {
         "health_check_status": health.status,
         "last_health_check": outcome.checked_at,
@@ -232,15 +232,16 @@ def health_values(health: Health, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def note_turn(change: Change, row: ProviderRow, outcome: Outcome, *, unhealthy: bool) -> None:
-    """Routing goes by it: only then do the workers hear of a check."""
+def record_transition(change: Change, row: ProviderRow, outcome: CheckOutcome, *, unhealthy: bool) -> None:
+    """Record that a provider became unhealthy or recovered. Only these results of checks are sent to the workers,
+    because only they affect routing."""
     action = "provider.became_unhealthy" if unhealthy else "provider.recovered"
     change.record(action, "provider", row.id, reason=outcome.error)
     change.touch("provider_health", row.tenant_id, tenant_id=row.tenant_id)
 
 
 def forget_health(change: Change, row: ProviderRow) -> None:
-    """What was seen is of another configuration: the next check begins anew, and is due."""
+    """Reset the health after a change of the configuration that it was observed with; the next check is due at once."""
     if row.unhealthy:
         change.touch("provider_health", row.tenant_id)
     unknown: HealthStatus = "unknown"
@@ -251,7 +252,7 @@ def forget_health(change: Change, row: ProviderRow) -> None:
 
 
 def touch(change: Change) -> None:
-    """The policy is compiled anew. The answer waits for it: what it says is then in force."""
+    """Have the policy compiled again. The response waits for it, so that the change is in force by then."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 
@@ -260,11 +261,12 @@ async def addresses_of(change: Change, guard: EgressGuard) -> Addresses:
 
 
 def provider_url(field: str, url: str, addresses: Addresses) -> str:
-    """A base URL that may be called, without its last slash. A name's addresses are judged at each connection."""
+    """Return a base URL without its trailing slash, after checking that it may be called. Raises `Unprocessable`. A
+    name's addresses are checked at each connection."""
     try:
         safe = str(addresses.guard.provider_url(url, addresses.egress))
     except BlockedAddress as error:
-        raise bad_field(field, f"{error.reason}; {_RULES[addresses.guard.bounds(addresses.egress)]}") from None
+        raise bad_field(field, f"{error.reason}; {_EGRESS_RULES[addresses.guard.bounds(addresses.egress)]}") from None
     except UnsafeUrl as error:
         raise bad_field(field, error.reason) from None
     if "?" in url or "#" in url:
@@ -272,18 +274,19 @@ def provider_url(field: str, url: str, addresses: Addresses) -> str:
     return safe.rstrip("/")
 
 
-def seal(sealer: Sealer, change: Change, provider_id: str, read: ReadCredentials) -> str | None:
-    if not read.secret:
+def seal(sealer: Sealer, change: Change, provider_id: str, credentials: ReadCredentials) -> str | None:
+    """Return the sealed secret fields, or None without any."""
+    if not credentials.secret:
         return None
-    return sealer.seal(msgspec.json.encode(read.secret), context=sealing_context(change.tenant_id, provider_id))
+    return sealer.seal(msgspec.json.encode(credentials.secret), context=sealing_context(change.tenant_id, provider_id))
 
 
 async def insert_provider(
     change: Change, provider_id: str, *, name: str, kind: str, config: Mapping[str, Any]
 ) -> ProviderRow | None:
-    """A new provider, locked; None where one of that id is there already."""
+    """Insert a provider and return it locked; None where the id is in use."""
     now: datetime = utc_now()
-    made = await change.session.execute(
+    inserted = await change.session.execute(
         insert(ProviderRow)
         .values(
             tenant_id=change.tenant_id, id=provider_id, name=name, kind=kind, config=dict(config),
@@ -292,18 +295,18 @@ async def insert_provider(
         .on_conflict_do_nothing()
         .returning(ProviderRow.id)
     )  # fmt: skip
-    if made.first() is None:
+    if inserted.first() is None:
         return None
     return await find_provider(change.session, provider_id, lock=True)
 
 
-async def _made(change: Change, provider_id: str, kind: Kind) -> ProviderRow:
+async def _create_or_find(change: Change, provider_id: str, kind: Kind) -> ProviderRow:
     name = kind.title if provider_id == kind.name else provider_id
     row = await insert_provider(change, provider_id, name=name, kind=kind.name, config={})
     if row is not None:
         change.record("provider.created", "provider", provider_id, kind=kind.name)
         return row
-    # Somebody made it at the same moment: then these are its newer credentials, if it is of the same kind.
+    # A concurrent request created it: the credentials replace those, if the kind is the same.
     row = await find_provider(change.session, provider_id, lock=True)
     if row is None or row.kind != kind.name:
         raise ProviderNotFound
@@ -311,22 +314,22 @@ async def _made(change: Change, provider_id: str, kind: Kind) -> ProviderRow:
 
 
 def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *, sandbox: bool) -> Kind:
-    """The kind of a provider that is there, or of the one that is to be made."""
+    """Return the kind of the existing provider, or of the one to create. Raises `ProviderNotFound`."""
     if row is not None:
-        found = KINDS.get(row.kind)
+        kind = KINDS.get(row.kind)
     elif provider_id in KINDS:
-        found = None if provider_id == "byoe" or (provider_id == "sandbox" and not sandbox) else KINDS[provider_id]
+        kind = None if provider_id == "byoe" or (provider_id == "sandbox" and not sandbox) else KINDS[provider_id]
     else:
-        named = body.get("base_url") and re.match(SLUG, provider_id) and provider_id not in RESERVED
-        found = KINDS[_OWN_ENDPOINT] if named else None
-        if found is None and re.match(SLUG, provider_id) and provider_id not in RESERVED:
+        valid = body.get("base_url") and re.match(SLUG, provider_id) and provider_id not in RESERVED_SLUGS
+        kind = KINDS[_OPENAI_COMPATIBLE] if valid else None
+        if kind is None and re.match(SLUG, provider_id) and provider_id not in RESERVED_SLUGS:
             raise ProviderNotFound(
                 f"Provider not found. {provider_id!r} is no built-in kind; with a base_url this call makes an"
                 " OpenAI-compatible provider of that name."
             )
-    if found is None:
+    if kind is None:
         raise ProviderNotFound
-    return found
+    return kind
 
 
 def _checked(kind: Kind, name: str, value: str | bool | None, addresses: Addresses) -> str | bool | None:
@@ -335,6 +338,7 @@ def _checked(kind: Kind, name: str, value: str | bool | None, addresses: Address
 
 
 def _masked(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration with its access key id abbreviated."""
     key_id = config.get("cloud_access_key_id")
     if not key_id:
         return dict(config)

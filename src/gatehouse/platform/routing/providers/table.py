@@ -1,4 +1,4 @@
-"""Providers' rows and named queries."""
+"""Rows and queries of providers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.routing.providers.errors import ProviderNotFound
-from gatehouse.platform.routing.providers.health import Health, HealthConfig, HealthStatus
+from gatehouse.platform.routing.providers.health import HealthConfig, HealthState, HealthStatus
 from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord
 
 
@@ -41,14 +41,14 @@ class ProviderRow(TenantRow):
     consecutive_successes: Mapped[int]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
-    #: its organization's
+    #: the organization's policy
     egress_policy: Mapped[EgressPolicy | None] = column_property(
         select(TenantRecord.egress_policy).where(TenantRecord.id == tenant_id).scalar_subquery()
     )
 
     @property
     def record(self) -> ProviderRecord:
-        """As the engine takes it."""
+        """The record for the engine."""
         return ProviderRecord(
             id=self.id,
             name=self.name,
@@ -64,8 +64,8 @@ class ProviderRow(TenantRow):
         return msgspec.convert(self.health_config, HealthConfig)
 
     @property
-    def health(self) -> Health:
-        return Health(
+    def health(self) -> HealthState:
+        return HealthState(
             status=msgspec.convert(self.health_check_status, HealthStatus),
             unhealthy=self.unhealthy,
             failures=self.consecutive_failures,
@@ -74,7 +74,7 @@ class ProviderRow(TenantRow):
 
 
 class ModelCount(msgspec.Struct, frozen=True):
-    """The catalog's entries of a provider."""
+    """The numbers of a provider's entries in the catalog."""
 
     total: int = 0
     active: int = 0
@@ -83,7 +83,7 @@ class ModelCount(msgspec.Struct, frozen=True):
     provider_off: bool = False
 
 
-#: Kinds that cannot be called without credentials. Such a provider has none where `credentials_updated_at` is null.
+#: Kinds that require credentials. Such a provider has none where `credentials_updated_at` is null.
 NEED_CREDENTIALS: Final = frozenset(
     name for name, kind in KINDS.items() if any(field.required for field in kind.credential_fields)
 )
@@ -94,7 +94,7 @@ _COUNTS = text(
     " count(kill_switch_disabled_at) AS switched_off FROM model_configs GROUP BY provider"
 )
 _SWITCHES = text("SELECT provider FROM provider_kill_switches")
-# Not an embedding model where there is another, then the cheapest; of those that cost the same the default.
+# The order: models for chat before those for embeddings, then by price, then the default first.
 _TRIAL_MODEL = text(
     "SELECT id, provider, model_id, capabilities FROM model_configs"
     " WHERE provider = :provider AND is_active AND kill_switch_disabled_at IS NULL"
@@ -110,7 +110,7 @@ async def all_providers(session: AsyncSession) -> Sequence[ProviderRow]:
 
 
 async def find_provider(session: AsyncSession, provider_id: str, *, lock: bool = False) -> ProviderRow | None:
-    """The provider of the session's tenant, or None. Locked for a change when asked to."""
+    """Return the provider of the session's tenant, or None. With `lock`, it is locked for a change."""
     if not _ID.fullmatch(provider_id):
         return None
     query = select(ProviderRow).where(ProviderRow.id == provider_id)
@@ -120,7 +120,7 @@ async def find_provider(session: AsyncSession, provider_id: str, *, lock: bool =
 
 
 async def the_provider(session: AsyncSession, provider_id: str, *, lock: bool = False) -> ProviderRow:
-    """The same. Raises `ProviderNotFound`."""
+    """Return the provider as `find_provider` does. Raises `ProviderNotFound`."""
     row = await find_provider(session, provider_id, lock=lock)
     if row is None:
         raise ProviderNotFound
@@ -128,14 +128,16 @@ async def the_provider(session: AsyncSession, provider_id: str, *, lock: bool = 
 
 
 async def model_counts(session: AsyncSession) -> Mapping[str, ModelCount]:
-    """By provider; one without entries, and without a kill switch of its own, is absent."""
-    off = set((await session.execute(_SWITCHES)).scalars())
+    """Return the counts by provider. One without entries, and without a kill switch of its own, is absent."""
+    switched_off = set((await session.execute(_SWITCHES)).scalars())
     rows = await session.execute(_COUNTS)
-    counts = {row.provider: ModelCount(row.total, row.active, row.switched_off, row.provider in off) for row in rows}
-    return {**{provider: ModelCount(provider_off=True) for provider in off}, **counts}
+    counts = {
+        row.provider: ModelCount(row.total, row.active, row.switched_off, row.provider in switched_off) for row in rows
+    }
+    return {**{provider: ModelCount(provider_off=True) for provider in switched_off}, **counts}
 
 
 async def trial_model(session: AsyncSession, provider_id: str, model_id: str | None = None) -> ModelRecord | None:
-    """What to try a provider out with, the cheapest or the one that is named: none that a kill switch stops."""
+    """Return an active model for a test call, `model_id` or else the cheapest; none that a kill switch stops."""
     row = (await session.execute(_TRIAL_MODEL, {"provider": provider_id, "model": model_id})).first()
     return None if row is None else ModelRecord(**row._mapping)
