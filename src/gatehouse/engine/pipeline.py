@@ -139,8 +139,8 @@ def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
 
 
 def obey(verdict: Verdict) -> None:
-    """Raises the `Refusal` of a verdict that refuses. Callers delete their reference to the verdict: the traceback of the
-    error refers to their frame, and the frame to the error, which would be left to the garbage collector."""
+    """Raises the `Refusal` of a verdict that refuses. Callers delete their reference to the verdict: the traceback of
+    the error refers to their frame, and the frame to the error, which would be left to the garbage collector."""
     if isinstance(verdict, Refuse):
         try:
             raise verdict.error
