@@ -18,7 +18,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.sealing import Sealer, parse_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded
-from gatehouse.platform.access.tokens.rotation import WorkersBehind, rotate
+from gatehouse.platform.access.tokens.rotation import WorkersNotReady, rotate
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.sealed import SEALED
@@ -138,8 +138,8 @@ async def test_a_new_key_is_published_before_it_signs(installed: RunningPlatform
     )
     signing = installed.sql("SELECT kid FROM signing_keys WHERE retired_at IS NULL")
     try:
-        with pytest.raises(WorkersBehind, match="cut-off"):
-            await rotate(installed.host.database, installed.host.sealer, patience=0.0)
+        with pytest.raises(WorkersNotReady, match="cut-off"):
+            await rotate(installed.host.database, installed.host.sealer, timeout_seconds=0.0)
     finally:
         installed.sql("DELETE FROM nodes WHERE name = 'cut-off'")
     assert installed.sql("SELECT kid FROM signing_keys WHERE retired_at IS NULL") == signing

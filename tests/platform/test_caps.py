@@ -65,9 +65,9 @@ FAMILIES: dict[str, tuple[str, Create]] = {
             action_tier="log_only", config_json={"pattern": "x"},
         ),
     ),
-    "groups": (f"{P}.access.groups.service.MOST", _post("/api/admin/groups", name="NAME")),
+    "groups": (f"{P}.access.groups.service.MAX_GROUPS", _post("/api/admin/groups", name="NAME")),
     "model access": (
-        f"{P}.access.model_access.service.MOST",
+        f"{P}.access.model_access.service.MAX_RULES",
         _post("/api/admin/groups/PARENT/model-access", model_id="their-own/model", access_type="ALLOW"),
     ),
     "model registry": (
@@ -83,7 +83,7 @@ FAMILIES: dict[str, tuple[str, Create]] = {
         _post("/api/admin/cost-routing/policies", name="NAME", strategy="cost_optimized", enabled=False),
     ),
     "SAML providers": (
-        f"{P}.access.saml.service.MOST",
+        f"{P}.access.saml.service.MAX_IDPS",
         _post(
             "/api/admin/saml/idp", name="NAME", entity_id="https://NAME.test", sso_url="https://idp.test/",
             x509_cert=CERTIFICATE,

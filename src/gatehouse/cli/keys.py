@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gatehouse.foundation.sealing import Sealer
     from gatehouse.foundation.storage.resealing import Resealed
-    from gatehouse.platform.access.tokens.rotation import Rotated
+    from gatehouse.platform.access.tokens.rotation import RotationResult
     from gatehouse.platform.installation import Installation
     from gatehouse.portal.installation import Installation as PortalInstallation
 
@@ -36,7 +36,7 @@ def rotate(application: str, stolen: bool) -> None:
     The old key stays published until its last token has expired, so nobody is signed out. Running workers learn the
     new key before it signs anything.
     """
-    from gatehouse.platform.access.tokens.rotation import WorkersBehind
+    from gatehouse.platform.access.tokens.rotation import WorkersNotReady
 
     if application == "portal":
         _rotate_portal(stolen)
@@ -44,7 +44,7 @@ def rotate(application: str, stolen: bool) -> None:
     installed, sealer = _installation()
     try:
         rotated = asyncio.run(_rotate(installed, sealer, stolen))
-    except WorkersBehind as error:
+    except WorkersNotReady as error:
         raise CommandError(
             f"these workers have not taken up the new key, so the old one goes on signing: {error}."
             " Stop them or wait until they are back, then try again"
@@ -153,7 +153,7 @@ def _installation() -> "tuple[Installation, Sealer]":
     return installed, Sealer(installed.master_keys.keys, installed.master_keys.current)
 
 
-async def _rotate(installed: "Installation", sealer: "Sealer", stolen: bool) -> "Rotated":
+async def _rotate(installed: "Installation", sealer: "Sealer", stolen: bool) -> "RotationResult":
     from gatehouse.foundation.storage.database import Database
     from gatehouse.platform.access.tokens.rotation import rotate
 

@@ -420,7 +420,7 @@ async def test_applications_do_not_hear_that_a_registered_address_is_verified(wo
 async def claims(world: World) -> dict[str, Any]:
     async with world.platform.host.database.tenant(TenantId(world.tenant.id)) as session:
         user = await session.get_one(UserRow, UUID(world.account()["id"]))
-        return await token_claims.of(session, user, ["openid", "email"])
+        return await token_claims.claims_for(session, user, ["openid", "email"])
 
 
 # machines and addresses ----------------------------------------------------------------------------------------------

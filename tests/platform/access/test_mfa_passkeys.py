@@ -278,7 +278,7 @@ async def test_there_are_twenty_passkeys_at_most(platform: RunningPlatform, ada:
 async def test_registrations_that_began_together_stay_within_the_limit(
     platform: RunningPlatform, ada: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatehouse.platform.access.mfa.enrolment._MOST_PASSKEYS", 2)
+    monkeypatch.setattr("gatehouse.platform.access.mfa.enrolment._MAX_PASSKEYS", 2)
     await enrol(platform, ada)
     begun = [await begin(ada) for _ in range(4)]
     answers = await asyncio.gather(*(finish(ada, Authenticator().create(options)) for options in begun))

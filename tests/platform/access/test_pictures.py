@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, PngImagePlugin
 
 from gatehouse.platform.access.preferences import pictures
 from gatehouse.platform.access.preferences.errors import NotAPicture, TooManyPictures
-from gatehouse.platform.access.preferences.pictures import avatar, drawn_anew
+from gatehouse.platform.access.preferences.pictures import avatar, reencode
 
 RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)
 
@@ -56,7 +56,7 @@ def png_of(width: int, height: int, data: bytes = b"", *, more: bytes = b"") -> 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
 def test_the_middle_square_is_kept(kind: str) -> None:
-    picture = decoded(drawn_anew(encoded(thirds(1200, 600), kind)))
+    picture = decoded(reencode(encoded(thirds(1200, 600), kind)))
     assert picture.mode == "RGB"
     for place in ((3, 128), (128, 128), (252, 128)):
         assert near(picture.getpixel(place), GREEN)
@@ -64,7 +64,7 @@ def test_the_middle_square_is_kept(kind: str) -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (16, 300), (3000, 40), (4096, 4096)])
 def test_any_size_becomes_the_same(size: tuple[int, int]) -> None:
-    decoded(drawn_anew(encoded(Image.new("RGB", size, RED))))
+    decoded(reencode(encoded(Image.new("RGB", size, RED))))
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,16 @@ def test_any_size_becomes_the_same(size: tuple[int, int]) -> None:
     [("1", "PNG"), ("L", "PNG"), ("P", "PNG"), ("LA", "PNG"), ("RGBA", "PNG"), ("L", "JPEG"), ("CMYK", "JPEG")],
 )
 def test_every_kind_of_pixels_is_read(mode: str, kind: str) -> None:
-    picture = decoded(drawn_anew(encoded(Image.new(mode, (300, 300)), kind)))
+    picture = decoded(reencode(encoded(Image.new(mode, (300, 300)), kind)))
     assert picture.mode == ("RGBA" if mode in {"LA", "RGBA"} else "RGB")
 
 
 def test_sixteen_bits_of_grey_stay_grey() -> None:
-    assert near(decoded(drawn_anew(encoded(Image.new("I;16", (300, 300), 32_768)))).getpixel((9, 9)), (128,) * 3)
+    assert near(decoded(reencode(encoded(Image.new("I;16", (300, 300), 32_768)))).getpixel((9, 9)), (128,) * 3)
 
 
 def test_what_is_transparent_stays_so() -> None:
-    picture = decoded(drawn_anew(encoded(Image.new("RGBA", (300, 300), (9, 9, 9, 0)))))
+    picture = decoded(reencode(encoded(Image.new("RGBA", (300, 300), (9, 9, 9, 0)))))
     assert picture.getchannel("A").getextrema() == (0, 0)
 
 
@@ -90,7 +90,7 @@ def test_a_photograph_that_lies_on_its_side_is_put_upright() -> None:
     exif[0x0112] = 6  # to be turned by a quarter, clockwise
     turned = Image.new("RGB", (400, 400), BLUE)
     ImageDraw.Draw(turned).rectangle((0, 0, 200, 400), RED)
-    picture = decoded(drawn_anew(encoded(turned, "JPEG", exif=exif, quality=95)))
+    picture = decoded(reencode(encoded(turned, "JPEG", exif=exif, quality=95)))
     assert near(picture.getpixel((128, 20)), RED)
     assert near(picture.getpixel((128, 235)), BLUE)
 
@@ -110,7 +110,7 @@ def test_nothing_but_pixels_is_kept(kind: str) -> None:
     # A PNG's profile is compressed.
     assert content.count(b"secret") >= 2
     assert {"exif", "icc_profile"} <= Image.open(BytesIO(content)).info.keys()
-    made = drawn_anew(content + b"<script>a secret tail</script>")
+    made = reencode(content + b"<script>a secret tail</script>")
     assert b"secret" not in made
     assert [made[place + 4 : place + 8] for place in _chunks(made)] == [b"IHDR", b"IDAT", b"IEND"]
     assert decoded(made).info == {}
@@ -156,7 +156,7 @@ _JPEG = encoded(thirds(300, 300), "JPEG")
 )
 def test_what_is_no_picture_is_refused(content: bytes) -> None:
     with pytest.raises(NotAPicture):
-        drawn_anew(content)
+        reencode(content)
 
 
 def progressive(more_scans: int) -> bytes:
@@ -167,17 +167,17 @@ def progressive(more_scans: int) -> bytes:
 
 
 def test_a_picture_of_endless_scans_is_refused_before_it_is_decoded() -> None:
-    assert near(decoded(drawn_anew(progressive(0))).getpixel((128, 128)), GREEN)
-    assert near(decoded(drawn_anew(progressive(50))).getpixel((128, 128)), GREEN)
+    assert near(decoded(reencode(progressive(0))).getpixel((128, 128)), GREEN)
+    assert near(decoded(reencode(progressive(50))).getpixel((128, 128)), GREEN)
     with pytest.raises(NotAPicture):
-        drawn_anew(progressive(200))
+        reencode(progressive(200))
 
 
 @pytest.mark.parametrize("kind", ["MPO", "PNG"])
 def test_of_several_pictures_in_a_file_the_first_is_taken(kind: str) -> None:
     others = [Image.new("RGB", (300, 300), BLUE)] * 2
     content = encoded(Image.new("RGB", (300, 300), RED), kind, save_all=True, append_images=others)
-    made = drawn_anew(content)
+    made = reencode(content)
     assert near(decoded(made).getpixel((128, 128)), RED)
     assert b"acTL" not in made
 
@@ -187,7 +187,7 @@ def test_a_damaged_file_is_a_picture_or_refused_and_nothing_else(place: int) -> 
     damaged = bytearray(_JPEG)
     damaged[place] ^= 0xFF
     with contextlib.suppress(NotAPicture):
-        decoded(drawn_anew(bytes(damaged)))
+        decoded(reencode(bytes(damaged)))
 
 
 async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,7 @@ async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         go_on.wait(10)
         return content
 
-    monkeypatch.setattr(pictures, "drawn_anew", slow)
+    monkeypatch.setattr(pictures, "reencode", slow)
     tasks = [asyncio.create_task(avatar(b"x")) for _ in range(12)]
     await asyncio.sleep(0.1)
     # The loop is free meanwhile, and those for whom there is no room were told at once.

@@ -10,7 +10,7 @@ from PIL import Image
 from tests.support.platform import Person, RunningPlatform, Tenant
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.access.preferences.table import Chosen, preferences
+from gatehouse.platform.access.preferences.table import StoredPreferences, preferences
 
 MINE = "/api/users/me/preferences"
 AVATAR = "/api/users/me/avatar"
@@ -108,8 +108,8 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
 async def test_other_families_read_them_with_defaults(platform: RunningPlatform, tenant: Tenant) -> None:
     await put(tenant.user, default_model_id="a/m", preferred_models=["a/m"])
     async with platform.host.database.tenant(TenantId(tenant.id)) as session:
-        assert await preferences(session, tenant.user.id) == Chosen("a/m", ("a/m",))
-        assert await preferences(session, tenant.admin.id) == Chosen()
+        assert await preferences(session, tenant.user.id) == StoredPreferences("a/m", ("a/m",))
+        assert await preferences(session, tenant.admin.id) == StoredPreferences()
 
 
 async def test_preferences_go_with_their_user(platform: RunningPlatform, tenant: Tenant) -> None:

@@ -15,7 +15,7 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.platform.access.tokens import service
-from gatehouse.platform.access.tokens.failures import Failures
+from gatehouse.platform.access.tokens.failures import FailureThrottle
 from gatehouse.platform.change import DEFAULT_TENANT
 
 BASE = "/api/admin/oauth-clients"
@@ -275,7 +275,7 @@ async def test_a_deleted_organizations_clients_get_no_token(
 async def test_a_flood_of_requests_is_bounded_and_none_fails_otherwise(
     platform: RunningPlatform, created: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "_WAITING", 5)
+    monkeypatch.setattr(service, "_MAX_WAITING_REQUESTS", 5)
     answers = await asyncio.gather(*[platform.anonymous.post(TOKEN, data=form_of(created)) for _ in range(60)])
     assert {answer.status_code for answer in answers} == {200, 503}
     assert sum(answer.status_code == 200 for answer in answers) >= 7
@@ -314,7 +314,7 @@ async def test_attempts_are_counted_between_records() -> None:
             return self.time
 
     clock, client = Clock(), uuid4()
-    failures = Failures(clock)
+    failures = FailureThrottle(clock)
     assert [failures.attempts_to_record(client) for _ in range(4)] == [1, None, None, None]
     assert failures.attempts_to_record(uuid4()) == 1
     clock.time += 61

@@ -1,7 +1,7 @@
-"""After a user's removal: the audit chain forgets who they were, and still holds (reference 2, SCIM, DELETE).
+"""Anonymizes a removed user in the audit chain, which stays verifiable (docs/scim.md).
 
-So does the archive, at the archiver's next look (`archive_forgets`). Under a legal hold nobody is taken out; it is done
-once the hold is released.
+The archiver does the same for the archive at its next run (`archive_forgets`). Under a legal hold anonymization waits
+until the hold is released.
 """
 
 from datetime import timedelta
@@ -14,32 +14,34 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.change import Change
 from gatehouse.platform.jobs import Tools, defer, job
 
-#: Requests still on their way into the records when a user is removed arrive within these times; an outpost's, within
-#: a day.
-_AFTER: Final = (timedelta(), timedelta(hours=1), timedelta(days=2))
-#: Events at a time, so that nobody waits long for their locks.
-_MOST: Final = 5_000
-_UNDER_HOLD: Final = timedelta(days=1)
-_HELD: Final = text("SELECT gatehouse_held(CAST(:tenant AS uuid))")
+#: Delays of the runs. Records of requests that were under way when the user was removed arrive later, an outpost's
+#: within a day.
+_RUN_DELAYS: Final = (timedelta(), timedelta(hours=1), timedelta(days=2))
+#: Events of one transaction, so that their locks are short.
+_MAX_EVENTS_PER_BATCH: Final = 5_000
+_LEGAL_HOLD_RETRY_DELAY: Final = timedelta(days=1)
+_HAS_LEGAL_HOLD: Final = text("SELECT gatehouse_held(CAST(:tenant AS uuid))")
 _ANONYMISE: Final = text("SELECT gatehouse_anonymise(CAST(:tenant AS uuid), CAST(:person AS uuid), :most)")
 
 
-async def forget(change: Change, user_id: UUID) -> None:
-    """Takes a user, removed by the same change, out of the chain: it queues the jobs that do so."""
-    named = {"tenant_id": str(change.tenant_id), "user_id": str(user_id)}
-    for wait in _AFTER:
-        await defer(change.session, anonymise, at=utc_now() + wait if wait else None, **named)
+async def defer_anonymisation(change: Change, user_id: UUID) -> None:
+    """Queue the jobs that anonymize a user who is removed by the same change."""
+    job_arguments = {"tenant_id": str(change.tenant_id), "user_id": str(user_id)}
+    for delay in _RUN_DELAYS:
+        await defer(change.session, anonymise, at=utc_now() + delay if delay else None, **job_arguments)
 
 
 @job("access.anonymise")
 async def anonymise(tools: Tools, *, tenant_id: str, user_id: str) -> None:
-    done = _MOST
-    while done == _MOST:
+    anonymised_count = _MAX_EVENTS_PER_BATCH
+    while anonymised_count == _MAX_EVENTS_PER_BATCH:
         async with tools.database.service() as session:
-            values = {"tenant": tenant_id, "person": user_id, "most": _MOST}
-            if (await session.execute(_HELD, values)).scalar_one():
-                await defer(session, anonymise, at=utc_now() + _UNDER_HOLD, tenant_id=tenant_id, user_id=user_id)
+            values = {"tenant": tenant_id, "person": user_id, "most": _MAX_EVENTS_PER_BATCH}
+            if (await session.execute(_HAS_LEGAL_HOLD, values)).scalar_one():
+                await defer(
+                    session, anonymise, at=utc_now() + _LEGAL_HOLD_RETRY_DELAY, tenant_id=tenant_id, user_id=user_id
+                )
                 await session.commit()
                 return
-            done = (await session.execute(_ANONYMISE, values)).scalar_one()
+            anonymised_count = (await session.execute(_ANONYMISE, values)).scalar_one()
             await session.commit()

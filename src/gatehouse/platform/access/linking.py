@@ -1,14 +1,13 @@
-"""When an identity provider or a directory may use an account that was made without it: the one rule for all ways in.
+"""The rule by which an identity provider or a directory may use an existing account (docs/accounts.md).
 
     local  -> linked     by an address of a domain that the organization has proven
-    linked -> linked     nothing is asked again; if its directory changes the address, what was made before ends
+    linked -> linked     not checked again; if the directory changes the address, earlier credentials end
     linked -> local      when an administrator changes the address
 
-A local account is one that somebody registered, that an administrator made, or that the portal made for an owner. The
-person of whom the identity provider speaks need not be the one who has used it so far. So, unless its address was
-proven by an invitation that a person issued, linking ends all that was made before: the password, sessions, refresh
-tokens, API keys, grants to applications and second factors. The person finds the disabled keys and can enable them
-again.
+A local account was registered by a user, created by an administrator, or created by the portal for an owner. The person
+whom the identity provider names may not be the one who has used the account so far. Therefore linking ends all earlier
+credentials, unless the address was proven by an invitation that a person issued: the password, sessions, refresh
+tokens, API keys, grants to applications and second factors. The user can enable the disabled keys again.
 """
 
 from typing import Final, Literal
@@ -25,12 +24,12 @@ from gatehouse.platform.access.api_keys.table import ApiKeyRow
 from gatehouse.platform.access.mfa import table as mfa
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.users import one_time
-from gatehouse.platform.access.users.table import UserRow, proven
+from gatehouse.platform.access.users.table import UserRow, has_proven_domain
 from gatehouse.platform.change import Change
 
-Source = Literal["saml", "scim"]
+LinkSource = Literal["saml", "scim"]
 
-# A directory may name thousands, nearly all of whom are linked or stay local.
+# Selects in one query, because a directory may name thousands of users, nearly all of them linked or local for good.
 _LINKABLE: Final = text(
     "SELECT id FROM users WHERE id = ANY(CAST(:users AS uuid[])) AND linked_at IS NULL AND role <> 'admin'"
     " AND (self_registered OR split_part(lower(email), '@', 2) IN"
@@ -57,8 +56,8 @@ class AddressNotProven(Forbidden):
         super().__init__(reason=self.code)
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How many of each ended."""
+class EndedCredentials(msgspec.Struct, frozen=True, kw_only=True):
+    """Number of credentials of each kind that were ended."""
 
     passwords: int = 0
     sessions: int = 0
@@ -68,16 +67,16 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     second_factors: int = 0
 
 
-def made_by(change: Change, user: UserRow, by: Source) -> None:
-    """Marks an account that an identity provider or a directory has just made."""
+def mark_created_by(change: Change, user: UserRow, source: LinkSource) -> None:
+    """Mark an account that an identity provider or a directory has just created as linked."""
     user.linked_at = utc_now()
-    if by == "saml" and user.email_verified:
+    if source == "saml" and user.email_verified:
         user.address_proven_at = user.linked_at
 
 
 async def link_signed_in(change: Change, user: UserRow) -> None:
-    """For a person whom an identity provider signs in to a locked account. Raises `AddressNotProven`."""
-    address_is_proven = await proven(change.session, emails.domain(user.email))
+    """Link an account that an identity provider signs a user in to. The row is locked. Raises `AddressNotProven`."""
+    address_is_proven = await has_proven_domain(change.session, emails.domain(user.email))
     if user.linked_at is None:
         if not address_is_proven:
             raise AddressNotProven
@@ -87,22 +86,22 @@ async def link_signed_in(change: Change, user: UserRow) -> None:
 
 
 async def link_provisioned(change: Change, user: UserRow) -> None:
-    """For a locked account that a directory writes to, or takes into a group.
+    """Link an account that a directory writes to, or adds to a group. The row is locked.
 
-    An administrator's account, and one whose address is not proven, stays local: a directory's token is a machine's
-    credential, and must not end the password of the last administrator. Raises `AddressNotProven` where a stranger
-    registered the account, for then the directory may mean somebody else.
+    An administrator's account, and one with an unproven address, stays local: a directory's token is a machine's
+    credential, and must not end the password of the last administrator. Raises `AddressNotProven` if the account was
+    self-registered, because the directory may then mean another person.
     """
     if user.linked_at is not None or user.role == "admin":
         return
-    if await proven(change.session, emails.domain(user.email)):
+    if await has_proven_domain(change.session, emails.domain(user.email)):
         await _link(change, user, "scim")
     elif user.self_registered:
         raise AddressNotProven
 
 
 async def link_members(change: Change, user_ids: set[UUID]) -> None:
-    """`link_provisioned` for those of these users who are not linked yet."""
+    """Call `link_provisioned` for those of the users who are not linked yet."""
     linkable = (await change.session.execute(_LINKABLE, {"users": list(user_ids)})).scalars().all()
     if not linkable:
         return
@@ -112,45 +111,45 @@ async def link_members(change: Change, user_ids: set[UUID]) -> None:
 
 
 async def link_moved(change: Change, user: UserRow) -> None:
-    """For a linked account to which its directory has just given another address. The address may be another person's,
-    so all that was made under the earlier one ends. The account stays linked."""
+    """End the earlier credentials of a linked account whose directory has just changed the address, because the new
+    address may be another person's. The account stays linked."""
     await _link(change, user, "scim")
 
 
-def vouched(user: UserRow) -> bool:
-    """Whether the organization stands for this person: a stranger who registered may have typed any address."""
+def is_vouched_for(user: UserRow) -> bool:
+    """Return whether the organization vouches for the address: a self-registered user may have entered any address."""
     return not user.self_registered or user.linked_at is not None
 
 
-async def _link(change: Change, user: UserRow, by: Source) -> None:
+async def _link(change: Change, user: UserRow, source: LinkSource) -> None:
     user.linked_at = user.updated_at = utc_now()
-    # Whoever holds an invitation or a reset could set a password for an account that is another person's now.
-    await one_time.withdraw(change, user)
-    ended = Ended()
+    # An outstanding invitation or reset token could set a password for an account that is now another person's.
+    await one_time.revoke_unused(change, user)
+    ended_credentials = EndedCredentials()
     if user.address_proven_at is None:
-        ended = await _end_everything(change, user)
-    change.record("user.linked", "user", user.id, by=by, ended=msgspec.to_builtins(ended))
+        ended_credentials = await _end_credentials(change, user)
+    change.record("user.linked", "user", user.id, by=source, ended=msgspec.to_builtins(ended_credentials))
     change.touch("user", user.id, urgent=True)
 
 
-async def _end_everything(change: Change, user: UserRow) -> Ended:
-    """All by which somebody could act as this user."""
+async def _end_credentials(change: Change, user: UserRow) -> EndedCredentials:
+    """End everything that lets a person act as this user."""
     session = change.session
     had_password = user.password_hash is not None
     user.password_hash = None
     refresh_tokens = (await session.execute(_REFRESH_TOKENS, {"user": user.id})).all()
     grants = (await session.execute(_GRANTS, {"user": user.id})).all()
     sessions = await end_sessions(change, user.id, "linked")
-    # The disabled ones too: one that is being enabled now shows as disabled until its row is locked.
+    # Locks disabled keys too: a key that is being enabled concurrently is read as disabled until its row is locked.
     keys = (await session.scalars(select(ApiKeyRow).where(ApiKeyRow.user_id == user.id).with_for_update())).all()
     enabled = [key for key in keys if key.is_enabled]
     for key in enabled:
         api_keys.set_enabled(change, key, False)
-        # The person may enable their own again.
+        # Allows the user to enable the key again.
         key.disabled_by = "owner"
     factors = len(await mfa.passkeys(session, user.id)) + (await mfa.totp(session, user.id) is not None)
     await mfa.drop_everything(session, user.id)
-    return Ended(
+    return EndedCredentials(
         passwords=int(had_password),
         sessions=len(sessions),
         refresh_tokens=len(refresh_tokens),

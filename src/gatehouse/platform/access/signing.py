@@ -1,4 +1,4 @@
-"""Signs this platform's tokens: sessions' access tokens and OAuth clients' M2M tokens alike (decisions 3, JWT)."""
+"""Signs this platform's tokens: access tokens of sessions and M2M tokens of OAuth clients (docs/authentication.md)."""
 
 import asyncio
 import contextlib
@@ -16,11 +16,11 @@ from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.state import Replica
 
-#: The key that signs: its id and its sealed private half.
+#: Selects id and sealed private key of the signing key.
 NEWEST_SIGNING_KEY: Final = (
     "SELECT kid, sealed_private FROM signing_keys WHERE retired_at IS NULL ORDER BY created_at DESC, kid LIMIT 1"
 )
-_NEWEST: Final = text(NEWEST_SIGNING_KEY)
+_NEWEST_KEY_QUERY: Final = text(NEWEST_SIGNING_KEY)
 
 
 class NoSigningKey(Unavailable):
@@ -29,7 +29,8 @@ class NoSigningKey(Unavailable):
 
 
 class Signer:
-    """One a worker. The key is opened once, and again when the `signing_keys` topic says that they changed."""
+    """Signs tokens with the newest key. There is one for each worker. It opens the key once, and again after a change
+    of the `signing_keys` topic."""
 
     def __init__(self, database: Database, sealer: Sealer, replica: Replica, clock: Clock, *, issuer: str) -> None:
         self._database = database
@@ -38,18 +39,19 @@ class Signer:
         self._clock = clock
         self._issuer = issuer
         self._key: SigningKey | None = None
-        #: The master key does not open the key that signs: this worker opens no secret, and is not ready.
+        #: whether the master key failed to open the signing key; the worker is then not ready
         self.cannot_open = False
-        #: the published keys at the time of opening; the feed replaces that dictionary whole when keys change
-        self._opened_beside: object = None
+        #: the replica's keys when the key was opened; the feed replaces that dictionary when keys change
+        self._published_at_opening: object = None
 
     async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
-        """A token that is good from now on, for this platform or for another `audience`, which this one then refuses.
+        """Return a signed token that is valid from now on, for this platform or for another `audience`; this platform
+        refuses the latter.
 
         Adds `iss`, `aud`, `iat`, `exp` and `jti`. Raises `NoSigningKey`."""
-        key = await self._current()
+        key = await self._current_key()
         now = int(self._clock.now())
-        stamped = {
+        full_claims = {
             **claims,
             "iss": self._issuer,
             "aud": audience or self._issuer,
@@ -57,27 +59,27 @@ class Signer:
             "exp": now + lifetime_seconds,
             "jti": str(uuid4()),
         }
-        return jwt.sign(stamped, key)
+        return jwt.sign(full_claims, key)
 
     async def sign_document(self, document: bytes, *, kind: str) -> str:
-        """See `foundation.jwt.sign_document`; in a thread, for a document may be large. Raises `NoSigningKey`."""
-        return await asyncio.to_thread(jwt.sign_document, document, await self._current(), kind=kind)
+        """Call `foundation.jwt.sign_document` in a thread, because a document may be large. Raises `NoSigningKey`."""
+        return await asyncio.to_thread(jwt.sign_document, document, await self._current_key(), kind=kind)
 
     async def open(self) -> None:
-        """Opens the key ahead. What fails shows in `cannot_open`."""
+        """Open the key in advance. A failure sets `cannot_open`."""
         with contextlib.suppress(NoSigningKey):
-            await self._current()
+            await self._current_key()
 
-    async def _current(self) -> SigningKey:
+    async def _current_key(self) -> SigningKey:
         published = self._replica.signing_keys
-        if self._key is None or self._opened_beside is not published:
-            self._key = await self._open()
-            self._opened_beside = published
+        if self._key is None or self._published_at_opening is not published:
+            self._key = await self._load_key()
+            self._published_at_opening = published
         return self._key
 
-    async def _open(self) -> SigningKey:
+    async def _load_key(self) -> SigningKey:
         async with self._database.service() as session:
-            row = (await session.execute(_NEWEST)).first()
+            row = (await session.execute(_NEWEST_KEY_QUERY)).first()
         if row is None:
             raise NoSigningKey
         try:

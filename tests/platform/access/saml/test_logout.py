@@ -12,7 +12,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.saml import NS, Signer
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.access.browser import current
+from gatehouse.platform.access.browser import current_session
 from gatehouse.platform.access.saml import logout
 
 
@@ -217,9 +217,9 @@ async def leaving(sign_on: SignOn) -> str | None:
         "query_string": b"",
     }
     page = Request({**scope, "server": ("127.0.0.1", 80)})
-    found = await current(page, sign_on.platform.host)
+    found = await current_session(page, sign_on.platform.host)
     assert found is not None
-    return await logout.leave(page, sign_on.platform.host, TenantId(sign_on.tenant.id), found[1].id)
+    return await logout.logout_request_url(page, sign_on.platform.host, TenantId(sign_on.tenant.id), found[1].id)
 
 
 async def test_a_sign_out_that_begins_here_goes_to_the_provider_and_comes_back(sign_on: SignOn) -> None:
@@ -283,4 +283,4 @@ async def test_without_an_address_there_is_nobody_to_tell(sign_on: SignOn) -> No
 async def test_a_session_by_password_concerns_no_provider(sign_on: SignOn) -> None:
     page = Request({"type": "http", "method": "POST", "path": "/logout", "headers": [(b"host", b"127.0.0.1")]})
     host, person = sign_on.platform.host, sign_on.tenant.user
-    assert await logout.leave(page, host, TenantId(sign_on.tenant.id), person.session_id) is None
+    assert await logout.logout_request_url(page, host, TenantId(sign_on.tenant.id), person.session_id) is None

@@ -156,7 +156,7 @@ async def test_this_platform_changes_its_key(
     assert (await walk(browser, base, idp_id)).status_code == 303
     await provider.trust(base)
     assert (await keys.activate(host.database))[0] == prepared
-    assert (await keys.signing(host.database, host.sealer)).id == prepared
+    assert (await keys.signing_key(host.database, host.sealer)).id == prepared
     assert (await walk(browser, base, idp_id)).status_code == 303
     with pytest.raises(keys.NothingPrepared):
         await keys.activate(host.database)
@@ -189,7 +189,7 @@ async def test_the_metadata_says_what_the_contract_says_and_follows_the_schema(
 
 
 async def test_the_private_key_is_sealed(platform: RunningPlatform, base: str) -> None:
-    await keys.signing(platform.host.database, platform.host.sealer)
+    await keys.signing_key(platform.host.database, platform.host.sealer)
     for (sealed,) in platform.sql("SELECT sealed_private FROM saml_keys"):
         assert sealed.startswith("v1.")
         assert "PRIVATE" not in sealed

@@ -23,7 +23,7 @@ from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.access.saml import keys, logout
-from gatehouse.platform.access.saml.aside import aside
+from gatehouse.platform.access.saml.aside import offload
 from gatehouse.platform.access.saml.errors import Busy
 
 PUBLIC = "https://gateway.example.com"
@@ -61,7 +61,9 @@ async def test_what_is_sent_follows_the_schema_and_libxmlsec_finds_its_signature
     page = Request(scope)
     sent = {
         "AuthnRequest": (await browser.get("/api/saml/login", params={"idp_id": sign_on.idp_id})).headers["location"],
-        "LogoutRequest": await logout.leave(page, sign_on.platform.host, TenantId(sign_on.tenant.id), session_id),
+        "LogoutRequest": await logout.logout_request_url(
+            page, sign_on.platform.host, TenantId(sign_on.tenant.id), session_id
+        ),
         "LogoutResponse": (await browser.get(f"/api/saml/slo?{asked}")).headers["location"],
     }
     for kind, url in sent.items():
@@ -132,7 +134,7 @@ async def test_an_assertion_for_another_address_of_ours_is_not_for_this_one(
 async def test_work_on_messages_is_bounded_and_leaves_the_loop_free() -> None:
     """More than may wait are told so at once, and nothing of it runs on the loop."""
     gate = threading.Event()
-    tasks = [asyncio.create_task(aside(lambda: gate.wait(30))) for _ in range(50)]
+    tasks = [asyncio.create_task(offload(lambda: gate.wait(30))) for _ in range(50)]
     await asyncio.sleep(0)
     # Were any of it on the loop, nobody could open the gate.
     gate.set()
@@ -157,12 +159,12 @@ async def test_the_command_prepares_a_key_and_lets_it_sign(platform: RunningPlat
             environment["GATEHOUSE_MASTER_KEY"] = settings.gatehouse_master_key.get_secret_value()
         return await asyncio.to_thread(run_command, "keys", "rotate-saml", *words, environment=environment)
 
-    before = (await keys.signing(platform.host.database, platform.host.sealer)).id
+    before = (await keys.signing_key(platform.host.database, platform.host.sealer)).id
     prepared = await command()
     assert prepared.returncode == 0, prepared.stderr
-    assert (await keys.signing(platform.host.database, platform.host.sealer)).id == before
+    assert (await keys.signing_key(platform.host.database, platform.host.sealer)).id == before
     activated = await command("--activate")
-    after = (await keys.signing(platform.host.database, platform.host.sealer)).id
+    after = (await keys.signing_key(platform.host.database, platform.host.sealer)).id
     assert after in prepared.stdout
     assert f"Key {after} signs SAML requests from now on, and {before} no more." in activated.stdout
     nothing = await command("--activate")

@@ -15,7 +15,7 @@ from tests.support.saml import NS, Signer, assertion_of, response_text, sign, si
 
 from gatehouse.foundation import tokens
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.access.browser import used
+from gatehouse.platform.access.browser import extend_session
 from gatehouse.platform.access.sessions.lifetimes import access_token_seconds
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.policies.table import session_policy
@@ -144,7 +144,7 @@ async def test_a_session_ends_when_the_provider_wants_it_to(sign_on: SignOn, pla
     assert expires == not_after
     assert 110 < (expires - now).total_seconds() <= 120
     async with platform.host.database.tenant(TenantId(sign_on.tenant.id)) as using:
-        used_session = await used(Change(using, None, tenant_id=TenantId(sign_on.tenant.id)), session_id)
+        used_session = await extend_session(Change(using, None, tenant_id=TenantId(sign_on.tenant.id)), session_id)
         assert used_session is not None
         assert used_session.expires_at == not_after
         assert access_token_seconds(used_session, await session_policy(using)) <= 120

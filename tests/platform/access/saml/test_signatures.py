@@ -148,7 +148,7 @@ def shape_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def signature_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were no gate of our own, and whatever assertion comes first were read."""
-    monkeypatch.setattr(trust, "_well_shaped", lambda root: next(root.iter(f"{{{NS['saml']}}}Assertion")))
+    monkeypatch.setattr(trust, "_check_shape", lambda root: next(root.iter(f"{{{NS['saml']}}}Assertion")))
 
 
 @pytest.mark.parametrize("judges", [both, shape_alone, signature_alone])

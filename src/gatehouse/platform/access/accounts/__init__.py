@@ -1,9 +1,9 @@
-"""One's own account: registering, and one's password (decisions 2 and 3).
+"""A user's own account: registration and password (docs/accounts.md).
 
-    nobody  -> user        register, where the address's domain is proven and open (`self_registration`), and the
+    none    -> user        registration, if the address's domain is proven and open (`self_registration`), and the
                            organization has no active identity provider
-    invited -> user        register with the invitation's token: the user that the administrator made gets a password
-    user    -> user        a new password, by the old one or by an administrator's one-time token
+    invited -> user        registration with an invitation token: the user that an administrator created gets a password
+    user    -> user        a new password, with the old one or an administrator's one-time token
 
-Every new password ends the sessions that the old one opened, and voids tokens that were not used yet.
+A new password ends the sessions of the old one, and voids unused one-time tokens.
 """

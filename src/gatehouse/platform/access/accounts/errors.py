@@ -1,4 +1,4 @@
-"""What can go wrong with one's own account."""
+"""Errors of a user's own account."""
 
 from gatehouse.foundation.errors import Forbidden
 

@@ -1,4 +1,4 @@
-"""The named cross-tenant queries of accounts, as the service role: which tenant's affair a request is."""
+"""The named cross-tenant queries of accounts, which find the tenant of a request. They need the service role."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,14 +17,14 @@ _ONE_TIME_TOKEN = text(
 )
 
 
-async def open_domain(session: AsyncSession, domain: str) -> TenantId | None:
-    """The tenant that has proven this mail domain and lets its addresses register. With an active identity provider it
-    lets nobody: people come by single sign-on."""
-    found = (await session.execute(_OPEN_DOMAIN, {"domain": domain})).scalar()
-    return None if found is None else TenantId(found)
+async def tenant_of_open_domain(session: AsyncSession, domain: str) -> TenantId | None:
+    """Return the tenant that has proven this mail domain and allows its addresses to register. A tenant with an active
+    identity provider allows none, because its users come by single sign-on."""
+    tenant_id = (await session.execute(_OPEN_DOMAIN, {"domain": domain})).scalar()
+    return None if tenant_id is None else TenantId(tenant_id)
 
 
-async def one_time_token(session: AsyncSession, token: str) -> TenantId | None:
-    """The tenant of a one-time token, good or not."""
-    found = (await session.execute(_ONE_TIME_TOKEN, {"digest": tokens.digest(token)})).scalar()
-    return None if found is None else TenantId(found)
+async def tenant_of_one_time_token(session: AsyncSession, token: str) -> TenantId | None:
+    """Return the tenant of a one-time token, valid or not."""
+    tenant_id = (await session.execute(_ONE_TIME_TOKEN, {"digest": tokens.digest(token)})).scalar()
+    return None if tenant_id is None else TenantId(tenant_id)

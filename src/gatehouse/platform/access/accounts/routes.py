@@ -1,4 +1,4 @@
-"""The account endpoints (decisions 3)."""
+"""Endpoints of accounts (docs/accounts.md)."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -19,18 +19,18 @@ router = APIRouter(prefix="/api/auth", tags=["Sessions"])
     responses={
         202: {
             "model": RegistrationAccepted,
-            "description": "Without an invitation. The answer is the same whether the address has an account or not.",
+            "description": "Without an invitation. The response is the same whether the address has an account or not.",
         },
         403: {
-            "description": "`registration_closed`: no invitation, and not an open domain, or people come by single"
-            " sign-on."
+            "description": "`registration_closed`: there is no invitation, and the domain is not open or the"
+            " organization uses single sign-on."
         },
         409: {"description": "With an invitation: the user name is taken."},
     },
 )
 async def register(body: Registration, request: Request, host: TheHost) -> object:
-    """Gives an invited user their password, or makes an account with the role `user` where the address's domain is
-    proven and open (`self_registration`). Sign in at `POST /api/auth/login` then."""
+    """Sets the password of an invited user, or creates an account with the role `user` if the address's domain is
+    proven and open (`self_registration`). Then sign in at `POST /api/auth/login`."""
     user = await service.register(request, host, body)
     if user is not None:
         return user
@@ -39,7 +39,7 @@ async def register(body: Registration, request: Request, host: TheHost) -> objec
 
 @router.post("/password/change", status_code=204, responses=RESPONSES)
 async def change_password(caller: SessionUserStepUp, body: PasswordChange, request: Request, host: TheHost) -> None:
-    """A new password for the old one. Your other sessions end; API keys go on."""
+    """Changes your password. Your other sessions end; API keys stay valid."""
     await service.change_password(request, host, caller, body)
 
 
@@ -49,6 +49,6 @@ async def change_password(caller: SessionUserStepUp, body: PasswordChange, reque
     responses={400: {"description": "The token is not valid, was used already, or has expired."}},
 )
 async def reset_password(body: PasswordReset, request: Request, host: TheHost) -> None:
-    """A new password for an administrator's one-time token (`POST /api/admin/users/{user_id}/password-reset`). All
-    your sessions end."""
+    """Sets a new password with an administrator's one-time token (`POST /api/admin/users/{user_id}/password-reset`).
+    All your sessions end."""
     await service.reset_password(request, host, body)

@@ -1,4 +1,4 @@
-"""Bodies of the account endpoints (decisions 3)."""
+"""Request and response bodies of the account endpoints."""
 
 from typing import Annotated
 
@@ -16,12 +16,12 @@ class Registration(Body):
     display_name: DisplayName | None = None
     username: Username | None = None
     invitation_token: Annotated[
-        str | None, Field(max_length=255, description="From an administrator; for the address it was made for.")
+        str | None, Field(max_length=255, description="From an administrator; valid for the address it was issued for.")
     ] = None
 
 
 class RegistrationAccepted(Shown):
-    """The same for every address: it does not tell whether the address has an account."""
+    """The response for every address. It does not reveal whether the address has an account."""
 
     message: str = "If the address had no account yet, it has one now. Sign in at POST /api/auth/login."
 

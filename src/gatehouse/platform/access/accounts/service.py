@@ -1,4 +1,4 @@
-"""The rules of registering and of passwords."""
+"""Registers users, and changes and resets passwords."""
 
 from contextlib import suppress
 
@@ -24,65 +24,69 @@ from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import changing
 
 
-async def register(request: Request, host: Host, given: Registration) -> UserRow | None:
-    """The invited user; None for a registration without an invitation, which is finished after the answer: neither the
-    answer nor its time tells whether the address had an account.
+async def register(request: Request, host: Host, body: Registration) -> UserRow | None:
+    """Register a user. Return the invited user, or None without an invitation: that registration finishes in the
+    background, so that neither the response nor its time reveals whether the address had an account.
 
     Raises `RegistrationClosed`; with an invitation `UsernameTaken`.
     """
-    token = given.invitation_token
+    token = body.invitation_token
     async with host.database.service() as lookup:
         if token is not None:
-            tenant_id = await lookups.one_time_token(lookup, token)
+            tenant_id = await lookups.tenant_of_one_time_token(lookup, token)
         else:
-            tenant_id = await lookups.open_domain(lookup, emails.domain(given.email))
+            tenant_id = await lookups.tenant_of_open_domain(lookup, emails.domain(body.email))
     if tenant_id is None:
         raise RegistrationClosed
-    hashed = await host.passwords.hash(given.password, about=given.email)
+    password_hash = await host.passwords.hash(body.password, about=body.email)
     if token is None:
-        await host.later.run(_registered(request, host, tenant_id, given, hashed))
+        await host.later.run(_register_in_background(request, host, tenant_id, body, password_hash))
         return None
     async with changing(request, host, tenant_id) as change:
-        user = await _accept(change, given, token, hashed)
+        user = await _accept_invitation(change, body, token, password_hash)
         change.caller = as_caller(user, None)
         change.record("user.registered", "user", user.id, email=user.email, invited=True)
         return user
 
 
-async def _registered(request: Request, host: Host, tenant_id: TenantId, given: Registration, hashed: str) -> None:
-    """Makes the account, unless the address has one. A user name that somebody has is left out."""
+async def _register_in_background(
+    request: Request, host: Host, tenant_id: TenantId, body: Registration, password_hash: str
+) -> None:
+    """Create the account, unless the address has one. A user name that is taken is left out."""
     with suppress(EmailTaken):
-        for username in dict.fromkeys((given.username, None)):
+        for username in dict.fromkeys((body.username, None)):
             with suppress(UsernameTaken):
                 async with changing(request, host, tenant_id) as change:
-                    user = await _join(change, given, username, hashed)
+                    user = await _add_user(change, body, username, password_hash)
                     change.caller = as_caller(user, None)
                     change.record("user.registered", "user", user.id, email=user.email, invited=False)
                 return
 
 
-async def _accept(change: Change, given: Registration, token: str, hashed: str) -> UserRow:
-    """The user that an administrator made, with the role that it was given there."""
+async def _accept_invitation(change: Change, body: Registration, token: str, password_hash: str) -> UserRow:
+    """Complete and return the user that an administrator created. The role stays as it is.
+
+    Raises `RegistrationClosed`, `UsernameTaken`."""
     try:
         user, issued_by_person = await one_time.redeem(change, token, one_time.INVITATION)
     except BadOneTimeToken:
         raise RegistrationClosed from None
-    if user.email.lower() != given.email:
+    if user.email.lower() != body.email:
         raise RegistrationClosed
     change.caller = as_caller(user, None)
-    named = {"display_name": given.display_name, "username": given.username}
-    await users.update(change, None, user, {name: value for name, value in named.items() if value is not None})
-    await users.set_password(change, user, hashed)
+    profile = {"display_name": body.display_name, "username": body.username}
+    await users.update(change, None, user, {name: value for name, value in profile.items() if value is not None})
+    await users.set_password(change, user, password_hash)
     if issued_by_person:
         user.address_proven_at = utc_now()
     return user
 
 
-async def _join(change: Change, given: Registration, username: str | None, hashed: str) -> UserRow:
-    """A user of the least role, in the domain's group. Nobody has shown that the address is theirs: see
+async def _add_user(change: Change, body: Registration, username: str | None, password_hash: str) -> UserRow:
+    """Add a user with the role `user`, and to the domain's default group. The address is not proven: see
     `access.linking`."""
-    new = NewUser(email=given.email, display_name=given.display_name, username=username)
-    user = await users.add(change, new, hashed)
+    new = NewUser(email=body.email, display_name=body.display_name, username=username)
+    user = await users.add(change, new, password_hash)
     user.self_registered = True
     group = await default_group(change.session, emails.domain(user.email))
     if group is not None:
@@ -90,38 +94,38 @@ async def _join(change: Change, given: Registration, username: str | None, hashe
     return user
 
 
-async def change_password(request: Request, host: Host, caller: Caller, given: PasswordChange) -> None:
-    """Raises `WrongPassword`."""
+async def change_password(request: Request, host: Host, caller: Caller, body: PasswordChange) -> None:
+    """Change the caller's password. Raises `WrongPassword`."""
     assert caller.tenant_id is not None
     async with host.database.tenant(caller.tenant_id) as session:
         user = await session.get(UserRow, caller.user_id)
-        judged = user.password_hash if user is not None else None
-    if not await host.passwords.verify(judged, given.current_password):
+        verified_hash = user.password_hash if user is not None else None
+    if not await host.passwords.verify(verified_hash, body.current_password):
         async with changing(request, host, caller.tenant_id, caller) as change:
             reason = "wrong_password"
             change.record("user.password_changed", "user", caller.user_id, outcome="failure", reason=reason)
         raise WrongPassword
-    hashed = await host.passwords.hash(given.new_password, about=caller.email, field="new_password")
+    password_hash = await host.passwords.hash(body.new_password, about=caller.email, field="new_password")
     async with changing(request, host, caller.tenant_id, caller) as change:
         user = await change.session.get(UserRow, caller.user_id, with_for_update=True)
-        if user is None or user.password_hash != judged:
-            # Someone else's change came first.
+        if user is None or user.password_hash != verified_hash:
+            # A concurrent change was faster.
             raise WrongPassword
-        await users.set_password(change, user, hashed)
+        await users.set_password(change, user, password_hash)
         await end_sessions(change, user.id, "password_changed", but=caller.session_id)
         change.record("user.password_changed", "user", user.id)
 
 
-async def reset_password(request: Request, host: Host, given: PasswordReset) -> None:
-    """Raises `BadOneTimeToken`."""
+async def reset_password(request: Request, host: Host, body: PasswordReset) -> None:
+    """Set a new password with a one-time token. Raises `BadOneTimeToken`."""
     async with host.database.service() as lookup:
-        tenant_id = await lookups.one_time_token(lookup, given.token)
+        tenant_id = await lookups.tenant_of_one_time_token(lookup, body.token)
     if tenant_id is None:
         raise BadOneTimeToken
-    hashed = await host.passwords.hash(given.password)
+    password_hash = await host.passwords.hash(body.password)
     async with changing(request, host, tenant_id) as change:
-        user, _ = await one_time.redeem(change, given.token, one_time.PASSWORD_RESET)
-        await users.set_password(change, user, hashed)
+        user, _ = await one_time.redeem(change, body.token, one_time.PASSWORD_RESET)
+        await users.set_password(change, user, password_hash)
         await end_sessions(change, user.id, "password_reset")
         change.caller = as_caller(user, None)
         change.record("user.password_reset", "user", user.id)

@@ -1,4 +1,4 @@
-"""Named queries of accounts, in the organization that a registration belongs to."""
+"""Named queries of accounts inside an organization."""
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -8,7 +8,7 @@ from gatehouse.platform.organization.allowed_domains.table import DomainRow
 
 
 async def default_group(session: AsyncSession, domain: str) -> GroupRow | None:
-    """The group that who registers with an address of this domain becomes a member of, locked."""
+    """Return the group that users who register with this domain join, locked; None if there is none."""
     query = (
         select(GroupRow)
         .join(DomainRow, DomainRow.default_group_id == GroupRow.id)

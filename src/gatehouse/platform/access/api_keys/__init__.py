@@ -1,9 +1,9 @@
-"""API keys: machine access with the rights of the user who made the key (reference 2, API key).
+"""API keys: machine access with the rights of the user who owns the key (docs/authentication.md).
 
     enabled  <-> disabled     PATCH is_enabled
-    either    -> expired      when `expires_at` passes, whatever `is_enabled` says
+    either    -> expired      when `expires_at` passes, regardless of `is_enabled`
     any       -> removed      DELETE; final and immediate
 
-People make their own; those of a service account, which cannot sign in, are made by administrators. Only a SHA-256
-digest is stored; the key itself is in the answer to its creation, once.
+Users create their own keys. Administrators create those of service accounts, which cannot sign in. Only a SHA-256
+digest is stored; the key itself is only in the response to its creation.
 """

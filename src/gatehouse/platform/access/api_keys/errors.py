@@ -1,4 +1,4 @@
-"""What can go wrong with API keys."""
+"""Errors of API keys."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, Forbidden, NotFound, Unprocessable
 
@@ -8,7 +8,7 @@ class ApiKeyNotFound(NotFound):
 
 
 class NotAServiceAccount(Conflict):
-    """Whoever holds a person's key can pass for them, so people make their keys themselves."""
+    """An administrator tried to create a person's key. Its owner could be impersonated with it."""
 
     code = "not_a_service_account"
     message = "Only a service account's keys are made by administrators. People make their own."
@@ -28,7 +28,7 @@ class TooManyApiKeys(Conflict):
 
 
 class KeyScopingOff(Unprocessable):
-    """`scopes` needs the feature flag `api_key_scoping` (decisions 3)."""
+    """`scopes` was sent without the feature flag `api_key_scoping`."""
 
     message = "API keys cannot be scoped down unless the feature flag api_key_scoping is on."
 

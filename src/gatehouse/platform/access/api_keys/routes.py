@@ -1,4 +1,4 @@
-"""The API key endpoints (reference 2, Endpoints, API keys)."""
+"""Endpoints of API keys."""
 
 from typing import Annotated
 from uuid import UUID
@@ -48,41 +48,41 @@ OwnKey = Annotated[ApiKeyRow, Depends(_own_key)]
 
 
 async def _set_enabled(caller: Caller, key: ApiKeyRow, body: ApiKeyUpdate, change: Change) -> OwnedApiKey:
-    # A key that can be used again is as good as a new one (decisions 3); taking one away is never delayed.
+    # Enabling a key needs the same second factor as creating one; disabling is never delayed.
     if body.is_enabled:
         stepped_up(caller)
         await service.require_open_session(change, caller)
-    return await service.shown(change.session, service.set_enabled(change, key, body.is_enabled))
+    return await service.with_status(change.session, service.set_enabled(change, key, body.is_enabled))
 
 
 @router.post(
     "/api/auth/api-keys",
     status_code=201,
     response_model=ApiKeyCreated,
-    responses={409: {"description": "You have as many keys as a user may have (`MAX_API_KEYS_PER_USER`)."}},
+    responses={409: {"description": "You have the maximum number of keys (`MAX_API_KEYS_PER_USER`)."}},
 )
 async def create_api_key(caller: SessionUserStepUp, body: NewApiKey, change: Changing, host: TheHost) -> ApiKeyCreated:
-    """Makes a key with your own rights. The answer holds it in clear, once."""
+    """Creates a key with your own rights. The response contains the key, which is shown only once."""
     return await service.create(change, caller, body, limit=host.settings.max_api_keys_per_user)
 
 
 @router.get("/api/auth/api-keys", response_model=list[ApiKey])
 async def list_own_api_keys(caller: SessionUser, session: Session) -> object:
-    """Your keys, newest first."""
-    return await service.listed(session, table.listing(user_id=caller.user_id))
+    """Returns your keys, newest first."""
+    return await service.list_keys(session, table.list_query(user_id=caller.user_id))
 
 
 @router.patch("/api/auth/api-keys/{key_id}", response_model=ApiKey)
 async def update_api_key(caller: SessionUser, key: OwnKey, body: ApiKeyUpdate, change: Changing) -> object:
-    """Disables a key of yours, as an administrator anybody's, or enables it again, which asks for a second factor as
-    its creation does. Disabled, it is refused from the moment of the answer on. A key that an administrator disabled is
-    403 `disabled_by_administrator` for its owner."""
+    """Disables or enables one of your keys, or any user's as an administrator. Enabling needs a second factor as
+    creating does. A disabled key is refused from the moment of the response on. Enabling a key that an administrator
+    disabled is 403 `disabled_by_administrator` for its owner."""
     return await _set_enabled(caller, key, body, change)
 
 
 @router.delete("/api/auth/api-keys/{key_id}", status_code=204)
 async def delete_api_key(caller: SessionUserStepUp, key: OwnKey, change: Changing) -> None:
-    """Removes a key of yours for good, as an administrator anybody's."""
+    """Deletes one of your keys permanently, or any user's as an administrator."""
     await service.delete(change, key)
 
 
@@ -96,39 +96,41 @@ async def list_api_keys(
     user_id: Annotated[UUID | None, Query(description="Only this user's.")] = None,
     enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled ones.")] = None,
 ) -> object:
-    """The keys of all users of the organization, newest first. The header `X-Total-Count` has the number of all that
-    match, whatever `limit` and `offset` say."""
-    query = table.listing(user_id=user_id, enabled=enabled)
-    response.headers["X-Total-Count"] = str(await table.total(session, query))
-    return await service.listed(session, window.apply(query))
+    """Returns the keys of all users of the organization, newest first. The header `X-Total-Count` is the number of all
+    matching keys, regardless of `limit` and `offset`."""
+    query = table.list_query(user_id=user_id, enabled=enabled)
+    response.headers["X-Total-Count"] = str(await table.count_keys(session, query))
+    return await service.list_keys(session, window.apply(query))
 
 
 @router.post(
     "/api/admin/users/{user_id}/api-keys",
     status_code=201,
     response_model=OwnedApiKeyCreated,
-    responses={409: {"description": "The user is a person, or has as many keys as a user may have."}},
+    responses={409: {"description": "The user is a person, or has the maximum number of keys."}},
 )
 async def create_service_account_key(
     caller: AdminStepUp, user: LoadedUser, body: NewApiKey, change: Changing, host: TheHost
 ) -> OwnedApiKeyCreated:
-    """Makes a key for a service account. The answer holds it in clear, once."""
-    return await service.create_for(change, caller, user, body, limit=host.settings.max_api_keys_per_user)
+    """Creates a key for a service account. The response contains the key, which is shown only once."""
+    return await service.create_for_service_account(
+        change, caller, user, body, limit=host.settings.max_api_keys_per_user
+    )
 
 
 @router.get("/api/admin/users/{user_id}/api-keys", response_model=list[OwnedApiKey])
 async def list_api_keys_of_user(caller: AdminReader, user: LoadedUser, session: Session) -> object:
-    """A user's keys, newest first."""
-    return await service.listed(session, table.listing(user_id=user.id))
+    """Returns a user's keys, newest first."""
+    return await service.list_keys(session, table.list_query(user_id=user.id))
 
 
 @router.patch("/api/admin/api-keys/{key_id}", response_model=OwnedApiKey)
 async def update_any_api_key(caller: Admin, key: LoadedKey, body: ApiKeyUpdate, change: Changing) -> object:
-    """Disables or enables any user's key (reference 2, States: owner or admin)."""
+    """Disables or enables any user's key."""
     return await _set_enabled(caller, key, body, change)
 
 
 @router.delete("/api/admin/api-keys/{key_id}", status_code=204)
 async def delete_any_api_key(caller: AdminStepUp, key: LoadedKey, change: Changing) -> None:
-    """Removes any user's key for good."""
+    """Deletes any user's key permanently."""
     await service.delete(change, key)

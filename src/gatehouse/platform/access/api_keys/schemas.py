@@ -1,4 +1,4 @@
-"""Bodies of the API key endpoints (reference 2, API key)."""
+"""Request and response bodies of the API key endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ DisabledBy = Literal["owner", "administrator", "system"]
 class NewApiKey(Body):
     description: Annotated[str, Field(min_length=1, max_length=255, examples=["nightly evaluation"])]
     expires_in_days: Annotated[int | None, Field(ge=1, le=3650, description="Omitted: never expires.")] = None
-    scopes: Annotated[list[Scope] | None, Field(description="Needs the feature flag `api_key_scoping`.")] = None
+    scopes: Annotated[list[Scope] | None, Field(description="Requires the feature flag `api_key_scoping`.")] = None
 
 
 class ApiKeyUpdate(Body):
@@ -32,24 +32,24 @@ class ApiKey(Shown):
     is_enabled: bool
     disabled_by: Annotated[
         DisabledBy | None,
-        Field(description="Who disabled it. Unless that was the owner, only an administrator enables it."),
+        Field(description="Who disabled it. Unless it was the owner, only an administrator can enable it."),
     ]
-    scopes: Annotated[list[Scope] | None, Field(description="All it may do; null: whatever its user may.")]
+    scopes: Annotated[list[Scope] | None, Field(description="The scopes of the key; null: all rights of its user.")]
     status: Annotated[
         Literal["active", "disabled", "expired", "suspended"],
-        Field(description="Whether calls with it are accepted: `active` alone is. `suspended`: its user is inactive."),
+        Field(description="Only calls with an `active` key are accepted. `suspended`: its user is inactive."),
     ]
 
 
 class OwnedApiKey(ApiKey):
-    """As administrators see it: with its owner."""
+    """A key with its owner, for administrators."""
 
     user_id: UUID
 
 
 class ApiKeyCreated(ApiKey):
-    api_key: Annotated[str, Field(description="The key itself. It is shown here and never again.")]
+    api_key: Annotated[str, Field(description="The key itself. It is shown only once.")]
 
 
 class OwnedApiKeyCreated(ApiKeyCreated, OwnedApiKey):
-    """A service account's."""
+    """A new key of a service account."""

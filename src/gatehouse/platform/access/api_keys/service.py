@@ -1,4 +1,4 @@
-"""The rules of API keys."""
+"""Creates, enables, disables and deletes API keys."""
 
 from datetime import timedelta
 from functools import partial
@@ -36,45 +36,45 @@ from gatehouse.platform.organization.feature_flags.table import flag
 
 
 async def create(change: Change, caller: Caller, new: NewApiKey, *, limit: int) -> ApiKeyCreated:
-    """A key of the caller's own: it can never do more than they can, now or later. `limit`: keys a user may have.
+    """Create a key of the caller's, which never has more rights than the caller. `limit` is the maximum for a user.
 
-    Raises `KeyScopingOff`, `TooManyApiKeys`, `InvalidToken` where the session has ended meanwhile.
+    Raises `KeyScopingOff`, `TooManyApiKeys`, `InvalidToken` if the session has ended meanwhile.
     """
     assert caller.user_id is not None
-    # Under the user's lock, as linking takes it: a key must not be made behind the back of what ends all keys.
+    # Takes the same lock as linking, which ends all keys of the user and must not miss this one.
     await change.session.get_one(UserRow, caller.user_id, with_for_update=True)
     await require_open_session(change, caller)
-    row, plaintext = await _made(change, caller.user_id, new, limit)
+    row, plaintext = await _create_row(change, caller.user_id, new, limit)
     return ApiKeyCreated.model_validate({**_fields(row, user_active=True), "api_key": plaintext})
 
 
 async def require_open_session(change: Change, caller: Caller) -> None:
-    """Refuses a request whose session ended while it waited for a row's lock. Raises `InvalidToken`."""
+    """Refuse a request whose session ended while it waited for a row lock. Raises `InvalidToken`."""
     if caller.session_id is not None:
         session = await change.session.get(SessionRow, caller.session_id)
         if session is None or not session.open():
             raise InvalidToken
 
 
-async def create_for(
+async def create_for_service_account(
     change: Change, caller: Caller, user: UserRow, new: NewApiKey, *, limit: int
 ) -> OwnedApiKeyCreated:
-    """A service account's key, which the caller will hold: so they need the right to grant what it may.
+    """Create a key of a service account. The caller learns the key, and so must be able to grant its rights.
 
     Raises `NotAServiceAccount`, `CannotGrant`, `KeyScopingOff`, `TooManyApiKeys`.
     """
-    rights.may_change(caller, user)
+    rights.require_may_change(caller, user)
     if user.kind != "service":
         raise NotAServiceAccount
-    row, plaintext = await _made(change, user.id, new, limit)
+    row, plaintext = await _create_row(change, user.id, new, limit)
     return OwnedApiKeyCreated.model_validate({**_fields(row, user_active=user.is_active), "api_key": plaintext})
 
 
-async def _made(change: Change, user_id: UUID, new: NewApiKey, limit: int) -> tuple[ApiKeyRow, str]:
-    """The row, and the key itself."""
+async def _create_row(change: Change, user_id: UUID, new: NewApiKey, limit: int) -> tuple[ApiKeyRow, str]:
+    """Create a key; return its row and the key itself. Raises `KeyScopingOff`, `TooManyApiKeys`."""
     if new.scopes is not None and not await flag(change.session, "api_key_scoping"):
         raise KeyScopingOff
-    count = partial(table.count_of_user, user_id=user_id)
+    count = partial(table.count_keys_of_user, user_id=user_id)
     full = partial(TooManyApiKeys, limit)
     await require_room(change.session, ScopedLock.API_KEYS, count, limit=limit, full=full, scope=user_id)
     key = tokens.mint_api_key()
@@ -83,7 +83,7 @@ async def _made(change: Change, user_id: UUID, new: NewApiKey, limit: int) -> tu
 
 
 def add(change: Change, user_id: UUID, new: NewApiKey, *, key_prefix: str, digest: bytes) -> ApiKeyRow:
-    """A key of which the hash alone is known. Whoever calls has judged the right to it."""
+    """Add a key by its digest. The caller has checked the right to do so."""
     now = utc_now()
     row = ApiKeyRow(
         id=new_id(),
@@ -109,14 +109,14 @@ def add(change: Change, user_id: UUID, new: NewApiKey, *, key_prefix: str, diges
 
 
 def set_enabled(change: Change, key: ApiKeyRow, enabled: bool) -> ApiKeyRow:
-    """Raises `DisabledByAdministrator` for an owner who may not enable it."""
+    """Enable or disable the key. Raises `DisabledByAdministrator` if only an administrator may enable it."""
     actor = _actor(change.caller, key)
     if enabled:
         if key.disabled_by not in {None, "owner"} and not (change.caller and _administers(change.caller)):
             raise DisabledByAdministrator
         key.disabled_by = None
     elif key.is_enabled or actor != "owner":
-        # An owner who disables it once more does not take over what an administrator did.
+        # An owner who disables a disabled key does not replace the administrator in `disabled_by`.
         key.disabled_by = actor
     key.is_enabled = enabled
     change.record("api_key.updated", "api_key", key.id, is_enabled=enabled)
@@ -131,23 +131,23 @@ async def delete(change: Change, key: ApiKeyRow) -> None:
 
 
 def own_or_administered(key: ApiKeyRow, caller: Caller) -> ApiKeyRow:
-    """The key, if it is the caller's own or they are an administrator; for others it does not exist."""
+    """Return the key if the caller owns it or is an administrator. Raises `ApiKeyNotFound`."""
     if key.user_id != caller.user_id and not _administers(caller):
         raise ApiKeyNotFound
     return key
 
 
-async def listed(session: AsyncSession, query: table.Listing) -> list[OwnedApiKey]:
+async def list_keys(session: AsyncSession, query: table.KeyListQuery) -> list[OwnedApiKey]:
     rows = await table.rows(session, query)
     return [OwnedApiKey.model_validate(_fields(row, user_active=active)) for row, active in rows]
 
 
-async def shown(session: AsyncSession, key: ApiKeyRow) -> OwnedApiKey:
-    return OwnedApiKey.model_validate(_fields(key, user_active=await table.user_active(session, key.user_id)))
+async def with_status(session: AsyncSession, key: ApiKeyRow) -> OwnedApiKey:
+    return OwnedApiKey.model_validate(_fields(key, user_active=await table.is_user_active(session, key.user_id)))
 
 
 def _administers(caller: Caller) -> bool:
-    """A client that comes this far has `admin:write`."""
+    """Return whether the caller is an administrator. An OAuth client here has `admin:write`."""
     return caller.role is Role.ADMIN or caller.kind is CallerKind.OAUTH_CLIENT
 
 

@@ -1,4 +1,4 @@
-"""API keys' rows and named queries."""
+"""The table of API keys and its named queries."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -36,34 +36,34 @@ async def by_digest(session: AsyncSession, digest: bytes) -> ApiKeyRow | None:
     return (await session.scalars(select(ApiKeyRow).where(ApiKeyRow.digest == digest))).one_or_none()
 
 
-#: of a key, and whether its user is active
-Listing: TypeAlias = Select[Any]
+#: a query of keys, each with whether its user is active
+KeyListQuery: TypeAlias = Select[Any]
 
 
-def listing(*, user_id: UUID | None = None, enabled: bool | None = None) -> Listing:
-    """The tenant's keys with whether their user is active, newest first."""
+def list_query(*, user_id: UUID | None = None, enabled: bool | None = None) -> KeyListQuery:
+    """Return the query of the tenant's keys, each with whether its user is active, newest first."""
     query = select(ApiKeyRow, UserRow.is_active).join(UserRow, UserRow.id == ApiKeyRow.user_id)
     if user_id is not None:
         query = query.where(ApiKeyRow.user_id == user_id)
     if enabled is not None:
         query = query.where(ApiKeyRow.is_enabled.is_(enabled))
-    # Lists are typed for one entity a row.
-    return cast("Listing", query.order_by(ApiKeyRow.created_at.desc(), ApiKeyRow.id.desc()))
+    # The list helpers are typed for rows of one entity.
+    return cast("KeyListQuery", query.order_by(ApiKeyRow.created_at.desc(), ApiKeyRow.id.desc()))
 
 
-async def rows(session: AsyncSession, query: Listing) -> Sequence[tuple[ApiKeyRow, bool]]:
+async def rows(session: AsyncSession, query: KeyListQuery) -> Sequence[tuple[ApiKeyRow, bool]]:
     result: Iterable[Any] = await session.execute(query)
     return [(key, active) for key, active in result]
 
 
-async def total(session: AsyncSession, query: Listing) -> int:
+async def count_keys(session: AsyncSession, query: KeyListQuery) -> int:
     return (await session.execute(counted(query))).scalar_one()
 
 
-async def count_of_user(session: AsyncSession, user_id: UUID) -> int:
+async def count_keys_of_user(session: AsyncSession, user_id: UUID) -> int:
     query = select(func.count()).select_from(ApiKeyRow).where(ApiKeyRow.user_id == user_id)
     return (await session.execute(query)).scalar_one()
 
 
-async def user_active(session: AsyncSession, user_id: UUID) -> bool:
+async def is_user_active(session: AsyncSession, user_id: UUID) -> bool:
     return (await session.execute(select(UserRow.is_active).where(UserRow.id == user_id))).scalar_one()

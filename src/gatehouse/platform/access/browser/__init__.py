@@ -1,23 +1,24 @@
-"""Sessions in a browser: a cookie instead of an access token.
+"""Browser sessions: a cookie instead of an access token.
 
-    none -> open     whoever has proved who they are, by password or at an identity provider: `open_in_browser`
-    open -> over     its session ends or expires, whichever way; logout clears the cookie too
+    none -> open     a user authenticated by password or at an identity provider: `open_in_browser`
+    open -> over     the session ends or expires; logout also clears the cookie
 
-The cookie holds a secret of its own; only its digest is stored, beside the session that it stands for. It is honoured
-by the pages alone (sign-in, sign-out, `/oauth/authorize`, SAML), never by the API: no other site's page can call that
-with a visitor's rights.
+The cookie contains a secret of its own; only its digest is stored, with the id of its session. Only the pages accept
+the cookie (sign-in, sign-out, `/oauth/authorize`, SAML). The API never does, so that a page of another site cannot call
+it with a visitor's rights.
 """
 
 from gatehouse.platform.access.browser.cookie import clear_cookie, set_cookie
 from gatehouse.platform.access.browser.service import (
-    current,
-    held,
-    leave_former,
+    add_browser_session,
+    cookie_digest,
+    current_session,
+    end_former_session,
+    extend_session,
     open_in_browser,
-    open_in_browser_for,
-    used,
 )
 
 __all__ = [
-    "clear_cookie", "current", "held", "leave_former", "open_in_browser", "open_in_browser_for", "set_cookie", "used",
+    "add_browser_session", "clear_cookie", "cookie_digest", "current_session", "end_former_session", "extend_session",
+    "open_in_browser", "set_cookie",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The cookie itself."""
+"""The session cookie: reads, sets and clears it."""
 
 from typing import Final
 
@@ -7,24 +7,24 @@ from starlette.responses import Response
 
 from gatehouse.platform.ports import Host
 
-NAME: Final = "gatehouse_session"
+COOKIE_NAME: Final = "gatehouse_session"
 
 
 def secret_of(request: Request) -> str | None:
-    """What the browser sent, believed or not."""
-    return request.cookies.get(NAME) or None
+    """Return the cookie's value as the browser sent it, unverified."""
+    return request.cookies.get(COOKIE_NAME) or None
 
 
 def set_cookie(response: Response, secret: str, host: Host) -> None:
-    """Without an age: it goes with the browser, and is worth nothing once its session has ended."""
-    response.set_cookie(NAME, secret, path="/", httponly=True, samesite="lax", secure=over_https(host))
+    """Set the cookie. It has no age: the browser drops it when it closes, and it is void once its session has ended."""
+    response.set_cookie(COOKIE_NAME, secret, path="/", httponly=True, samesite="lax", secure=is_over_https(host))
 
 
 def clear_cookie(response: Response, host: Host) -> None:
-    response.delete_cookie(NAME, path="/", httponly=True, samesite="lax", secure=over_https(host))
+    response.delete_cookie(COOKIE_NAME, path="/", httponly=True, samesite="lax", secure=is_over_https(host))
 
 
-def over_https(host: Host) -> bool:
-    """Whether browsers reach this platform over TLS: by its public address, or because it ends TLS itself."""
+def is_over_https(host: Host) -> bool:
+    """Return whether browsers reach this platform over TLS: PUBLIC_URL says so, or this process terminates TLS."""
     public = host.settings.public_url or ""
     return public.lower().startswith("https://") or host.settings.tls_cert_path is not None

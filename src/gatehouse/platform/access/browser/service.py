@@ -1,4 +1,4 @@
-"""Opens sessions in browsers, and finds the one that a browser shows."""
+"""Opens browser sessions, and finds the session of a browser's cookie."""
 
 from datetime import datetime
 from uuid import UUID
@@ -10,7 +10,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.access.browser import cookie, table
 from gatehouse.platform.access.browser.table import BrowserSessionRow
 from gatehouse.platform.access.sessions.lifetimes import ends_at
-from gatehouse.platform.access.sessions.service import as_caller, end, open_session
+from gatehouse.platform.access.sessions.service import as_caller, end_session, open_session
 from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
@@ -22,39 +22,39 @@ from gatehouse.platform.ports import Host
 async def open_in_browser(
     change: Change, host: Host, user: UserRow, request: Request, *, amr: list[str], mfa_at: datetime | None = None
 ) -> str:
-    """A new session of a user who has just proved who they are; the answer is the cookie's secret, always a new one:
-    what the browser held before is worth nothing (no session can be fixed in advance)."""
-    # First: it must not count among the sessions that the policy allows.
-    await leave_former(change, host, held(request))
+    """Open a session for a user who has just authenticated, and return the secret of its cookie. The secret is always
+    new, which prevents session fixation."""
+    # First, so that the former session does not count against the policy's maximum.
+    await end_former_session(change, host, cookie_digest(request))
     session = await open_session(change, user, request, amr=amr, mfa_at=mfa_at)
-    return await open_in_browser_for(change, session)
+    return await add_browser_session(change, session)
 
 
-def held(request: Request) -> bytes | None:
-    """The digest of the cookie that the browser shows, believed or not: for `leave_former`, now or later."""
+def cookie_digest(request: Request) -> bytes | None:
+    """Return the digest of the browser's cookie, unverified, for `end_former_session`; None without a cookie."""
     secret = cookie.secret_of(request)
     return None if secret is None else tokens.digest(secret)
 
 
-async def leave_former(change: Change, host: Host, digest: bytes | None) -> None:
-    """Ends the session that a browser showed until now, whoever's it was: no cookie leads to it any more."""
+async def end_former_session(change: Change, host: Host, digest: bytes | None) -> None:
+    """End the browser's former session, of whatever user: no cookie refers to it any more."""
     if digest is None:
         return
     async with host.database.service() as lookup:
-        found = await table.by_secret(lookup, digest)
-    if found is None:
+        browser_session = await table.by_secret(lookup, digest)
+    if browser_session is None:
         return
-    tenant_id, session_id = found
+    tenant_id, session_id = browser_session
     async with change.inside(tenant_id) as part:
         session = await part.session.get(SessionRow, session_id)
         user = await part.session.get(UserRow, session.user_id) if session is not None else None
         if session is not None and user is not None:
             part.caller = as_caller(user, session)
-            await end(part, session, "signed_in_again")
+            await end_session(part, session, "signed_in_again")
 
 
-async def open_in_browser_for(change: Change, session: SessionRow) -> str:
-    """The same for a session that is open already."""
+async def add_browser_session(change: Change, session: SessionRow) -> str:
+    """Add a browser session for a session that is already open, and return the secret of its cookie."""
     minted = tokens.mint_token("gws_")
     change.session.add(
         BrowserSessionRow(
@@ -64,35 +64,36 @@ async def open_in_browser_for(change: Change, session: SessionRow) -> str:
     return minted.plaintext
 
 
-async def current(request: Request, host: Host) -> tuple[UserRow, SessionRow] | None:
-    """Who is signed in in this browser, if session, user and organization are all alive. The rows are for reading."""
-    digest = held(request)
+async def current_session(request: Request, host: Host) -> tuple[UserRow, SessionRow] | None:
+    """Return the user and session of this browser if session, user and organization are active. The rows are read
+    only."""
+    digest = cookie_digest(request)
     if digest is None:
         return None
     async with host.database.service() as lookup:
-        found = await table.by_secret(lookup, digest)
-    if found is None:
+        browser_session = await table.by_secret(lookup, digest)
+    if browser_session is None:
         return None
-    tenant_id, session_id = found
+    tenant_id, session_id = browser_session
     async with host.database.tenant(tenant_id) as reading:
         session = await reading.get(SessionRow, session_id)
         user = await reading.get(UserRow, session.user_id) if session is not None else None
         policy = await session_policy(reading)
-    if session is None or user is None or not _alive(session, policy) or not user.is_active:
+    if session is None or user is None or not _is_open(session, policy) or not user.is_active:
         return None
     return user, session
 
 
-async def used(change: Change, session_id: UUID) -> SessionRow | None:
-    """The session, locked, if it is still open: its time runs anew, as it does at a refresh."""
+async def extend_session(change: Change, session_id: UUID) -> SessionRow | None:
+    """Return the session, locked and extended as at a refresh; None if it is no longer open."""
     session, policy = await locked_session(change.session, session_id), await session_policy(change.session)
-    if session is None or not _alive(session, policy):
+    if session is None or not _is_open(session, policy):
         return None
     session.last_seen_at = utc_now()
     session.expires_at = ends_at(session, policy)
     return session
 
 
-def _alive(session: SessionRow, policy: SessionPolicy) -> bool:
-    # By the policy of now too: it may have become shorter since the session was used.
+def _is_open(session: SessionRow, policy: SessionPolicy) -> bool:
+    # By the current policy too: its lifetimes may have become shorter since the session was last used.
     return session.open() and ends_at(session, policy) > utc_now()

@@ -1,4 +1,4 @@
-"""Browsers' sessions, and the named cross-tenant query that finds one by its cookie."""
+"""The table of browser sessions, and the named cross-tenant query that finds one by its cookie."""
 
 from datetime import datetime
 from typing import Final
@@ -27,6 +27,7 @@ _BY_SECRET: Final = text(
 
 
 async def by_secret(session: AsyncSession, digest: bytes) -> tuple[TenantId, UUID] | None:
-    """Tenant and session of a cookie, ended or not. As the service role: the tenant is known only once it is found."""
+    """Return tenant and session id of a cookie's digest, whether the session is open or not. Needs the service role,
+    because the tenant is known only once the row is read."""
     row = (await session.execute(_BY_SECRET, {"digest": digest})).first()
     return None if row is None else (TenantId(row.tenant_id), row.session_id)

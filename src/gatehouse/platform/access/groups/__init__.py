@@ -1,7 +1,7 @@
-"""Groups: whom an organization treats alike (reference 2, Group).
+"""Groups of users with the same rights and rules (docs/groups.md).
 
-    made -> removed     DELETE; members, overrides, model access rules and content filters go with it, users stay
+    created -> deleted     DELETE; members, overrides, model access rules and content filters are deleted with it
 
-Who is a member is known to every worker with the user (`platform.live`). An override says what is done about an entity
-type in members' requests, in place of what the organization's rules say; without any, those hold.
+Every worker has a user's memberships together with the user (`platform.live`). An override sets the action for an
+entity type in members' requests, in place of the organization's rules; without an override those apply.
 """

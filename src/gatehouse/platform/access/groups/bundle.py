@@ -1,4 +1,4 @@
-"""What groups give to a tenant's policy."""
+"""The groups' overrides in a tenant's policy."""
 
 from collections import defaultdict
 from uuid import UUID
@@ -13,8 +13,8 @@ _QUERY = text("SELECT group_id, entity_type, action FROM group_dlp_overrides WHE
 
 
 async def overrides(session: AsyncSession, tenant_id: TenantId) -> dict[UUID, dict[str, OverrideAction]]:
-    """By group, by entity type."""
-    found: dict[UUID, dict[str, OverrideAction]] = defaultdict(dict)
+    """Return the overrides by group and entity type."""
+    actions: dict[UUID, dict[str, OverrideAction]] = defaultdict(dict)
     for row in await session.execute(_QUERY, {"tenant": tenant_id}):
-        found[row.group_id][row.entity_type] = row.action
-    return dict(found)
+        actions[row.group_id][row.entity_type] = row.action
+    return dict(actions)

@@ -1,4 +1,4 @@
-"""What can go wrong with groups."""
+"""Errors of groups."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ class TooManyGroups(Conflict):
 
 
 class BadOverrides(Unprocessable):
-    """`faults` are positions in the body, each with what is wrong with its `entity_type`."""
+    """Invalid overrides. `faults` are pairs of the position in the body and the message about its `entity_type`."""
 
     def __init__(self, faults: Sequence[tuple[int, str]]) -> None:
-        super().__init__(faults=[ParameterFault(("body", index, "entity_type"), told) for index, told in faults])
+        super().__init__(faults=[ParameterFault(("body", index, "entity_type"), message) for index, message in faults])

@@ -1,4 +1,4 @@
-"""The groups' endpoints (reference 2, Endpoints, Groups and model access)."""
+"""Endpoints of groups."""
 
 from typing import Annotated
 from uuid import UUID
@@ -24,62 +24,62 @@ from gatehouse.platform.requests import Changing, Session, loaded
 router = APIRouter(prefix="/api/admin/groups", tags=["Groups"], responses=RESPONSES)
 
 LoadedGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound))]
-#: The overrides change with the group's version.
+#: The overrides share the group's version.
 OverriddenGroup = Annotated[GroupRow, Depends(loaded(GroupRow, "group_id", GroupNotFound, part="/dlp"))]
 Overrides = Annotated[list[NewOverride], Body(max_length=1_000)]
 
 
 @router.post("", status_code=201, response_model=Group)
 async def create_group(caller: GroupAdmin, body: NewGroup, change: Changing) -> Group:
-    """Makes a group without members. Its name is the organization's once."""
+    """Creates a group without members. Its name must be unique in the organization."""
     return await service.create(change, body)
 
 
 @router.get("", response_model=GroupList)
 async def list_groups(caller: GroupReader, session: Session) -> GroupList:
-    """The organization's groups, by name."""
-    return await service.listed(session)
+    """Returns the organization's groups, sorted by name."""
+    return await service.list_groups(session)
 
 
 @router.get("/{group_id}", response_model=Group)
 async def read_group(caller: GroupReader, group: LoadedGroup, session: Session) -> Group:
-    """One group."""
-    return await service.shown(session, group)
+    """Returns one group."""
+    return await service.with_member_count(session, group)
 
 
 @router.put("/{group_id}", response_model=Group)
 async def update_group(caller: GroupAdmin, group: LoadedGroup, body: GroupUpdate, change: Changing) -> Group:
-    """Changes what the body names; null clears `description` and `external_group_id`."""
+    """Changes the fields that are sent; null clears `description` and `external_group_id`."""
     return await service.update(change, group, body)
 
 
 @router.delete("/{group_id}", status_code=204)
 async def delete_group(caller: GroupAdmin, group: LoadedGroup, change: Changing) -> None:
-    """Removes a group with its memberships, DLP overrides, model access rules and content filters. The users stay."""
+    """Deletes a group with its memberships, DLP overrides, model access rules and content filters. The users stay."""
     await service.delete(change, group)
 
 
 @router.get("/{group_id}/members", response_model=list[Member])
 async def list_members(caller: GroupReader, group: LoadedGroup, session: Session) -> Response:
-    """All members, by address."""
+    """Returns all members, sorted by address."""
     return Response(await members_json(session, group.id), media_type="application/json")
 
 
 @router.post("/{group_id}/members", status_code=201, response_model=Member)
 async def add_member(caller: GroupAdmin, group: LoadedGroup, body: NewMember, change: Changing) -> Member:
-    """Adds a user. Their next request is a member's, on every worker."""
+    """Adds a user to the group. It is in force for their next request, on every worker."""
     return await service.add_member(change, group, body.user_id)
 
 
 @router.delete("/{group_id}/members/{user_id}", status_code=204)
 async def remove_member(caller: GroupAdmin, group: LoadedGroup, user_id: UUID, change: Changing) -> None:
-    """Takes a user out of the group, from the answer on. The account stays as it is."""
+    """Removes a user from the group, in force when the response is sent. The account is not changed."""
     await service.remove_member(change, group, user_id)
 
 
 @router.get("/{group_id}/dlp", response_model=list[Override])
 async def list_overrides(caller: GroupReader, group: OverriddenGroup, session: Session) -> object:
-    """The group's DLP overrides, by entity type. None: the organization's policy holds."""
+    """Returns the group's DLP overrides, sorted by entity type. Without overrides the organization's policy applies."""
     return await overrides_of(session, group.id)
 
 
@@ -87,5 +87,5 @@ async def list_overrides(caller: GroupReader, group: OverriddenGroup, session: S
 async def replace_overrides(
     caller: GroupAdmin, group: OverriddenGroup, overrides: Overrides, change: Changing
 ) -> list[Override]:
-    """Puts these in the place of all that there are; an empty array clears them. In force when the answer is there."""
+    """Replaces all overrides; an empty array clears them. The change is in force when the response is sent."""
     return await service.replace_overrides(change, group, overrides)

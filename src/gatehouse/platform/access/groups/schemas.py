@@ -1,4 +1,4 @@
-"""Bodies of the groups' endpoints (reference 2, Group)."""
+"""Request and response bodies of the groups' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Payments"])]
 Description = Annotated[str, Field(max_length=2_000)]
 ExternalId = Annotated[
-    str, Field(min_length=1, max_length=255, description="The directory's id of the same group.", examples=["g-4711"])
+    str, Field(min_length=1, max_length=255, description="The directory's id of this group.", examples=["g-4711"])
 ]
 OverrideAction = Literal["ALLOW", "BLOCK", "REDACT"]
 
@@ -25,7 +25,7 @@ class NewGroup(Body):
 
 
 class GroupUpdate(Body):
-    """Partial: what is left out stays; null clears what may be null."""
+    """A partial update: fields that are left out keep their values; null clears a nullable field."""
 
     name: Annotated[Name, Field(default_factory=unsent)]
     description: Description | None = None
@@ -65,7 +65,7 @@ class NewOverride(Body):
         str,
         Field(
             pattern=ENTITY_TYPE_PATTERN,
-            description="Of a finding. One that no rule finds yet, or any more, has no effect.",
+            description="The type of a finding. A type that no rule finds has no effect.",
             examples=["credit_card"],
         ),
     ]

@@ -1,4 +1,4 @@
-"""The rules of groups."""
+"""Creates, changes and deletes groups, their members and overrides."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -31,22 +31,22 @@ from gatehouse.platform.access.groups.table import GroupRow, MemberRow
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.change import Change
 
-#: Groups an organization may have.
-MOST: Final = 10_000
+#: Groups that one organization can have.
+MAX_GROUPS: Final = 10_000
 
 
-async def listed(session: AsyncSession) -> GroupList:
+async def list_groups(session: AsyncSession) -> GroupList:
     groups = [_with_count(group, members) for group, members in await table.all_groups(session)]
     return GroupList(groups=groups, total=len(groups))
 
 
-async def shown(session: AsyncSession, group: GroupRow) -> Group:
+async def with_member_count(session: AsyncSession, group: GroupRow) -> Group:
     return _with_count(group, await table.count_members(session, group.id))
 
 
 async def create(change: Change, new: NewGroup) -> Group:
     """Raises `GroupNameTaken`, `TooManyGroups`."""
-    await require_room(change.session, ScopedLock.GROUPS, table.count_groups, limit=MOST, full=TooManyGroups)
+    await require_room(change.session, ScopedLock.GROUPS, table.count_groups, limit=MAX_GROUPS, full=TooManyGroups)
     now = utc_now()
     group = GroupRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **new.model_dump())
     change.session.add(group)
@@ -64,11 +64,11 @@ async def update(change: Change, group: GroupRow, body: GroupUpdate) -> Group:
         group.updated_at = utc_now()
         await _flush(change, group.name)
         change.record("group.updated", "group", group.id, **changed)
-    return await shown(change.session, group)
+    return await with_member_count(change.session, group)
 
 
 async def delete(change: Change, group: GroupRow) -> None:
-    """Members, overrides, model access rules and content filters go with it (by the database)."""
+    """Delete the group. The database deletes members, overrides, model access rules and content filters with it."""
     members = await table.count_members(change.session, group.id)
     await change.session.delete(group)
     change.record("group.deleted", "group", group.id, name=group.name, members=members)
@@ -77,7 +77,9 @@ async def delete(change: Change, group: GroupRow) -> None:
 
 
 async def add_member(change: Change, group: GroupRow, user_id: UUID) -> Member:
-    """Raises `UserNotFound`, `AlreadyMember`. The group is locked, so nobody else adds the same user meanwhile."""
+    """Add a user to the group. The caller has locked the group, so that no concurrent request adds the same user.
+
+    Raises `UserNotFound`, `AlreadyMember`."""
     user = await table.lock_user(change.session, user_id)
     if user is None:
         raise UserNotFound
@@ -91,7 +93,7 @@ async def add_member(change: Change, group: GroupRow, user_id: UUID) -> Member:
 
 
 async def remove_member(change: Change, group: GroupRow, user_id: UUID) -> None:
-    """Raises `MemberNotFound`."""
+    """Remove a user from the group. Raises `MemberNotFound`."""
     member = await table.find_member(change.session, group.id, user_id)
     if member is None:
         raise MemberNotFound
@@ -101,37 +103,37 @@ async def remove_member(change: Change, group: GroupRow, user_id: UUID) -> None:
 
 
 async def replace_overrides(change: Change, group: GroupRow, new: Sequence[NewOverride]) -> list[Override]:
-    """All of them or, where an entity type stands twice, none. Raises `BadOverrides`."""
-    _refuse_twice(new)
+    """Replace all overrides of the group. Raises `BadOverrides` if an entity type occurs twice."""
+    _check_duplicates(new)
     actions = {override.entity_type: override.action for override in new}
     before = {row.entity_type: row.action for row in await table.overrides_of(change.session, group.id)}
     if actions != before:
         await table.replace_overrides(change.session, group, actions)
-        # The group's version is its overrides' too.
+        # The overrides share the group's version.
         group.updated_at = utc_now()
         change.record("group.dlp_overrides_set", "group", group.id, name=group.name, overrides=actions, before=before)
         _touch_policy(change)
     return [Override(entity_type=entity_type, action=action) for entity_type, action in sorted(actions.items())]
 
 
-def _refuse_twice(new: Sequence[NewOverride]) -> None:
+def _check_duplicates(new: Sequence[NewOverride]) -> None:
     faults: list[tuple[int, str]] = []
-    seen: set[str] = set()
+    entity_types: set[str] = set()
     for index, override in enumerate(new):
-        if override.entity_type in seen:
+        if override.entity_type in entity_types:
             faults.append((index, "stands twice in the body"))
-        seen.add(override.entity_type)
+        entity_types.add(override.entity_type)
     if faults:
         raise BadOverrides(faults)
 
 
 def _with_count(group: GroupRow, members: int) -> Group:
-    own = {name: getattr(group, name) for name in Group.model_fields if hasattr(group, name)}
-    return Group.model_validate({**own, "member_count": members})
+    fields = {name: getattr(group, name) for name in Group.model_fields if hasattr(group, name)}
+    return Group.model_validate({**fields, "member_count": members})
 
 
 def _touch_policy(change: Change) -> None:
-    """The policy is compiled anew. The answer waits for it: what it says is then in force."""
+    """Have the policy recompiled. The response waits until it is in force."""
     change.touch("policy", change.tenant_id, urgent=True)
 
 

@@ -1,4 +1,4 @@
-"""Groups' rows, their members and overrides, and named queries."""
+"""Tables of groups, their members and overrides, and named queries."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -31,7 +31,7 @@ class MemberRow(TenantRow):
     group_id: Mapped[UUID]
     user_id: Mapped[UUID]
     joined_at: Mapped[datetime]
-    #: What a directory calls the member (`access.scim`).
+    #: a directory's display name of the member (`access.scim`)
     display: Mapped[str | None]
 
 
@@ -43,7 +43,7 @@ class OverrideRow(TenantRow):
     action: Mapped[str]
 
 
-# Made by the database: a group may have a hundred thousand members, which would take this process seconds to render.
+# The database renders the JSON: a group may have 100,000 members, which would take this process seconds.
 _MEMBERS = text(
     "SELECT coalesce(json_agg(json_build_object('id', m.id, 'user_id', m.user_id, 'group_id', m.group_id,"
     " 'user_email', CASE WHEN u.email NOT LIKE :nowhere THEN u.email END,"
@@ -54,7 +54,7 @@ _MEMBERS = text(
 
 
 async def all_groups(session: AsyncSession) -> Sequence[tuple[GroupRow, int]]:
-    """By name, each with the number of its members."""
+    """Return all groups, sorted by name, each with its number of members."""
     counts = select(MemberRow.group_id, func.count().label("members")).group_by(MemberRow.group_id).subquery()
     query = (
         select(GroupRow, func.coalesce(counts.c.members, 0))
@@ -73,7 +73,7 @@ async def count_members(session: AsyncSession, group_id: UUID) -> int:
 
 
 async def members_json(session: AsyncSession, group_id: UUID) -> str:
-    """All `Member`s by address, as a JSON array."""
+    """Return all members as a JSON array of `Member`, sorted by address."""
     members: str = (await session.execute(_MEMBERS, {"group": group_id})).scalar_one()
     return members
 
@@ -84,21 +84,21 @@ async def find_member(session: AsyncSession, group_id: UUID, user_id: UUID) -> M
 
 
 async def lock_user(session: AsyncSession, user_id: UUID) -> UserRow | None:
-    """So that the user is not removed meanwhile; others may go on adding what belongs to the user."""
+    """Return the user, locked against deletion. Others can still add rows that reference the user."""
     query = select(UserRow).where(UserRow.id == user_id).with_for_update(read=True, key_share=True)
     return (await session.scalars(query)).one_or_none()
 
 
 async def overrides_of(session: AsyncSession, group_id: UUID) -> Sequence[OverrideRow]:
-    """By entity type."""
+    """Return the group's overrides, sorted by entity type."""
     query = select(OverrideRow).where(OverrideRow.group_id == group_id).order_by(OverrideRow.entity_type)
     return (await session.scalars(query)).all()
 
 
 async def replace_overrides(session: AsyncSession, group: GroupRow, actions: Mapping[str, str]) -> None:
-    """`actions` by entity type."""
+    """Replace the group's overrides. `actions` are by entity type."""
     await session.execute(delete(OverrideRow).where(OverrideRow.group_id == group.id))
     if actions:
-        own = {"tenant_id": group.tenant_id, "group_id": group.id}
-        rows = [{**own, "entity_type": entity_type, "action": action} for entity_type, action in actions.items()]
+        keys = {"tenant_id": group.tenant_id, "group_id": group.id}
+        rows = [{**keys, "entity_type": entity_type, "action": action} for entity_type, action in actions.items()]
         await session.execute(insert(OverrideRow), rows)

@@ -1,4 +1,4 @@
-"""What can go wrong with second factors."""
+"""Errors of second factors."""
 
 from gatehouse.foundation.errors import BadRequest, Conflict, Forbidden, NotFound, TooManyRequests, Unauthenticated
 
@@ -10,7 +10,7 @@ class InvalidMfaToken(Unauthenticated):
 
 
 class WrongCode(Unauthenticated):
-    """Whatever was wrong: the code, a method that is not enrolled, a used code."""
+    """A wrong or used code, or a method that is not enrolled: one error, so that it reveals nothing."""
 
     code = "invalid_code"
     message = "This second factor is not right, or was used already."

@@ -1,7 +1,7 @@
-"""Passkeys and security keys (WebAuthn, level 3), judged by py_webauthn.
+"""Passkeys and security keys (WebAuthn, level 3), verified by py_webauthn.
 
-A challenge is in the database, for one user and one purpose, good once and for five minutes. User verification is
-preferred, not asked for: this is a second factor, and plain security keys are good ones.
+A challenge is stored in the database for one user and one purpose. It is valid once and for five minutes. User
+verification is preferred but not required, because plain security keys are sufficient as a second factor.
 """
 
 import json
@@ -35,35 +35,35 @@ from gatehouse.platform.ports import Host
 
 log = structlog.get_logger(__name__)
 
-REGISTER: Final = "register"
-ASSERT: Final = "assert"
+REGISTER_PURPOSE: Final = "register"
+ASSERT_PURPOSE: Final = "assert"
 _STANDARD_PORTS: Final = {"http": 80, "https": 443}
-_LIFETIME: Final = timedelta(minutes=5)
-_TRANSPORTS: Final = {each.value for each in AuthenticatorTransport}
+_CHALLENGE_LIFETIME: Final = timedelta(minutes=5)
+_TRANSPORTS: Final = {transport.value for transport in AuthenticatorTransport}
 
 
-class Site(msgspec.Struct, frozen=True):
-    """Whom a passkey is for: `rp_id` is the host's name, `origin` what the browser must have shown."""
+class RelyingParty(msgspec.Struct, frozen=True):
+    """The site that passkeys are bound to. `rp_id` is the host name, `origin` is the origin that browsers report."""
 
     rp_id: str
     origin: str
 
 
-def site(request: Request, host: Host) -> Site:
-    """By `PUBLIC_URL`; without it a browser on this very machine can do. Raises `PasskeysUnavailable`."""
-    told = urlsplit(host.settings.public_url or str(request.base_url))
-    name = told.hostname or ""
-    if name != "localhost" and (host.settings.public_url is None or told.scheme != "https"):
+def relying_party(request: Request, host: Host) -> RelyingParty:
+    """Return the relying party at PUBLIC_URL, or at localhost without one. Raises `PasskeysUnavailable`."""
+    url = urlsplit(host.settings.public_url or str(request.base_url))
+    name = url.hostname or ""
+    if name != "localhost" and (host.settings.public_url is None or url.scheme != "https"):
         raise PasskeysUnavailable
-    # As browsers write it, however it is told: in lower case, and without the port that goes without saying.
-    port = "" if told.port in {None, _STANDARD_PORTS[told.scheme]} else f":{told.port}"
-    return Site(name, f"{told.scheme}://{name}{port}")
+    # The form that browsers use: lower case, without a standard port.
+    port = "" if url.port in {None, _STANDARD_PORTS[url.scheme]} else f":{url.port}"
+    return RelyingParty(name, f"{url.scheme}://{name}{port}")
 
 
-async def registration(change: Change, user: UserRow, at: Site) -> dict[str, Any]:
-    """Options for `navigator.credentials.create`, as JSON."""
+async def registration_options(change: Change, user: UserRow, rp: RelyingParty) -> dict[str, Any]:
+    """Store a challenge and return the options for `navigator.credentials.create`, as JSON."""
     options = webauthn.generate_registration_options(
-        rp_id=at.rp_id,
+        rp_id=rp.rp_id,
         rp_name="Gatehouse",
         user_id=user.id.bytes,
         user_name=user.email,
@@ -71,115 +71,119 @@ async def registration(change: Change, user: UserRow, at: Site) -> dict[str, Any
         authenticator_selection=AuthenticatorSelectionCriteria(
             resident_key=ResidentKeyRequirement.PREFERRED, user_verification=UserVerificationRequirement.PREFERRED
         ),
-        exclude_credentials=await _known(change, user),
+        exclude_credentials=await _credential_descriptors(change, user),
     )
-    _ask(change, user, REGISTER, options.challenge)
-    return _json(webauthn.options_to_json(options))
+    _store_challenge(change, user, REGISTER_PURPOSE, options.challenge)
+    return _parse_options(webauthn.options_to_json(options))
 
 
-async def assertion(change: Change, user: UserRow, at: Site) -> dict[str, Any]:
-    """Options for `navigator.credentials.get`, as JSON."""
+async def assertion_options(change: Change, user: UserRow, rp: RelyingParty) -> dict[str, Any]:
+    """Store a challenge and return the options for `navigator.credentials.get`, as JSON."""
     options = webauthn.generate_authentication_options(
-        rp_id=at.rp_id,
-        allow_credentials=await _known(change, user),
+        rp_id=rp.rp_id,
+        allow_credentials=await _credential_descriptors(change, user),
         user_verification=UserVerificationRequirement.PREFERRED,
     )
-    _ask(change, user, ASSERT, options.challenge)
-    return _json(webauthn.options_to_json(options))
+    _store_challenge(change, user, ASSERT_PURPOSE, options.challenge)
+    return _parse_options(webauthn.options_to_json(options))
 
 
-async def registered(
-    change: Change, user: UserRow, at: Site, credential: dict[str, Any]
+async def verify_registration(
+    change: Change, user: UserRow, rp: RelyingParty, credential: dict[str, Any]
 ) -> VerifiedRegistration | None:
-    """What an authenticator answered to `registration`; None where it is not to be believed."""
-    challenge = await _taken(change, user, REGISTER, credential)
+    """Return the verified response to `registration_options`; None if it is not valid."""
+    challenge = await _take_challenge(change, user, REGISTER_PURPOSE, credential)
     if challenge is None:
         return None
     try:
         return webauthn.verify_registration_response(
-            credential=credential, expected_challenge=challenge, expected_rp_id=at.rp_id, expected_origin=at.origin
+            credential=credential, expected_challenge=challenge, expected_rp_id=rp.rp_id, expected_origin=rp.origin
         )
     except Exception as error:
-        _log_fault(REGISTER, error)
+        _log_unexpected_error(REGISTER_PURPOSE, error)
         return None
 
 
-async def asserted(change: Change, user: UserRow, at: Site, credential: dict[str, Any]) -> PasskeyRow | None:
-    """The user's passkey that answered `assertion`; None where it is not to be believed. A counter that did not grow
-    is a copied key's."""
-    challenge = await _taken(change, user, ASSERT, credential)
-    known = {row.credential_id: row for row in await table.passkeys(change.session, user.id)}
+async def verify_assertion(
+    change: Change, user: UserRow, rp: RelyingParty, credential: dict[str, Any]
+) -> PasskeyRow | None:
+    """Return the user's passkey that answered `assertion_options`; None if the response is not valid. A sign count that
+    did not grow is invalid: the key was copied."""
+    challenge = await _take_challenge(change, user, ASSERT_PURPOSE, credential)
+    passkeys_by_id = {row.credential_id: row for row in await table.passkeys(change.session, user.id)}
     if challenge is None:
         return None
     try:
-        row = known[base64url_to_bytes(credential["id"])]
+        row = passkeys_by_id[base64url_to_bytes(credential["id"])]
     except (KeyError, TypeError, ValueError):
         return None
     try:
         verified = webauthn.verify_authentication_response(
             credential=credential,
             expected_challenge=challenge,
-            expected_rp_id=at.rp_id,
-            expected_origin=at.origin,
+            expected_rp_id=rp.rp_id,
+            expected_origin=rp.origin,
             credential_public_key=row.public_key,
             credential_current_sign_count=row.sign_count,
         )
     except Exception as error:
-        _log_fault(ASSERT, error)
+        _log_unexpected_error(ASSERT_PURPOSE, error)
         return None
     row.sign_count, row.last_used_at = verified.new_sign_count, utc_now()
     return row
 
 
-def synced(verified: VerifiedRegistration) -> bool:
+def is_synced(verified: VerifiedRegistration) -> bool:
     return verified.credential_device_type is CredentialDeviceType.MULTI_DEVICE
 
 
-def transports(credential: dict[str, Any]) -> list[str]:
-    """How the browser reaches the authenticator, by its own word: a hint for the next time."""
+def transports_of(credential: dict[str, Any]) -> list[str]:
+    """Return the transports that the browser reports for the authenticator. They are an unverified hint."""
     response = credential.get("response")
-    told = response.get("transports") if isinstance(response, dict) else None
-    return sorted(_TRANSPORTS & {each for each in told if isinstance(each, str)}) if isinstance(told, list) else []
+    transports = response.get("transports") if isinstance(response, dict) else None
+    if not isinstance(transports, list):
+        return []
+    return sorted(_TRANSPORTS & {transport for transport in transports if isinstance(transport, str)})
 
 
-async def _known(change: Change, user: UserRow) -> list[PublicKeyCredentialDescriptor]:
+async def _credential_descriptors(change: Change, user: UserRow) -> list[PublicKeyCredentialDescriptor]:
     return [
         PublicKeyCredentialDescriptor(
-            id=row.credential_id, transports=[AuthenticatorTransport(each) for each in row.transports] or None
+            id=row.credential_id, transports=[AuthenticatorTransport(transport) for transport in row.transports] or None
         )
         for row in await table.passkeys(change.session, user.id)
     ]
 
 
-def _ask(change: Change, user: UserRow, purpose: str, challenge: bytes) -> None:
+def _store_challenge(change: Change, user: UserRow, purpose: str, challenge: bytes) -> None:
     change.session.add(
         ChallengeRow(
             challenge=challenge,
             tenant_id=user.tenant_id,
             user_id=user.id,
             purpose=purpose,
-            expires_at=utc_now() + _LIFETIME,
+            expires_at=utc_now() + _CHALLENGE_LIFETIME,
         )
     )
 
 
-async def _taken(change: Change, user: UserRow, purpose: str, credential: dict[str, Any]) -> bytes | None:
-    """The open challenge that the answer names, used up whatever the answer is worth."""
+async def _take_challenge(change: Change, user: UserRow, purpose: str, credential: dict[str, Any]) -> bytes | None:
+    """Return the open challenge that the response names, and use it up even if the response is not valid."""
     try:
         challenge = parse_client_data_json(base64url_to_bytes(credential["response"]["clientDataJSON"])).challenge
     except Exception as error:
-        _log_fault(purpose, error)
+        _log_unexpected_error(purpose, error)
         return None
     return challenge if await table.take_challenge(change.session, user.id, purpose, challenge) else None
 
 
-def _log_fault(purpose: str, error: Exception) -> None:
-    """A stranger's CBOR goes through several parsers, each with errors of its own. Those of WebAuthn's rules say that a
-    key is wrong; any other could be a fault of ours, so the log has it: without the credential."""
+def _log_unexpected_error(purpose: str, error: Exception) -> None:
+    """Log an error that may be a bug of this platform, without the credential. A client's CBOR passes through several
+    parsers with errors of their own; an error of py_webauthn means that the key is wrong, and is not logged."""
     if not isinstance(error, WebAuthnException):
         log.warning("mfa.passkey_not_judged", purpose=purpose, error=type(error).__name__, exc_info=error)
 
 
-def _json(text: str) -> dict[str, Any]:
+def _parse_options(text: str) -> dict[str, Any]:
     options: dict[str, Any] = json.loads(text)
     return options

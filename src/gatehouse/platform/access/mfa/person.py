@@ -1,4 +1,4 @@
-"""Who shows or enrols a second factor: somebody signing in, or a user in a session."""
+"""The subject of a second factor: a pending login, or a user in a session."""
 
 import time
 from typing import TypeAlias, TypeVar
@@ -11,9 +11,9 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.access.mfa.errors import InvalidMfaToken
 from gatehouse.platform.access.sessions import pending
-from gatehouse.platform.access.sessions.pending import PendingLoginRow, Standing
+from gatehouse.platform.access.sessions.pending import FactorRequirements, PendingLoginRow
 from gatehouse.platform.access.sessions.schemas import Tokens
-from gatehouse.platform.access.sessions.service import Enter, tokens_of
+from gatehouse.platform.access.sessions.service import LoginCompletion, issue_tokens
 from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.callers import MfaRequired
@@ -24,76 +24,80 @@ from gatehouse.platform.ports import Host
 T = TypeVar("T")
 
 
-class SigningIn(msgspec.Struct, frozen=True):
+class LoginSubject(msgspec.Struct, frozen=True):
+    """The user of a pending login. `token` is the `mfa_token`."""
+
     tenant_id: TenantId
     user_id: UUID
     token: str
     caller: None = None
 
 
-class InSession(msgspec.Struct, frozen=True):
+class SessionSubject(msgspec.Struct, frozen=True):
+    """A user in a session."""
+
     tenant_id: TenantId
     user_id: UUID
     caller: Caller
 
 
-Who: TypeAlias = SigningIn | InSession
+MfaSubject: TypeAlias = LoginSubject | SessionSubject
 
 
-async def signing_in(host: Host, token: str) -> SigningIn:
-    """Raises `InvalidMfaToken`."""
+async def login_subject(host: Host, token: str) -> LoginSubject:
+    """Return the subject of an `mfa_token`. Raises `InvalidMfaToken`."""
     async with host.database.service() as lookup:
-        owner = await pending.owner(lookup, token)
+        owner = await pending.pending_login_owner(lookup, token)
     if owner is None:
         raise InvalidMfaToken
-    return SigningIn(*owner, token)
+    return LoginSubject(*owner, token)
 
 
-def in_session(caller: Caller) -> InSession:
+def session_subject(caller: Caller) -> SessionSubject:
     assert caller.tenant_id is not None
     assert caller.user_id is not None
-    return InSession(caller.tenant_id, caller.user_id, caller)
+    return SessionSubject(caller.tenant_id, caller.user_id, caller)
 
 
-class Asking(msgspec.Struct):
-    """The rows behind it, locked: the user's first, so that all that is done about their factors is one after the
-    other. One of `login` and `session` is there."""
+class LockedSubject(msgspec.Struct):
+    """The locked rows of a subject. The user's row is locked first, which serializes all changes of their factors. One
+    of `login` and `session` is set."""
 
     user: UserRow
     login: PendingLoginRow | None
     session: SessionRow | None
 
 
-async def asking(change: Change, who: Who) -> Asking:
-    """Raises `InvalidMfaToken`, `InvalidToken` where it has ended meanwhile."""
-    user = await change.session.get(UserRow, who.user_id, with_for_update=True)
-    if isinstance(who, SigningIn):
-        login = await pending.locked(change.session, who.token)
+async def lock_subject(change: Change, subject: MfaSubject) -> LockedSubject:
+    """Lock the subject's rows. Raises `InvalidMfaToken` or `InvalidToken` if the login or session has ended."""
+    user = await change.session.get(UserRow, subject.user_id, with_for_update=True)
+    if isinstance(subject, LoginSubject):
+        login = await pending.lock_pending_login(change.session, subject.token)
         if user is None or not user.is_active or login is None:
             raise InvalidMfaToken
-        return Asking(user, login, None)
-    session = await locked_session(change.session, who.caller.session_id) if who.caller.session_id else None
+        return LockedSubject(user, login, None)
+    session = await locked_session(change.session, subject.caller.session_id) if subject.caller.session_id else None
     if user is None or session is None or not session.open():
         raise InvalidToken
-    return Asking(user, None, session)
+    return LockedSubject(user, None, session)
 
 
-def must_have_shown_one(caller: Caller, stands: Standing) -> None:
-    """Before a user's own second factors are changed, whatever else step-up is asked for: without it, whoever found an
-    open browser would make the account theirs. Raises `MfaRequired`."""
-    if stands.usable and stands.policy.level != "off" and not caller.has_fresh_factor(time.time()):
+def require_fresh_factor(caller: Caller, requirements: FactorRequirements) -> None:
+    """Require a fresh second factor before a user's own factors change, independently of the step-up policy: otherwise
+    an attacker at an open browser could take over the account. Raises `MfaRequired`."""
+    if requirements.usable and requirements.policy.level != "off" and not caller.has_fresh_factor(time.time()):
         raise MfaRequired
 
 
-async def proved(
-    change: Change, host: Host, request: Request, asked: Asking, *, factor: str, enter: Enter[T]
+async def complete_factor(
+    change: Change, host: Host, request: Request, locked: LockedSubject, *, factor: str, complete: LoginCompletion[T]
 ) -> T | Tokens:
-    """A second factor was right: the login goes on, or the session is stepped up. `factor` as RFC 8176 names it."""
-    if asked.login is not None:
-        amr = [*asked.login.amr, factor, "mfa"]
-        await change.session.delete(asked.login)
-        return await enter(change, host, asked.user, request, amr=amr, mfa_at=utc_now())
-    assert asked.session is not None
-    asked.session.amr = list(dict.fromkeys([*asked.session.amr, factor, "mfa"]))
-    asked.session.mfa_at = utc_now()
-    return await tokens_of(change, host, asked.user, asked.session, renewable=False)
+    """Complete the login, or step the session up, after a right second factor. `factor` is its name in RFC 8176."""
+    if locked.login is not None:
+        amr = [*locked.login.amr, factor, "mfa"]
+        await change.session.delete(locked.login)
+        return await complete(change, host, locked.user, request, amr=amr, mfa_at=utc_now())
+    assert locked.session is not None
+    locked.session.amr = list(dict.fromkeys([*locked.session.amr, factor, "mfa"]))
+    locked.session.mfa_at = utc_now()
+    return await issue_tokens(change, host, locked.user, locked.session, renewable=False)

@@ -1,6 +1,6 @@
-"""Recovery codes: ten, each good once, for when the phone is lost.
+"""Recovery codes: ten codes, each valid once, for users who have lost their device.
 
-They hold 80 bits of chance, so a plain digest is enough: nobody can try that many.
+A code has 80 bits of entropy, so a plain digest is sufficient against guessing.
 """
 
 import hashlib
@@ -13,17 +13,17 @@ from gatehouse.platform.access.mfa.table import RecoveryCodeRow
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
 
-_HOW_MANY: Final = 10
-#: Crockford's base32: no letters that are taken for digits.
+_CODE_COUNT: Final = 10
+#: Crockford's base32, without letters that look like digits.
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
-_GROUPS: Final = 4
-_READ_AS: Final = str.maketrans("ilo", "110")
+_GROUPS_PER_CODE: Final = 4
+_LOOKALIKE_LETTERS: Final = str.maketrans("ilo", "110")
 
 
-async def make(change: Change, user: UserRow) -> list[str]:
-    """Ten new codes; the earlier ones are void."""
+async def replace_codes(change: Change, user: UserRow) -> list[str]:
+    """Replace the user's codes and return the ten new ones."""
     await table.drop_recovery_codes(change.session, user.id)
-    codes = [_code() for _ in range(_HOW_MANY)]
+    codes = [_new_code() for _ in range(_CODE_COUNT)]
     change.session.add_all(
         RecoveryCodeRow(digest=digest(user.id, code), tenant_id=user.tenant_id, user_id=user.id, used_at=None)
         for code in codes
@@ -33,10 +33,10 @@ async def make(change: Change, user: UserRow) -> list[str]:
 
 
 def digest(user_id: UUID, code: str) -> bytes:
-    """As typed: in upper case, without the hyphens, with an O for a zero."""
-    plain = code.lower().replace("-", "").replace(" ", "").translate(_READ_AS)
-    return hashlib.sha256(f"{user_id}:{plain}".encode()).digest()
+    """Return the digest of a code as a user may type it: in any case, with or without hyphens, with an O for a zero."""
+    normalized = code.lower().replace("-", "").replace(" ", "").translate(_LOOKALIKE_LETTERS)
+    return hashlib.sha256(f"{user_id}:{normalized}".encode()).digest()
 
 
-def _code() -> str:
-    return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(4)) for _ in range(_GROUPS))
+def _new_code() -> str:
+    return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(4)) for _ in range(_GROUPS_PER_CODE))

@@ -1,4 +1,4 @@
-"""The second factors' endpoints (decisions 3)."""
+"""Endpoints of second factors (docs/mfa.md)."""
 
 import json
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 
 from gatehouse.platform.access.mfa import enrolment, service
 from gatehouse.platform.access.mfa.errors import PasskeyNotFound
-from gatehouse.platform.access.mfa.person import Who, in_session, signing_in
+from gatehouse.platform.access.mfa.person import MfaSubject, login_subject, session_subject
 from gatehouse.platform.access.mfa.schemas import (
     Assertion,
     Confirmation,
@@ -26,7 +26,7 @@ from gatehouse.platform.access.mfa.schemas import (
 from gatehouse.platform.access.mfa.status import status_of
 from gatehouse.platform.access.mfa.table import PasskeyRow
 from gatehouse.platform.access.sessions.schemas import Tokens
-from gatehouse.platform.access.sessions.service import enter_with_tokens
+from gatehouse.platform.access.sessions.service import complete_with_tokens
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.callers import RESPONSES, AdminStepUp, SessionUser, SessionUserStepUp, session_user
@@ -35,118 +35,147 @@ from gatehouse.platform.requests import Changing, Session, loaded
 
 router = APIRouter(tags=["Second factor"])
 
-_OWN: Final = "/api/auth/mfa"
+_OWN_PATH: Final = "/api/auth/mfa"
 
 
-async def _who(request: Request, host: TheHost) -> Who:
-    """By the body's `mfa_token`, else by the session's token. Looked for before the body is judged: 401 comes first."""
+async def _subject(request: Request, host: TheHost) -> MfaSubject:
+    """Return the subject of the body's `mfa_token`, else of the session. Runs before the body is validated, so that 401
+    precedes 422."""
     try:
-        sent = json.loads(await request.body())
+        body = json.loads(await request.body())
     except (ValueError, RecursionError):
-        sent = None
-    token = sent.get("mfa_token") if isinstance(sent, dict) else None
+        body = None
+    token = body.get("mfa_token") if isinstance(body, dict) else None
     if isinstance(token, str):
-        return await signing_in(host, token)
-    return in_session(session_user(request))
+        return await login_subject(host, token)
+    return session_subject(session_user(request))
 
 
-Asker = Annotated[Who, Depends(_who)]
+Subject = Annotated[MfaSubject, Depends(_subject)]
 LoadedPasskey = Annotated[PasskeyRow, Depends(loaded(PasskeyRow, "passkey_id", PasskeyNotFound))]
 LoadedUser = Annotated[UserRow, Depends(loaded(UserRow, "user_id", UserNotFound))]
 
-#: In the API's document: the session's token, or nothing beside the body.
-_EITHER: Final[dict[str, Any]] = {"security": [{"bearer": []}, {}]}
-_SHOWN: Final[dict[int | str, dict[str, Any]]] = {
+#: OpenAPI security: a session's token, or none if the body contains an `mfa_token`.
+_OPTIONAL_BEARER: Final[dict[str, Any]] = {"security": [{"bearer": []}, {}]}
+_VERIFY_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     401: {"description": "`invalid_code`, `invalid_mfa_token`, or a session that is not valid."},
-    429: {"description": "`too_many_attempts`: ten wrong ones in a minute, or a hundred in a day."},
+    429: {"description": "`too_many_attempts`: ten wrong factors in a minute, or a hundred in a day."},
 }
-_ENROLLING: Final[dict[int | str, dict[str, Any]]] = {
+_ENROL_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     400: {"description": "`invalid_code`, `invalid_credential`: the method is not enrolled."},
-    401: {"description": "Neither a session nor an `mfa_token` that is valid."},
-    403: {"description": "`mfa_required`: show the method that you have first. `method_not_allowed`."},
+    401: {"description": "Neither the session nor the `mfa_token` is valid."},
+    403: {"description": "`mfa_required`: verify a method that you have first. `method_not_allowed`."},
 }
 
 
-@router.post(f"{_OWN}/verify", response_model=Tokens, responses=_SHOWN, openapi_extra=_EITHER)
-async def verify_second_factor(who: Asker, body: Verification, request: Request, host: TheHost) -> object:
-    """Shows a second factor: finishes a login (`mfa_token`), or steps up the session that asks. The new access token
+@router.post(f"{_OWN_PATH}/verify", response_model=Tokens, responses=_VERIFY_RESPONSES, openapi_extra=_OPTIONAL_BEARER)
+async def verify_second_factor(subject: Subject, body: Verification, request: Request, host: TheHost) -> object:
+    """Verifies a second factor: finishes a login (`mfa_token`), or steps up the current session. The new access token
     has `amr` and `mfa_at`; a session that is stepped up keeps its refresh token."""
-    return await service.verify(request, host, who, body, enter_with_tokens)
+    return await service.verify(request, host, subject, body, complete_with_tokens)
 
 
-@router.post(f"{_OWN}/webauthn/assert/begin", response_model=PasskeyOptions, responses=_SHOWN, openapi_extra=_EITHER)
-async def begin_assertion(who: Asker, body: MaybeSigningIn, request: Request, host: TheHost) -> object:
-    """What `navigator.credentials.get` is asked, good once and for five minutes."""
-    return PasskeyOptions(public_key=await enrolment.begin_assertion(request, host, who))
+@router.post(
+    f"{_OWN_PATH}/webauthn/assert/begin",
+    response_model=PasskeyOptions,
+    responses=_VERIFY_RESPONSES,
+    openapi_extra=_OPTIONAL_BEARER,
+)
+async def begin_assertion(subject: Subject, body: MaybeSigningIn, request: Request, host: TheHost) -> object:
+    """Returns the options for `navigator.credentials.get`. They are valid once and for five minutes."""
+    return PasskeyOptions(public_key=await enrolment.begin_assertion(request, host, subject))
 
 
-@router.post(f"{_OWN}/webauthn/assert/finish", response_model=Tokens, responses=_SHOWN, openapi_extra=_EITHER)
-async def finish_assertion(who: Asker, body: Assertion, request: Request, host: TheHost) -> object:
-    """The same as `POST /api/auth/mfa/verify` with the method `webauthn`."""
-    given = Verification(method="webauthn", credential=body.credential)
-    return await service.verify(request, host, who, given, enter_with_tokens)
+@router.post(
+    f"{_OWN_PATH}/webauthn/assert/finish",
+    response_model=Tokens,
+    responses=_VERIFY_RESPONSES,
+    openapi_extra=_OPTIONAL_BEARER,
+)
+async def finish_assertion(subject: Subject, body: Assertion, request: Request, host: TheHost) -> object:
+    """Verifies a passkey, as `POST /api/auth/mfa/verify` does with the method `webauthn`."""
+    verification = Verification(method="webauthn", credential=body.credential)
+    return await service.verify(request, host, subject, verification, complete_with_tokens)
 
 
-@router.get(_OWN, response_model=Status, responses=RESPONSES)
+@router.get(_OWN_PATH, response_model=Status, responses=RESPONSES)
 async def read_own_second_factors(caller: SessionUser, session: Session) -> object:
-    """Your methods, and what your organization asks of you."""
-    verified = None if caller.mfa_at is None else datetime.fromtimestamp(caller.mfa_at, UTC)
-    return await status_of(session, caller, verified)
+    """Returns your second factors, and the requirements of your organization."""
+    verified_at = None if caller.mfa_at is None else datetime.fromtimestamp(caller.mfa_at, UTC)
+    return await status_of(session, caller, verified_at)
 
 
-@router.post(f"{_OWN}/totp", status_code=201, response_model=TotpSecret, responses=_ENROLLING, openapi_extra=_EITHER)
-async def begin_totp(who: Asker, body: MaybeSigningIn, request: Request, host: TheHost) -> object:
-    """A secret for an authenticator app. It counts once a code has confirmed it; an app you have goes on until then."""
-    return await enrolment.begin_totp(request, host, who)
+@router.post(
+    f"{_OWN_PATH}/totp",
+    status_code=201,
+    response_model=TotpSecret,
+    responses=_ENROL_RESPONSES,
+    openapi_extra=_OPTIONAL_BEARER,
+)
+async def begin_totp(subject: Subject, body: MaybeSigningIn, request: Request, host: TheHost) -> object:
+    """Returns a secret for an authenticator app. A code must confirm it; an enrolled app stays valid until then."""
+    return await enrolment.begin_totp(request, host, subject)
 
 
-@router.post(f"{_OWN}/totp/confirm", response_model=Enrolled, responses=_ENROLLING, openapi_extra=_EITHER)
-async def confirm_totp(who: Asker, body: Confirmation, request: Request, host: TheHost) -> object:
-    """Enrols the app by its first code."""
-    tokens, codes = await enrolment.confirm_totp(request, host, who, body.code, enter_with_tokens)
+@router.post(
+    f"{_OWN_PATH}/totp/confirm", response_model=Enrolled, responses=_ENROL_RESPONSES, openapi_extra=_OPTIONAL_BEARER
+)
+async def confirm_totp(subject: Subject, body: Confirmation, request: Request, host: TheHost) -> object:
+    """Enrols the app with its first code."""
+    tokens, codes = await enrolment.confirm_totp(request, host, subject, body.code, complete_with_tokens)
     return Enrolled(recovery_codes=codes, tokens=tokens)
 
 
 @router.delete(
-    f"{_OWN}/totp", status_code=204, responses=RESPONSES | {404: {"description": "No authenticator app is enrolled."}}
+    f"{_OWN_PATH}/totp",
+    status_code=204,
+    responses=RESPONSES | {404: {"description": "No authenticator app is enrolled."}},
 )
 async def remove_totp(caller: SessionUserStepUp, change: Changing) -> None:
-    """Removes the authenticator app. With the last method go the recovery codes."""
+    """Removes the authenticator app. Removing the last method removes the recovery codes too."""
     await service.remove_totp(change, caller)
 
 
-@router.post(f"{_OWN}/recovery-codes", status_code=201, response_model=RecoveryCodes, responses=RESPONSES)
+@router.post(f"{_OWN_PATH}/recovery-codes", status_code=201, response_model=RecoveryCodes, responses=RESPONSES)
 async def make_recovery_codes(caller: SessionUserStepUp, change: Changing) -> object:
-    """Ten new recovery codes; the earlier ones are void."""
+    """Returns ten new recovery codes; earlier ones become void."""
     return RecoveryCodes(recovery_codes=await service.new_recovery_codes(change, caller))
 
 
 @router.post(
-    f"{_OWN}/webauthn/register/begin", response_model=PasskeyOptions, responses=_ENROLLING, openapi_extra=_EITHER
+    f"{_OWN_PATH}/webauthn/register/begin",
+    response_model=PasskeyOptions,
+    responses=_ENROL_RESPONSES,
+    openapi_extra=_OPTIONAL_BEARER,
 )
-async def begin_passkey(who: Asker, body: MaybeSigningIn, request: Request, host: TheHost) -> object:
-    """What `navigator.credentials.create` is asked, good once and for five minutes."""
-    return PasskeyOptions(public_key=await enrolment.begin_passkey(request, host, who))
+async def begin_passkey(subject: Subject, body: MaybeSigningIn, request: Request, host: TheHost) -> object:
+    """Returns the options for `navigator.credentials.create`. They are valid once and for five minutes."""
+    return PasskeyOptions(public_key=await enrolment.begin_passkey(request, host, subject))
 
 
-@router.post(f"{_OWN}/webauthn/register/finish", response_model=Enrolled, responses=_ENROLLING, openapi_extra=_EITHER)
-async def finish_passkey(who: Asker, body: Registration, request: Request, host: TheHost) -> object:
-    """Enrols the passkey that answered."""
+@router.post(
+    f"{_OWN_PATH}/webauthn/register/finish",
+    response_model=Enrolled,
+    responses=_ENROL_RESPONSES,
+    openapi_extra=_OPTIONAL_BEARER,
+)
+async def finish_passkey(subject: Subject, body: Registration, request: Request, host: TheHost) -> object:
+    """Enrols the passkey that the credential belongs to."""
     tokens, codes = await enrolment.finish_passkey(
-        request, host, who, body.name, body.credential, enter=enter_with_tokens
+        request, host, subject, body.name, body.credential, complete=complete_with_tokens
     )
     return Enrolled(recovery_codes=codes, tokens=tokens)
 
 
-@router.patch(f"{_OWN}/webauthn/{{passkey_id}}", response_model=Passkey, responses=RESPONSES)
+@router.patch(f"{_OWN_PATH}/webauthn/{{passkey_id}}", response_model=Passkey, responses=RESPONSES)
 async def rename_passkey(caller: SessionUser, passkey: LoadedPasskey, body: Rename, change: Changing) -> object:
-    """Another name for one of your passkeys."""
+    """Renames one of your passkeys."""
     return service.rename_passkey(change, caller, passkey, body.name)
 
 
-@router.delete(f"{_OWN}/webauthn/{{passkey_id}}", status_code=204, responses=RESPONSES)
+@router.delete(f"{_OWN_PATH}/webauthn/{{passkey_id}}", status_code=204, responses=RESPONSES)
 async def remove_passkey(caller: SessionUserStepUp, passkey: LoadedPasskey, change: Changing) -> None:
-    """Removes one of your passkeys. With the last method go the recovery codes."""
+    """Removes one of your passkeys. Removing the last method removes the recovery codes too."""
     await service.remove_passkey(change, caller, passkey)
 
 

@@ -1,4 +1,4 @@
-"""Bodies of the second factors' endpoints."""
+"""Request and response bodies of the second factors' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from gatehouse.platform.access.sessions.schemas import Tokens
 
 Method = Literal["totp", "webauthn", "recovery"]
 PasskeyName = Annotated[str, Field(min_length=1, max_length=100, examples=["Ada's phone"])]
-#: A browser's answer as `PublicKeyCredential.toJSON()` writes it.
+#: A browser's response, as `PublicKeyCredential.toJSON()` returns it.
 Credential = Annotated[
     dict[str, Any],
     Field(description="`PublicKeyCredential.toJSON()`.", examples=[{"id": "...", "type": "public-key"}]),
@@ -31,7 +31,7 @@ class MaybeSigningIn(Body):
 
 
 class Verification(MaybeSigningIn):
-    """`code` for `totp` and `recovery`, `credential` for `webauthn`."""
+    """A second factor. `totp` and `recovery` need `code`, `webauthn` needs `credential`."""
 
     method: Method
     code: Annotated[str | None, Field(min_length=1, max_length=64, examples=["123456"])] = None
@@ -56,7 +56,7 @@ class Rename(Body):
 
 
 class TotpSecret(Shown):
-    """Shown here and never again."""
+    """The secret of an authenticator app. It is shown only once."""
 
     secret: Annotated[str, Field(description="Base32, to type into the app.")]
     otpauth_url: Annotated[str, Field(description="The same for a QR code.")]
@@ -65,16 +65,14 @@ class TotpSecret(Shown):
 class PasskeyOptions(Shown):
     public_key: Annotated[
         dict[str, Any],
-        Field(
-            description="For `navigator.credentials`; binary fields are base64url, as `parse...FromJSON` takes them."
-        ),
+        Field(description="For `navigator.credentials`. Binary fields are base64url, as `parse...FromJSON` expects."),
     ]
 
 
 class Passkey(Shown):
     id: UUID
     name: str
-    synced: Annotated[bool, Field(description="It is on all devices of an account, not in one piece of hardware.")]
+    synced: Annotated[bool, Field(description="Whether it is synced between devices instead of bound to one.")]
     created_at: datetime
     last_used_at: datetime | None
 
@@ -87,13 +85,13 @@ class Totp(Shown):
 class Enrolled(Shown):
     recovery_codes: Annotated[
         list[str] | None,
-        Field(description="Ten, each good once, with the first method. Shown here and never again."),
+        Field(description="Ten codes, each valid once; only with the first method. They are shown only once."),
     ]
-    tokens: Annotated[Tokens, Field(description="Of the login that this finishes, or of the session, stepped up.")]
+    tokens: Annotated[Tokens, Field(description="Tokens of the finished login, or of the stepped-up session.")]
 
 
 class RecoveryCodes(Shown):
-    recovery_codes: Annotated[list[str], Field(description="Shown here and never again; earlier ones are void.")]
+    recovery_codes: Annotated[list[str], Field(description="They are shown only once; earlier ones are void.")]
 
 
 class Status(Shown):
@@ -103,7 +101,7 @@ class Status(Shown):
     passkeys: list[Passkey]
     recovery_codes_left: int
     enrollment_deadline: Annotated[
-        datetime | None, Field(description="From then on a method is needed, and you have none.")
+        datetime | None, Field(description="From this time on a method is required; null if you have one.")
     ]
-    verified_at: Annotated[datetime | None, Field(description="When this session showed a second factor.")]
-    assertion_ttl_seconds: Annotated[int, Field(description="How long sensitive operations believe it.")]
+    verified_at: Annotated[datetime | None, Field(description="When this session last verified a second factor.")]
+    assertion_ttl_seconds: Annotated[int, Field(description="How long sensitive operations accept it, in seconds.")]

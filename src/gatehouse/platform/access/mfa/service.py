@@ -1,4 +1,4 @@
-"""The rules of showing a second factor, and of taking one away."""
+"""Verifies, removes and resets second factors."""
 
 from typing import Final, TypeVar
 
@@ -11,14 +11,14 @@ from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.sealing import CannotOpen
 from gatehouse.platform.access.mfa import attempts, passkeys, recovery, table, totp
 from gatehouse.platform.access.mfa.errors import NothingEnrolled, PasskeyNotFound, TotpNotFound, WrongCode
-from gatehouse.platform.access.mfa.passkeys import Site
-from gatehouse.platform.access.mfa.person import Who, asking, must_have_shown_one, proved
+from gatehouse.platform.access.mfa.passkeys import RelyingParty
+from gatehouse.platform.access.mfa.person import MfaSubject, complete_factor, lock_subject, require_fresh_factor
 from gatehouse.platform.access.mfa.schemas import Verification
 from gatehouse.platform.access.mfa.table import PasskeyRow
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions import pending
 from gatehouse.platform.access.sessions.schemas import Tokens
-from gatehouse.platform.access.sessions.service import Enter
+from gatehouse.platform.access.sessions.service import LoginCompletion
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
@@ -29,64 +29,69 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-#: RFC 8176: a one-time password; a key that is in a piece of hardware, or that software copies between devices.
-_ONE_TIME: Final = "otp"
-_IN_HARDWARE, _IN_SOFTWARE = "hwk", "swk"
+#: Names of RFC 8176: a one-time password, a key bound to hardware, a key that software syncs between devices.
+_ONE_TIME_PASSWORD: Final = "otp"  # noqa: S105 - a name of RFC 8176
+_HARDWARE_KEY, _SOFTWARE_KEY = "hwk", "swk"
 
 
-async def verify(request: Request, host: Host, who: Who, given: Verification, enter: Enter[T]) -> T | Tokens:
-    """Finishes a login, or steps a session up. A wrong one counts. Raises `WrongCode`, `TooManyAttempts`,
-    `InvalidMfaToken`, `PasskeysUnavailable`, `Unprocessable`."""
-    needed = "credential" if given.method == "webauthn" else "code"
-    if getattr(given, needed) is None:
-        raise Unprocessable(faults=[FieldFault(needed, f"is needed for {given.method}")])
-    at = passkeys.site(request, host) if given.method == "webauthn" else None
-    async with changing(request, host, who.tenant_id, who.caller) as change:
-        asked = await asking(change, who)
-        refused = await attempts.refused(change, asked.user)
-        if refused is not None:
-            host.figures.mfa_verifications.add((given.method, "limited"))
-            raise refused
-        factor = await _judged(change, host, asked.user, given, at)
+async def verify(
+    request: Request, host: Host, subject: MfaSubject, verification: Verification, complete: LoginCompletion[T]
+) -> T | Tokens:
+    """Verify a second factor and finish the login or step the session up. A wrong factor is counted.
+
+    Raises `WrongCode`, `TooManyAttempts`, `InvalidMfaToken`, `PasskeysUnavailable`, `Unprocessable`."""
+    required_field = "credential" if verification.method == "webauthn" else "code"
+    if getattr(verification, required_field) is None:
+        raise Unprocessable(faults=[FieldFault(required_field, f"is needed for {verification.method}")])
+    relying_party = passkeys.relying_party(request, host) if verification.method == "webauthn" else None
+    async with changing(request, host, subject.tenant_id, subject.caller) as change:
+        locked = await lock_subject(change, subject)
+        limit_error = await attempts.limit_error(change, locked.user)
+        if limit_error is not None:
+            host.figures.mfa_verifications.add((verification.method, "limited"))
+            raise limit_error
+        factor = await _verified_factor(change, host, locked.user, verification, relying_party)
         if factor is not None:
-            answer = await proved(change, host, request, asked, factor=factor, enter=enter)
-            change.record("mfa.verified", "user", asked.user.id, method=given.method)
-            host.figures.mfa_verifications.add((given.method, "success"))
-            return answer
-        await attempts.count(change, asked.user)
-        if asked.login is not None:
-            await pending.went_wrong(change.session, asked.login)
-        change.record("mfa.failed", "user", asked.user.id, outcome="failure", method=given.method)
-        host.figures.mfa_verifications.add((given.method, "failure"))
-    # Raised only now: the count is committed.
+            tokens_response = await complete_factor(change, host, request, locked, factor=factor, complete=complete)
+            change.record("mfa.verified", "user", locked.user.id, method=verification.method)
+            host.figures.mfa_verifications.add((verification.method, "success"))
+            return tokens_response
+        await attempts.count_wrong_factor(change, locked.user)
+        if locked.login is not None:
+            await pending.count_wrong_factor(change.session, locked.login)
+        change.record("mfa.failed", "user", locked.user.id, outcome="failure", method=verification.method)
+        host.figures.mfa_verifications.add((verification.method, "failure"))
+    # Raised only after the commit of the count.
     raise WrongCode
 
 
-async def _judged(change: Change, host: Host, user: UserRow, given: Verification, at: Site | None) -> str | None:
-    """How RFC 8176 names what was shown; None where it is not right."""
-    stands = await pending.standing(change.session, user)
-    if given.method not in stands.usable:
+async def _verified_factor(
+    change: Change, host: Host, user: UserRow, verification: Verification, relying_party: RelyingParty | None
+) -> str | None:
+    """Return the factor's name in RFC 8176; None if it is wrong."""
+    requirements = await pending.factor_requirements(change.session, user)
+    if verification.method not in requirements.usable:
         return None
-    if at is not None:
-        passkey = await passkeys.asserted(change, user, at, given.credential or {})
+    if relying_party is not None:
+        passkey = await passkeys.verify_assertion(change, user, relying_party, verification.credential or {})
         if passkey is None:
             return None
-        return _IN_SOFTWARE if passkey.synced else _IN_HARDWARE
-    code = given.code or ""
-    if given.method == "recovery":
-        right = await table.use_recovery_code(change.session, user.id, recovery.digest(user.id, code))
+        return _SOFTWARE_KEY if passkey.synced else _HARDWARE_KEY
+    code = verification.code or ""
+    if verification.method == "recovery":
+        valid = await table.use_recovery_code(change.session, user.id, recovery.digest(user.id, code))
     else:
-        right = await _totp(change, host, user, code)
-    return _ONE_TIME if right else None
+        valid = await _verify_totp(change, host, user, code)
+    return _ONE_TIME_PASSWORD if valid else None
 
 
-async def _totp(change: Change, host: Host, user: UserRow, code: str) -> bool:
+async def _verify_totp(change: Change, host: Host, user: UserRow, code: str) -> bool:
     row = await table.totp(change.session, user.id)
     assert row is not None
     try:
-        secret = host.sealer.open(row.sealed_secret, context=totp.context(row.tenant_id, row.id)).decode()
+        secret = host.sealer.open(row.sealed_secret, context=totp.sealing_context(row.tenant_id, row.id)).decode()
     except CannotOpen as error:
-        # Recovery codes go on, and an administrator's reset: the operator has to know, not whoever signs in.
+        # Only the operator can fix this, so it is logged. Recovery codes and an administrator's reset still work.
         log.warning("mfa.secret_does_not_open", user_id=str(user.id), reason=str(error))
         return False
     step = totp.step_of(secret, code, now=host.clock.now(), after=row.last_step)
@@ -97,26 +102,26 @@ async def _totp(change: Change, host: Host, user: UserRow, code: str) -> bool:
 
 
 async def remove_totp(change: Change, caller: Caller) -> None:
-    """Raises `TotpNotFound`, `MfaRequired`."""
-    user = await _of_whom(change, caller)
+    """Remove the caller's authenticator app. Raises `TotpNotFound`, `MfaRequired`."""
+    user = await _lock_own_user(change, caller)
     if await table.totp(change.session, user.id) is None:
         raise TotpNotFound
     await table.drop_totp(change.session, user.id, confirmed=True)
-    await _removed(change, user, "totp")
+    await _record_removal(change, user, "totp")
 
 
 async def remove_passkey(change: Change, caller: Caller, passkey: PasskeyRow) -> None:
-    """One's own. Raises `PasskeyNotFound`, `MfaRequired`."""
-    user = await _of_whom(change, caller)
+    """Remove one of the caller's passkeys. Raises `PasskeyNotFound`, `MfaRequired`."""
+    user = await _lock_own_user(change, caller)
     if passkey.user_id != user.id:
         raise PasskeyNotFound
     await change.session.delete(passkey)
     await change.session.flush()
-    await _removed(change, user, "webauthn")
+    await _record_removal(change, user, "webauthn")
 
 
 def rename_passkey(change: Change, caller: Caller, passkey: PasskeyRow, name: str) -> PasskeyRow:
-    """One's own. Raises `PasskeyNotFound`."""
+    """Rename one of the caller's passkeys. Raises `PasskeyNotFound`."""
     if passkey.user_id != caller.user_id:
         raise PasskeyNotFound
     passkey.name = name
@@ -124,32 +129,32 @@ def rename_passkey(change: Change, caller: Caller, passkey: PasskeyRow, name: st
 
 
 async def new_recovery_codes(change: Change, caller: Caller) -> list[str]:
-    """Raises `NothingEnrolled`, `MfaRequired`."""
-    user = await _of_whom(change, caller)
-    if not (await pending.standing(change.session, user)).enrolled:
+    """Replace the caller's recovery codes. Raises `NothingEnrolled`, `MfaRequired`."""
+    user = await _lock_own_user(change, caller)
+    if not (await pending.factor_requirements(change.session, user)).enrolled:
         raise NothingEnrolled
-    return await recovery.make(change, user)
+    return await recovery.replace_codes(change, user)
 
 
 async def reset(change: Change, caller: Caller, user: UserRow) -> None:
-    """All methods of a user go, and the sessions: who held the lost phone may hold one of those too. Raises
-    `CannotGrant`, `OperatorsOnly`."""
-    rights.may_change(caller, user)
+    """Remove all factors of a user and end their sessions, because the finder of a lost device may have a session too.
+    Raises `CannotGrant`, `OperatorsOnly`."""
+    rights.require_may_change(caller, user)
     await table.drop_everything(change.session, user.id)
     await end_sessions(change, user.id, "mfa_reset")
     change.record("mfa.reset", "user", user.id)
     change.touch("user", user.id, urgent=True)
 
 
-async def _removed(change: Change, user: UserRow, method: str) -> None:
-    if not (await pending.standing(change.session, user)).enrolled:
+async def _record_removal(change: Change, user: UserRow, method: str) -> None:
+    if not (await pending.factor_requirements(change.session, user)).enrolled:
         await table.drop_recovery_codes(change.session, user.id)
     change.record("mfa.removed", "user", user.id, method=method)
     change.touch("user", user.id, urgent=True)
 
 
-async def _of_whom(change: Change, caller: Caller) -> UserRow:
-    """The caller's own row, locked, once they may change their second factors. Raises `MfaRequired`."""
+async def _lock_own_user(change: Change, caller: Caller) -> UserRow:
+    """Return the caller's user, locked, if they may change their second factors. Raises `MfaRequired`."""
     user = await change.session.get_one(UserRow, caller.user_id, with_for_update=True)
-    must_have_shown_one(caller, await pending.standing(change.session, user))
+    require_fresh_factor(caller, await pending.factor_requirements(change.session, user))
     return user

@@ -1,4 +1,4 @@
-"""Second factors' rows."""
+"""Tables of second factors."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -67,7 +67,7 @@ class AttemptsRow(TenantRow):
 
 
 async def totp(session: AsyncSession, user_id: UUID, *, confirmed: bool = True) -> TotpRow | None:
-    """The authenticator app in use, or the one that waits for its first code."""
+    """Return the authenticator app in use, or the one that waits for its first code."""
     state = TotpRow.confirmed_at.is_not(None) if confirmed else TotpRow.confirmed_at.is_(None)
     return (await session.scalars(select(TotpRow).where(TotpRow.user_id == user_id, state))).one_or_none()
 
@@ -107,7 +107,7 @@ async def drop_recovery_codes(session: AsyncSession, user_id: UUID) -> None:
 
 
 async def take_challenge(session: AsyncSession, user_id: UUID, purpose: str, challenge: bytes) -> bool:
-    """Whether it was open; from then on it is not."""
+    """Use up the challenge; return whether it was open."""
     query = (
         delete(ChallengeRow)
         .where(

@@ -1,7 +1,7 @@
-"""Model access: which models a group's members may use, and which not (reference 2, Groups and model access).
+"""Model access rules: the models that a group's members may or may not use (docs/model-access.md).
 
-    made -> removed     DELETE, or with its group
+    created -> deleted     DELETE, or with its group
 
-A DENY in any of a user's groups wins; an ALLOW in one opens a model whose catalog entry is `restricted`. Rules name
-models as calls do, `provider/model-id`, and outlive the catalog's entry: one that comes back is denied as before.
+A DENY in any of a user's groups wins. An ALLOW in one group grants a model whose catalog entry is `restricted`. Rules
+name models as calls do, `provider/model-id`, and outlive the catalog entry: a model that returns is denied as before.
 """

@@ -1,4 +1,4 @@
-"""What model access gives to a tenant's policy."""
+"""The model access rules of a tenant's policy."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession

@@ -1,4 +1,4 @@
-"""What can go wrong with model access rules."""
+"""Errors of model access rules."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, NotFound, Unprocessable
 
@@ -18,7 +18,7 @@ class TooManyRules(Conflict):
 
 
 class UnknownModel(Unprocessable):
-    """A rule for a misspelt name would deny nothing, and nobody would notice."""
+    """The model is not in the catalog. A rule with a misspelled name would silently have no effect."""
 
     def __init__(self) -> None:
         message = (

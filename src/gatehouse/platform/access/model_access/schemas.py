@@ -1,4 +1,4 @@
-"""Bodies of the model access endpoints (reference 2, Group)."""
+"""Request and response bodies of the model access endpoints."""
 
 from datetime import datetime
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The rules of model access."""
+"""Creates and deletes model access rules."""
 
 from typing import Final
 
@@ -12,12 +12,12 @@ from gatehouse.platform.access.model_access.schemas import NewRule
 from gatehouse.platform.access.model_access.table import ModelAccessRow
 from gatehouse.platform.change import Change
 
-#: Rules an organization may have.
-MOST: Final = 20_000
+#: Rules that one organization can have.
+MAX_RULES: Final = 20_000
 
 
 async def create(change: Change, group: GroupRow, new: NewRule) -> ModelAccessRow:
-    """The group is locked, so nobody else adds the same rule meanwhile.
+    """Create a rule. The caller has locked the group, so that no concurrent request adds the same rule.
 
     Raises `UnknownModel`, `RuleExists`, `TooManyRules`.
     """
@@ -26,29 +26,29 @@ async def create(change: Change, group: GroupRow, new: NewRule) -> ModelAccessRo
         raise UnknownModel
     if await table.find_rule(change.session, group.id, new.model_id) is not None:
         raise RuleExists
-    await require_room(change.session, ScopedLock.MODEL_ACCESS, table.count_rules, limit=MOST, full=TooManyRules)
+    await require_room(change.session, ScopedLock.MODEL_ACCESS, table.count_rules, limit=MAX_RULES, full=TooManyRules)
     row = ModelAccessRow(
         id=new_id(), tenant_id=change.tenant_id, group_id=group.id, created_at=utc_now(), **new.model_dump()
     )
     change.session.add(row)
-    _say(change, "group.model_access_added", group, row)
+    _record_and_touch(change, "group.model_access_added", group, row)
     return row
 
 
 async def delete(change: Change, group: GroupRow, model: str) -> None:
-    """Raises `RuleNotFound`."""
+    """Delete the group's rule for a model. Raises `RuleNotFound`."""
     row = await table.find_rule(change.session, group.id, model)
     if row is None:
         raise RuleNotFound
     await change.session.delete(row)
-    _say(change, "group.model_access_removed", group, row)
+    _record_and_touch(change, "group.model_access_removed", group, row)
 
 
-def _say(change: Change, action: str, group: GroupRow, row: ModelAccessRow) -> None:
+def _record_and_touch(change: Change, action: str, group: GroupRow, row: ModelAccessRow) -> None:
     provider, _, model_id = row.model_id.partition("/")
     change.record(
         action, "group", group.id, target_provider=provider, target_model=model_id, name=group.name,
         access_type=row.access_type,
     )  # fmt: skip
-    # The answer waits for every worker: what it says is then in force.
+    # Urgent: the response waits until the change is in force on every worker.
     change.touch("policy", change.tenant_id, urgent=True)

@@ -1,4 +1,4 @@
-"""The rules' rows and named queries."""
+"""The table of model access rules, and named queries."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from gatehouse.foundation.storage.rows import TenantRow
 
 
 class ModelAccessRow(TenantRow):
-    """`model_id` is `provider/model-id`."""
+    """A rule. `model_id` is `provider/model-id`."""
 
     __tablename__ = "group_model_access"
 
@@ -27,7 +27,7 @@ _IN_CATALOG = text("SELECT 1 FROM model_configs WHERE provider = :provider AND m
 
 
 async def rules(session: AsyncSession, group_id: UUID | None = None) -> Sequence[ModelAccessRow]:
-    """Of one group, by model; or of all groups."""
+    """Return the rules of one group, sorted by model, or of all groups."""
     query = select(ModelAccessRow).order_by(ModelAccessRow.group_id, ModelAccessRow.model_id)
     if group_id is not None:
         query = query.where(ModelAccessRow.group_id == group_id)
@@ -44,6 +44,6 @@ async def count_rules(session: AsyncSession) -> int:
 
 
 async def in_catalog(session: AsyncSession, provider: str, model_id: str) -> bool:
-    """Active or not."""
-    found = await session.execute(_IN_CATALOG, {"provider": provider, "model": model_id})
-    return found.first() is not None
+    """Return whether the catalog contains the model, active or not."""
+    result = await session.execute(_IN_CATALOG, {"provider": provider, "model": model_id})
+    return result.first() is not None

@@ -1,10 +1,10 @@
-"""OAuth clients: machines with a secret, which they trade for tokens at `POST /oauth/token` (reference 2).
+"""OAuth clients: machines with a secret, which they exchange for tokens at `POST /oauth/token`.
 
-    enabled <-> disabled     update `enabled`; disabled, its tokens stop at once
-    any      -> removed      DELETE; its tokens stop at once, or live on until they expire (OAUTH_DELETE_REVOKES_TOKENS)
-    any      -> same         rotate-secret; the secret before is accepted for OAUTH_SECRET_GRACE_SECONDS more, those
-                             before it until their own ends, three at most
+    enabled <-> disabled     update `enabled`; the tokens of a disabled client are refused at once
+    any      -> removed      DELETE; tokens are refused at once, or expire (OAUTH_DELETE_REVOKES_TOKENS)
+    any      -> same         rotate-secret; the previous secret is accepted for OAUTH_SECRET_GRACE_SECONDS more, earlier
+                             ones until their own expiry, three in all
 
-A client belongs to a tenant, or to none: platform-wide clients are the operators' alone. Nobody hands out what they
-lack: see `grants`.
+A client belongs to a tenant, or to none: only operators manage platform-wide clients. A caller cannot grant what it
+lacks: see `grants`.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with OAuth clients."""
+"""Errors of OAuth clients."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ class OAuthClientNotFound(NotFound):
 
 
 class TenantNotFound(NotFound):
-    """`tenant_id` names no organization, or one that the caller has nothing to do with."""
+    """`tenant_id` names no organization, or one that the caller cannot see."""
 
     message = "Organization not found"
 
@@ -24,14 +24,14 @@ class TooManySecrets(Conflict):
     code = "too_many_secrets"
     form = "error_message"
 
-    def __init__(self, most: int, until: datetime) -> None:
+    def __init__(self, maximum: int, until: datetime) -> None:
         super().__init__(
-            f"{most} earlier secrets are still accepted, which is the most. Try again after {iso(until)}, or send"
+            f"{maximum} earlier secrets are still accepted, which is the most. Try again after {iso(until)}, or send"
             " grace_period_seconds 0, which ends them now."
         )
 
 
 class GrantExceeded(Forbidden):
-    """A machine, or a key with scopes, hands out no more than it has itself."""
+    """A machine, or a key with scopes, tried to grant more than it has itself."""
 
     code = "grant_exceeded"

@@ -1,4 +1,4 @@
-"""The OAuth client endpoints (reference 2, Endpoints, OAuth clients). `{client_id}` is the public id."""
+"""Endpoints of OAuth clients. `{client_id}` is the public id."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -27,7 +27,7 @@ BASE = "/api/admin/oauth-clients/"
 router = APIRouter(tags=["OAuth clients"], responses=RESPONSES)
 
 
-async def _loaded(
+async def _load_client(
     request: Request, session: Session, versions: TheVersions, client_id: Annotated[UUID, Path()]
 ) -> OAuthClientRow:
     caller: Caller = request.scope["state"]["caller"]
@@ -36,7 +36,7 @@ async def _loaded(
     return client
 
 
-Loaded = Annotated[OAuthClientRow, Depends(_loaded)]
+LoadedClient = Annotated[OAuthClientRow, Depends(_load_client)]
 _NO_ORGANIZATION: Final[dict[int | str, dict[str, Any]]] = {
     404: {"description": "There is no such organization, or you may not see it."}
 }
@@ -44,7 +44,7 @@ _NO_ORGANIZATION: Final[dict[int | str, dict[str, Any]]] = {
 
 @router.post(BASE, status_code=201, response_model=OAuthClientCreated, responses=_NO_ORGANIZATION)
 async def create_oauth_client(caller: ClientAdmin, body: NewOAuthClient, change: Changing) -> OAuthClientCreated:
-    """Makes a client. The answer holds its secret in clear, once."""
+    """Creates a client. The response contains its secret, which is shown only once."""
     return await service.create(change, caller, body)
 
 
@@ -54,39 +54,43 @@ async def list_oauth_clients(
     window: variants.ListWindow,
     session: Session,
     enabled: Annotated[bool | None, Query(description="Only enabled, or only disabled clients.")] = None,
-    tenant_id: Annotated[UUID | None, Query(description="Your own organization; operators name any.")] = None,
+    tenant_id: Annotated[UUID | None, Query(description="Your own organization; operators can name any.")] = None,
 ) -> object:
-    """Your organization's clients, newest first; operators see the platform-wide ones too.
+    """Returns your organization's clients, newest first; operators see the platform-wide ones too.
 
-    An array with `limit` and `offset` (variant A), or a page with `page` and `page_size` (variant B).
+    The response is an array with `limit` and `offset` (variant A), or a page with `page` and `page_size` (variant B).
     """
-    wanted = await service.tenant_filter(session, caller, tenant_id)
-    return await variants.shown(session, table.listing(caller, tenant_id=wanted, enabled=enabled), window)
+    filtered_tenant_id = await service.tenant_filter(session, caller, tenant_id)
+    return await variants.list_response(
+        session, table.list_query(caller, tenant_id=filtered_tenant_id, enabled=enabled), window
+    )
 
 
 @router.get(f"{BASE}{{client_id}}", response_model=OAuthClient)
-async def get_oauth_client(caller: ClientReader, client: Loaded) -> object:
-    """One client, without its secret: only the secret's digest is stored."""
+async def get_oauth_client(caller: ClientReader, client: LoadedClient) -> object:
+    """Returns one client, without its secret: only the secret's digest is stored."""
     return client
 
 
 @router.put(f"{BASE}{{client_id}}", response_model=OAuthClient)
 async def replace_oauth_client(
-    caller: ClientAdmin, client: Loaded, body: OAuthClientUpdate, change: Changing
+    caller: ClientAdmin, client: LoadedClient, body: OAuthClientUpdate, change: Changing
 ) -> object:
-    """Changes the fields that are there (variant A)."""
+    """Changes the fields that are sent (variant A)."""
     return await service.update(change, caller, client, body)
 
 
 @router.patch(f"{BASE}{{client_id}}", response_model=OAuthClient)
-async def update_oauth_client(caller: ClientAdmin, client: Loaded, body: OAuthClientUpdate, change: Changing) -> object:
-    """Changes the fields that are there (variant B). Disabled, a client and its tokens are refused at once."""
+async def update_oauth_client(
+    caller: ClientAdmin, client: LoadedClient, body: OAuthClientUpdate, change: Changing
+) -> object:
+    """Changes the fields that are sent (variant B). A disabled client and its tokens are refused at once."""
     return await service.update(change, caller, client, body)
 
 
 @router.delete(f"{BASE}{{client_id}}", status_code=204)
-async def delete_oauth_client(caller: ClientAdmin, client: Loaded, change: Changing, host: TheHost) -> None:
-    """Removes a client for good. Its tokens end at once, unless OAUTH_DELETE_REVOKES_TOKENS is false."""
+async def delete_oauth_client(caller: ClientAdmin, client: LoadedClient, change: Changing, host: TheHost) -> None:
+    """Deletes a client permanently. Its tokens are refused at once, unless OAUTH_DELETE_REVOKES_TOKENS is false."""
     await service.delete(change, client, revoke_tokens=host.settings.oauth_delete_revokes_tokens)
 
 
@@ -97,13 +101,13 @@ async def delete_oauth_client(caller: ClientAdmin, client: Loaded, change: Chang
 )
 async def rotate_oauth_client_secret(
     caller: ClientAdmin,
-    client: Loaded,
+    client: LoadedClient,
     change: Changing,
     host: TheHost,
     body: SecretRotation | None = None,
 ) -> RotatedSecret:
-    """A new secret, shown once. The previous one is still accepted for OAUTH_SECRET_GRACE_SECONDS, or for as long as
-    the body says; those before it until the end that their own rotation gave them, three in all."""
+    """Returns a new secret, shown only once. The previous secret is accepted for OAUTH_SECRET_GRACE_SECONDS, or for the
+    time in the body; earlier ones until the end that their own rotation set, three in all."""
     requested = None if body is None else body.grace_period_seconds
     grace_seconds = host.settings.oauth_secret_grace_seconds if requested is None else requested
     shorten = requested is not None

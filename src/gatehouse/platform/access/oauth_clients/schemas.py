@@ -1,4 +1,4 @@
-"""Bodies of the OAuth client endpoints (reference 2, OAuth client)."""
+"""Request and response bodies of the OAuth client endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -9,26 +9,30 @@ from pydantic import AfterValidator, Field
 from gatehouse.foundation.http.bodies import Body, Id, Shown
 from gatehouse.foundation.identity import Scope
 from gatehouse.platform.access.oauth_clients.redirects import redirect_uri
-from gatehouse.platform.access.tokens.lifetimes import LONGEST_SECONDS
+from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_LIFETIME_SECONDS
 
 Tier = Literal["standard", "premium", "unlimited"]
 
-# No control characters: PostgreSQL stores no zero byte, and the rest would only spoil listings.
+# No control characters: PostgreSQL cannot store NUL, and the others would garble lists.
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$", examples=["nightly reports"])]
 Scopes = Annotated[
-    list[Scope], Field(max_length=50, description="What its tokens may be for.", examples=[["api:read", "chat:write"]])
+    list[Scope], Field(max_length=50, description="The scopes of its tokens.", examples=[["api:read", "chat:write"]])
 ]
 RedirectUris = Annotated[
     list[Annotated[str, Field(max_length=2000), AfterValidator(redirect_uri)]],
     Field(
         max_length=20,
-        description="Where people who signed in may be sent back to, letter by letter: `https`, or `http` on a loopback"
-        " address. For platform-wide clients alone.",
+        description="Where users may be redirected after a sign-in, an exact match: `https`, or `http` on a loopback"
+        " address. Only for platform-wide clients.",
         examples=[["https://portal.example.com/callback"]],
     ),
 ]
-Public = Annotated[bool, Field(description="It cannot keep a secret (an app, a page): it trades codes in without one.")]
-Lifetime = Annotated[int, Field(ge=1, le=LONGEST_SECONDS, description="Lifetime of its tokens.", examples=[3600])]
+Public = Annotated[
+    bool, Field(description="It cannot keep a secret (an app, a page), and exchanges codes without one.")
+]
+Lifetime = Annotated[
+    int, Field(ge=1, le=MAX_TOKEN_LIFETIME_SECONDS, description="Lifetime of its tokens in seconds.", examples=[3600])
+]
 
 
 class NewOAuthClient(Body):
@@ -36,7 +40,7 @@ class NewOAuthClient(Body):
     scopes: Scopes = Field(default_factory=list)
     tenant_id: Annotated[
         Id | None,
-        Field(description="Omitted: your own organization. Operators name any; null makes a platform-wide client."),
+        Field(description="Omitted: your own organization. Operators can name any; null: a platform-wide client."),
     ] = None
     rate_limit_tier: Tier = "standard"
     token_lifetime_seconds: Lifetime = 3600
@@ -45,7 +49,7 @@ class NewOAuthClient(Body):
 
 
 class OAuthClientUpdate(Body):
-    """Fields that are absent or null stay as they are."""
+    """A partial update: fields that are absent or null keep their values."""
 
     name: Name | None = None
     scopes: Annotated[Scopes | None, Field(description="Replaces the whole list.")] = None
@@ -73,11 +77,11 @@ class OAuthClient(Shown):
 
 
 class OAuthClientCreated(OAuthClient):
-    client_secret: Annotated[str, Field(description="Shown here and never again.", examples=["gcs_4fJ0..."])]
+    client_secret: Annotated[str, Field(description="Shown only once.", examples=["gcs_4fJ0..."])]
 
 
 class OAuthClientPage(Shown):
-    """Variant B's list."""
+    """The list in variant B."""
 
     items: list[OAuthClient]
     total: int
@@ -91,7 +95,7 @@ class SecretRotation(Body):
         Field(
             ge=0,
             le=30 * 86_400,
-            description="How long the secrets before are accepted at most; 0 ends them at once. Omitted:"
+            description="Maximum seconds for which earlier secrets are still accepted; 0 revokes them at once. Omitted:"
             " OAUTH_SECRET_GRACE_SECONDS.",
             examples=[3600],
         ),
@@ -100,6 +104,6 @@ class SecretRotation(Body):
 
 class RotatedSecret(Shown):
     client_id: UUID
-    new_client_secret: Annotated[str, Field(description="Shown here and never again.", examples=["gcs_4fJ0..."])]
-    grace_period_seconds: Annotated[int, Field(description="How long the previous secret is still taken.")]
+    new_client_secret: Annotated[str, Field(description="Shown only once.", examples=["gcs_4fJ0..."])]
+    grace_period_seconds: Annotated[int, Field(description="Seconds for which the previous secret is accepted.")]
     previous_secret_expires_at: datetime

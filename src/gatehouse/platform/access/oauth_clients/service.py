@@ -1,4 +1,4 @@
-"""The rules of OAuth clients."""
+"""Creates, changes and deletes OAuth clients, and rotates their secrets."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -27,33 +27,33 @@ from gatehouse.platform.access.oauth_clients.schemas import (
     RotatedSecret,
 )
 from gatehouse.platform.access.oauth_clients.table import OAuthClientRow
-from gatehouse.platform.access.tokens.lifetimes import OUTLIVED_SECONDS
+from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_AGE_SECONDS
 from gatehouse.platform.change import Change
 
-#: What a leaked secret is recognised by.
-SECRET_PREFIX = "gcs_"  # noqa: S105 - says what a secret is, and is none
+#: Prefix by which scanners recognize a leaked secret.
+SECRET_PREFIX = "gcs_"  # noqa: S105 - a prefix, not a secret
 
-#: Secrets before the current one that are accepted at the same time.
-MOST_EARLIER_SECRETS: Final = 3
+#: Maximum number of earlier secrets that are accepted at the same time.
+MAX_EARLIER_SECRETS: Final = 3
 
 
 async def find(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: bool) -> OAuthClientRow:
-    """Raises `OAuthClientNotFound`, for another tenant's too."""
-    client = await table.one(session, caller, client_id, lock=lock)
+    """Return the client. Raises `OAuthClientNotFound`, for another tenant's client too."""
+    client = await table.find_client(session, caller, client_id, lock=lock)
     if client is None:
         raise OAuthClientNotFound
     return client
 
 
 async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthClientCreated:
-    tenant_id = await _tenant_of(change.session, caller, new)
+    tenant_id = await _new_client_tenant(change.session, caller, new)
     grants.check(caller, scopes=new.scopes, tier=new.rate_limit_tier)
     _check_redirects(tenant_id, new.redirect_uris)
     secret = tokens.mint_token(SECRET_PREFIX)
     now = utc_now()
     row = OAuthClientRow(
         id=new_id(),
-        # Entirely random: a public id that told the time would be easier to guess.
+        # Entirely random: a public id that contains the time would be easier to guess.
         client_id=uuid4(),
         tenant_id=tenant_id,
         name=new.name,
@@ -73,8 +73,8 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
         last_used=None,
     )
     change.session.add(row)
-    async with _of_its_organization(change, row) as part:
-        part.record(
+    async with _owner_change(change, row) as owner_change:
+        owner_change.record(
             "oauth_client.created",
             "oauth_client",
             row.client_id,
@@ -86,18 +86,20 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
             redirect_uris=row.redirect_uris,
             public=row.public,
         )
-        part.touch("oauth_client", row.client_id)
+        owner_change.touch("oauth_client", row.client_id)
     shown = {column.key: getattr(row, column.key) for column in OAuthClientRow.__table__.columns}
     return OAuthClientCreated.model_validate({**shown, "client_secret": secret.plaintext})
 
 
-async def update(change: Change, caller: Caller, client: OAuthClientRow, wanted: OAuthClientUpdate) -> OAuthClientRow:
-    """Tokens made before keep their tier and lifetime; scopes that the client loses they lose at once."""
-    given = wanted.model_dump(exclude_none=True)
-    for each in {"scopes", "redirect_uris"} & given.keys():
-        given[each] = list(dict.fromkeys(given[each]))
-    _check_redirects(client.tenant_id, given.get("redirect_uris", []))
-    changed = {name: value for name, value in given.items() if getattr(client, name) != value}
+async def update(change: Change, caller: Caller, client: OAuthClientRow, body: OAuthClientUpdate) -> OAuthClientRow:
+    """Change the client. Existing tokens keep tier and lifetime, but lose at once the scopes that the client loses.
+
+    Raises `GrantExceeded`, `Unprocessable`."""
+    sent = body.model_dump(exclude_none=True)
+    for name in {"scopes", "redirect_uris"} & sent.keys():
+        sent[name] = list(dict.fromkeys(sent[name]))
+    _check_redirects(client.tenant_id, sent.get("redirect_uris", []))
+    changed = {name: value for name, value in sent.items() if getattr(client, name) != value}
     if not changed:
         return client
     grants.check(
@@ -108,51 +110,53 @@ async def update(change: Change, caller: Caller, client: OAuthClientRow, wanted:
     for name, value in changed.items():
         setattr(client, name, value)
     client.updated_at = utc_now()
-    async with _of_its_organization(change, client) as part:
-        part.record("oauth_client.updated", "oauth_client", client.client_id, tenant_id=client.tenant_id, **changed)
+    async with _owner_change(change, client) as owner_change:
+        owner_change.record(
+            "oauth_client.updated", "oauth_client", client.client_id, tenant_id=client.tenant_id, **changed
+        )
         if "enabled" in changed or "scopes" in changed:
-            part.touch("oauth_client", client.client_id, urgent=True)
+            owner_change.touch("oauth_client", client.client_id, urgent=True)
     return client
 
 
 async def delete(change: Change, client: OAuthClientRow, *, revoke_tokens: bool) -> None:
     await change.session.delete(client)
-    # A disabled client's tokens are stopped already, and its deletion must not bring them back.
+    # A disabled client's tokens are already refused, and its deletion must not make them valid again.
     revoked = revoke_tokens or not client.enabled
     if revoked:
-        until = utc_now() + timedelta(seconds=OUTLIVED_SECONDS)
+        until = utc_now() + timedelta(seconds=MAX_TOKEN_AGE_SECONDS)
         await table.revoke_tokens(change.session, client.client_id, until)
-    async with _of_its_organization(change, client) as part:
-        part.record(
+    async with _owner_change(change, client) as owner_change:
+        owner_change.record(
             "oauth_client.deleted", "oauth_client", client.client_id, name=client.name, tenant_id=client.tenant_id
         )
-        part.touch("oauth_client", client.client_id, urgent=True)
+        owner_change.touch("oauth_client", client.client_id, urgent=True)
         if revoked:
-            part.touch("revocation", client.client_id, urgent=True)
+            owner_change.touch("revocation", client.client_id, urgent=True)
 
 
 async def rotate_secret(
     change: Change, caller: Caller, client: OAuthClientRow, *, grace_seconds: int, shorten: bool = False
 ) -> RotatedSecret:
-    """A new secret. The one before is accepted for `grace_seconds` more, those before it until their own ends, or with
-    `shorten` no longer than that. Raises `TooManySecrets`."""
-    # Who holds a client's secret can do what the client can.
+    """Create a new secret. The previous one is accepted for `grace_seconds` more, earlier ones until their own expiry,
+    or with `shorten` for `grace_seconds` at most. Raises `TooManySecrets`, `GrantExceeded`."""
+    # The caller learns the secret, and with it gets all rights of the client.
     grants.check(caller, scopes=client.scopes, tier=client.rate_limit_tier)
     secret = tokens.mint_token(SECRET_PREFIX)
     now = utc_now()
     expires_at = now + timedelta(seconds=grace_seconds)
     latest = expires_at if shorten else datetime.max.replace(tzinfo=UTC)
-    earlier = [(digest, min(until, latest)) for digest, until in _earlier(client)]
+    earlier = [(digest, min(until, latest)) for digest, until in _earlier_secrets(client)]
     earlier = [(digest, until) for digest, until in earlier if until > now]
-    if len(earlier) + (expires_at > now) > MOST_EARLIER_SECRETS:
-        raise TooManySecrets(MOST_EARLIER_SECRETS, min(until for _, until in earlier))
+    if len(earlier) + (expires_at > now) > MAX_EARLIER_SECRETS:
+        raise TooManySecrets(MAX_EARLIER_SECRETS, min(until for _, until in earlier))
     client.earlier_secrets = [{"digest": digest.hex(), "expires_at": until.timestamp()} for digest, until in earlier]
     client.previous_secret_digest = client.secret_digest
     client.previous_secret_expires_at = expires_at
     client.secret_digest = secret.digest
     client.updated_at = now
-    async with _of_its_organization(change, client) as part:
-        part.record(
+    async with _owner_change(change, client) as owner_change:
+        owner_change.record(
             "oauth_client.secret_rotated",
             "oauth_client",
             client.client_id,
@@ -167,8 +171,8 @@ async def rotate_secret(
     )
 
 
-def _earlier(client: OAuthClientRow) -> Iterator[tuple[bytes, datetime]]:
-    """Digests of the secrets before the current one, and until when each is accepted."""
+def _earlier_secrets(client: OAuthClientRow) -> Iterator[tuple[bytes, datetime]]:
+    """Yield the digests of earlier secrets, each with its expiry."""
     for entry in client.earlier_secrets:
         yield bytes.fromhex(entry["digest"]), datetime.fromtimestamp(entry["expires_at"], UTC)
     if client.previous_secret_digest is not None and client.previous_secret_expires_at is not None:
@@ -176,33 +180,35 @@ def _earlier(client: OAuthClientRow) -> Iterator[tuple[bytes, datetime]]:
 
 
 @asynccontextmanager
-async def _of_its_organization(change: Change, client: OAuthClientRow) -> AsyncIterator[Change]:
-    """What is told of a client is told where it belongs: an organization sees in its own audit chain what operators and
-    the portal did to its clients. A platform-wide client's is told in the chain of whoever changed it."""
+async def _owner_change(change: Change, client: OAuthClientRow) -> AsyncIterator[Change]:
+    """Yield a change in the tenant that owns the client, so that an organization's audit chain shows what operators and
+    the portal do to its clients. Changes of a platform-wide client are recorded in the caller's tenant."""
     if client.tenant_id in {None, change.tenant_id}:
         yield change
         return
     assert client.tenant_id is not None
-    async with change.inside(client.tenant_id) as part:
-        yield part
+    async with change.inside(client.tenant_id) as owner_change:
+        yield owner_change
 
 
 def _check_redirects(tenant_id: TenantId | None, redirect_uris: list[str]) -> None:
-    """People are sent on to a client without being asked, so it is the platform's own. Raises `Unprocessable`."""
+    """Allow redirect URIs for platform-wide clients only, because there is no consent page. Raises `Unprocessable`."""
     if redirect_uris and tenant_id is not None:
         fault = FieldFault("redirect_uris", "only platform-wide clients have them (tenant_id null)")
         raise Unprocessable(faults=[fault])
 
 
 async def tenant_filter(session: AsyncSession, caller: Caller, tenant_id: UUID | None) -> TenantId | None:
-    """The tenant that a list is asked for, if the caller may ask for it. Raises `TenantNotFound`."""
-    return None if tenant_id is None else await _named(session, caller, tenant_id)
+    """Return the tenant that a list is restricted to, if the caller may see it. Raises `TenantNotFound`."""
+    return None if tenant_id is None else await _permitted_tenant(session, caller, tenant_id)
 
 
-async def _tenant_of(session: AsyncSession, caller: Caller, new: NewOAuthClient) -> TenantId | None:
-    """Whose the new client is; None for a platform-wide one, which nobody gets without saying null."""
+async def _new_client_tenant(session: AsyncSession, caller: Caller, new: NewOAuthClient) -> TenantId | None:
+    """Return the tenant of a new client; None for a platform-wide one, which requires an explicit null.
+
+    Raises `TenantNotFound`, `PlatformWideIsForOperators`."""
     if new.tenant_id is not None:
-        return await _named(session, caller, new.tenant_id)
+        return await _permitted_tenant(session, caller, new.tenant_id)
     if "tenant_id" in new.model_fields_set and table.is_operator(caller):
         return None
     if "tenant_id" in new.model_fields_set or caller.tenant_id is None:
@@ -210,7 +216,7 @@ async def _tenant_of(session: AsyncSession, caller: Caller, new: NewOAuthClient)
     return caller.tenant_id
 
 
-async def _named(session: AsyncSession, caller: Caller, tenant_id: UUID) -> TenantId:
+async def _permitted_tenant(session: AsyncSession, caller: Caller, tenant_id: UUID) -> TenantId:
     if tenant_id != caller.tenant_id and not (
         table.manages_tenants(caller) and await table.tenant_exists(session, tenant_id)
     ):

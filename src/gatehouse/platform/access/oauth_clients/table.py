@@ -1,6 +1,6 @@
-"""OAuth clients' rows and named queries.
+"""The table of OAuth clients and its named queries.
 
-The table's row-level security shows operators every tenant's rows, so each query here says by itself whose it means.
+Row-level security shows operators the rows of every tenant, so each query here filters by tenant explicitly.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class OAuthClientRow(Row):
     secret_digest: Mapped[bytes] = mapped_column(LargeBinary)
     previous_secret_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     previous_secret_expires_at: Mapped[datetime | None]
-    #: before the previous one: `digest` in hexadecimal, `expires_at` as Unix time
+    #: secrets before the previous one: `digest` in hexadecimal, `expires_at` as Unix time
     earlier_secrets: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     redirect_uris: Mapped[list[str]]
     public: Mapped[bool]
@@ -53,7 +53,7 @@ def is_operator(caller: Caller) -> bool:
 
 
 def manages_tenants(caller: Caller) -> bool:
-    """Whether the caller may name any tenant: operators, and the platform-wide client."""
+    """Return whether the caller may name any tenant: operators and platform-wide clients may."""
     return is_operator(caller) or caller.tenant_id is None
 
 
@@ -61,27 +61,28 @@ def _visible(caller: Caller) -> ColumnElement[bool]:
     if is_operator(caller):
         return true()
     if caller.tenant_id is None:
-        # Platform-wide clients are the operators' alone, also before one of their own kind.
+        # A platform-wide client cannot see platform-wide clients: only operators can.
         return OAuthClientRow.tenant_id.is_not(None)
     return OAuthClientRow.tenant_id == caller.tenant_id
 
 
 def _own(caller: Caller) -> ColumnElement[bool]:
-    """What a list shows that names no tenant."""
+    """Return the filter of a list that names no tenant."""
     if caller.tenant_id is None:
         return false()
     own = OAuthClientRow.tenant_id == caller.tenant_id
     return or_(own, OAuthClientRow.tenant_id.is_(None)) if is_operator(caller) else own
 
 
-async def one(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: bool) -> OAuthClientRow | None:
-    """The client by its public id, if the caller may know of it. `lock`: changes to it are one after the other."""
+async def find_client(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: bool) -> OAuthClientRow | None:
+    """Return the client with this public id if the caller may see it. `lock` serializes changes of it."""
     query = select(OAuthClientRow).where(OAuthClientRow.client_id == client_id, _visible(caller))
     return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
 
 
-def listing(caller: Caller, *, tenant_id: TenantId | None, enabled: bool | None) -> Select[OAuthClientRow]:
-    """Newest first. `tenant_id` None: the caller's own, and for operators the platform-wide ones."""
+def list_query(caller: Caller, *, tenant_id: TenantId | None, enabled: bool | None) -> Select[OAuthClientRow]:
+    """Return the query of a list, newest first. `tenant_id` None selects the caller's own, and for operators the
+    platform-wide ones."""
     query = select(OAuthClientRow).where(_visible(caller))
     query = query.where(_own(caller) if tenant_id is None else OAuthClientRow.tenant_id == tenant_id)
     if enabled is not None:
@@ -89,11 +90,13 @@ def listing(caller: Caller, *, tenant_id: TenantId | None, enabled: bool | None)
     return query.order_by(OAuthClientRow.created_at.desc(), OAuthClientRow.id.desc())
 
 
-async def part(session: AsyncSession, query: Select[OAuthClientRow], window: Window) -> Sequence[OAuthClientRow]:
+async def fetch_window(
+    session: AsyncSession, query: Select[OAuthClientRow], window: Window
+) -> Sequence[OAuthClientRow]:
     return (await session.scalars(window.apply(query))).all()
 
 
-async def total(session: AsyncSession, query: Select[OAuthClientRow]) -> int:
+async def count_clients(session: AsyncSession, query: Select[OAuthClientRow]) -> int:
     return (await session.execute(counted(query))).scalar_one()
 
 
@@ -102,6 +105,6 @@ async def tenant_exists(session: AsyncSession, tenant_id: UUID) -> bool:
     return (await session.execute(query)).first() is not None
 
 
-async def revoke_tokens(session: AsyncSession, client_id: UUID, until: datetime) -> None:
-    """No token of this client is believed again. The row can go after `until`, when none can be good any more."""
-    await session.execute(_REVOKE, {"subject": client_id, "until": until})
+async def revoke_tokens(session: AsyncSession, client_id: UUID, expires_at: datetime) -> None:
+    """Refuse all tokens of this client. The row can be deleted after `expires_at`, when all of them have expired."""
+    await session.execute(_REVOKE, {"subject": client_id, "until": expires_at})

@@ -1,4 +1,4 @@
-"""Where the variants part: the list is a plain array in A (and C), a page in B (decisions 1)."""
+"""The variants' list responses: a plain array in A (and C), a page in B (docs/variants.md)."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from sqlalchemy import Select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.http.lists import PageWindow, Window, by_variant, offset_window, page_window
-from gatehouse.platform.access.oauth_clients.table import OAuthClientRow, part, total
+from gatehouse.platform.access.oauth_clients.table import OAuthClientRow, count_clients, fetch_window
 
 ListWindow = Annotated[
     Window,
@@ -15,8 +15,8 @@ ListWindow = Annotated[
 ]
 
 
-async def shown(session: AsyncSession, query: Select[OAuthClientRow], window: Window) -> object:
-    rows = await part(session, query, window)
+async def list_response(session: AsyncSession, query: Select[OAuthClientRow], window: Window) -> object:
+    rows = await fetch_window(session, query, window)
     if isinstance(window, PageWindow):
-        return window.envelope("items", rows, await total(session, query))
+        return window.envelope("items", rows, await count_clients(session, query))
     return rows

@@ -1,10 +1,10 @@
-"""The platform as an OpenID provider: applications have people sign in here (OpenID Connect Core; decisions 3).
+"""The platform as an OpenID provider: applications sign users in here (OpenID Connect Core; docs/openid.md).
 
-    GET /oauth/authorize    a person comes with an application's request: signed in or not, they go back with a code;
-                            a form (POST) is sent on to the same by GET
-    POST /oauth/token       the application trades the code in (`access.tokens.codes`)
-    GET /oauth/userinfo     who the person is, for the access token that it got
+    GET /oauth/authorize    takes an application's request, signs the user in if needed, and returns a code; a POST form
+                            is redirected to the same URL by GET
+    POST /oauth/token       the application exchanges the code for tokens (`access.tokens.codes`)
+    GET /oauth/userinfo     returns the user's claims for the access token
 
-Only operators' platform-wide clients take part, so nobody is asked whether they agree. The access token opens nothing
-but `/oauth/userinfo`, and ends with the session in which the person came.
+Only operators' platform-wide clients can sign users in, so there is no consent page. The access token is valid for
+`/oauth/userinfo` only, and ends with the session in which the user authorized the client.
 """

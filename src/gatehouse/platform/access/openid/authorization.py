@@ -1,4 +1,4 @@
-"""An application's request to sign someone in, as it stands in the address (OpenID Connect Core, 3.1.2.1; RFC 7636)."""
+"""Parses and checks an application's authorization request (OpenID Connect Core, 3.1.2.1; RFC 7636)."""
 
 import re
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from gatehouse.platform.access.tokens.claims import BY_SCOPE
 PATH: Final = "/oauth/authorize"
 _MAX_QUERY_CHARS: Final = 8192
 _MAX_VALUE_CHARS: Final = 1024
-_CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}").fullmatch
-_SECONDS: Final = re.compile(r"[0-9]{1,9}").fullmatch
+_match_challenge: Final = re.compile(r"[A-Za-z0-9_-]{43}").fullmatch
+_match_seconds: Final = re.compile(r"[0-9]{1,9}").fullmatch
 
 
-class Fault(Exception):
-    """What the application is told, by the redirect."""
+class AuthorizationError(Exception):
+    """An error that the redirect reports to the application."""
 
     def __init__(self, error: str, description: str) -> None:
         super().__init__(error)
@@ -30,8 +30,8 @@ class Fault(Exception):
         self.description = description
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """The request's fields; empty ones count as absent, unknown ones are ignored."""
+class AuthorizationRequest(msgspec.Struct, frozen=True):
+    """An authorization request. Empty fields count as absent, unknown ones are ignored."""
 
     query: str
     client_id: UUID
@@ -39,8 +39,8 @@ class Asked(msgspec.Struct, frozen=True):
     fields: dict[str, str]
 
     @classmethod
-    def read(cls, query: str) -> "Asked":
-        """Raises `BadAuthorizationRequest` where it is not known who asks, or where to answer."""
+    def parse(cls, query: str) -> "AuthorizationRequest":
+        """Return the request in a query string. Raises `BadAuthorizationRequest` without client id or redirect URI."""
         if len(query) > _MAX_QUERY_CHARS:
             raise BadAuthorizationRequest
         try:
@@ -59,15 +59,15 @@ class Asked(msgspec.Struct, frozen=True):
 
     @property
     def scope(self) -> str:
-        """What of the scopes is known here; others are ignored (OpenID Connect Core, 3.1.2.1)."""
-        wanted = self.fields.get("scope", "").split()
-        return " ".join(scope for scope in BY_SCOPE if scope in wanted)
+        """The requested scopes that are supported; others are ignored (OpenID Connect Core, 3.1.2.1)."""
+        requested = self.fields.get("scope", "").split()
+        return " ".join(scope for scope in BY_SCOPE if scope in requested)
 
     def check(self) -> None:
-        """Raises `Fault`, the first that there is."""
+        """Check all rules. Raises `AuthorizationError` for the first that fails."""
         for holds, error, description in self._rules():
             if not holds:
-                raise Fault(error, description)
+                raise AuthorizationError(error, description)
 
     def _rules(self) -> Iterator[tuple[bool, str, str]]:
         fields = self.fields
@@ -76,45 +76,51 @@ class Asked(msgspec.Struct, frozen=True):
         yield fields.get("response_type") == "code", "unsupported_response_type", "response_type: only code."
         yield fields.get("response_mode", "query") == "query", "invalid_request", "response_mode: only query."
         yield "openid" in self.scope.split(), "invalid_scope", "scope: openid is missing."
-        challenged = fields.get("code_challenge_method") == "S256" and _CHALLENGE(fields.get("code_challenge", ""))
-        yield bool(challenged), "invalid_request", "code_challenge, code_challenge_method: PKCE with S256 is required."
-        yield bool(_SECONDS(fields.get("max_age", "0"))), "invalid_request", "max_age: a number of seconds."
+        has_challenge = fields.get("code_challenge_method") == "S256" and _match_challenge(
+            fields.get("code_challenge", "")
+        )
+        yield (
+            bool(has_challenge),
+            "invalid_request",
+            "code_challenge, code_challenge_method: PKCE with S256 is required.",
+        )
+        yield bool(_match_seconds(fields.get("max_age", "0"))), "invalid_request", "max_age: a number of seconds."
         yield "none" not in self.prompts or len(self.prompts) == 1, "invalid_request", "prompt: none stands alone."
         for name in ("state", "nonce"):
             value = fields.get(name, "")
-            good = len(value) <= _MAX_VALUE_CHARS and "\0" not in value
-            yield good, "invalid_request", f"{name}: at most {_MAX_VALUE_CHARS} characters."
+            is_valid = len(value) <= _MAX_VALUE_CHARS and "\0" not in value
+            yield is_valid, "invalid_request", f"{name}: at most {_MAX_VALUE_CHARS} characters."
 
-    def answer(self, issuer: str, **told: str) -> RedirectResponse:
-        """Back to the application, with the state that it sent and who answers (RFC 9207)."""
+    def response(self, issuer: str, **parameters: str) -> RedirectResponse:
+        """Redirect to the application, with its `state` and our issuer (RFC 9207)."""
         if "state" in self.fields:
-            told["state"] = self.fields["state"]
-        mark = "&" if "?" in self.redirect_uri else "?"
-        location = f"{self.redirect_uri}{mark}{urlencode({**told, 'iss': issuer})}"
-        # 303: whatever the browser sent here, it fetches that address and sends none of it along.
+            parameters["state"] = self.fields["state"]
+        separator = "&" if "?" in self.redirect_uri else "?"
+        location = f"{self.redirect_uri}{separator}{urlencode({**parameters, 'iss': issuer})}"
+        # 303: the browser fetches that URL with GET and does not forward what it posted here.
         return RedirectResponse(location, 303, {"Referrer-Policy": "no-referrer"})
 
-    def again(self, asked_at: str) -> str:
-        """The address to come back to once the person has signed in; `asked_at` is the proof of when they were here."""
+    def retry_url(self, requested_at: str) -> str:
+        """Return the URL to return to after the sign-in. `requested_at` is a signed time of this request."""
         pairs = [pair for pair in parse_qsl(self.query, keep_blank_values=True) if pair[0] != "asked_at"]
-        return f"{PATH}?{urlencode([*pairs, ('asked_at', asked_at)])}"
+        return f"{PATH}?{urlencode([*pairs, ('asked_at', requested_at)])}"
 
 
-def address(form: bytes) -> str:
-    """Where a form with these fields leads by GET. Raises `BadAuthorizationRequest`."""
+def url_of_form(form: bytes) -> str:
+    """Return the GET URL for a form's fields. Raises `BadAuthorizationRequest`."""
     try:
         query = urlencode(forms.parsed(form))
     except BadForm:
         raise BadAuthorizationRequest from None
-    return f"{PATH}?{Asked.read(query).query}"
+    return f"{PATH}?{AuthorizationRequest.parse(query).query}"
 
 
-def of_path(path: str) -> Asked | None:
-    """The request in an own path that leads here; None for any other path."""
+def request_of_path(path: str) -> AuthorizationRequest | None:
+    """Return the request in a path of this platform; None if the path is not a valid authorization request."""
     parts = urlsplit(path)
     if parts.path != PATH:
         return None
     try:
-        return Asked.read(parts.query)
+        return AuthorizationRequest.parse(parts.query)
     except BadAuthorizationRequest:
         return None

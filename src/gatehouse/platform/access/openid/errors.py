@@ -1,6 +1,6 @@
-"""What can go wrong at `/oauth/authorize` before it is known where to send the person back to, and at userinfo.
+"""Errors of `/oauth/authorize` before the redirect URI is verified, and errors of userinfo.
 
-What goes wrong later is told to the application, by the redirect (RFC 6749, 4.1.2.1).
+Later errors are reported to the application by the redirect (RFC 6749, 4.1.2.1).
 """
 
 from gatehouse.foundation.errors import BadRequest, NotFound, Unauthenticated

@@ -1,4 +1,4 @@
-"""The OpenID provider's endpoints (decisions 3; OpenID Connect Core and Discovery)."""
+"""Endpoints of the OpenID provider (docs/openid.md; OpenID Connect Core and Discovery)."""
 
 from typing import Any, Final
 
@@ -11,16 +11,16 @@ from gatehouse.platform.ports import TheHost
 
 router = APIRouter(tags=["OpenID"])
 
-_PAGE: Final[dict[str, Any]] = {"content": {"text/html": {"schema": {"type": "string"}}}}
-_SENT: Final[dict[int | str, dict[str, Any]]] = {
+_HTML_CONTENT: Final[dict[str, Any]] = {"content": {"text/html": {"schema": {"type": "string"}}}}
+_AUTHORIZE_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     303: {"description": "Back to the application with `code` or `error`, or to the sign-in page first."},
-    400: {"description": "It is not known who asks, or where to answer: a page says so.", **_PAGE},
-    404: {"description": "PUBLIC_URL is not set.", **_PAGE},
-    429: {"description": "Too many requests.", **_PAGE},
-    503: {"description": "Closed for maintenance.", **_PAGE},
+    400: {"description": "The client or the redirect URI is not valid. The response is a page.", **_HTML_CONTENT},
+    404: {"description": "PUBLIC_URL is not set.", **_HTML_CONTENT},
+    429: {"description": "Too many requests.", **_HTML_CONTENT},
+    503: {"description": "Closed for maintenance.", **_HTML_CONTENT},
 }
 
-_USERINFO: Final[dict[str, Any]] = {
+_USERINFO_ROUTE: Final[dict[str, Any]] = {
     "response_model": UserInfo,
     "response_model_exclude_unset": True,
     "openapi_extra": {"security": [{"bearer": []}]},
@@ -32,12 +32,12 @@ _USERINFO: Final[dict[str, Any]] = {
     authorization.PATH,
     status_code=303,
     response_class=Response,
-    responses=_SENT,
+    responses=_AUTHORIZE_RESPONSES,
     openapi_extra=AUTHORIZATION_QUERY,
 )
 async def authorize(request: Request, host: TheHost) -> Response:
-    """Signs a person in for an application: whoever has a session in this browser goes straight back with a code, all
-    others by way of the sign-in page. For browsers."""
+    """Signs a user in for an application. A browser with a session is redirected back with a code at once, any other
+    goes to the sign-in page first. For browsers."""
     return await service.authorize(request, host)
 
 
@@ -45,21 +45,21 @@ async def authorize(request: Request, host: TheHost) -> Response:
     authorization.PATH,
     status_code=303,
     response_class=Response,
-    responses=_SENT | {303: {"description": "To the same by GET."}},
+    responses=_AUTHORIZE_RESPONSES | {303: {"description": "To the same endpoint by GET."}},
     openapi_extra=AUTHORIZATION_FORM,
 )
 async def authorize_by_form(request: Request) -> Response:
-    """The same with the parameters in a form (OpenID Connect Core, 3.1.2.1). For browsers, which do not send another
-    site's form along with the cookie of a session: they come again with an address, and then they do."""
-    return await service.by_address(request)
+    """Takes the same parameters in a form (OpenID Connect Core, 3.1.2.1). For browsers. A browser does not send the
+    session cookie with another site's form, so it is redirected to the GET endpoint, with which it does."""
+    return await service.redirect_to_query(request)
 
 
 # Both methods: OpenID Connect Core, 5.3.
-@router.get("/oauth/userinfo", **_USERINFO)
-@router.post("/oauth/userinfo", **_USERINFO)
+@router.get("/oauth/userinfo", **_USERINFO_ROUTE)
+@router.post("/oauth/userinfo", **_USERINFO_ROUTE)
 async def userinfo(request: Request, host: TheHost) -> object:
-    """Who signed in, for the access token that an application got for its code. No other token opens this, and this
-    token opens nothing else."""
+    """Returns the claims of the user, for the access token that an application got for its code. No other token is
+    accepted here, and this token is accepted nowhere else."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return await service.userinfo(host, token.strip() if scheme.lower() == "bearer" else None)
 
@@ -70,7 +70,7 @@ async def userinfo(request: Request, host: TheHost) -> object:
     responses={404: {"description": "PUBLIC_URL is not set."}},
 )
 async def discovery(response: Response, host: TheHost) -> Discovery:
-    """What an application needs to know of this provider. Needs the setting PUBLIC_URL."""
+    """Returns the metadata of this OpenID provider. Requires the setting PUBLIC_URL."""
     issuer = service.issuer(host)
     base = issuer.rstrip("/")
     response.headers["Cache-Control"] = "public, max-age=300"

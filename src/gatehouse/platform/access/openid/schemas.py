@@ -1,4 +1,4 @@
-"""Bodies of the OpenID provider (OpenID Connect Core, 5.3; OpenID Connect Discovery, 3)."""
+"""Request and response bodies of the OpenID provider (OpenID Connect Core, 5.3; OpenID Connect Discovery, 3)."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -10,14 +10,14 @@ from gatehouse.platform.access.users.schemas import RoleName
 
 
 class UserInfo(Shown):
-    """Beside `sub`, `tenant_id` and `role` what the scopes `email` and `profile` ask for."""
+    """`sub`, `tenant_id` and `role`, and the claims that the scopes `email` and `profile` request."""
 
-    sub: Annotated[UUID, Field(description="The user's id. It stays, whatever the address becomes.")]
+    sub: Annotated[UUID, Field(description="The user's id. It does not change with the address.")]
     tenant_id: UUID
     role: RoleName
     email: Annotated[str | None, Field(examples=["ada@example.com"])] = None
     email_verified: Annotated[
-        bool | None, Field(description="The user's organization has proven the address's domain.")
+        bool | None, Field(description="Whether the user's organization has proven the address's domain.")
     ] = None
     name: str | None = None
     preferred_username: str | None = None
@@ -44,26 +44,32 @@ class Discovery(Shown):
     request_uri_parameter_supported: bool
 
 
-_ASKED: Final = {
+_PARAMETERS: Final = {
     "client_id": "A platform-wide client with redirect URIs.",
-    "redirect_uri": "One of the client's, letter by letter.",
+    "redirect_uri": "One of the client's redirect URIs, an exact match.",
     "response_type": "`code`.",
     "scope": "`openid`, and `email` and `profile` for more claims.",
-    "code_challenge": "Of the verifier that trades the code in (RFC 7636).",
+    "code_challenge": "Challenge of the code verifier (RFC 7636).",
     "code_challenge_method": "`S256`.",
-    "state": "Comes back unchanged.",
-    "nonce": "Stands in the id token.",
-    "prompt": "`none`: without any page; `login`: signing in anew.",
-    "max_age": "Seconds since the person signed in, at most.",
-    "login_hint": "Who probably signs in.",
+    "state": "Returned unchanged.",
+    "nonce": "Copied into the id token.",
+    "prompt": "`none`: without any page; `login`: with a new sign-in.",
+    "max_age": "Maximum seconds since the user signed in.",
+    "login_hint": "The address to fill in on the sign-in page.",
 }
-_REQUIRED: Final = 6
+_REQUIRED_COUNT: Final = 6
 
-#: The parameters' description; they are read by hand, because frameworks take the last of two with one name.
+#: OpenAPI description of the parameters. They are parsed by hand, because frameworks accept repeated parameters.
 AUTHORIZATION_QUERY: Final[dict[str, Any]] = {
     "parameters": [
-        {"name": name, "in": "query", "required": at < _REQUIRED, "schema": {"type": "string"}, "description": text}
-        for at, (name, text) in enumerate(_ASKED.items())
+        {
+            "name": name,
+            "in": "query",
+            "required": index < _REQUIRED_COUNT,
+            "schema": {"type": "string"},
+            "description": text,
+        }
+        for index, (name, text) in enumerate(_PARAMETERS.items())
     ]
 }
 AUTHORIZATION_FORM: Final[dict[str, Any]] = {
@@ -73,8 +79,8 @@ AUTHORIZATION_FORM: Final[dict[str, Any]] = {
             "application/x-www-form-urlencoded": {
                 "schema": {
                     "type": "object",
-                    "required": list(_ASKED)[:_REQUIRED],
-                    "properties": {name: {"type": "string", "description": text} for name, text in _ASKED.items()},
+                    "required": list(_PARAMETERS)[:_REQUIRED_COUNT],
+                    "properties": {name: {"type": "string", "description": text} for name, text in _PARAMETERS.items()},
                 },
                 "example": {
                     "client_id": "0191f3a2-7c55-4b7e-9d3c-1f0f5c6f4a10",

@@ -10,7 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.identity import TenantId
 
 
-class Granted(msgspec.Struct, frozen=True):
+class AccessGrant(msgspec.Struct, frozen=True):
+    """What an access token was issued for."""
+
     tenant_id: TenantId
     user_id: UUID
     session_id: UUID
@@ -25,7 +27,7 @@ _BY_ACCESS_TOKEN: Final = text(
 )
 
 
-async def by_access_token(session: AsyncSession, digest: bytes) -> Granted | None:
-    """As the service role: whose token it is, is known only once it is found."""
+async def by_access_token(session: AsyncSession, digest: bytes) -> AccessGrant | None:
+    """Return the grant of a valid access token. Needs the service role, because the tenant is not known yet."""
     row = (await session.execute(_BY_ACCESS_TOKEN, {"digest": digest})).first()
-    return None if row is None else Granted(TenantId(row.tenant_id), row.user_id, row.session_id, row.scope)
+    return None if row is None else AccessGrant(TenantId(row.tenant_id), row.user_id, row.session_id, row.scope)

@@ -1,5 +1,5 @@
-"""What people see in a browser: the platform's own pages (the look and the policy are `foundation.http.pages`), and how
-errors on their paths look (a page, not JSON). One script serves the passkeys."""
+"""The platform's browser pages, and the error form of their paths (a page, not JSON). Layout and content security
+policy are in `foundation.http.pages`. One script handles passkeys."""
 
 from gatehouse.platform.access.pages.errors import FORM
 from gatehouse.platform.access.pages.rendering import page

@@ -1,4 +1,4 @@
-"""Errors as pages."""
+"""The error form that renders errors as pages."""
 
 from typing import Final
 
@@ -8,5 +8,5 @@ from gatehouse.platform.access.pages.rendering import PAGES
 
 __all__ = ["FORM", "BadPageRequest"]
 
-#: The form of every path under which people find pages.
+#: The error form of every path with pages.
 FORM: Final = errors.form(PAGES)

@@ -1,4 +1,4 @@
-"""The platform's own pages, and what they need beside what all pages have."""
+"""The platform's own pages, with their script and template functions."""
 
 from pathlib import Path
 from typing import Final
@@ -10,11 +10,11 @@ from gatehouse.foundation.http.pages import Pages
 
 
 def qr_code(text: str) -> Markup:
-    """Dark on light whatever the page's colours are: not every camera reads the reverse."""
-    drawn: str = segno.make(text, error="m").svg_inline(
+    """Return a QR code as SVG, dark on light in every color scheme, because not every camera reads the inverse."""
+    svg: str = segno.make(text, error="m").svg_inline(
         scale=4, border=4, dark="#000", light="#fff", svgclass="qr", lineclass=None, omitsize=True
     )
-    return Markup(drawn)  # noqa: S704 - of segno's own making
+    return Markup(svg)  # noqa: S704 - segno's own output
 
 
 PAGES: Final = Pages(

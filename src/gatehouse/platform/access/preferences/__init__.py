@@ -1,7 +1,7 @@
-"""What people have set up for themselves: models, theme, and their picture (reference 2, User preferences).
+"""A user's preferences: models, theme and picture (docs/preferences.md).
 
-    none   -> stored     PUT; what was never set has its default
-    none  <-> picture    PATCH and DELETE of the avatar, by oneself; PATCH by an administrator
+    none   -> stored     PUT; preferences that were never set have their defaults
+    none  <-> picture    PATCH and DELETE of the avatar by the user; PATCH by an administrator
 
-With the user go both. A picture is seen by whoever calls for the same organization.
+Both are deleted with the user. Every caller of the same organization can read a picture.
 """

@@ -1,11 +1,11 @@
-"""What can go wrong with preferences and pictures."""
+"""Errors of preferences and pictures."""
 
 from typing import Final
 
 from gatehouse.foundation.errors import BadRequest, FieldFault, NotFound, PayloadTooLarge, Unavailable, Unprocessable
 
-#: Bytes of an uploaded picture (reference 2: 1 MB).
-MOST_BYTES: Final = 1024 * 1024
+#: Maximum size of an uploaded picture.
+MAX_PICTURE_BYTES: Final = 1024 * 1024
 
 
 class AvatarNotFound(NotFound):
@@ -18,7 +18,7 @@ class NotAPicture(BadRequest):
 
 
 class PictureTooLarge(PayloadTooLarge):
-    message = f"file: a picture may have {MOST_BYTES} bytes."
+    message = f"file: a picture may have {MAX_PICTURE_BYTES} bytes."
 
 
 class BadForm(BadRequest):

@@ -1,5 +1,6 @@
-"""From whatever somebody uploads to a picture that is safe to show: decoded, cropped, and encoded anew, so that nothing
-of the file but its pixels is kept. In a thread, one at a time: a picture takes up to 130 MB while it is open."""
+"""Turns an uploaded file into a safe picture: decodes, crops and re-encodes it, so that only its pixels are kept.
+
+The work runs in one thread, one picture at a time, because an open picture takes up to 130 MB."""
 
 import asyncio
 import threading
@@ -12,60 +13,61 @@ from PIL import Image, ImageOps
 from gatehouse.platform.access.preferences.errors import NotAPicture, TooManyPictures
 
 #: Width and height in pixels.
-SIZE: Final = 256
-#: Of a picture before it is decoded: a file of a few kilobytes can claim any number.
-MOST_PIXELS: Final = 4096 * 4096
-#: Of a progressive JPEG, which has ten or so. Each costs as much as a whole picture, and an empty one takes 33 bytes.
-MOST_SCANS: Final = 100
-_SCAN: Final = b"\xff\xda"
-_WAITING: Final = 8
+SIZE_PIXELS: Final = 256
+#: Maximum pixels of a picture, checked before decoding: a file of a few kilobytes can claim any number.
+MAX_PIXELS: Final = 4096 * 4096
+#: Maximum scans of a progressive JPEG, which usually has about ten. Decoding a scan costs as much as a whole picture,
+#: and an empty scan takes 33 bytes.
+MAX_SCANS: Final = 100
+_SCAN_MARKER: Final = b"\xff\xda"
+_MAX_WAITING_PICTURES: Final = 8
 
 _pool: Final = ThreadPoolExecutor(1, thread_name_prefix="pictures")
-_places: Final = threading.BoundedSemaphore(1 + _WAITING)
+_slots: Final = threading.BoundedSemaphore(1 + _MAX_WAITING_PICTURES)
 
 
 async def avatar(content: bytes) -> bytes:
-    """A PNG of `SIZE` by `SIZE`. Raises `NotAPicture`, `TooManyPictures`."""
-    if not _places.acquire(blocking=False):
+    """Return a PNG of `SIZE_PIXELS` by `SIZE_PIXELS`. Raises `NotAPicture`, `TooManyPictures`."""
+    if not _slots.acquire(blocking=False):
         raise TooManyPictures(headers={"Retry-After": "1"})
-    future = _pool.submit(drawn_anew, content)
-    # Given back when the thread is done: a client that hangs up frees nothing.
-    future.add_done_callback(lambda _: _places.release())
+    future = _pool.submit(reencode, content)
+    # Released when the thread is done, not when the client disconnects.
+    future.add_done_callback(lambda _: _slots.release())
     return await asyncio.wrap_future(future)
 
 
-def drawn_anew(content: bytes) -> bytes:
-    """The middle square of a PNG or JPEG, upright. Raises `NotAPicture`."""
+def reencode(content: bytes) -> bytes:
+    """Return the middle square of a PNG or JPEG, upright, as a PNG. Raises `NotAPicture`."""
     try:
         picture = _square(content)
     except NotAPicture:
         raise
     except Exception:
-        # The decoder raises whatever it stumbles over in a hostile file.
+        # The decoder raises errors of many kinds for a hostile file.
         raise NotAPicture from None
-    # Pixels alone: no profile, no text, no position of the camera.
-    bare = Image.frombytes(picture.mode, picture.size, picture.tobytes())
+    # Pixels only: no color profile, no text, no camera position.
+    pixels_only = Image.frombytes(picture.mode, picture.size, picture.tobytes())
     encoded = BytesIO()
-    bare.save(encoded, "PNG", optimize=True)
+    pixels_only.save(encoded, "PNG", optimize=True)
     return encoded.getvalue()
 
 
 def _square(content: bytes) -> Image.Image:
-    # What it is, its content says: neither the file's name nor what the client calls it.
-    with Image.open(BytesIO(content), formats=("PNG", "JPEG")) as opened:
-        if opened.width * opened.height > MOST_PIXELS:
+    # The content decides the format, and not the file's name or the client's media type.
+    with Image.open(BytesIO(content), formats=("PNG", "JPEG")) as source:
+        if source.width * source.height > MAX_PIXELS:
             raise NotAPicture
-        if opened.format != "PNG" and content.count(_SCAN) > MOST_SCANS:
+        if source.format != "PNG" and content.count(_SCAN_MARKER) > MAX_SCANS:
             raise NotAPicture
-        # A large JPEG is decoded at a fraction of its size; other formats know no such thing.
-        opened.draft("RGB", (2 * SIZE, 2 * SIZE))
-        # In place: a copy of a large picture is as large again.
-        ImageOps.exif_transpose(opened, in_place=True)
-        picture: Image.Image = opened
+        # Decodes a large JPEG at a fraction of its size; other formats do not support this.
+        source.draft("RGB", (2 * SIZE_PIXELS, 2 * SIZE_PIXELS))
+        # In place, because a copy would double the memory of a large picture.
+        ImageOps.exif_transpose(source, in_place=True)
+        picture: Image.Image = source
         if picture.mode.startswith("I"):
-            # 16 bits of grey: the conversion below would cut them off, not scale them.
+            # 16 bits of grey: the conversion below would truncate them instead of scaling.
             picture = picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
         mode = "RGBA" if picture.has_transparency_data else "RGB"
         if picture.mode != mode:
             picture = picture.convert(mode)
-        return ImageOps.fit(picture, (SIZE, SIZE), method=Image.Resampling.LANCZOS)
+        return ImageOps.fit(picture, (SIZE_PIXELS, SIZE_PIXELS), method=Image.Resampling.LANCZOS)

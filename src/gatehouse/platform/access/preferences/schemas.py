@@ -1,4 +1,4 @@
-"""Bodies of the preferences' endpoints (reference 2, User preferences)."""
+"""Request and response bodies of the preferences' endpoints."""
 
 from typing import Annotated, Literal
 
@@ -7,14 +7,14 @@ from pydantic import Field
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
 
 Theme = Literal["system", "light", "dark"]
-#: As calls name models. Whether it is there, and for this user, is known when it is called.
+#: A model's name as in calls. Whether the user may use the model is checked when it is called.
 ModelName = Annotated[
     str, Field(min_length=1, max_length=319, pattern=r"^[^\s\x00-\x1f\x7f]+$", examples=["openai/gpt-4o-mini"])
 ]
 
 
 class PreferencesUpdate(Body):
-    """What is left out stays; null clears a model. `avatar_url` cannot be set here."""
+    """A partial update: fields that are left out keep their values; null clears a model. `avatar_url` is read-only."""
 
     default_model_id: Annotated[ModelName | None, Field(description="For conversations that name no model.")] = None
     preferred_models: Annotated[list[ModelName], Field(default_factory=unsent, max_length=100)]
@@ -29,5 +29,5 @@ class Preferences(Shown):
     theme: Theme
     avatar_url: Annotated[
         str | None,
-        Field(description="Where the picture is; it takes a credential of the same organization to get it."),
+        Field(description="URL of the picture. Reading it requires a credential of the same organization."),
     ]

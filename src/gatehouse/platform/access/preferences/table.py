@@ -1,4 +1,4 @@
-"""Preferences' and pictures' rows, and named queries."""
+"""Tables of preferences and pictures, and named queries."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class PreferencesRow(TenantRow):
 
 
 class AvatarRow(TenantRow):
-    """`digest` is the picture's, in hexadecimal."""
+    """A user's picture. `digest` is its digest in hexadecimal."""
 
     __tablename__ = "user_avatars"
 
@@ -33,7 +33,7 @@ class AvatarRow(TenantRow):
     digest: Mapped[str]
 
 
-class Chosen(NamedTuple):
+class StoredPreferences(NamedTuple):
     """A user's preferences, defaults included. `avatar` is the digest of their picture."""
 
     default_model_id: str | None = None
@@ -43,16 +43,18 @@ class Chosen(NamedTuple):
     avatar: str | None = None
 
 
-async def preferences(session: AsyncSession, user_id: UUID) -> Chosen:
+async def preferences(session: AsyncSession, user_id: UUID) -> StoredPreferences:
     row = await session.get(PreferencesRow, user_id, populate_existing=True)
     avatar = await avatar_digest(session, user_id)
     if row is None:
-        return Chosen(avatar=avatar)
-    return Chosen(row.default_model_id, tuple(row.preferred_models), row.default_summarizer_model_id, row.theme, avatar)
+        return StoredPreferences(avatar=avatar)
+    return StoredPreferences(
+        row.default_model_id, tuple(row.preferred_models), row.default_summarizer_model_id, row.theme, avatar
+    )
 
 
 async def store(session: AsyncSession, user_id: UUID, changed: Mapping[str, Any]) -> None:
-    """`changed` by column, at least one."""
+    """Store the preferences in `changed`, by column, at least one."""
     row = {"tenant_id": session.info["tenant_id"], "user_id": user_id, **changed}
     statement = insert(PreferencesRow).values(row)
     await session.execute(statement.on_conflict_do_update(index_elements=[PreferencesRow.user_id], set_=dict(changed)))
@@ -62,9 +64,9 @@ async def avatar_digest(session: AsyncSession, user_id: UUID) -> str | None:
     return await session.scalar(select(AvatarRow.digest).where(AvatarRow.user_id == user_id))
 
 
-async def avatar(session: AsyncSession, user_id: UUID, known: str | None) -> tuple[str, bytes | None] | None:
-    """A picture's digest and the picture, without it where its digest is the `known` one."""
-    png = case((AvatarRow.digest == known, null()), else_=AvatarRow.png)
+async def avatar(session: AsyncSession, user_id: UUID, known_digest: str | None) -> tuple[str, bytes | None] | None:
+    """Return a picture's digest and the picture, None if the digest is `known_digest`. None if there is no picture."""
+    png = case((AvatarRow.digest == known_digest, null()), else_=AvatarRow.png)
     row = (await session.execute(select(AvatarRow.digest, png).where(AvatarRow.user_id == user_id))).first()
     return None if row is None else (row[0], row[1])
 
@@ -72,18 +74,21 @@ async def avatar(session: AsyncSession, user_id: UUID, known: str | None) -> tup
 async def store_avatar(session: AsyncSession, user_id: UUID, png: bytes, digest: str) -> None:
     row = {"tenant_id": session.info["tenant_id"], "user_id": user_id, "png": png, "digest": digest}
     statement = insert(AvatarRow).values(row)
-    kept = {"png": png, "digest": digest}
-    await session.execute(statement.on_conflict_do_update(index_elements=[AvatarRow.user_id], set_=kept))
+    updates = {"png": png, "digest": digest}
+    await session.execute(statement.on_conflict_do_update(index_elements=[AvatarRow.user_id], set_=updates))
 
 
 async def drop_avatar(session: AsyncSession, user_id: UUID) -> bool:
-    """Whether there was one."""
-    dropped = await session.scalar(delete(AvatarRow).where(AvatarRow.user_id == user_id).returning(AvatarRow.user_id))
-    return dropped is not None
+    """Delete the picture; return whether there was one."""
+    deleted_user_id = await session.scalar(
+        delete(AvatarRow).where(AvatarRow.user_id == user_id).returning(AvatarRow.user_id)
+    )
+    return deleted_user_id is not None
 
 
-async def user_is_there(session: AsyncSession, user_id: UUID, *, lock: bool = False) -> bool:
-    """With `lock` it stays there until the end of the transaction, and its preferences change by one at a time."""
+async def user_exists(session: AsyncSession, user_id: UUID, *, lock: bool = False) -> bool:
+    """Return whether the user exists. `lock` keeps the user until the end of the transaction, and serializes changes of
+    their preferences."""
     query = select(UserRow.id).where(UserRow.id == user_id)
     if lock:
         query = query.with_for_update(key_share=True)

@@ -1,4 +1,4 @@
-"""The form that a picture comes in. Read by hand: measured before it is parsed, and never spooled to a disk."""
+"""Reads the form of an uploaded picture. It is parsed by hand, to check its size first and never spool to disk."""
 
 from typing import Any, Final
 
@@ -6,13 +6,13 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from gatehouse.platform.access.preferences.errors import MOST_BYTES, BadForm, NoFile, PictureTooLarge
+from gatehouse.platform.access.preferences.errors import MAX_PICTURE_BYTES, BadForm, NoFile, PictureTooLarge
 
-#: What the form itself may take, beside its file.
-_FORM_BYTES: Final = 16 * 1024
+#: Maximum size of the form in addition to its file.
+_MAX_FORM_OVERHEAD_BYTES: Final = 16 * 1024
 
-#: For the API's document.
-OPENAPI: Final[dict[str, Any]] = {
+#: The form's description in the OpenAPI document.
+UPLOAD_OPENAPI: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "content": {
@@ -35,14 +35,16 @@ OPENAPI: Final[dict[str, Any]] = {
 }
 
 
-async def picture(request: Request) -> bytes:
-    """The part `file`. Raises `PictureTooLarge`, `BadForm`, `NoFile`."""
-    if len(await request.body()) > MOST_BYTES + _FORM_BYTES:
+async def read_picture(request: Request) -> bytes:
+    """Return the content of the part `file`. Raises `PictureTooLarge`, `BadForm`, `NoFile`."""
+    if len(await request.body()) > MAX_PICTURE_BYTES + _MAX_FORM_OVERHEAD_BYTES:
         raise PictureTooLarge
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
         raise BadForm
-    parser = MultiPartParser(request.headers, request.stream(), max_files=1, max_fields=4, max_part_size=_FORM_BYTES)
-    parser.spool_max_size = 2 * MOST_BYTES
+    parser = MultiPartParser(
+        request.headers, request.stream(), max_files=1, max_fields=4, max_part_size=_MAX_FORM_OVERHEAD_BYTES
+    )
+    parser.spool_max_size = 2 * MAX_PICTURE_BYTES
     try:
         form = await parser.parse()
     except MultiPartException as error:
@@ -54,6 +56,6 @@ async def picture(request: Request) -> bytes:
         content = await file.read()
     finally:
         await form.close()
-    if len(content) > MOST_BYTES:
+    if len(content) > MAX_PICTURE_BYTES:
         raise PictureTooLarge
     return content

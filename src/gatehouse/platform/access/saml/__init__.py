@@ -1,20 +1,20 @@
-"""Single sign-on by SAML 2.0: this platform is a service provider, organizations name their identity providers
-(reference 2, SAML identity provider).
+"""Single sign-on by SAML 2.0 (docs/saml.md). This platform is the service provider; organizations configure their
+identity providers.
 
-    active  <-> inactive     PUT is_active; inactive ones start and finish no sign-in, open sessions go on
+    active  <-> inactive     PUT is_active; an inactive provider starts and finishes no sign-in, open sessions continue
     either   -> removed      DELETE
 
-A sign-in, from the browser's side:
+The steps of a sign-in in the browser:
 
-    GET /api/saml/login   a request is written down and signed; the browser carries it to the identity provider
-    POST /api/saml/acs    the answer comes back: the first to that request, from that provider, in that browser
-    GET /api/saml/slo     signing out, begun here (`logout.leave`) or there
+    GET /api/saml/login   stores and signs a request; the browser carries it to the identity provider
+    POST /api/saml/acs    takes the first response to that request, from that provider, in that browser
+    GET /api/saml/slo     signs out, started here (`logout.logout_request_url`) or at the provider
 
-    service_provider   who we are: entity id and addresses
-    keys               what we sign with, and its rotation
-    messages           what we write
-    trust              from bytes to an assertion that is signed: form, signature
-    assertion          what it says, and whether it is said to us, now
-    sign_in, members   what follows from it: a session, perhaps a user, groups
-    logout             both ways
+    service_provider   entity id and addresses of this platform
+    keys               signing keys and their rotation
+    messages           the messages that this platform writes
+    trust              turns bytes into a signed assertion: checks form and signature
+    assertion          reads the assertion and checks audience and validity
+    sign_in, members   open a session, create users, synchronize groups
+    logout             single logout in both directions
 """

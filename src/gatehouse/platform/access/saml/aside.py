@@ -1,4 +1,4 @@
-"""Work on XML and keys, away from the event loop: a few messages at once, a bounded number waiting."""
+"""Thread pool for work on XML and keys outside the event loop, with a bounded queue."""
 
 import asyncio
 import threading
@@ -8,20 +8,20 @@ from typing import Final, TypeVar
 
 from gatehouse.platform.access.saml.errors import Busy
 
-_WORKERS: Final = 2
-_WAITING: Final = 32
+_WORKER_THREADS: Final = 2
+_MAX_QUEUED_CALLS: Final = 32
 
 _Result = TypeVar("_Result")
 
-_pool: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix="saml")
-_places: Final = threading.BoundedSemaphore(_WORKERS + _WAITING)
+_pool: Final = ThreadPoolExecutor(_WORKER_THREADS, thread_name_prefix="saml")
+_slots: Final = threading.BoundedSemaphore(_WORKER_THREADS + _MAX_QUEUED_CALLS)
 
 
-async def aside(work: Callable[[], _Result]) -> _Result:
-    """Raises `Busy`, and whatever the work raises."""
-    if not _places.acquire(blocking=False):
+async def offload(work: Callable[[], _Result]) -> _Result:
+    """Run `work` in the thread pool and return its result. Raises `Busy` if the queue is full."""
+    if not _slots.acquire(blocking=False):
         raise Busy(headers={"Retry-After": "1"})
     future = _pool.submit(work)
-    # Given back when the thread is done, not when the caller has left: a client that hangs up frees no core.
-    future.add_done_callback(lambda _: _places.release())
+    # Released when the thread is done, not when the caller is cancelled: a client that disconnects frees no core.
+    future.add_done_callback(lambda _: _slots.release())
     return await asyncio.wrap_future(future)

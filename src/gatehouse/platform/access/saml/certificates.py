@@ -1,4 +1,4 @@
-"""Certificates of identity providers, as administrators paste them."""
+"""Parses the certificates of identity providers that administrators enter."""
 
 import binascii
 import re
@@ -11,35 +11,35 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
-#: Enough to rotate with; each is tried at each sign-in.
-MOST: Final = 4
+#: Enough for a rotation. A sign-in may try all of them.
+MAX_CERTIFICATES: Final = 4
 _MIN_RSA_BITS: Final = 2048
 _MIN_EC_BITS: Final = 256
-_BLOCK: Final = re.compile(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
+_PEM_BLOCK: Final = re.compile(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 
-SigningKey = RSAPublicKey | EllipticCurvePublicKey
+VerificationKey = RSAPublicKey | EllipticCurvePublicKey
 
 
 def parse(text: str) -> list[x509.Certificate]:
-    """One certificate in base64, or up to four in PEM. Raises `ValueError` with a sentence for the caller.
+    """Return the certificates: one in base64, or up to four in PEM. Raises `ValueError` with a message for the caller.
 
-    Their dates are not judged: they are trusted because an administrator put them here, until one takes them away.
+    Their dates are not checked: a certificate is trusted from when an administrator adds it until one removes it.
     """
-    blocks = _BLOCK.findall(text)
-    rest = _BLOCK.sub("", text) if blocks else ""
+    blocks = _PEM_BLOCK.findall(text)
+    rest = _PEM_BLOCK.sub("", text) if blocks else ""
     if rest.strip() or (not blocks and "-----" in text):
         raise ValueError("must be a PEM certificate, or several, and nothing else")
-    if len(blocks) > MOST:
-        raise ValueError(f"may hold {MOST} certificates at most")
+    if len(blocks) > MAX_CERTIFICATES:
+        raise ValueError(f"may hold {MAX_CERTIFICATES} certificates at most")
     return [_parse_one(block) for block in blocks or [text]]
 
 
-def pem(certificate: x509.Certificate) -> str:
+def to_pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(Encoding.PEM).decode("ascii")
 
 
-def key_of(certificate: x509.Certificate) -> SigningKey:
-    """The key, which `parse` has judged."""
+def public_key(certificate: x509.Certificate) -> VerificationKey:
+    """Return the public key of a certificate that `parse` has checked."""
     key = certificate.public_key()
     assert isinstance(key, RSAPublicKey | EllipticCurvePublicKey)
     return key

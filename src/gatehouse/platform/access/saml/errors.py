@@ -1,12 +1,12 @@
-"""What can go wrong with single sign-on.
+"""Errors of single sign-on.
 
-SamlRefused           400 with `reason`: an answer that is not believed
-  InvalidSignature    it is not, as a whole, what this provider signed for this platform
-  AssertionExpired    it is too late, too early, or was taken already
-  UnsolicitedResponse nobody asked for it, and its provider may not begin sign-ins
-  UnknownIssuer       it is not from the provider that was asked
-  MissingEmail        it does not say who signed in
-NotAdmitted           403 with `reason`: believed, but there is no account to sign in to
+SamlRefused           400 with `reason`: the response is not accepted
+  InvalidSignature    the response is not, as a whole, what this provider signed for this platform
+  AssertionExpired    the response is too late, too early, or already used
+  UnsolicitedResponse no request preceded it, and its provider may not start sign-ins
+  UnknownIssuer       the response is not from the provider that the request went to
+  MissingEmail        the response does not contain an e-mail address
+NotAdmitted           403 with `reason`: the response is accepted, but there is no account to sign in to
 """
 
 from dataclasses import replace
@@ -22,8 +22,7 @@ from gatehouse.foundation.errors import (
 from gatehouse.foundation.http.envelopes import DETAIL
 from gatehouse.platform.access import pages
 
-#: Of /api/saml: what is missing or malformed there is 400 (reference 2, SAML). People who are sent through in their
-#: browser read a page.
+#: Error form of /api/saml: missing and malformed parameters are 400; browsers get a page (docs/saml.md).
 FORM: Final = replace(DETAIL, validation_status=400, in_browsers=pages.FORM)
 
 
@@ -59,7 +58,7 @@ class Busy(Unavailable):
 
 
 class SamlRefused(BadRequest):
-    """Nobody is signed in. What exactly was wrong stands in the message and in the audit chain."""
+    """No session is opened. The message, which the audit chain records too, says what was wrong."""
 
     reason: ClassVar[str] = "invalid_signature"
     message = "The identity provider's answer is not valid."

@@ -1,4 +1,4 @@
-"""Whom an assertion signs in, and what it says of their groups."""
+"""Finds or creates the user that an assertion names, and synchronizes their groups."""
 
 from typing import Final
 from uuid import UUID
@@ -23,10 +23,16 @@ from gatehouse.platform.access.users.schemas import NewUser, Username
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
 
-_CLAIMS: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
-#: Where a value is looked for that is not mapped, in this order.
-_STANDARD: Final[dict[str, tuple[str, ...]]] = {
-    "email": ("urn:oid:0.9.2342.19200300.100.1.3", f"{_CLAIMS}/emailaddress", "mail", "email", "emailAddress"),
+_CLAIMS_NAMESPACE: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
+#: Attributes that are tried, in this order, for a value without a mapping.
+_DEFAULT_ATTRIBUTES: Final[dict[str, tuple[str, ...]]] = {
+    "email": (
+        "urn:oid:0.9.2342.19200300.100.1.3",
+        f"{_CLAIMS_NAMESPACE}/emailaddress",
+        "mail",
+        "email",
+        "emailAddress",
+    ),
     "username": ("urn:oid:0.9.2342.19200300.100.1.1", "uid", "username"),
     "groups": (
         "urn:oid:1.3.6.1.4.1.5923.1.5.1.1",
@@ -36,122 +42,124 @@ _STANDARD: Final[dict[str, tuple[str, ...]]] = {
         "memberOf",
     ),
 }
-_USERNAME: Final[TypeAdapter[str]] = TypeAdapter(Username)
+_USERNAME_ADAPTER: Final[TypeAdapter[str]] = TypeAdapter(Username)
 
-_DOMAIN: Final = text(
+_VERIFIED_DOMAIN: Final = text(
     "SELECT jit_provisioning, default_group_id FROM allowed_domains WHERE domain = :domain AND verified_at IS NOT NULL"
 )
 
 
-class Person(msgspec.Struct, frozen=True, kw_only=True):
-    """`groups` are the directory's ids; None where the provider does not speak of groups."""
+class AssertedUser(msgspec.Struct, frozen=True, kw_only=True):
+    """The user as the assertion describes them. `groups` are the directory's ids; None if the provider sent none."""
 
     email: str
     username: str | None
     groups: frozenset[str] | None
 
 
-def person(assertion: Assertion, mapping: dict[str, str] | None) -> Person:
-    """Raises `MissingEmail`."""
+def asserted_user(assertion: Assertion, mapping: dict[str, str] | None) -> AssertedUser:
+    """Return the user that the assertion describes. Raises `MissingEmail`."""
     mapped = mapping or {}
     email = _values(assertion, mapped, "email")
     if email is None and "email" not in mapped:
         email = [assertion.name_id]
     names = _values(assertion, mapped, "username") or []
-    in_groups = _values(assertion, mapped, "groups")
-    if in_groups is None and "groups" in mapped:
-        # Many providers leave the attribute out for whoever is in no group.
-        in_groups = []
-    return Person(
+    group_ids = _values(assertion, mapped, "groups")
+    if group_ids is None and "groups" in mapped:
+        # Many providers leave the attribute out for a user without groups.
+        group_ids = []
+    return AssertedUser(
         email=_email(email or [""]),
         username=_username(names[0]) if names else None,
-        groups=None if in_groups is None else frozenset(in_groups),
+        groups=None if group_ids is None else frozenset(group_ids),
     )
 
 
-async def admitted(change: Change, provider: Provider, who: Person, *, proven_by: TenantId | None) -> UserRow:
-    """The organization's user of this address, locked and linked; made where there is none and the domain is open for
-    that (`jit_provisioning`), or is nobody's. `proven_by` is the organization that has proven the domain.
+async def find_or_create_user(
+    change: Change, provider: Provider, asserted: AssertedUser, *, proven_by: TenantId | None
+) -> UserRow:
+    """Return the organization's user with this address, locked and linked. Create the user if there is none and the
+    domain allows it (`jit_provisioning`) or is unproven. `proven_by` is the organization that has proven the domain.
 
-    Nobody of another organization is ever looked at. Raises `NotAdmitted`, `AddressNotProven`.
+    Users of other organizations are never read. Raises `NotAdmitted`, `AddressNotProven`.
     """
-    user = await _of_address(change.session, who.email)
+    user = await _user_by_email(change.session, asserted.email)
     if user is None:
         if proven_by not in {None, change.tenant_id}:
             raise NotAdmitted
-        user = await _join(change, provider, who)
+        user = await _create_user(change, provider, asserted)
     if not user.is_active or user.kind != "user":
         raise NotAdmitted
     if user.operator and not provider.by_operator:
-        # Or whoever administers the organization of operators could become one.
+        # Otherwise every administrator of the operators' organization could become an operator.
         raise NotAdmitted
     await linking.link_signed_in(change, user)
     return user
 
 
-async def sync_groups(change: Change, user: UserRow, wanted: frozenset[str]) -> None:
-    """Into and out of the groups that are linked to the directory. Others are nobody's affair but the
-    administrators'."""
+async def sync_groups(change: Change, user: UserRow, external_group_ids: frozenset[str]) -> None:
+    """Add the user to, and remove them from, the groups that are linked to the directory. Administrators manage all
+    other groups."""
     session = change.session
     linked = select(GroupRow.id, GroupRow.external_group_id).where(GroupRow.external_group_id.is_not(None))
-    should = {row.id for row in await session.execute(linked) if row.external_group_id in wanted}
-    own = select(MemberRow.group_id).join(GroupRow, GroupRow.id == MemberRow.group_id)
-    own = own.where(MemberRow.user_id == user.id, GroupRow.external_group_id.is_not(None))
-    is_in = set((await session.scalars(own)).all())
-    for group in await _locked(session, should ^ is_in):
-        if group.id in should:
+    target_ids = {row.id for row in await session.execute(linked) if row.external_group_id in external_group_ids}
+    membership = select(MemberRow.group_id).join(GroupRow, GroupRow.id == MemberRow.group_id)
+    membership = membership.where(MemberRow.user_id == user.id, GroupRow.external_group_id.is_not(None))
+    current_ids = set((await session.scalars(membership)).all())
+    for group in await _lock_groups(session, target_ids ^ current_ids):
+        if group.id in target_ids:
             await groups.add_member(change, group, user.id)
         else:
             await groups.remove_member(change, group, user.id)
 
 
-async def _of_address(session: AsyncSession, email: str) -> UserRow | None:
+async def _user_by_email(session: AsyncSession, email: str) -> UserRow | None:
     query = select(UserRow).where(func.lower(UserRow.email) == email).with_for_update()
     return (await session.scalars(query)).one_or_none()
 
 
-async def _join(change: Change, provider: Provider, who: Person) -> UserRow:
-    domain = (await change.session.execute(_DOMAIN, {"domain": emails.domain(who.email)})).first()
+async def _create_user(change: Change, provider: Provider, asserted: AssertedUser) -> UserRow:
+    domain = (await change.session.execute(_VERIFIED_DOMAIN, {"domain": emails.domain(asserted.email)})).first()
     if domain is not None and not domain.jit_provisioning:
         raise NotAdmitted
     try:
-        user = await _added(change, who.email, who.username)
+        user = await _add_user(change, asserted.email, asserted.username)
     except EmailTaken:
-        # Their first sign-in, made a moment ago in another window; or the directory calls somebody else by it.
-        there = await _of_address(change.session, who.email)
-        if there is None:
+        # A first sign-in in another window was faster; or the address is another user's directory alias.
+        existing = await _user_by_email(change.session, asserted.email)
+        if existing is None:
             raise NotAdmitted from None
-        return there
+        return existing
     change.caller = as_caller(user, None)
     change.record("user.registered", "user", user.id, email=user.email, idp_id=provider.id)
     if domain is not None and domain.default_group_id is not None:
-        for group in await _locked(change.session, {domain.default_group_id}):
+        for group in await _lock_groups(change.session, {domain.default_group_id}):
             await groups.add_member(change, group, user.id)
     return user
 
 
-async def _added(change: Change, email: str, username: str | None) -> UserRow:
-    """A name that somebody has is left out. Raises `EmailTaken`."""
+async def _add_user(change: Change, email: str, username: str | None) -> UserRow:
+    """Add the user; without the user name if it is taken. Raises `EmailTaken`."""
     try:
         async with change.session.begin_nested():
             user = await users.add(change, NewUser(email=email, username=username), None)
-            linking.made_by(change, user, "saml")
+            linking.mark_created_by(change, user, "saml")
             return user
     except UsernameTaken:
-        return await _added(change, email, None)
+        return await _add_user(change, email, None)
 
 
-async def _locked(session: AsyncSession, ids: set[UUID]) -> list[GroupRow]:
-    """In one order, so that two sign-ins at once wait for each other only one way."""
+async def _lock_groups(session: AsyncSession, ids: set[UUID]) -> list[GroupRow]:
+    """Lock the groups, always in the same order, so that concurrent sign-ins do not deadlock."""
     if not ids:
         return []
     query = select(GroupRow).where(GroupRow.id.in_(ids)).order_by(GroupRow.id).with_for_update()
     return list((await session.scalars(query)).all())
 
 
-def _values(assertion: Assertion, mapped: dict[str, str], wanted: str) -> list[str] | None:
-    """None where no such attribute was sent."""
-    for name in (mapped[wanted],) if wanted in mapped else _STANDARD[wanted]:
+def _values(assertion: Assertion, mapped: dict[str, str], field: str) -> list[str] | None:
+    """Return the values of the field's attribute; None if no such attribute was sent."""
+    for name in (mapped[field],) if field in mapped else _DEFAULT_ATTRIBUTES[field]:
         if name in assertion.attributes:
             return assertion.attributes[name]
     return None
@@ -168,8 +176,8 @@ def _email(values: list[str]) -> str:
 
 
 def _username(value: str) -> str | None:
-    """Names differ in what they may hold; one that cannot be a user name here is left out."""
+    """Return the name, or None if it is not a valid user name here."""
     try:
-        return _USERNAME.validate_python(value)
+        return _USERNAME_ADAPTER.validate_python(value)
     except ValidationError:
         return None

@@ -1,4 +1,4 @@
-"""The messages that we write, and how they travel in an address (SAML Bindings, 3.4)."""
+"""Writes SAML messages, and encodes them for the redirect binding (SAML Bindings, 3.4)."""
 
 import zlib
 from base64 import b64encode
@@ -12,7 +12,7 @@ from lxml import etree
 from lxml.builder import ElementMaker
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.access.saml.keys import Key
+from gatehouse.platform.access.saml.keys import SamlKey
 from gatehouse.platform.access.saml.service_provider import ServiceProvider
 
 ASSERTION: Final = "urn:oasis:names:tc:SAML:2.0:assertion"
@@ -35,7 +35,7 @@ _ds = ElementMaker(namespace=SIGNATURE, nsmap={"ds": SIGNATURE})
 
 
 def metadata(sp: ServiceProvider, certificates: list[str]) -> bytes:
-    """The service provider's own (reference 2, SAML). `certificates` in PEM, the one that signs first."""
+    """Return the metadata of this service provider. `certificates` are PEM, the signing one first."""
     keys = [
         _md.KeyDescriptor(
             _ds.KeyInfo(_ds.X509Data(_ds.X509Certificate("".join(certificate.split("-----")[2].split())))),
@@ -43,7 +43,7 @@ def metadata(sp: ServiceProvider, certificates: list[str]) -> bytes:
         )
         for certificate in certificates
     ]
-    description = _md.SPSSODescriptor(
+    descriptor = _md.SPSSODescriptor(
         *keys,
         _md.SingleLogoutService(Binding=REDIRECT, Location=sp.slo_url),
         _md.NameIDFormat(EMAIL_FORMAT),
@@ -53,16 +53,17 @@ def metadata(sp: ServiceProvider, certificates: list[str]) -> bytes:
         WantAssertionsSigned="true",
         protocolSupportEnumeration=PROTOCOL,
     )
-    return _written(_md.EntityDescriptor(description, entityID=sp.entity_id), declaration=True)
+    return _serialize(_md.EntityDescriptor(descriptor, entityID=sp.entity_id), declaration=True)
 
 
 def authn_request(request_id: str, sp: ServiceProvider, destination: str) -> bytes:
-    """No format of names is asked for: providers differ in what they can, and the address may be an attribute."""
-    return _written(
+    """Return a sign-in request. It leaves the NameID format open: providers differ in what they support, and the
+    address may be an attribute."""
+    return _serialize(
         _samlp.AuthnRequest(
             _saml.Issuer(sp.entity_id),
             _samlp.NameIDPolicy(Format=UNSPECIFIED_FORMAT, AllowCreate="true"),
-            **_head(request_id, destination),
+            **_message_attributes(request_id, destination),
             ProtocolBinding=POST,
             AssertionConsumerServiceURL=sp.acs_url,
         )
@@ -79,50 +80,50 @@ def logout_request(
     session_index: str | None,
 ) -> bytes:
     indexes = [] if session_index is None else [_samlp.SessionIndex(session_index)]
-    return _written(
+    return _serialize(
         _samlp.LogoutRequest(
             _saml.Issuer(sp.entity_id),
             _saml.NameID(name_id, **name_id_attributes),
             *indexes,
-            **_head(request_id, destination),
+            **_message_attributes(request_id, destination),
         )
     )
 
 
 def logout_response(response_id: str, sp: ServiceProvider, destination: str, *, in_response_to: str) -> bytes:
-    return _written(
+    return _serialize(
         _samlp.LogoutResponse(
             _saml.Issuer(sp.entity_id),
             _samlp.Status(_samlp.StatusCode(Value=SUCCESS)),
-            **_head(response_id, destination),
+            **_message_attributes(response_id, destination),
             InResponseTo=in_response_to,
         )
     )
 
 
-def redirect_url(to: str, parameter: str, message: bytes, relay_state: str | None, key: Key) -> str:
-    """The address that carries the message, signed over exactly the octets that are sent."""
-    raw = zlib.compressobj(9, zlib.DEFLATED, -15)
-    deflated = raw.compress(message) + raw.flush()
+def redirect_url(url: str, parameter: str, message: bytes, relay_state: str | None, key: SamlKey) -> str:
+    """Return the URL that carries the message, signed over exactly the octets that are sent."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+    deflated = compressor.compress(message) + compressor.flush()
     fields = {parameter: b64encode(deflated).decode("ascii")}
     if relay_state is not None:
         fields["RelayState"] = relay_state
     fields["SigAlg"] = RSA_SHA256
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in fields.items())
-    signature = key.private.sign(query.encode("ascii"), padding.PKCS1v15(), hashes.SHA256())
-    joint = "&" if urlsplit(to).query else "?"
-    return f"{to}{joint}{query}&Signature={quote(b64encode(signature).decode('ascii'), safe='')}"
+    signature = key.private_key.sign(query.encode("ascii"), padding.PKCS1v15(), hashes.SHA256())
+    separator = "&" if urlsplit(url).query else "?"
+    return f"{url}{separator}{query}&Signature={quote(b64encode(signature).decode('ascii'), safe='')}"
 
 
-def _head(message_id: str, destination: str) -> dict[str, str]:
-    return {"ID": message_id, "Version": "2.0", "IssueInstant": _moment(utc_now()), "Destination": destination}
+def _message_attributes(message_id: str, destination: str) -> dict[str, str]:
+    return {"ID": message_id, "Version": "2.0", "IssueInstant": _format_time(utc_now()), "Destination": destination}
 
 
-def _moment(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _format_time(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _written(element: etree._Element, *, declaration: bool = False) -> bytes:
+def _serialize(element: etree._Element, *, declaration: bool = False) -> bytes:
     etree.cleanup_namespaces(element)
-    written: bytes = etree.tostring(element, xml_declaration=declaration, encoding="UTF-8")
-    return written
+    xml: bytes = etree.tostring(element, xml_declaration=declaration, encoding="UTF-8")
+    return xml

@@ -1,4 +1,4 @@
-"""The SAML endpoints (reference 2, SAML): administration's, and those that browsers are sent through."""
+"""SAML endpoints: the administration API, and the endpoints that browsers pass through."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -19,20 +19,20 @@ from gatehouse.platform.requests import Changing, Session, loaded
 
 router = APIRouter(tags=["Single sign-on"])
 
-IDP: Final = "/api/admin/saml/idp"
+IDP_PATH: Final = "/api/admin/saml/idp"
 
 LoadedIdp = Annotated[IdpRow, Depends(loaded(IdpRow, "idp_id", IdpNotFound))]
 
-_SIGNED_OUT: Final = "/login?done=out"
+_SIGNED_OUT_URL: Final = "/login?done=out"
 
-_REFUSED: Final[dict[int | str, dict[str, Any]]] = {
+_REFUSAL_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     400: {
         "description": "Refused; `reason` is `invalid_signature`, `assertion_expired`, `missing_email`,"
         " `unknown_issuer` or `unsolicited_response`."
     },
     503: {"description": "`public_url_missing`: PUBLIC_URL is not set; or too many sign-ins at once."},
 }
-_FORM: Final[dict[str, Any]] = {
+_ACS_FORM: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "content": {
@@ -44,7 +44,7 @@ _FORM: Final[dict[str, Any]] = {
                         "SAMLResponse": {"type": "string", "description": "In base64, 256 KiB at most."},
                         "RelayState": {
                             "type": "string",
-                            "description": "Where to go then, as `relay_state` of the sign-in.",
+                            "description": "Where the browser goes next, as `relay_state` of the sign-in.",
                         },
                     },
                 },
@@ -55,44 +55,44 @@ _FORM: Final[dict[str, Any]] = {
 }
 
 
-@router.post(IDP, status_code=201, response_model=Idp, responses=RESPONSES)
+@router.post(IDP_PATH, status_code=201, response_model=Idp, responses=RESPONSES)
 async def create_identity_provider(caller: AdminStepUp, body: NewIdp, change: Changing) -> object:
-    """Adds an identity provider. Whoever it names may then sign in to the organization."""
+    """Adds an identity provider. The users that it names can then sign in to the organization."""
     return await service.create(change, caller, body)
 
 
-@router.get(IDP, response_model=IdpList, responses=RESPONSES)
+@router.get(IDP_PATH, response_model=IdpList, responses=RESPONSES)
 async def list_identity_providers(caller: AdminReader, session: Session) -> IdpList:
-    """The organization's identity providers, by name."""
-    return await service.listed(session)
+    """Returns the organization's identity providers, sorted by name."""
+    return await service.list_idps(session)
 
 
-@router.get(IDP + "/{idp_id}", response_model=Idp, responses=RESPONSES)
+@router.get(IDP_PATH + "/{idp_id}", response_model=Idp, responses=RESPONSES)
 async def get_identity_provider(caller: AdminReader, idp: LoadedIdp) -> object:
-    """One of them."""
+    """Returns one identity provider."""
     return idp
 
 
-@router.put(IDP + "/{idp_id}", response_model=Idp, responses=RESPONSES)
+@router.put(IDP_PATH + "/{idp_id}", response_model=Idp, responses=RESPONSES)
 async def update_identity_provider(caller: AdminStepUp, idp: LoadedIdp, body: IdpUpdate, change: Changing) -> object:
-    """Changes what is sent. To rotate its certificate, send the old and the new one, and later the new one alone."""
+    """Changes the fields that are sent. To rotate the certificate, send the old and the new one, then only the new."""
     return await service.update(change, caller, idp, body)
 
 
-@router.delete(IDP + "/{idp_id}", status_code=204, responses=RESPONSES)
+@router.delete(IDP_PATH + "/{idp_id}", status_code=204, responses=RESPONSES)
 async def delete_identity_provider(caller: AdminStepUp, idp: LoadedIdp, change: Changing) -> None:
-    """Removes it: later sign-ins through it fail, open sessions go on."""
+    """Removes an identity provider. Later sign-ins through it fail; open sessions continue."""
     await service.delete(change, idp)
 
 
 @router.get(
     "/api/saml/metadata",
     response_class=Response,
-    responses={200: {"content": {"application/xml": {}}}, 503: _REFUSED[503]},
+    responses={200: {"content": {"application/xml": {}}}, 503: _REFUSAL_RESPONSES[503]},
 )
 async def service_provider_metadata(request: Request, host: TheHost) -> Response:
-    """What identity providers need to know of this platform, as SAML metadata."""
-    sp = service_provider.here(request, host)
+    """Returns the SAML metadata of this platform, which identity providers need."""
+    sp = service_provider.for_request(request, host)
     certificates = await keys.certificates(host.database, host.sealer)
     return Response(messages.metadata(sp, certificates), media_type="application/xml")
 
@@ -101,7 +101,7 @@ async def service_provider_metadata(request: Request, host: TheHost) -> Response
     "/api/saml/login",
     status_code=302,
     response_class=RedirectResponse,
-    responses={404: {"description": "No active identity provider has this id."}, 503: _REFUSED[503]},
+    responses={404: {"description": "No active identity provider has this id."}, 503: _REFUSAL_RESPONSES[503]},
 )
 async def begin_sign_in(
     request: Request,
@@ -110,15 +110,15 @@ async def begin_sign_in(
     relay_state: Annotated[
         str | None,
         Query(
-            description="Where to go then: a path of the platform, or an address at the portal. Anything else is not"
-            " followed."
+            description="Where the browser goes after the sign-in: a path of the platform, or an address at the portal."
+            " Anything else is ignored."
         ),
     ] = None,
 ) -> Response:
     """Sends the browser to the identity provider with a signed request."""
-    begun = await sign_in.begin(request, host, idp_id, relay_state)
-    response = RedirectResponse(begun.url, 302)
-    sign_in.remember_browser(response, begun, service_provider.here(request, host))
+    started = await sign_in.begin(request, host, idp_id, relay_state)
+    response = RedirectResponse(started.url, 302)
+    sign_in.remember_browser(response, started, service_provider.for_request(request, host))
     return response
 
 
@@ -127,21 +127,21 @@ async def begin_sign_in(
     status_code=303,
     response_class=RedirectResponse,
     responses={
-        **_REFUSED,
+        **_REFUSAL_RESPONSES,
         403: {
-            "description": "Believed; `reason` is `not_admitted`: there is no active account, `address_not_proven`: the"
-            " account was made here, and its address is not proven, or `ip_not_allowed`: not from an address that the"
-            " organization allows."
+            "description": "The response is valid. `reason` is `not_admitted` (there is no active account),"
+            " `address_not_proven` (the account was created here, and its address is not proven) or `ip_not_allowed`"
+            " (the client's address is not one that the organization allows)."
         },
     },
-    openapi_extra=_FORM,
+    openapi_extra=_ACS_FORM,
 )
 async def finish_sign_in(request: Request, host: TheHost) -> Response:
-    """Takes the identity provider's answer: the browser is signed in, and sent where it wanted to go."""
+    """Accepts the identity provider's response, signs the browser in and redirects it to its destination."""
     encoded, relay_state = await _saml_response(request)
-    entered = await sign_in.finish(request, host, encoded, relay_state)
-    response = RedirectResponse(entered.url, 303)
-    set_cookie(response, entered.secret, host)
+    finished = await sign_in.finish(request, host, encoded, relay_state)
+    response = RedirectResponse(finished.url, 303)
+    set_cookie(response, finished.secret, host)
     return response
 
 
@@ -149,25 +149,25 @@ async def finish_sign_in(request: Request, host: TheHost) -> Response:
     "/api/saml/slo",
     status_code=302,
     response_class=RedirectResponse,
-    responses=_REFUSED,
+    responses=_REFUSAL_RESPONSES,
 )
 async def single_logout(
     request: Request,
     host: TheHost,
     saml_request: Annotated[str | None, Query(alias="SAMLRequest", description="A provider's logout request.")] = None,
-    saml_response: Annotated[str | None, Query(alias="SAMLResponse", description="Its answer to ours.")] = None,
+    saml_response: Annotated[str | None, Query(alias="SAMLResponse", description="Its response to ours.")] = None,
     relay_state: Annotated[str | None, Query(alias="RelayState")] = None,
 ) -> Response:
-    """Signs out what the identity provider names, or ends a sign-out that began here. Messages are signed. The browser
-    goes back to the provider with our answer, or to the sign-in page."""
+    """Ends the sessions that the identity provider names, or completes a sign-out that began here. Messages are signed.
+    The browser goes back to the provider with our response, or to the sign-in page."""
     if (saml_request is None) == (saml_response is None):
         raise Unprocessable(faults=[FieldFault("SAMLRequest", "one of SAMLRequest and SAMLResponse must be sent")])
     if saml_response is not None:
-        await logout.left(request, host, saml_response)
-        return RedirectResponse(_SIGNED_OUT, 302)
+        await logout.handle_logout_response(request, host, saml_response)
+        return RedirectResponse(_SIGNED_OUT_URL, 302)
     assert saml_request is not None
-    url = await logout.asked_to_leave(request, host, saml_request, relay_state)
-    response = RedirectResponse(url or _SIGNED_OUT, 302)
+    url = await logout.handle_logout_request(request, host, saml_request, relay_state)
+    response = RedirectResponse(url or _SIGNED_OUT_URL, 302)
     clear_cookie(response, host)
     return response
 

@@ -1,4 +1,4 @@
-"""Bodies of the identity providers' endpoints (reference 2, SAML identity provider configuration)."""
+"""Request and response bodies of the identity providers' endpoints."""
 
 from datetime import datetime
 from typing import Annotated
@@ -14,10 +14,10 @@ from gatehouse.platform.access.saml import certificates
 def _web_address(url: str) -> str:
     try:
         parts = urlsplit(url)
-        port_is_good = parts.port is None or parts.port > 0
+        has_valid_port = parts.port is None or parts.port > 0
     except ValueError:
-        port_is_good = False
-    if not port_is_good or parts.scheme not in {"http", "https"} or not parts.hostname:
+        has_valid_port = False
+    if not has_valid_port or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("must be an http or https address")
     if "@" in parts.netloc or parts.fragment:
         raise ValueError("may have no credentials and no fragment")
@@ -35,32 +35,34 @@ Name = Annotated[str, Field(min_length=1, max_length=255, examples=["Acme Okta"]
 EntityId = Annotated[
     str,
     Field(
-        min_length=1, max_length=1024, description="The `Issuer` of its answers.", examples=["https://idp.acme.test"]
+        min_length=1, max_length=1024, description="The `Issuer` of its responses.", examples=["https://idp.acme.test"]
     ),
 ]
 Url = Annotated[str, Field(max_length=2048), AfterValidator(_web_address)]
-SsoUrl = Annotated[Url, Field(description="Where sign-ins go.", examples=["https://idp.acme.test/sso"])]
-SloUrl = Annotated[Url, Field(description="Where sign-outs go.", examples=["https://idp.acme.test/slo"])]
-# As it was given: what an administrator pasted is what they get back.
+SsoUrl = Annotated[Url, Field(description="Where sign-in requests go.", examples=["https://idp.acme.test/sso"])]
+SloUrl = Annotated[Url, Field(description="Where logout requests go.", examples=["https://idp.acme.test/slo"])]
+# Not normalized: administrators get back what they pasted.
 Certificate = Annotated[
     str,
     StringConstraints(strip_whitespace=False, max_length=32_768),
     AfterValidator(_certificates),
     Field(
-        description="What its answers are signed with: a PEM certificate with or without BEGIN and END lines, or up to"
-        " four with them, each of which is good. RSA of 2048 bits or more, or an elliptic curve.",
+        description="The certificate that its responses are signed with: in PEM with or without BEGIN and END lines, or"
+        " up to four with them, each of which is accepted. RSA of 2048 bits or more, or an elliptic curve.",
         examples=["-----BEGIN CERTIFICATE-----\nMIIC...\n-----END CERTIFICATE-----"],
     ),
 ]
 IdpInitiated = Annotated[
     bool,
-    Field(description="Take sign-ins that begin at the provider. They are not bound to the browser that ends them."),
+    Field(
+        description="Accept sign-ins that begin at the provider. They are not bound to the browser that finishes them."
+    ),
 ]
 AttributeName = Annotated[str, Field(min_length=1, max_length=1024, examples=["urn:oid:0.9.2342.19200300.100.1.3"])]
 
 
 class AttributeMapping(Body):
-    """Names or OIDs of the attributes to read. What is not mapped is looked for under the standard names."""
+    """Names or OIDs of the attributes to read. Fields without a mapping are read from the standard attributes."""
 
     email: AttributeName | None = None
     username: AttributeName | None = None
@@ -79,7 +81,8 @@ class NewIdp(Body):
 
 
 class IdpUpdate(Body):
-    """Partial: what is left out stays. Null clears `slo_url`, or brings `attribute_mapping` back to the defaults."""
+    """A partial update: fields that are left out keep their values. Null clears `slo_url`, and resets
+    `attribute_mapping` to the defaults."""
 
     name: Annotated[Name, Field(default_factory=unsent)]
     entity_id: Annotated[EntityId, Field(default_factory=unsent)]

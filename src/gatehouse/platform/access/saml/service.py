@@ -1,4 +1,4 @@
-"""The rules of identity providers."""
+"""Creates, changes and deletes identity providers."""
 
 from typing import Any, Final
 
@@ -17,19 +17,19 @@ from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.errors import CannotGrant
 from gatehouse.platform.change import Change
 
-#: Identity providers an organization may have.
-MOST: Final = 100
+#: Identity providers that one organization can have.
+MAX_IDPS: Final = 100
 
 
-async def listed(session: AsyncSession) -> IdpList:
+async def list_idps(session: AsyncSession) -> IdpList:
     idps = [Idp.model_validate(row) for row in await table.all_idps(session)]
     return IdpList(idps=idps, total=len(idps))
 
 
 async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
     """Raises `PeopleConfigure`, `EntityIdTaken`, `TooManyIdps`."""
-    _may_vouch(caller)
-    await require_room(change.session, ScopedLock.SAML_PROVIDERS, table.count_idps, limit=MOST, full=TooManyIdps)
+    _require_admin_rights(caller)
+    await require_room(change.session, ScopedLock.SAML_PROVIDERS, table.count_idps, limit=MAX_IDPS, full=TooManyIdps)
     now = utc_now()
     row = IdpRow(
         id=new_id(),
@@ -41,18 +41,18 @@ async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
     )
     change.session.add(row)
     await _flush(change.session)
-    change.record("saml_idp.created", "saml_idp", row.id, **_told(row))
+    change.record("saml_idp.created", "saml_idp", row.id, **_audit_details(row))
     return row
 
 
 async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -> IdpRow:
     """Raises `PeopleConfigure`, `EntityIdTaken`."""
-    _may_vouch(caller)
+    _require_admin_rights(caller)
     sent = body.sent()
     if "attribute_mapping" in sent:
         sent["attribute_mapping"] = _mapping(body)
     changed = {name: value for name, value in sent.items() if getattr(idp, name) != value}
-    # An operator's word counts for what stands there already; anybody else's only takes it back, with a change.
+    # An operator's save vouches for the current configuration too. Another caller's change withdraws that.
     if not changed and not (caller.operator and not idp.by_operator):
         return idp
     changed["by_operator"] = caller.operator
@@ -65,16 +65,16 @@ async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -
 
 
 async def delete(change: Change, idp: IdpRow) -> None:
-    """Sessions that it opened go on; nothing tells it any more when they end."""
+    """Delete the provider. Sessions that it opened continue; it gets no logout request when they end."""
     await change.session.delete(idp)
     change.record("saml_idp.deleted", "saml_idp", idp.id, name=idp.name, entity_id=idp.entity_id)
 
 
-def _may_vouch(caller: Caller) -> None:
-    """Who says whose word is taken for who somebody is can become anybody, administrators too (decisions 2: nobody
-    grants rights that they lack, and a machine client makes no admins). Raises `PeopleConfigure`."""
+def _require_admin_rights(caller: Caller) -> None:
+    """Require that the caller may make administrators: a caller who configures a trusted provider can become any user,
+    administrators included. Raises `PeopleConfigure`."""
     try:
-        rights.may_grant(caller, "admin")
+        rights.require_may_grant(caller, "admin")
     except CannotGrant:
         raise PeopleConfigure from None
 
@@ -84,7 +84,7 @@ def _mapping(body: NewIdp | IdpUpdate) -> dict[str, str] | None:
     return None if mapping is None else mapping.model_dump(exclude_none=True)
 
 
-def _told(row: IdpRow) -> dict[str, Any]:
+def _audit_details(row: IdpRow) -> dict[str, Any]:
     names = (
         "name",
         "entity_id",

@@ -1,4 +1,4 @@
-"""Who this platform is to identity providers: the same to all, whatever organization they belong to."""
+"""This platform's SAML identity: the same entity id and addresses for the providers of every organization."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -10,12 +10,12 @@ from gatehouse.platform.access.saml.errors import PublicUrlMissing
 from gatehouse.platform.ports import Host
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-#: As much as the sign-in page carries along.
+#: The same limit as for `next` on the sign-in page.
 _MAX_RELAY_STATE_CHARS: Final = 10_000
 
 
 class ServiceProvider(msgspec.Struct, frozen=True):
-    """`base` is the platform's address without a slash at its end."""
+    """The addresses of this service provider. `base` is the platform's address without a trailing slash."""
 
     base: str
 
@@ -36,10 +36,11 @@ class ServiceProvider(msgspec.Struct, frozen=True):
         return self.base.lower().startswith("https://")
 
 
-def here(request: Request, host: Host) -> ServiceProvider:
-    """Raises `PublicUrlMissing`.
+def for_request(request: Request, host: Host) -> ServiceProvider:
+    """Return the service provider at PUBLIC_URL; on loopback, at the request's address. Raises `PublicUrlMissing`.
 
-    Never from a header alone: who could choose the audience could bring an assertion that was made for somebody else.
+    The address never comes from a header alone: a client that can choose the audience could present an assertion that
+    was made for another service.
     """
     if host.settings.public_url is not None:
         return ServiceProvider(host.settings.public_url.rstrip("/"))
@@ -49,8 +50,8 @@ def here(request: Request, host: Host) -> ServiceProvider:
 
 
 def allowed_destination(relay_state: str | None, sp: ServiceProvider, portal: str | None) -> str | None:
-    """Where the browser may be sent after a sign-in: a path of ours, or an address of ours or at the portal. None for
-    whatever a browser could read as another place, and for what is no address."""
+    """Return `relay_state` if the browser may go there after a sign-in: a path of ours, or an address of ours or at the
+    portal. None for anything that a browser could resolve elsewhere, and for what is not an address."""
     if not relay_state or len(relay_state) > _MAX_RELAY_STATE_CHARS:
         return None
     if any(c <= " " or c in "\\\x7f" for c in relay_state):

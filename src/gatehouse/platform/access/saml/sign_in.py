@@ -1,4 +1,4 @@
-"""Signing in: the way to the identity provider, and what comes back."""
+"""Signs users in: sends the request to the identity provider, and processes its response."""
 
 import hmac
 from datetime import timedelta
@@ -15,11 +15,11 @@ from gatehouse.foundation import emails, tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.access.browser import held, leave_former, open_in_browser_for
+from gatehouse.platform.access.browser import add_browser_session, cookie_digest, end_former_session
 from gatehouse.platform.access.linking import AddressNotProven
 from gatehouse.platform.access.saml import assertion as assertions
 from gatehouse.platform.access.saml import certificates, keys, members, messages, service_provider, table, trust
-from gatehouse.platform.access.saml.aside import aside
+from gatehouse.platform.access.saml.aside import offload
 from gatehouse.platform.access.saml.assertion import Assertion
 from gatehouse.platform.access.saml.errors import (
     AssertionExpired,
@@ -30,99 +30,101 @@ from gatehouse.platform.access.saml.errors import (
     UnsolicitedResponse,
 )
 from gatehouse.platform.access.saml.service_provider import ServiceProvider
-from gatehouse.platform.access.saml.table import Asked, Provider, RequestRow, SamlSessionRow
+from gatehouse.platform.access.saml.table import Provider, RequestRow, SamlSessionRow, SentRequest
 from gatehouse.platform.access.sessions.service import open_session
 from gatehouse.platform.access.users import table as users
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import changing
 
-#: What people may take at their identity provider.
-PATIENCE: Final = timedelta(minutes=30)
+#: Time that a user has at the identity provider before the request expires.
+REQUEST_LIFETIME: Final = timedelta(minutes=30)
 
-#: SAML Bindings, 3.4.3. Where a sign-in ends is kept here, too, so that it may be longer.
+#: Limit of SAML Bindings, 3.4.3. The destination is stored with the request too, so that it may be longer.
 _MAX_RELAY_STATE_BYTES: Final = 80
 
-#: Where a sign-in ends without a `RelayState` and without a portal.
-_CONSOLE: Final = "/"
+#: Destination of a sign-in without a `RelayState` and without a portal.
+_CONSOLE_PATH: Final = "/"
 
-#: Organizations with the same identity provider that are tried for a sign-in that began there.
-_MAX_SHARING: Final = 8
+#: Organizations with the same identity provider that are tried for a sign-in that began at the provider.
+_MAX_CANDIDATE_PROVIDERS: Final = 8
 
 
-class Begun(msgspec.Struct, frozen=True):
-    """`url` is where the browser goes, `browser` what its cookie says from then on."""
+class StartedSignIn(msgspec.Struct, frozen=True):
+    """A sign-in that was started. `url` is where the browser goes, `browser` is the value of its cookie."""
 
     url: str
     browser: str
 
 
-class Entered(msgspec.Struct, frozen=True):
-    """`secret` is the session cookie's."""
+class FinishedSignIn(msgspec.Struct, frozen=True):
+    """A finished sign-in. `url` is where the browser goes, `secret` is the value of its session cookie."""
 
     url: str
     secret: str
 
 
-async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | None) -> Begun:
-    """Raises `PublicUrlMissing`, `IdpNotFound`."""
-    sp = service_provider.here(request, host)
+async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | None) -> StartedSignIn:
+    """Start a sign-in at the identity provider. Raises `PublicUrlMissing`, `IdpNotFound`."""
+    sp = service_provider.for_request(request, host)
     target = service_provider.allowed_destination(relay_state, sp, host.settings.portal_public_url)
     async with host.database.service() as lookup:
         provider = await table.active_provider(lookup, idp_id)
     if provider is None:
         raise IdpNotFound
-    # The same for all of a browser's tabs: each may have a sign-in of its own under way.
-    browser = _browser(request, sp) or tokens.mint_token("gsb_").plaintext
-    request_id = await _ask(
-        host, provider, "login", relay_state=target, browser=tokens.digest(browser), former=held(request)
+    # One value for all tabs of a browser: each tab may have a sign-in of its own under way.
+    browser = _browser_cookie(request, sp) or tokens.mint_token("gsb_").plaintext
+    request_id = await _store_request(
+        host, provider, "login", relay_state=target, browser=tokens.digest(browser), former=cookie_digest(request)
     )
-    key = await keys.signing(host.database, host.sealer)
+    key = await keys.signing_key(host.database, host.sealer)
     message = messages.authn_request(request_id, sp, provider.sso_url)
     state = target if target and len(target.encode()) <= _MAX_RELAY_STATE_BYTES else request_id
-    url = await aside(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, state, key))
-    return Begun(url, browser)
+    url = await offload(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, state, key))
+    return StartedSignIn(url, browser)
 
 
-async def finish(request: Request, host: Host, encoded: str, relay_state: str | None = None) -> Entered:
-    """Opens a session for whom the answer names. Raises `SamlRefused`, `NotAdmitted`, `AddressNotProven`,
-    `AddressNotAllowed`; the audit chain says so."""
-    sp = service_provider.here(request, host)
-    asked: Asked | None = None
+async def finish(request: Request, host: Host, encoded: str, relay_state: str | None = None) -> FinishedSignIn:
+    """Open a session for the user that the response names. Raises `SamlRefused`, `NotAdmitted`, `AddressNotProven`,
+    `AddressNotAllowed`, and records the refusal in the audit chain."""
+    sp = service_provider.for_request(request, host)
+    sent_request: SentRequest | None = None
     issuer = ""
     try:
-        raw = trust.decoded(encoded)
-        issuer, in_response_to = await aside(lambda: _addressed(raw))
+        raw = trust.decode(encoded)
+        issuer, in_response_to = await offload(lambda: _issuer_and_request_id(raw))
         if in_response_to is None:
-            provider, assertion = await _unsolicited(host, raw, issuer, sp)
+            provider, assertion = await _unsolicited_provider(host, raw, issuer, sp)
         else:
             async with host.database.service() as lookup:
-                asked = await table.asked(lookup, in_response_to, kind="login")
-            provider = await _expected(host, asked, issuer)
-            assert asked is not None
-            _same_browser(request, sp, asked)
-            assertion = await aside(partial(_read, raw, provider, asked.id, sp))
-        await _check_address(request, host, provider.tenant_id)
-        secret = await _enter(request, host, asked, provider, assertion)
+                sent_request = await table.sent_request(lookup, in_response_to, kind="login")
+            provider = await _requested_provider(host, sent_request, issuer)
+            assert sent_request is not None
+            _check_browser(request, sp, sent_request)
+            assertion = await offload(partial(_verified_assertion, raw, provider, sent_request.id, sp))
+        await _check_client_address(request, host, provider.tenant_id)
+        secret = await _open_session(request, host, sent_request, provider, assertion)
     except (SamlRefused, NotAdmitted, AddressNotProven, AddressNotAllowed) as error:
-        await _refused(request, host, asked, issuer, error)
+        await _refuse(request, host, sent_request, issuer, error)
     portal = host.settings.portal_public_url
-    begun_for = None if asked is None else asked.relay_state
-    return Entered(
-        service_provider.allowed_destination(relay_state, sp, portal) or begun_for or portal or _CONSOLE, secret
+    stored_destination = None if sent_request is None else sent_request.relay_state
+    return FinishedSignIn(
+        service_provider.allowed_destination(relay_state, sp, portal) or stored_destination or portal or _CONSOLE_PATH,
+        secret,
     )
 
 
-def remember_browser(response: Response, begun: Begun, sp: ServiceProvider) -> None:
-    """A sign-in ends in the browser in which it began: nobody can have another's browser finish theirs.
+def remember_browser(response: Response, started: StartedSignIn, sp: ServiceProvider) -> None:
+    """Set the cookie that binds a sign-in to its browser: an attacker cannot have a victim's browser finish the
+    attacker's sign-in.
 
-    The answer comes by a form of the identity provider's, so the cookie must come along from another site; browsers
-    take such a one over TLS alone. Without TLS (on loopback) no rule is named, which browsers treat nearly the same.
+    The response comes in a form of the identity provider's, so the cookie must be sent cross-site, which browsers allow
+    over TLS only. Without TLS (on loopback) SameSite is left out, which browsers treat nearly the same.
     """
     response.set_cookie(
         _cookie_name(sp),
-        begun.browser,
-        max_age=int(PATIENCE.total_seconds()),
+        started.browser,
+        max_age=int(REQUEST_LIFETIME.total_seconds()),
         path="/",
         httponly=True,
         secure=sp.over_https,
@@ -131,20 +133,20 @@ def remember_browser(response: Response, begun: Begun, sp: ServiceProvider) -> N
 
 
 def _cookie_name(sp: ServiceProvider) -> str:
-    """With the prefix no other host of the same domain can set it."""
+    """Return the cookie's name. With the `__Host-` prefix no other host of the same domain can set it."""
     return "__Host-gatehouse_saml" if sp.over_https else "gatehouse_saml"
 
 
-def _browser(request: Request, sp: ServiceProvider) -> str | None:
+def _browser_cookie(request: Request, sp: ServiceProvider) -> str | None:
     return request.cookies.get(_cookie_name(sp)) or None
 
 
-async def ask(host: Host, provider: Provider) -> str:
-    """The id of a new logout request."""
-    return await _ask(host, provider, "logout")
+async def store_logout_request(host: Host, provider: Provider) -> str:
+    """Store a new logout request and return its id."""
+    return await _store_request(host, provider, "logout")
 
 
-async def _ask(
+async def _store_request(
     host: Host,
     provider: Provider,
     kind: str,
@@ -166,7 +168,7 @@ async def _ask(
                 relay_state=relay_state,
                 former_digest=former,
                 created_at=now,
-                expires_at=now + PATIENCE,
+                expires_at=now + REQUEST_LIFETIME,
                 used_at=None,
             )
         )
@@ -174,77 +176,79 @@ async def _ask(
     return request_id
 
 
-def _addressed(raw: bytes) -> tuple[str, str | None]:
-    """Who says to have answered, and to which request. Nothing of it is believed: it says whom to ask."""
-    root = trust.parsed(raw)
+def _issuer_and_request_id(raw: bytes) -> tuple[str, str | None]:
+    """Return the issuer and the request id that the response claims. They are unverified: they only select the stored
+    request and the provider to verify against."""
+    root = trust.parse(raw)
     issuer = trust.text_of(root.find("saml:Issuer", messages.NAMESPACES))
     issuer = issuer or trust.text_of(root.find("saml:Assertion/saml:Issuer", messages.NAMESPACES))
-    confirmed = root.find(".//saml:SubjectConfirmationData[@InResponseTo]", messages.NAMESPACES)
-    return issuer, root.get("InResponseTo") or (None if confirmed is None else confirmed.get("InResponseTo"))
+    confirmation = root.find(".//saml:SubjectConfirmationData[@InResponseTo]", messages.NAMESPACES)
+    return issuer, root.get("InResponseTo") or (None if confirmation is None else confirmation.get("InResponseTo"))
 
 
-async def _expected(host: Host, asked: Asked | None, issuer: str) -> Provider:
-    """The provider that was asked, if it is the one that answers, and in time."""
-    if asked is None:
+async def _requested_provider(host: Host, sent_request: SentRequest | None, issuer: str) -> Provider:
+    """Return the provider that the request was sent to. Raises `UnknownIssuer` if another one responds,
+    `AssertionExpired` if the request is no longer open."""
+    if sent_request is None:
         async with host.database.service() as lookup:
-            known = await table.providers_of_issuer(lookup, issuer)
-        if not known:
+            providers = await table.providers_of_issuer(lookup, issuer)
+        if not providers:
             raise UnknownIssuer
         raise AssertionExpired("The answer is to no sign-in that is open here. Begin it here, and take less long.")
-    if asked.provider is None or asked.provider.entity_id != issuer:
+    if sent_request.provider is None or sent_request.provider.entity_id != issuer:
         raise UnknownIssuer
-    if not asked.open:
+    if not sent_request.open:
         raise AssertionExpired
-    return asked.provider
+    return sent_request.provider
 
 
-def _same_browser(request: Request, sp: ServiceProvider, asked: Asked) -> None:
-    shown = _browser(request, sp)
-    if shown is None or not hmac.compare_digest(tokens.digest(shown), asked.browser_digest or b""):
+def _check_browser(request: Request, sp: ServiceProvider, sent_request: SentRequest) -> None:
+    cookie = _browser_cookie(request, sp)
+    if cookie is None or not hmac.compare_digest(tokens.digest(cookie), sent_request.browser_digest or b""):
         raise AssertionExpired("This sign-in was begun in another browser, or its cookie is gone. Begin it again.")
 
 
-async def _unsolicited(host: Host, raw: bytes, issuer: str, sp: ServiceProvider) -> tuple[Provider, Assertion]:
-    """The provider that began a sign-in by itself, and what it says. Where several organizations trust its key, the one
-    that has proven the person's address is meant; each reads the address by its own attribute mapping.
+async def _unsolicited_provider(host: Host, raw: bytes, issuer: str, sp: ServiceProvider) -> tuple[Provider, Assertion]:
+    """Return the provider that started a sign-in by itself, and its assertion. If several organizations trust its key,
+    the one that has proven the user's address is chosen; each reads the address by its own attribute mapping.
 
     Raises `SamlRefused`."""
     async with host.database.service() as lookup:
-        known = await table.providers_of_issuer(lookup, issuer)
-    if not known:
+        providers = await table.providers_of_issuer(lookup, issuer)
+    if not providers:
         raise UnknownIssuer
-    refused: SamlRefused = UnsolicitedResponse()
-    fitting: list[tuple[Provider, Assertion, str]] = []
-    for provider in [candidate for candidate in known if candidate.allow_idp_initiated][:_MAX_SHARING]:
+    refusal: SamlRefused = UnsolicitedResponse()
+    candidates: list[tuple[Provider, Assertion, str]] = []
+    for provider in [idp for idp in providers if idp.allow_idp_initiated][:_MAX_CANDIDATE_PROVIDERS]:
         try:
-            assertion = await aside(partial(_read, raw, provider, None, sp))
-            email = members.person(assertion, provider.attribute_mapping).email
+            assertion = await offload(partial(_verified_assertion, raw, provider, None, sp))
+            email = members.asserted_user(assertion, provider.attribute_mapping).email
         except SamlRefused as error:
-            refused = error
+            refusal = error
         else:
-            fitting.append((provider, assertion, email))
-    if len(fitting) > 1:
-        refused = UnsolicitedResponse("Several organizations use this identity provider. Begin the sign-in here.")
+            candidates.append((provider, assertion, email))
+    if len(candidates) > 1:
+        refusal = UnsolicitedResponse("Several organizations use this identity provider. Begin the sign-in here.")
         async with host.database.service() as lookup:
-            fitting = [
+            candidates = [
                 (provider, assertion, email)
-                for provider, assertion, email in fitting
+                for provider, assertion, email in candidates
                 if await users.proven_by(lookup, emails.domain(email)) == provider.tenant_id
             ]
-    if len(fitting) != 1:
-        raise refused
-    provider, assertion, _ = fitting[0]
+    if len(candidates) != 1:
+        raise refusal
+    provider, assertion, _ = candidates[0]
     return provider, assertion
 
 
-def _read(raw: bytes, provider: Provider, request_id: str | None, sp: ServiceProvider) -> Assertion:
-    response = trust.believed(raw, provider.entity_id, certificates.parse(provider.x509_cert))
+def _verified_assertion(raw: bytes, provider: Provider, request_id: str | None, sp: ServiceProvider) -> Assertion:
+    response = trust.verify_response(raw, provider.entity_id, certificates.parse(provider.x509_cert))
     return assertions.read(response, issuer=provider.entity_id, request_id=request_id, sp=sp, now=utc_now())
 
 
-async def _check_address(request: Request, host: Host, tenant_id: TenantId) -> None:
-    """The organization's address ranges bind here as they bind the API; where a fresh second factor lifts them, it can
-    only be shown after the sign-in. Raises `AddressNotAllowed`."""
+async def _check_client_address(request: Request, host: Host, tenant_id: TenantId) -> None:
+    """Apply the organization's IP allowlist to the sign-in. It is skipped if a fresh second factor bypasses it, because
+    that factor can only be shown after the sign-in. Raises `AddressNotAllowed`."""
     policy = await host.ports.policies.current(tenant_id)
     if policy.ip_allowlist is None or policy.ip_bypass_for_mfa:
         return
@@ -252,23 +256,32 @@ async def _check_address(request: Request, host: Host, tenant_id: TenantId) -> N
         raise AddressNotAllowed(reason=AddressNotAllowed.code)
 
 
-async def _enter(request: Request, host: Host, asked: Asked | None, provider: Provider, assertion: Assertion) -> str:
-    """The secret of the session's cookie."""
-    who = members.person(assertion, provider.attribute_mapping)
+async def _open_session(
+    request: Request, host: Host, sent_request: SentRequest | None, provider: Provider, assertion: Assertion
+) -> str:
+    """Open a session and return the secret of its cookie. Raises `AssertionExpired`, `NotAdmitted`,
+    `AddressNotProven`."""
+    asserted = members.asserted_user(assertion, provider.attribute_mapping)
     async with host.database.service() as lookup:
-        proven_by = await users.proven_by(lookup, emails.domain(who.email))
+        proven_by = await users.proven_by(lookup, emails.domain(asserted.email))
     async with changing(request, host, provider.tenant_id) as change:
-        former = held(request) if asked is None else await table.browser_held(change.session, asked)
+        former = (
+            cookie_digest(request)
+            if sent_request is None
+            else await table.former_cookie_digest(change.session, sent_request)
+        )
         digest = tokens.digest(assertion.id)
-        seen = not await table.first_seen(change.session, provider.tenant_id, provider.id, digest, assertion.until)
-        if seen or (asked is not None and not await table.use(change.session, asked.id)):
+        already_used = not await table.remember_message(
+            change.session, provider.tenant_id, provider.id, digest, assertion.expires_at
+        )
+        if already_used or (sent_request is not None and not await table.mark_used(change.session, sent_request.id)):
             raise AssertionExpired
-        user = await members.admitted(change, provider, who, proven_by=proven_by)
-        # The answer comes from another site, without the session's cookie: whose it was is known from the setting out.
-        await leave_former(change, host, former)
-        session = await open_session(change, user, request, amr=["saml"], not_after=assertion.session_until)
-        if who.groups is not None:
-            await members.sync_groups(change, user, who.groups)
+        user = await members.find_or_create_user(change, provider, asserted, proven_by=proven_by)
+        # The response comes from another site, without the session's cookie: its digest was stored with the request.
+        await end_former_session(change, host, former)
+        session = await open_session(change, user, request, amr=["saml"], not_after=assertion.session_expires_at)
+        if asserted.groups is not None:
+            await members.sync_groups(change, user, asserted.groups)
         if assertion.name_id:
             change.session.add(
                 SamlSessionRow(
@@ -280,24 +293,29 @@ async def _enter(request: Request, host: Host, asked: Asked | None, provider: Pr
                     session_index=assertion.session_index,
                 )
             )
-        secret = await open_in_browser_for(change, session)
-        if asked is not None:
-            await table.browser_holds(change.session, asked.browser_digest, tokens.digest(secret))
+        secret = await add_browser_session(change, session)
+        if sent_request is not None:
+            await table.update_former_cookie(change.session, sent_request.browser_digest, tokens.digest(secret))
     return secret
 
 
-async def _refused(request: Request, host: Host, asked: Asked | None, issuer: str, error: Refusal) -> NoReturn:
-    """In the chain of the organization that asked; else of the only one that knows the issuer; else the operators'."""
-    tenant_id, idp_id = (DEFAULT_TENANT, None) if asked is None else (asked.tenant_id, asked.idp_id)
-    if asked is None and issuer:
-        tenant_id, idp_id = await _only_one(host, issuer)
+async def _refuse(
+    request: Request, host: Host, sent_request: SentRequest | None, issuer: str, error: Refusal
+) -> NoReturn:
+    """Record the refusal and raise the error. The record goes to the organization that sent the request, else to the
+    only one with this issuer, else to the operators'."""
+    tenant_id, idp_id = (
+        (DEFAULT_TENANT, None) if sent_request is None else (sent_request.tenant_id, sent_request.idp_id)
+    )
+    if sent_request is None and issuer:
+        tenant_id, idp_id = await _sole_provider_of(host, issuer)
     async with changing(request, host, tenant_id) as change:
         reason = error.extra["reason"]
         change.record("saml.refused", "saml_idp", idp_id, outcome="failure", reason=reason, message=error.text)
     raise error
 
 
-async def _only_one(host: Host, issuer: str) -> tuple[TenantId, UUID | None]:
+async def _sole_provider_of(host: Host, issuer: str) -> tuple[TenantId, UUID | None]:
     async with host.database.service() as lookup:
-        known = await table.providers_of_issuer(lookup, issuer)
-    return (known[0].tenant_id, known[0].id) if len(known) == 1 else (DEFAULT_TENANT, None)
+        providers = await table.providers_of_issuer(lookup, issuer)
+    return (providers[0].tenant_id, providers[0].id) if len(providers) == 1 else (DEFAULT_TENANT, None)

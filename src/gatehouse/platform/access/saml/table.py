@@ -1,5 +1,5 @@
-"""Rows of single sign-on, and the named cross-tenant queries: whose affair a request is, is known only once it is
-found."""
+"""Tables of single sign-on, and the named cross-tenant queries: the tenant of a request is known only once its row is
+read."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -41,7 +41,7 @@ class RequestRow(TenantRow):
     kind: Mapped[str]
     browser_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     relay_state: Mapped[str | None]
-    #: of the cookie that the browser held when it set out
+    #: digest of the session cookie that the browser had when the sign-in started
     former_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
@@ -59,7 +59,7 @@ class SamlSessionRow(TenantRow):
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """An active identity provider, found before its organization was known."""
+    """An active identity provider, loaded without a tenant context."""
 
     id: UUID
     tenant_id: TenantId
@@ -72,8 +72,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     allow_idp_initiated: bool
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of ours that is open or was answered, and whom it went to. `provider` is None if it is not in use."""
+class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that this platform sent, open or answered. `provider` is None if the provider is not active."""
 
     id: str
     tenant_id: TenantId
@@ -93,22 +93,22 @@ _BY_ID: Final = text(_PROVIDERS + " AND p.id = :id")
 _BY_ISSUER: Final = text(
     _PROVIDERS + " AND md5(p.entity_id) = md5(:issuer) AND p.entity_id = :issuer ORDER BY p.created_at LIMIT 100"
 )
-_ASKED: Final = text(
+_SENT_REQUEST: Final = text(
     "SELECT id, tenant_id, idp_id, browser_digest, relay_state, used_at IS NULL AND expires_at > now() AS open"
     " FROM saml_requests WHERE id = :id AND kind = :kind"
 )
-_USE: Final = text(
+_MARK_USED: Final = text(
     "UPDATE saml_requests SET used_at = now() WHERE id = :id AND used_at IS NULL AND expires_at > now() RETURNING id"
 )
-# In one order: two that end at once wait for each other only one way.
-_TURN: Final = text(
+# Always in the same order, so that two concurrent sign-ins do not deadlock.
+_LOCK_OPEN_REQUESTS: Final = text(
     "SELECT id FROM saml_requests WHERE browser_digest = :browser AND used_at IS NULL ORDER BY id FOR UPDATE"
 )
-_HELD: Final = text("SELECT former_digest FROM saml_requests WHERE id = :id")
-_HOLDS: Final = text(
+_FORMER_DIGEST: Final = text("SELECT former_digest FROM saml_requests WHERE id = :id")
+_SET_FORMER_DIGEST: Final = text(
     "UPDATE saml_requests SET former_digest = :held WHERE browser_digest = :browser AND used_at IS NULL"
 )
-_SEEN: Final = text(
+_INSERT_SEEN: Final = text(
     "INSERT INTO saml_seen (idp_id, message_digest, tenant_id, expires_at) VALUES (:idp, :digest, :tenant, :until)"
     " ON CONFLICT DO NOTHING RETURNING idp_id"
 )
@@ -119,12 +119,12 @@ _SUBJECT_SESSIONS: Final = text(
 
 
 async def all_idps(session: AsyncSession) -> Sequence[IdpRow]:
-    """By name."""
+    """Return the organization's identity providers, sorted by name."""
     return (await session.scalars(select(IdpRow).order_by(IdpRow.name, IdpRow.id))).all()
 
 
 async def active_idps(session: AsyncSession) -> Sequence[IdpRow]:
-    """What the sign-in page can offer to the session's tenant, by name."""
+    """Return the active identity providers of the session's tenant, sorted by name."""
     query = select(IdpRow).where(IdpRow.is_active).order_by(IdpRow.name, IdpRow.id)
     return (await session.scalars(query)).all()
 
@@ -134,52 +134,55 @@ async def count_idps(session: AsyncSession) -> int:
 
 
 async def active_provider(session: AsyncSession, idp_id: UUID) -> Provider | None:
-    """As the service role."""
+    """Return the active provider with this id. Needs the service role."""
     row = (await session.execute(_BY_ID, {"id": idp_id})).first()
     return None if row is None else _provider(row)
 
 
 async def providers_of_issuer(session: AsyncSession, issuer: str) -> list[Provider]:
-    """As the service role: active ones of any organization, for several may use the same."""
+    """Return the active providers with this issuer, of all organizations: several may use the same. Needs the service
+    role."""
     return [_provider(row) for row in await session.execute(_BY_ISSUER, {"issuer": issuer})]
 
 
-async def asked(session: AsyncSession, request_id: str, *, kind: str) -> Asked | None:
-    """As the service role."""
-    row = (await session.execute(_ASKED, {"id": request_id, "kind": kind})).first()
+async def sent_request(session: AsyncSession, request_id: str, *, kind: str) -> SentRequest | None:
+    """Return the request with this id and kind. Needs the service role."""
+    row = (await session.execute(_SENT_REQUEST, {"id": request_id, "kind": kind})).first()
     if row is None:
         return None
     provider = await active_provider(session, row.idp_id)
-    return Asked(**{**row._mapping, "provider": provider})
+    return SentRequest(**{**row._mapping, "provider": provider})
 
 
-async def use(session: AsyncSession, request_id: str) -> bool:
-    """Marks a request as answered. False where it is already, or has expired; of two at once one gets True."""
-    return (await session.execute(_USE, {"id": request_id})).first() is not None
+async def mark_used(session: AsyncSession, request_id: str) -> bool:
+    """Mark a request as answered. Return False if it is already answered or has expired; of two concurrent calls one
+    returns True."""
+    return (await session.execute(_MARK_USED, {"id": request_id})).first() is not None
 
 
-async def browser_held(session: AsyncSession, asked: Asked) -> bytes | None:
-    """The digest of the session's cookie in the browser that asked, once its other sign-ins that end now have ended."""
-    await session.execute(_TURN, {"browser": asked.browser_digest})
-    held: bytes | None = (await session.execute(_HELD, {"id": asked.id})).scalar_one()
-    return held
+async def former_cookie_digest(session: AsyncSession, sent_request: SentRequest) -> bytes | None:
+    """Return the digest of the session cookie in the browser that started the sign-in. Waits for that browser's
+    concurrent sign-ins to finish."""
+    await session.execute(_LOCK_OPEN_REQUESTS, {"browser": sent_request.browser_digest})
+    digest: bytes | None = (await session.execute(_FORMER_DIGEST, {"id": sent_request.id})).scalar_one()
+    return digest
 
 
-async def browser_holds(session: AsyncSession, browser_digest: bytes | None, held: bytes) -> None:
-    """Says to a browser's sign-ins that are under way still (in other tabs) which cookie it holds from now on."""
-    await session.execute(_HOLDS, {"browser": browser_digest, "held": held})
+async def update_former_cookie(session: AsyncSession, browser_digest: bytes | None, digest: bytes) -> None:
+    """Set the session cookie's digest in the browser's other open sign-ins (in other tabs)."""
+    await session.execute(_SET_FORMER_DIGEST, {"browser": browser_digest, "held": digest})
 
 
-async def first_seen(
-    session: AsyncSession, tenant_id: TenantId, idp_id: UUID, message_digest: bytes, until: datetime
+async def remember_message(
+    session: AsyncSession, tenant_id: TenantId, idp_id: UUID, message_digest: bytes, expires_at: datetime
 ) -> bool:
-    """Remembers a message until it could not be believed any more. False for one that is remembered."""
-    values = {"idp": idp_id, "digest": message_digest, "tenant": tenant_id, "until": until}
-    return (await session.execute(_SEEN, values)).first() is not None
+    """Remember a message until it expires. Return False if it is already remembered."""
+    values = {"idp": idp_id, "digest": message_digest, "tenant": tenant_id, "until": expires_at}
+    return (await session.execute(_INSERT_SEEN, values)).first() is not None
 
 
 async def sessions_of_subject(session: AsyncSession, idp_id: UUID, name_id: str) -> list[tuple[UUID, UUID, str | None]]:
-    """Session, user and session index of everyone whom the provider calls by this name."""
+    """Return session id, user id and session index of each open session with this NameID."""
     rows = await session.execute(_SUBJECT_SESSIONS, {"idp": idp_id, "name": name_id})
     return [(row.id, row.user_id, row.session_index) for row in rows]
 

@@ -1,9 +1,9 @@
-"""From a browser's form to an assertion that is signed: what is parsed, what shape it must have, whose signature it is.
+"""Turns a browser's form field into a verified assertion: decodes, parses, checks the shape and the signature.
 
-Two judges, and both must agree. python3-saml verifies the signature and that it is over the assertion that it would
-read. Before it, the shape is held to the one thing that identity providers send: a response with one assertion, each
-signature a child of what it signs, over exactly that by its id, with the two transforms of SAML and algorithms that are
-still good. Every trick with XML signatures needs more than that shape. What was verified is the tree that is read.
+Two independent checks must both pass. python3-saml verifies the signature, and that it covers the assertion that the
+library would read. Before that, the message must have the one shape that identity providers send: a response with one
+assertion, each signature a child of the element that it signs by its id, with the two transforms of SAML and strong
+algorithms. Every attack of signature wrapping needs another shape. The tree that was verified is the tree that is read.
 """
 
 import binascii
@@ -37,36 +37,36 @@ log = structlog.get_logger(__name__)
 MAX_BYTES: Final = 256 * 1024
 _MAX_BASE64_CHARS: Final = MAX_BYTES * 4 // 3 + 4096
 
-_MORE: Final = "http://www.w3.org/2001/04/xmldsig-more#"
+_XMLDSIG_MORE: Final = "http://www.w3.org/2001/04/xmldsig-more#"
 _XMLENC: Final = "http://www.w3.org/2001/04/xmlenc#"
-_EXCLUSIVE: Final = "http://www.w3.org/2001/10/xml-exc-c14n#"
-_ENVELOPED: Final = f"{SIGNATURE}enveloped-signature"
+_EXCLUSIVE_C14N: Final = "http://www.w3.org/2001/10/xml-exc-c14n#"
+_ENVELOPED_SIGNATURE: Final = f"{SIGNATURE}enveloped-signature"
 
 _HASHES: Final[dict[str, type[hashes.SHA256 | hashes.SHA384 | hashes.SHA512]]] = {
     "256": hashes.SHA256,
     "384": hashes.SHA384,
     "512": hashes.SHA512,
 }
-_SIGNATURES: Final = {f"{_MORE}{kind}-sha{size}" for kind in ("rsa", "ecdsa") for size in _HASHES}
-_DIGESTS: Final = {f"{_XMLENC}sha256", f"{_MORE}sha384", f"{_XMLENC}sha512"}
-_TRANSFORMS: Final = ([_ENVELOPED, _EXCLUSIVE], [_ENVELOPED])
+_SIGNATURE_ALGORITHMS: Final = {f"{_XMLDSIG_MORE}{kind}-sha{size}" for kind in ("rsa", "ecdsa") for size in _HASHES}
+_DIGEST_ALGORITHMS: Final = {f"{_XMLENC}sha256", f"{_XMLDSIG_MORE}sha384", f"{_XMLENC}sha512"}
+_ALLOWED_TRANSFORMS: Final = ([_ENVELOPED_SIGNATURE, _EXCLUSIVE_C14N], [_ENVELOPED_SIGNATURE])
 
-_SCHEMA: Final = "saml-schema-protocol-2.0.xsd"
+_SCHEMA_FILE: Final = "saml-schema-protocol-2.0.xsd"
 
-_DECLARATION: Final = re.compile(
+_XML_DECLARATION: Final = re.compile(
     rb"""<\?xml\s{1,9}version\s?=\s?["']1\.[0-9]["'](\s{1,9}encoding\s?=\s?["']utf-?8["'])?"""
     rb"""(\s{1,9}standalone\s?=\s?["'](yes|no)["'])?\s{0,9}\?>""",
     re.IGNORECASE,
 )
 
-#: The library wants addresses of both sides. It is asked about signatures alone, so these are nobody's.
-_NOWHERE: Final = "https://unused.invalid/"
+#: The library requires addresses of both sides, but checks signatures only here, so these are placeholders.
+_PLACEHOLDER_URL: Final = "https://unused.invalid/"
 
 Element = Any
 
 
-def decoded(text: str) -> bytes:
-    """Of a form's field. Raises `InvalidSignature`."""
+def decode(text: str) -> bytes:
+    """Return the bytes of a form's base64 field, `MAX_BYTES` at most. Raises `InvalidSignature`."""
     if len(text) > _MAX_BASE64_CHARS:
         raise InvalidSignature("The answer is too large.")
     try:
@@ -78,11 +78,11 @@ def decoded(text: str) -> bytes:
     return raw
 
 
-def inflated(text: str) -> bytes:
-    """Of a field of an address, which is compressed too: no more comes out than may. Raises `InvalidSignature`."""
+def inflate(text: str) -> bytes:
+    """Return the bytes of a URL parameter, which is compressed too, `MAX_BYTES` at most. Raises `InvalidSignature`."""
     stream = zlib.decompressobj(-15)
     try:
-        raw = stream.decompress(decoded(text), MAX_BYTES + 1)
+        raw = stream.decompress(decode(text), MAX_BYTES + 1)
     except zlib.error:
         raise InvalidSignature("The message is not compressed as it should be.") from None
     if len(raw) > MAX_BYTES or not stream.eof:
@@ -90,18 +90,18 @@ def inflated(text: str) -> bytes:
     return raw
 
 
-def parsed(raw: bytes) -> Element:
-    """The root. Comments are dropped in parsing, so no text is cut in two by one. Raises `InvalidSignature`."""
-    _without_doctype(raw)
+def parse(raw: bytes) -> Element:
+    """Return the root element. The parser drops comments, so that none splits a text. Raises `InvalidSignature`."""
+    _reject_doctype(raw)
     try:
         return OneLogin_Saml2_XML.to_etree(raw)
-    except Exception:  # of every kind: a hostile document has many ways to fail
+    except Exception:  # the parser raises errors of many kinds for a hostile document
         raise InvalidSignature("The message is not XML.") from None
 
 
-def valid(root: Element, kind: str) -> Element:
-    """The message, if it is of this kind and follows SAML's schema. Raises `InvalidSignature`."""
-    if root.tag != f"{{{PROTOCOL}}}{kind}" or not _by_schema(root):
+def validate(root: Element, kind: str) -> Element:
+    """Return the message if it is of this kind and matches SAML's schema. Raises `InvalidSignature`."""
+    if root.tag != f"{{{PROTOCOL}}}{kind}" or not _matches_schema(root):
         raise InvalidSignature(f"The message is not a {kind} by SAML's schema.")
     return root
 
@@ -113,35 +113,35 @@ class Response(msgspec.Struct, frozen=True):
     assertion: Element
 
 
-def believed(raw: bytes, issuer: str, trusted: Sequence[x509.Certificate]) -> Response:
-    """The response, if its assertion is signed by one of these certificates. Raises `InvalidSignature`."""
-    _without_doctype(raw)
+def verify_response(raw: bytes, issuer: str, trusted: Sequence[x509.Certificate]) -> Response:
+    """Return the response if its assertion is signed by one of these certificates. Raises `InvalidSignature`."""
+    _reject_doctype(raw)
     try:
-        judged = OneLogin_Saml2_Response(_settings(issuer, trusted), b64encode(raw))
+        library_response = OneLogin_Saml2_Response(_settings(issuer, trusted), b64encode(raw))
     except Exception as error:  # an encrypted assertion ends here too
         log.info("saml.answer_not_read", error=type(error).__name__)
         raise InvalidSignature("The answer cannot be read. Encrypted assertions are not taken.") from None
-    root = judged.document
+    root = library_response.document
     if root.find("saml:Assertion", NAMESPACES) is None:
-        # As a rule a failure that the provider reports: nobody is assigned, or somebody gave up.
+        # Usually a failure that the provider reports: the user has no access, or cancelled.
         raise InvalidSignature("The identity provider signed nobody in.")
-    assertion = _well_shaped(root)
-    valid(root, "Response")
+    assertion = _check_shape(root)
+    validate(root, "Response")
     try:
-        good = judged.is_valid({}, raise_exceptions=True)
+        is_valid = library_response.is_valid({}, raise_exceptions=True)
     except (OneLogin_Saml2_Error, OneLogin_Saml2_ValidationError):
-        good = False
+        is_valid = False
     except Exception:
-        # The library's own faults look like a wrong signature to the person; the operator has to see them.
+        # The user sees a bug of the library as a wrong signature; the log shows it to the operator.
         log.exception("saml.signature_not_judged")
-        good = False
-    if not good:
+        is_valid = False
+    if not is_valid:
         raise InvalidSignature("The signature does not fit, or the provider reports a failure.")
     return Response(root, assertion)
 
 
 def verify_query(query: str, parameter: str, trusted: Sequence[x509.Certificate]) -> None:
-    """The signature over an address, of exactly the octets that came (SAML Bindings, 3.4.4.1).
+    """Verify the signature of a redirect's query, over exactly the octets that arrived (SAML Bindings, 3.4.4.1).
 
     Raises `InvalidSignature`.
     """
@@ -152,7 +152,7 @@ def verify_query(query: str, parameter: str, trusted: Sequence[x509.Certificate]
             raise InvalidSignature("A parameter stands in the address twice.")
         fields[name] = value
     algorithm = unquote(fields.get("SigAlg", ""))
-    if algorithm not in _SIGNATURES or "Signature" not in fields:
+    if algorithm not in _SIGNATURE_ALGORITHMS or "Signature" not in fields:
         raise InvalidSignature("The message is not signed, or by an algorithm that is not taken.")
     signed = "&".join(f"{name}={fields[name]}" for name in (parameter, "RelayState", "SigAlg") if name in fields)
     try:
@@ -160,30 +160,34 @@ def verify_query(query: str, parameter: str, trusted: Sequence[x509.Certificate]
         octets = signed.encode("ascii")
     except ValueError:
         raise InvalidSignature("The signature cannot be read.") from None
-    if not any(_fits(certificates.key_of(each), signature, octets, algorithm) for each in trusted):
+    if not any(
+        _signature_matches(certificates.public_key(certificate), signature, octets, algorithm)
+        for certificate in trusted
+    ):
         raise InvalidSignature("The signature does not fit.")
 
 
-def one(parent: Element, path: str) -> Element | None:
-    """The element at this path, or None; of several nobody can say which was meant. Raises `InvalidSignature`."""
-    found = parent.findall(path, NAMESPACES)
-    if len(found) > 1:
+def find_one(parent: Element, path: str) -> Element | None:
+    """Return the element at this path, or None. Raises `InvalidSignature` if there are several: they are ambiguous."""
+    elements = parent.findall(path, NAMESPACES)
+    if len(elements) > 1:
         raise InvalidSignature(f"The message has more than one {path}.")
-    return found[0] if found else None
+    return elements[0] if elements else None
 
 
 def text_of(element: Element | None) -> str:
     return "" if element is None else "".join(element.itertext()).strip()
 
 
-def _by_schema(root: Element) -> bool:
-    return not isinstance(OneLogin_Saml2_XML.validate_xml(root, _SCHEMA), str)
+def _matches_schema(root: Element) -> bool:
+    return not isinstance(OneLogin_Saml2_XML.validate_xml(root, _SCHEMA_FILE), str)
 
 
-def _without_doctype(raw: bytes) -> None:
-    """No parser sees a document type: entities, remote files and their costs begin there. Only UTF-8, so that nothing
-    is hidden by another encoding: neither by NUL bytes, nor by the XML declaration, of which a few spellings are taken.
-    """
+def _reject_doctype(raw: bytes) -> None:
+    """Reject a document type before parsing, because entities and remote files start there. Accept UTF-8 only, so that
+    no other encoding hides one: NUL bytes are rejected, and so are unusual spellings of the XML declaration.
+
+    Raises `InvalidSignature`."""
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -191,19 +195,19 @@ def _without_doctype(raw: bytes) -> None:
     start = raw.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\r\n")
     if b"\0" in raw or not start.startswith(b"<"):
         raise InvalidSignature("The message is not UTF-8.")
-    if start[:5].lower() == b"<?xml" and not start[5:6].isalnum() and _DECLARATION.match(start) is None:
+    if start[:5].lower() == b"<?xml" and not start[5:6].isalnum() and _XML_DECLARATION.match(start) is None:
         raise InvalidSignature("The message is not UTF-8.")
     if b"<!DOCTYPE" in raw or b"<!ENTITY" in raw or b"<?xml-stylesheet" in raw:
         raise InvalidSignature("The message has a document type.")
 
 
-def _well_shaped(root: Element) -> Element:
-    """The one assertion. Raises `InvalidSignature`."""
+def _check_shape(root: Element) -> Element:
+    """Check the shape of the response and return its one assertion. Raises `InvalidSignature`."""
     assertions = list(root.iter(f"{{{ASSERTION}}}Assertion"))
     if len(assertions) != 1 or assertions[0].getparent() is not root:
         raise InvalidSignature("The answer must hold one assertion, and not elsewhere than in itself.")
     assertion = assertions[0]
-    _ids_are_unique(root)
+    _check_unique_ids(root)
     signatures = list(root.iter(f"{{{SIGNATURE}}}Signature"))
     signed = [signature.getparent() for signature in signatures]
     if assertion not in signed:
@@ -211,73 +215,76 @@ def _well_shaped(root: Element) -> Element:
     if len(signed) != len(set(signed)) or not set(signed) <= {root, assertion}:
         raise InvalidSignature("A signature stands where none belongs.")
     for signature in signatures:
-        _plain_signature(signature)
+        _check_signature_shape(signature)
     return assertion
 
 
-def _ids_are_unique(root: Element) -> None:
-    """By any spelling: which attribute is an id must not be a matter of opinion."""
-    seen: set[str] = set()
+def _check_unique_ids(root: Element) -> None:
+    """Check that ids are unique in any spelling, so that every library takes the same attribute for the id."""
+    ids: set[str] = set()
     for element in root.iter("*"):
         for name, value in element.attrib.items():
             if name.rpartition("}")[2].lower() != "id":
                 continue
-            if name.startswith("{") or value in seen:
+            if name.startswith("{") or value in ids:
                 raise InvalidSignature("An id stands in the answer twice, or is not SAML's.")
-            seen.add(value)
+            ids.add(value)
 
 
-def _plain_signature(signature: Element) -> None:
+def _check_signature_shape(signature: Element) -> None:
     parts = [part.tag for part in signature]
     if not {f"{{{SIGNATURE}}}{name}" for name in ("SignedInfo", "SignatureValue", "KeyInfo")}.issuperset(parts):
         raise InvalidSignature("A signature carries things along.")
-    info = _child(signature, "SignedInfo")
-    reference = _child(info, "Reference")
+    signed_info = _child(signature, "SignedInfo")
+    reference = _child(signed_info, "Reference")
     if reference.get("URI") != f"#{signature.getparent().get('ID')}":
         raise InvalidSignature("A signature is not over what it stands in.")
-    if _child(info, "CanonicalizationMethod").get("Algorithm") != _EXCLUSIVE:
+    if _child(signed_info, "CanonicalizationMethod").get("Algorithm") != _EXCLUSIVE_C14N:
         raise InvalidSignature("A signature has a canonicalization that is not taken.")
-    method = _child(info, "SignatureMethod")
+    method = _child(signed_info, "SignatureMethod")
     digest = _child(reference, "DigestMethod")
-    if method.get("Algorithm") not in _SIGNATURES or len(method) or digest.get("Algorithm") not in _DIGESTS:
+    if (
+        method.get("Algorithm") not in _SIGNATURE_ALGORITHMS
+        or len(method)
+        or digest.get("Algorithm") not in _DIGEST_ALGORITHMS
+    ):
         raise InvalidSignature("A signature has an algorithm that is not taken: RSA or ECDSA with SHA-256 or more is.")
     transforms = [transform.get("Algorithm") for transform in _child(reference, "Transforms")]
-    if transforms not in _TRANSFORMS:
+    if transforms not in _ALLOWED_TRANSFORMS:
         raise InvalidSignature("A signature has transforms that are not taken.")
 
 
 def _child(parent: Element, name: str) -> Element:
-    found = parent.findall(f"{{{SIGNATURE}}}{name}")
-    if len(found) != 1:
+    elements = parent.findall(f"{{{SIGNATURE}}}{name}")
+    if len(elements) != 1:
         raise InvalidSignature(f"A signature must have one {name}.")
-    return found[0]
+    return elements[0]
 
 
 def _settings(issuer: str, trusted: Sequence[x509.Certificate]) -> OneLogin_Saml2_Settings:
     return OneLogin_Saml2_Settings(
         {
-            # Not strict: the library then judges version, status, number of assertions and signatures. Its other checks
-            # take a recipient that merely contains our address, and know no skew where the contract has one; those of
-            # `assertion` hold.
+            # Not strict: the library then checks version, status, number of assertions and signatures. Its other checks
+            # accept a recipient that merely contains our address, and allow no clock skew; `assertion` replaces them.
             "strict": False,
-            "sp": {"entityId": _NOWHERE, "assertionConsumerService": {"url": _NOWHERE}},
+            "sp": {"entityId": _PLACEHOLDER_URL, "assertionConsumerService": {"url": _PLACEHOLDER_URL}},
             "idp": {
                 "entityId": issuer,
-                "singleSignOnService": {"url": _NOWHERE},
-                "x509certMulti": {"signing": [certificates.pem(each) for each in trusted]},
+                "singleSignOnService": {"url": _PLACEHOLDER_URL},
+                "x509certMulti": {"signing": [certificates.to_pem(certificate) for certificate in trusted]},
             },
             "security": {"rejectDeprecatedAlgorithm": True},
         }
     )
 
 
-def _fits(key: certificates.SigningKey, signature: bytes, octets: bytes, algorithm: str) -> bool:
-    kind, _, size = algorithm.removeprefix(_MORE).partition("-sha")
+def _signature_matches(key: certificates.VerificationKey, signature: bytes, octets: bytes, algorithm: str) -> bool:
+    kind, _, size = algorithm.removeprefix(_XMLDSIG_MORE).partition("-sha")
     try:
         if isinstance(key, RSAPublicKey) and kind == "rsa":
             key.verify(signature, octets, padding.PKCS1v15(), _HASHES[size]())
         elif isinstance(key, ec.EllipticCurvePublicKey) and kind == "ecdsa":
-            # As XML signatures write it: both numbers at full length, one behind the other.
+            # The form of XML signatures: both numbers at full length, concatenated.
             half = len(signature) // 2
             r, s = (int.from_bytes(part, "big") for part in (signature[:half], signature[half:]))
             key.verify(encode_dss_signature(r, s), octets, ec.ECDSA(_HASHES[size]()))

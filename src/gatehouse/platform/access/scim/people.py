@@ -22,7 +22,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.access import linking
-from gatehouse.platform.access.anonymising import forget
+from gatehouse.platform.access.anonymising import defer_anonymisation
 from gatehouse.platform.access.scim import table
 from gatehouse.platform.access.scim.errors import AddressFixed, BadScim, InvalidValue, Taken
 from gatehouse.platform.access.scim.filters import USERS, compiled
@@ -107,7 +107,7 @@ async def create(change: Change, body: dict[str, Any]) -> UserRow:
     )
     try:
         user = await users.add(change, new, None)
-        linking.made_by(change, user, "scim")
+        linking.mark_created_by(change, user, "scim")
         user.user_name, user.external_id = name, _text(said.external_id, "externalId")
         user.directory = _kept(said)
         user.is_active = bool(said.active)
@@ -136,7 +136,7 @@ async def patch(change: Change, user: UserRow, operations: list[dict[str, Any]])
 async def delete(change: Change, caller: Caller, user: UserRow) -> None:
     """For good, with sessions and keys; the audit chain forgets them too. Raises `OperatorsOnly`, `LastAdmin`."""
     await users.delete(change, caller, user)
-    await forget(change, user.id)
+    await defer_anonymisation(change, user.id)
 
 
 async def _write(change: Change, user: UserRow, before: Person, said: Person) -> None:

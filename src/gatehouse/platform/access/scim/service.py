@@ -18,7 +18,7 @@ _NOTE: Final = "Keep this token: it is not shown again. It is good under /api/sc
 async def create(change: Change, caller: Caller, new: NewScimToken) -> ScimTokenCreated:
     """A token of the organization's: it outlives who made it. A directory makes users and changes their addresses, so
     a machine needs the rights of one. Raises `CannotGrant`, `Unprocessable` where it would be expired."""
-    rights.may_grant(caller, "user")
+    rights.require_may_grant(caller, "user")
     now = utc_now()
     if new.expires_at is not None and new.expires_at <= now:
         raise Unprocessable(faults=[FieldFault("expires_at", "must be in the future")])

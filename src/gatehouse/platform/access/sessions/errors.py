@@ -1,4 +1,4 @@
-"""What can go wrong with sessions. A failed sign-in says the same whatever was wrong."""
+"""Errors of sessions. A failed sign-in has the same message for every reason."""
 
 from gatehouse.foundation.errors import BadRequest, NotFound, Unauthenticated
 
@@ -9,7 +9,7 @@ class LoginFailed(Unauthenticated):
 
 
 class TenantNeeded(BadRequest):
-    """The password is that of several accounts, so whoever shows it may know where they are."""
+    """The password matches several accounts, so the caller may learn their organizations."""
 
     code = "tenant_required"
     form = "error_message"

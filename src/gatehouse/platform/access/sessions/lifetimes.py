@@ -1,7 +1,7 @@
-"""How long sessions and their tokens live under a policy (reference 2, Session policy). Seconds, moments in UTC.
+"""Lifetimes of sessions and their tokens under a session policy (docs/sessions.md). Durations in seconds, times in UTC.
 
-With refresh tokens a session is used when it is refreshed, so its access tokens live half the idle time at most: who
-goes on working comes by in time. Without them nothing tells that a session is used, and it ends with its timeout.
+With refresh tokens a session counts as used when it is refreshed. Its access tokens therefore live half the idle time
+at most, so that an active client refreshes in time. Without refresh tokens a session ends with its timeout.
 """
 
 from datetime import datetime, timedelta
@@ -13,8 +13,8 @@ from gatehouse.platform.organization.policies.values import SessionPolicy
 
 
 def ends_at(session: SessionRow, policy: SessionPolicy) -> datetime:
-    """When the session ends unless it is used, by the policy of now, and no later than it may last at most. Its row's
-    `expires_at` may be earlier."""
+    """Return when the session ends unless it is used again, by the current policy and `not_after`. The `expires_at` of
+    its row may be earlier."""
     timeout = timedelta(minutes=policy.session_timeout_minutes)
     if policy.refresh_token_enabled:
         end = min(
@@ -28,8 +28,8 @@ def ends_at(session: SessionRow, policy: SessionPolicy) -> datetime:
 
 
 def access_token_seconds(session: SessionRow, policy: SessionPolicy) -> int:
-    """Of a token that is made now: to the session's end at most."""
-    left = int((ends_at(session, policy) - utc_now()).total_seconds())
+    """Return the lifetime in seconds of an access token issued now; it ends with the session at the latest."""
+    seconds_left = int((ends_at(session, policy) - utc_now()).total_seconds())
     if not policy.refresh_token_enabled:
-        return max(left, 1)
-    return max(min(ACCESS_TOKEN_SECONDS, policy.idle_timeout_minutes * 30, left), 1)
+        return max(seconds_left, 1)
+    return max(min(ACCESS_TOKEN_SECONDS, policy.idle_timeout_minutes * 30, seconds_left), 1)

@@ -1,9 +1,9 @@
-"""Sign-ins that lack the second factor still: the password was right, and the caller holds an `mfa_token`.
+"""Pending sign-ins: the password was right, the second factor is missing, and the caller has an `mfa_token`.
 
-    pending -> signed in    the second factor, or a first one enrolled, within ten minutes
-    pending -> void         five wrong ones, or the time
+    pending -> signed in    the second factor is right, or a first one is enrolled, within ten minutes
+    pending -> void         five wrong factors, or ten minutes
 
-Who is asked is said here, below the family that judges second factors.
+This module decides who needs a second factor. It is below `access/mfa`, which verifies second factors.
 """
 
 from datetime import datetime, timedelta
@@ -27,13 +27,13 @@ from gatehouse.platform.live import second_factor
 from gatehouse.platform.live.second_factor import SecondFactor
 
 LIFETIME: Final = timedelta(minutes=10)
-#: wrong second factors after which the token is void
-MOST_WRONG: Final = 5
+#: number of wrong second factors that voids the token
+MAX_WRONG_FACTORS: Final = 5
 
 
 class SecondFactorNeeded(Unauthenticated):
-    """The password was right. `extra` holds what goes on from here: `mfa_token`, `methods`, `enrollment_required`,
-    `expires_in` (seconds)."""
+    """The password was right, and a second factor is required. `extra` contains `mfa_token`, `methods`,
+    `enrollment_required` and `expires_in` (seconds)."""
 
     code = "mfa_required"
     message = "A second factor is needed: POST /api/auth/mfa/verify with mfa_token."
@@ -58,8 +58,8 @@ class PendingLoginRow(TenantRow):
     expires_at: Mapped[datetime]
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """What a user has, and what their organization asks of them, by the database: the replica may be a moment behind.
+class FactorRequirements(msgspec.Struct, frozen=True):
+    """The second factors that a user has and needs. Read from the database, because the replica can be out of date.
 
     `usable` are the enrolled methods that the policy allows, in the order in which they are offered.
     """
@@ -67,10 +67,10 @@ class Standing(msgspec.Struct, frozen=True):
     policy: SecondFactor
     enrolled: frozenset[str]
     usable: list[str]
-    #: whether a sign-in with a password needs more
-    asked: bool
-    #: until when it goes without, where that ends
-    due: datetime | None
+    #: whether a sign-in with a password needs a second factor
+    required: bool
+    #: when a second factor becomes required, if that is still ahead
+    deadline: datetime | None
 
 
 _POLICY = text(
@@ -86,62 +86,64 @@ _OWNER = text(
 )
 
 
-async def standing(session: AsyncSession, user: UserRow) -> Standing:
+async def factor_requirements(session: AsyncSession, user: UserRow) -> FactorRequirements:
     policy = second_factor.read((await session.execute(_POLICY, {"tenant": user.tenant_id})).one())
-    found = (await session.execute(_METHODS, {"user": user.id})).one()
-    enrolled = second_factor.enrolled(found)
+    methods = (await session.execute(_METHODS, {"user": user.id})).one()
+    enrolled = second_factor.enrolled(methods)
     usable = sorted(enrolled & policy.methods, reverse=True)
-    if usable and found.recovery:
+    if usable and methods.recovery:
         usable.append("recovery")
     created, now = user.created_at.timestamp(), utc_now()
-    due = None if usable else policy.due(created)
-    return Standing(
+    deadline = None if usable else policy.due(created)
+    return FactorRequirements(
         policy,
         enrolled,
         usable,
         policy.asks(enrolled, created, now.timestamp()),
-        None if due is None else datetime.fromtimestamp(due, now.tzinfo),
+        None if deadline is None else datetime.fromtimestamp(deadline, now.tzinfo),
     )
 
 
-async def begin(change: Change, user: UserRow, stands: Standing, *, amr: list[str]) -> SecondFactorNeeded:
-    """To be raised once the change is committed."""
+async def begin_pending_login(
+    change: Change, user: UserRow, requirements: FactorRequirements, *, amr: list[str]
+) -> SecondFactorNeeded:
+    """Store a pending login and return the error for the caller to raise once the change is committed."""
     minted, now = tokens.mint_token("mfa_"), utc_now()
     row = PendingLoginRow(
         digest=minted.digest,
         tenant_id=user.tenant_id,
         user_id=user.id,
         amr=amr,
-        enrolling=not stands.usable,
+        enrolling=not requirements.usable,
         wrong=0,
         created_at=now,
         expires_at=now + LIFETIME,
     )
     change.session.add(row)
     change.record("login.mfa_required", "user", user.id, enrollment_required=row.enrolling)
-    allowed: dict[str, Any] = {"methods": stands.usable or sorted(stands.policy.methods)}
+    allowed_methods: dict[str, Any] = {"methods": requirements.usable or sorted(requirements.policy.methods)}
     return SecondFactorNeeded(
         _ENROLMENT_NEEDED if row.enrolling else None,
         mfa_token=minted.plaintext,
-        **allowed,
+        **allowed_methods,
         enrollment_required=row.enrolling,
         expires_in=int(LIFETIME.total_seconds()),
     )
 
 
-async def owner(session: AsyncSession, token: str) -> tuple[TenantId, UUID] | None:
-    """Tenant and user of a token that has not expired. As the service role."""
+async def pending_login_owner(session: AsyncSession, token: str) -> tuple[TenantId, UUID] | None:
+    """Return tenant and user id of a token that has not expired. Needs the service role."""
     row = (await session.execute(_OWNER, {"digest": tokens.digest(token)})).first()
     return None if row is None else (TenantId(row.tenant_id), row.user_id)
 
 
-async def locked(session: AsyncSession, token: str) -> PendingLoginRow | None:
-    """Of two that come with one token at once the second finds what the first has left."""
+async def lock_pending_login(session: AsyncSession, token: str) -> PendingLoginRow | None:
+    """Return the pending login, locked, so that concurrent requests with one token run one after the other."""
     row = await session.get(PendingLoginRow, tokens.digest(token), with_for_update=True)
     return row if row is not None and row.expires_at > utc_now() else None
 
 
-async def went_wrong(session: AsyncSession, row: PendingLoginRow) -> None:
+async def count_wrong_factor(session: AsyncSession, row: PendingLoginRow) -> None:
     row.wrong += 1
-    if row.wrong >= MOST_WRONG:
+    if row.wrong >= MAX_WRONG_FACTORS:
         await session.delete(row)

@@ -1,18 +1,17 @@
-"""The sessions' endpoints (decisions 3)."""
+"""Endpoints of sessions (docs/sessions.md)."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 
-from gatehouse.platform.access.sessions import service
-from gatehouse.platform.access.sessions import table as tables
+from gatehouse.platform.access.sessions import service, table
 from gatehouse.platform.access.sessions.errors import SessionNotFound
 from gatehouse.platform.access.sessions.schemas import Login, LoginRefused, Refresh, Session, Tokens
 from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.callers import RESPONSES, SessionUser
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, loaded
-from gatehouse.platform.requests import Session as Reading
+from gatehouse.platform.requests import Session as DatabaseSession
 
 router = APIRouter(prefix="/api/auth", tags=["Sessions"])
 
@@ -23,12 +22,12 @@ _LOGIN_REFUSED: dict[int | str, dict[str, Any]] = {
     },
     401: {
         "model": LoginRefused,
-        "description": "`detail`: not to be believed; the answer is the same for every reason. Or `mfa_required`: the "
-        "password was right, and `mfa_token` leads on.",
+        "description": "`detail`: the sign-in failed; the response is the same for every reason. Or `mfa_required`: the"
+        " password was right, and `mfa_token` continues the sign-in.",
     },
 }
-_REFUSED: dict[int | str, dict[str, Any]] = {
-    401: {"description": "Not to be believed. The answer is the same for every reason."},
+_REFRESH_REFUSED: dict[int | str, dict[str, Any]] = {
+    401: {"description": "The token is not valid. The response is the same for every reason."},
 }
 
 LoadedSession = Annotated[SessionRow, Depends(loaded(SessionRow, "session_id", SessionNotFound))]
@@ -38,37 +37,37 @@ LoadedSession = Annotated[SessionRow, Depends(loaded(SessionRow, "session_id", S
 async def log_in(body: Login, request: Request, host: TheHost) -> object:
     """Signs in with an address or user name and a password.
 
-    An address of a proven domain belongs to the organization that has proven it. Of any other the password is tried
-    with the eight oldest active accounts that have one; where it is that of several, `tenant` must be sent. Who has a
-    second factor, or needs one, gets an `mfa_token` first, and tokens for it at `POST /api/auth/mfa/verify`.
+    An address of a proven domain belongs to the organization that has proven it. For any other address the password is
+    tried with the eight oldest active accounts that have a password; if it matches several, `tenant` must be sent. A
+    user who has or needs a second factor gets an `mfa_token`, and exchanges it at `POST /api/auth/mfa/verify`.
     """
-    return await service.login(request, host, body, service.enter_with_tokens)
+    return await service.login(request, host, body, service.complete_with_tokens)
 
 
-@router.post("/refresh", response_model=Tokens, responses=_REFUSED)
+@router.post("/refresh", response_model=Tokens, responses=_REFRESH_REFUSED)
 async def refresh(body: Refresh, request: Request, host: TheHost) -> object:
-    """New tokens for a refresh token, which is used up. Used a second time it ends the session for everybody."""
+    """Exchanges a refresh token for new tokens. A refresh token that is used a second time ends the session."""
     return await service.refresh(request, host, body.refresh_token)
 
 
 @router.post("/logout", status_code=204, responses=RESPONSES)
 async def log_out(caller: SessionUser, change: Changing) -> None:
-    """Ends the session that asks. Its tokens are refused from the moment of the answer on."""
+    """Ends the current session. Its tokens are refused from the moment of the response on."""
     await service.log_out(change, caller)
 
 
 @router.get("/sessions", response_model=list[Session], responses=RESPONSES)
-async def list_sessions(caller: SessionUser, session: Reading) -> object:
-    """Your open sessions, newest first."""
+async def list_sessions(caller: SessionUser, session: DatabaseSession) -> object:
+    """Returns your open sessions, newest first."""
     assert caller.user_id is not None
-    rows = await tables.open_sessions(session, caller.user_id)
+    rows = await table.open_sessions(session, caller.user_id)
     return [Session.model_validate({**_fields(row), "current": row.id == caller.session_id}) for row in rows]
 
 
 @router.delete("/sessions/{session_id}", status_code=204, responses=RESPONSES)
 async def end_session(caller: SessionUser, ended: LoadedSession, change: Changing) -> None:
-    """Ends one of your sessions. Its tokens are refused from the moment of the answer on."""
-    await service.end_own(change, caller, ended)
+    """Ends one of your sessions. Its tokens are refused from the moment of the response on."""
+    await service.end_own_session(change, caller, ended)
 
 
 def _fields(row: SessionRow) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Bodies of the sessions' endpoints (decisions 3)."""
+"""Request and response bodies of the sessions' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal, Self
@@ -12,7 +12,7 @@ from gatehouse.platform.access.users.schemas import User
 
 
 class Login(Body):
-    """An address or a user name, and the password. `tenant` where an address or name has several accounts."""
+    """An address or a user name, and the password. `tenant` is needed if an address or name has several accounts."""
 
     email: Annotated[str | None, Field(min_length=1, max_length=emails.MAX_CHARS, examples=["ada@example.com"])] = None
     username: Annotated[str | None, Field(min_length=1, max_length=emails.MAX_CHARS)] = None
@@ -40,27 +40,27 @@ class Tokens(Shown):
     expires_in: Annotated[int, Field(description="Seconds.", examples=[900])]
     refresh_token: Annotated[
         str | None,
-        Field(description="Good once, at POST /api/auth/refresh. Null where the organization has switched them off."),
+        Field(description="Valid once, at POST /api/auth/refresh. Null if the organization has disabled them."),
     ]
     user: User
     mfa_enrollment_deadline: Annotated[
         datetime | None,
-        Field(description="From then on you cannot sign in without a second factor, and you have none yet."),
+        Field(description="From this time on you cannot sign in without a second factor. You have none yet."),
     ] = None
 
 
 class LoginRefused(Shown):
-    """`detail` alone, or all the others."""
+    """Either `detail` alone, or all other fields."""
 
     detail: str | None = None
     error: Literal["mfa_required"] | None = None
     message: str | None = None
     mfa_token: Annotated[str | None, Field(description="For POST /api/auth/mfa/verify, within `expires_in`.")] = None
     methods: Annotated[
-        list[str] | None, Field(description="What can be shown, or what may be enrolled.", examples=[["totp"]])
+        list[str] | None, Field(description="The methods that you can use, or may enrol.", examples=[["totp"]])
     ] = None
     enrollment_required: Annotated[
-        bool | None, Field(description="You have no method: enrol one with this token, which signs you in.")
+        bool | None, Field(description="You have no method. Enrol one with this token, which signs you in.")
     ] = None
     expires_in: Annotated[int | None, Field(description="Seconds.", examples=[600])] = None
 
@@ -72,6 +72,6 @@ class Session(Shown):
     expires_at: datetime
     ip: str | None
     user_agent: str | None
-    amr: Annotated[list[str], Field(description="How the user proved themselves (RFC 8176).", examples=[["pwd"]])]
+    amr: Annotated[list[str], Field(description="How the user authenticated (RFC 8176).", examples=[["pwd"]])]
     mfa_at: datetime | None
-    current: Annotated[bool, Field(description="The session that asks.")]
+    current: Annotated[bool, Field(description="Whether this is the session of the request.")]

@@ -1,4 +1,4 @@
-"""The rules of sessions: opening one, refreshing it, ending it."""
+"""Opens, refreshes and ends sessions."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -27,11 +27,11 @@ from gatehouse.platform.requests import changing
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_MAX_AGENT_CHARS: Final = 255
+_MAX_USER_AGENT_CHARS: Final = 255
 
 
-class Enter(Protocol[T_co]):
-    """How a sign-in ends that has shown enough: with tokens, or with a browser's cookie."""
+class LoginCompletion(Protocol[T_co]):
+    """Callback that completes an authenticated sign-in: it returns tokens, or the secret of a browser's cookie."""
 
     async def __call__(
         self,
@@ -45,36 +45,36 @@ class Enter(Protocol[T_co]):
     ) -> T_co: ...
 
 
-async def login(request: Request, host: Host, given: Login, enter: Enter[T]) -> T:
-    """Judges the password, and enters where no second factor is asked for.
+async def login(request: Request, host: Host, body: Login, complete: LoginCompletion[T]) -> T:
+    """Verify the password, and complete the sign-in if no second factor is required.
 
-    Raises `LoginFailed` for whatever is wrong, after the same work for whoever asks; `TenantNeeded`;
+    Raises `LoginFailed` for every reason, after the same amount of work for every account; `TenantNeeded`;
     `SecondFactorNeeded`.
     """
-    candidates = await _candidates(host, given)
-    # No connection is held meanwhile: a flood of sign-ins must not take administration's.
+    candidates = await _login_candidates(host, body)
+    # Takes no database connection meanwhile: a flood of sign-ins must not starve the administration API.
     hashes = [account.password_hash for account in candidates.accounts]
-    right = await host.passwords.matching(hashes, given.password, checks=candidates.checks)
-    if not right:
-        # After the answer: writing it down takes time that an unknown address would not take.
+    matching = await host.passwords.matching(hashes, body.password, checks=candidates.checks)
+    if not matching:
+        # In the background: recording takes time, which would reveal that the account exists.
         await host.later.run(_record_failures(request, host, candidates.accounts))
         raise LoginFailed
-    if len(right) > 1:
-        raise TenantNeeded([candidates.accounts[place].tenant for place in right])
-    account = candidates.accounts[right[0]]
-    anew = await _rehashed(host, account, given.password)
+    if len(matching) > 1:
+        raise TenantNeeded([candidates.accounts[index].tenant for index in matching])
+    account = candidates.accounts[matching[0]]
+    current_hash = await _current_hash(host, account, body.password)
     async with changing(request, host, account.tenant_id) as change:
-        user = await _still(change, account)
-        user.password_hash = anew
-        stands = await pending.standing(change.session, user)
-        if not stands.asked:
-            return await enter(change, host, user, request, amr=["pwd"])
-        needed = await pending.begin(change, user, stands, amr=["pwd"])
-    # Raised only now: the token that it holds is committed.
-    raise needed
+        user = await _lock_verified_user(change, account)
+        user.password_hash = current_hash
+        requirements = await pending.factor_requirements(change.session, user)
+        if not requirements.required:
+            return await complete(change, host, user, request, amr=["pwd"])
+        error = await pending.begin_pending_login(change, user, requirements, amr=["pwd"])
+    # Raised only after the commit of its token.
+    raise error
 
 
-async def enter_with_tokens(
+async def complete_with_tokens(
     change: Change,
     host: Host,
     user: UserRow,
@@ -83,16 +83,16 @@ async def enter_with_tokens(
     amr: list[str],
     mfa_at: datetime | None = None,
 ) -> Tokens:
-    """The API's way in."""
+    """Complete a sign-in at the API: open a session and return its tokens."""
     session = await open_session(change, user, request, amr=amr, mfa_at=mfa_at)
-    stands = await pending.standing(change.session, user)
-    answer = await tokens_of(change, host, user, session)
-    answer.mfa_enrollment_deadline = stands.due
-    return answer
+    requirements = await pending.factor_requirements(change.session, user)
+    tokens_response = await issue_tokens(change, host, user, session)
+    tokens_response.mfa_enrollment_deadline = requirements.deadline
+    return tokens_response
 
 
 async def _record_failures(request: Request, host: Host, accounts: Sequence[Account]) -> None:
-    """The events have no actor: who tried is not known."""
+    """Record the failed sign-in for each account. The events have no actor, because the caller is unknown."""
     for account in accounts:
         async with changing(request, host, account.tenant_id) as change:
             change.record("login.failed", "user", account.id, outcome="failure", reason="wrong_password")
@@ -107,9 +107,9 @@ async def open_session(
     mfa_at: datetime | None = None,
     not_after: datetime | None = None,
 ) -> SessionRow:
-    """A new session of a user who has just proved who they are, recorded as `login.succeeded`. `amr` says how
-    (RFC 8176), `not_after` how long it may last at most. Ends the oldest ones where the policy allows no more. Whoever
-    opens one makes its tokens, if any, with `tokens_of`."""
+    """Open a session for a user who has just authenticated, and record `login.succeeded`. `amr` are the authentication
+    methods (RFC 8176), `not_after` is the latest end. Ends the oldest sessions if the policy allows no more. The caller
+    issues tokens, if any, with `issue_tokens`."""
     now, policy = utc_now(), await session_policy(change.session)
     session = SessionRow(
         id=new_id(),
@@ -121,7 +121,7 @@ async def open_session(
         revoked_at=None,
         revoked_reason=None,
         ip=change.ip,
-        user_agent=request.headers.get("user-agent", "")[:_MAX_AGENT_CHARS] or None,
+        user_agent=request.headers.get("user-agent", "")[:_MAX_USER_AGENT_CHARS] or None,
         amr=amr,
         mfa_at=mfa_at,
         tokens_until=None,
@@ -131,7 +131,7 @@ async def open_session(
     change.caller = as_caller(user, session)
     if policy.most_sessions is not None:
         await table.lock_user(change.session, user.id)
-        await _make_room(change, user, policy.most_sessions - 1)
+        await _end_excess_sessions(change, user, policy.most_sessions - 1)
     change.session.add(session)
     await change.session.flush()
     user.last_login_at = now
@@ -139,29 +139,29 @@ async def open_session(
     return session
 
 
-async def _make_room(change: Change, user: UserRow, most: int) -> None:
-    for old in (await table.open_sessions(change.session, user.id))[most:]:
-        await end(change, old, "too_many_sessions")
+async def _end_excess_sessions(change: Change, user: UserRow, kept: int) -> None:
+    for old in (await table.open_sessions(change.session, user.id))[kept:]:
+        await end_session(change, old, "too_many_sessions")
 
 
-async def tokens_of(
+async def issue_tokens(
     change: Change, host: Host, user: UserRow, session: SessionRow, *, renewable: bool = True
 ) -> Tokens:
-    """An access token, and the session's next refresh token where it is `renewable` and the policy has them."""
+    """Return an access token, and the session's next refresh token if `renewable` and allowed by the policy."""
     policy = await session_policy(change.session)
     lifetime = access_token_seconds(session, policy)
     claims: dict[str, Any] = {
         "sub": str(user.id),
         "tid": str(user.tenant_id),
         "sid": str(session.id),
-        # For information: rights are judged by the user as they are at each request.
+        # For information only: each request checks the user's current rights.
         "role": user.role,
         "amr": session.amr,
     }
     if session.mfa_at is not None:
         claims["mfa_at"] = int(session.mfa_at.timestamp())
-    until = utc_now() + timedelta(seconds=lifetime)
-    session.tokens_until = max(until, session.tokens_until or until)
+    expires_at = utc_now() + timedelta(seconds=lifetime)
+    session.tokens_until = max(expires_at, session.tokens_until or expires_at)
     renewing = renewable and policy.refresh_token_enabled
     return Tokens(
         access_token=await host.signer.sign(claims, lifetime),
@@ -187,23 +187,23 @@ def _refresh_token(change: Change, session: SessionRow) -> str:
 
 
 async def refresh(request: Request, host: Host, token: str) -> Tokens:
-    """New tokens for an unused one. A used one ends its session. Raises `InvalidRefreshToken`."""
+    """Return new tokens for an unused refresh token. A used one ends its session. Raises `InvalidRefreshToken`."""
     digest = tokens.digest(token)
     async with host.database.service() as lookup:
         owner = await table.refresh_token_owner(lookup, digest)
     if owner is None:
         raise InvalidRefreshToken
-    answer: Tokens | None = None
+    tokens_response: Tokens | None = None
     tenant_id, session_id = owner
     async with changing(request, host, tenant_id) as change:
         session = await table.locked_session(change.session, session_id)
         row = await change.session.get(RefreshTokenRow, digest)
         if session is not None and row is not None and session.open() and row.expires_at > utc_now():
-            answer = await _rotate(change, host, session, row)
-    # Raised only now: the end of the session is committed.
-    if answer is None:
+            tokens_response = await _rotate(change, host, session, row)
+    # Raised only after the commit, which may have ended the session.
+    if tokens_response is None:
         raise InvalidRefreshToken
-    return answer
+    return tokens_response
 
 
 async def _rotate(change: Change, host: Host, session: SessionRow, row: RefreshTokenRow) -> Tokens | None:
@@ -215,42 +215,42 @@ async def _rotate(change: Change, host: Host, session: SessionRow, row: RefreshT
         change.record("session.refresh_reused", "session", session.id, outcome="failure", user_id=user.id)
         return None
     policy = await session_policy(change.session)
-    # By the policy of now: it may have become shorter since the session was used.
+    # By the current policy: its lifetimes may have become shorter since the session was last used.
     if not policy.refresh_token_enabled or ends_at(session, policy) <= utc_now():
         return None
     if policy.most_sessions is not None and await table.newer_sessions(change.session, session) >= policy.most_sessions:
-        await end(change, session, "too_many_sessions")
+        await end_session(change, session, "too_many_sessions")
         return None
     row.used_at = session.last_seen_at = utc_now()
     session.expires_at = ends_at(session, policy)
     change.caller = as_caller(user, session)
     change.record("session.refreshed", "session", session.id)
-    return await tokens_of(change, host, user, session)
+    return await issue_tokens(change, host, user, session)
 
 
-async def end(change: Change, session: SessionRow, reason: str) -> bool:
-    """Ends one session, and says so. False where it had ended before."""
+async def end_session(change: Change, session: SessionRow, reason: str) -> bool:
+    """End one session and record it. Return False if it had already ended."""
     ended = bool(await end_sessions(change, session.user_id, reason, only=session.id))
     if ended:
         change.record("session.ended", "session", session.id, reason=reason)
     return ended
 
 
-async def end_own(change: Change, caller: Caller, session: SessionRow) -> None:
-    """Another's, or one that has ended, is not there. Raises `SessionNotFound`."""
-    if session.user_id != caller.user_id or not await end(change, session, "ended_by_user"):
+async def end_own_session(change: Change, caller: Caller, session: SessionRow) -> None:
+    """End one of the caller's sessions. Raises `SessionNotFound` if it is another user's, or has already ended."""
+    if session.user_id != caller.user_id or not await end_session(change, session, "ended_by_user"):
         raise SessionNotFound
 
 
 async def log_out(change: Change, caller: Caller) -> None:
-    """Ends the session that asks."""
+    """End the caller's session."""
     session = await change.session.get(SessionRow, caller.session_id) if caller.session_id else None
     if session is not None:
-        await end(change, session, "logout")
+        await end_session(change, session, "logout")
 
 
 def as_caller(user: UserRow, session: SessionRow | None) -> Caller:
-    """Who acts, for the audit chain, where no credential was presented."""
+    """Return the user as the acting caller for the audit chain, where no credential was presented."""
     return Caller(
         kind=CallerKind.USER,
         tenant_id=TenantId(user.tenant_id),
@@ -262,22 +262,22 @@ def as_caller(user: UserRow, session: SessionRow | None) -> Caller:
     )
 
 
-async def _candidates(host: Host, given: Login) -> Candidates:
-    # In lower case and no more: the limit of guesses counts by this spelling, so it must be the only one that works.
-    name = (given.email or given.username or "").lower()
+async def _login_candidates(host: Host, body: Login) -> Candidates:
+    # Only lowercased: the limit on guesses counts by this spelling, so no other spelling may work.
+    name = (body.email or body.username or "").lower()
     async with host.database.service() as session:
-        return await table.candidates(session, name, tenant=given.tenant)
+        return await table.login_candidates(session, name, tenant=body.tenant)
 
 
-async def _rehashed(host: Host, account: Account, password: str) -> str:
+async def _current_hash(host: Host, account: Account, password: str) -> str:
     assert account.password_hash is not None
     if host.passwords.outdated(account.password_hash):
         return await host.passwords.hash_again(password)
     return account.password_hash
 
 
-async def _still(change: Change, account: Account) -> UserRow:
-    """The account's row, locked, if it is still the one whose password was judged. Raises `LoginFailed`."""
+async def _lock_verified_user(change: Change, account: Account) -> UserRow:
+    """Return the account's row, locked. Raises `LoginFailed` if it has changed since its password was verified."""
     query = select(UserRow).where(UserRow.id == account.id, UserRow.is_active).with_for_update()
     user = (await change.session.scalars(query)).one_or_none()
     if user is None or user.password_hash != account.password_hash:

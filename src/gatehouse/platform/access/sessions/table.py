@@ -1,4 +1,4 @@
-"""Sessions' rows, and the named cross-tenant queries of signing in."""
+"""Tables of sessions, and the named cross-tenant queries of the sign-in."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -50,7 +50,7 @@ class RefreshTokenRow(TenantRow):
 
 
 class Account(msgspec.Struct, frozen=True):
-    """Whom a sign-in may be: what is needed to judge the password. `tenant` is the slug."""
+    """An account that a sign-in may refer to, with what is needed to verify the password. `tenant` is the slug."""
 
     id: UUID
     tenant_id: TenantId
@@ -59,19 +59,19 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The accounts whose password a sign-in may show, oldest first. `checks` is how many hashes are computed: it
-    depends on what the request names, and not on which accounts there are."""
+    """The accounts that a sign-in may refer to, oldest first. `checks` is how many hashes are computed; it depends on
+    the request only, and not on which accounts exist."""
 
     accounts: list[Account]
     checks: int
 
 
-#: accounts of one address in different organizations whose password is tried
+#: number of accounts with one address, in different organizations, whose password is tried
 MAX_CANDIDATES: Final = 8
 
-# An address of a proven domain belongs to the tenant that has proven it. Any other may have an account in several
-# tenants, for each can make users with addresses that it has not proven. Accounts with a password come first: those
-# without one must not take their places.
+# An address of a proven domain belongs to the tenant that has proven it. Any other address may have accounts in several
+# tenants, because each can create users with unproven addresses. Accounts with a password come first, so that accounts
+# without one do not displace them.
 _ACCOUNTS = """
     SELECT u.id, u.tenant_id, t.slug, u.password_hash FROM users u
     JOIN tenants t ON t.id = u.tenant_id AND t.deleted_at IS NULL
@@ -81,7 +81,7 @@ _OF_EMAIL = " AND lower(u.email) = lower(:name) AND u.tenant_id = COALESCE(CAST(
 _OF_USERNAME = " AND lower(u.username) = lower(:name)"
 _OLDEST_FIRST = f" ORDER BY u.password_hash IS NULL, u.created_at, u.id LIMIT {MAX_CANDIDATES}"
 _BY_EMAIL, _BY_USERNAME = text(_ACCOUNTS + _OF_EMAIL + _OLDEST_FIRST), text(_ACCOUNTS + _OF_USERNAME + _OLDEST_FIRST)
-# In an installation with fewer organizations no address can have more accounts than that.
+# An address cannot have more accounts than the installation has organizations.
 _ORGANIZATIONS = text(
     f"SELECT count(*) FROM (SELECT FROM tenants WHERE deleted_at IS NULL LIMIT {MAX_CANDIDATES}) t"  # noqa: S608
 )
@@ -92,45 +92,45 @@ _REFRESH_TOKEN = text(
 )
 
 
-async def candidates(session: AsyncSession, name: str, *, tenant: str | None) -> Candidates:
-    """The active accounts of an address or user name. As the service role: tenants are not known before."""
+async def login_candidates(session: AsyncSession, name: str, *, tenant: str | None) -> Candidates:
+    """Return the active accounts of an address or user name. Needs the service role: the tenant is not known yet."""
     values = {"name": name, "tenant": tenant}
     owner = None
     if "@" in name:
         owner = await proven_by(session, emails.domain(name))
-        found = (await session.execute(_BY_EMAIL, {**values, "owner": owner})).all()
+        rows = (await session.execute(_BY_EMAIL, {**values, "owner": owner})).all()
     else:
-        found = (await session.execute(_BY_USERNAME, values)).all()
+        rows = (await session.execute(_BY_USERNAME, values)).all()
     checks = 1
     if owner is None and tenant is None:
         checks = max(1, (await session.execute(_ORGANIZATIONS)).scalar_one())
-    return Candidates([Account(row.id, TenantId(row.tenant_id), row.slug, row.password_hash) for row in found], checks)
+    return Candidates([Account(row.id, TenantId(row.tenant_id), row.slug, row.password_hash) for row in rows], checks)
 
 
 async def refresh_token_owner(session: AsyncSession, digest: bytes) -> tuple[TenantId, UUID] | None:
-    """Tenant and session of a refresh token, good or not. As the service role."""
+    """Return tenant and session id of a refresh token, valid or not. Needs the service role."""
     row = (await session.execute(_REFRESH_TOKEN, {"digest": digest})).first()
     return None if row is None else (TenantId(row.tenant_id), row.session_id)
 
 
 async def locked_session(session: AsyncSession, session_id: UUID) -> SessionRow | None:
-    """Locked: of two refreshes of one session the second sees what the first has done."""
+    """Return the session, locked, so that of two concurrent refreshes the second sees the changes of the first."""
     return await session.get(SessionRow, session_id, with_for_update=True)
 
 
-async def newer_sessions(session: AsyncSession, of: SessionRow) -> int:
-    """How many open sessions its user has opened since."""
+async def newer_sessions(session: AsyncSession, older: SessionRow) -> int:
+    """Return how many open sessions the user has opened since this one."""
     query = select(func.count()).where(
-        SessionRow.user_id == of.user_id,
+        SessionRow.user_id == older.user_id,
         SessionRow.revoked_at.is_(None),
         SessionRow.expires_at > utc_now(),
-        tuple_(SessionRow.created_at, SessionRow.id) > tuple_(literal(of.created_at), literal(of.id)),
+        tuple_(SessionRow.created_at, SessionRow.id) > tuple_(literal(older.created_at), literal(older.id)),
     )
     return await session.scalar(query) or 0
 
 
 async def lock_user(session: AsyncSession, user_id: UUID) -> None:
-    """Of two sign-ins at once the second sees the session of the first."""
+    """Lock the user, so that of two concurrent sign-ins the second sees the session of the first."""
     await session.execute(select(UserRow.id).where(UserRow.id == user_id).with_for_update())
 
 

@@ -1,13 +1,13 @@
-"""The sign-in page, and what people do around it (decisions 3).
+"""The sign-in pages (docs/sign-in.md).
 
-    /login                   e-mail and password, or a way to the organization's identity providers
-    /login/second-factor     what the password lacks; /login/enrol where there is none and the organization wants one
-    /login/reset, /login/invitation   a password for an administrator's one-time token
+    /login                   e-mail and password, or links to the organization's identity providers
+    /login/second-factor     verifies a second factor; /login/enrol enrols a required one
+    /login/reset, /login/invitation   set a password with an administrator's one-time token
     /logout                  ends the session of this browser
 
-    stranger -> pending      the password is right and more is asked for: a short-lived cookie holds the `mfa_token`
-    stranger, pending -> signed in   a new session and a new cookie (`access.browser`)
+    anonymous -> pending     the password is right, a second factor is required: a cookie has the `mfa_token`
+    anonymous, pending -> signed in   a new session and a new cookie (`access.browser`)
 
-Forms all the way, so it works without scripts but for passkeys. Every form carries a proof that it came from a page of
-ours (`proof`), and goes on to a path of ours alone (`paths`). Refusals are the API's own, in the API's words.
+All pages are forms, so they work without scripts, except for passkeys. Every form contains a proof that it came from a
+page of this platform (`proof`), and redirects only to paths of this platform (`paths`). Error messages are the API's.
 """

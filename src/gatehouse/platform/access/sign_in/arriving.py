@@ -1,4 +1,4 @@
-"""What a link to one of the pages may say. Other parameters are ignored: mail programs and the like add theirs."""
+"""Query parameters of a link to one of the pages. Others are ignored, because mail programs add their own."""
 
 from typing import Annotated
 
@@ -9,19 +9,19 @@ from gatehouse.platform.access.sign_in import paths
 
 
 class _Link(BaseModel):
-    onward: Annotated[str, Field(alias="next", max_length=10_000)] = ""
-    #: who probably signs in
+    next_url: Annotated[str, Field(alias="next", max_length=10_000)] = ""
+    #: address to fill in
     email: Annotated[str, Field(max_length=255)] = ""
     #: the organization's slug
     tenant: Annotated[str, Field(max_length=255)] = ""
     #: an administrator's one-time token
     token: Annotated[str, Field(max_length=255)] = ""
-    #: what was done before, for a note
+    #: preceding action, for a note
     done: Annotated[str, Field(max_length=20)] = ""
 
     @property
     def next(self) -> str:
-        return paths.own(self.onward)
+        return paths.own_path(self.next_url)
 
 
 Link = Annotated[_Link, Query()]

@@ -1,44 +1,50 @@
-"""Between password and second factor: the `mfa_token` waits in a cookie of the sign-in pages alone."""
+"""Keeps the `mfa_token` between password and second factor, in a cookie of the sign-in pages only."""
 
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.platform.access.browser.cookie import over_https
-from gatehouse.platform.access.mfa.person import SigningIn, signing_in
+from gatehouse.platform.access.browser.cookie import is_over_https
+from gatehouse.platform.access.mfa import person as mfa_person
+from gatehouse.platform.access.mfa.person import LoginSubject
 from gatehouse.platform.access.sessions import pending
-from gatehouse.platform.access.sessions.pending import SecondFactorNeeded, Standing
+from gatehouse.platform.access.sessions.pending import FactorRequirements, SecondFactorNeeded
 from gatehouse.platform.access.sign_in import paths
-from gatehouse.platform.access.sign_in.showing import go
+from gatehouse.platform.access.sign_in.showing import redirect
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.ports import Host
 
-_COOKIE: Final = "gatehouse_pending"
-_PATH: Final = "/login"
+_COOKIE_NAME: Final = "gatehouse_pending"
+_COOKIE_PATH: Final = "/login"
 
 
-def send_on(needed: SecondFactorNeeded, next_path: str, host: Host) -> Response:
-    """To what the password lacks."""
-    response = go(
-        paths.to("/login/enrol" if needed.extra["enrollment_required"] else "/login/second-factor", next_path)
+def redirect_to_factor(needed: SecondFactorNeeded, next_path: str, host: Host) -> Response:
+    """Redirect to the page that verifies or enrols the second factor, and set the cookie."""
+    response = redirect(
+        paths.link_to("/login/enrol" if needed.extra["enrollment_required"] else "/login/second-factor", next_path)
     )
     response.set_cookie(
-        _COOKIE, needed.extra["mfa_token"], path=_PATH, httponly=True, samesite="strict", secure=over_https(host)
+        _COOKIE_NAME,
+        needed.extra["mfa_token"],
+        path=_COOKIE_PATH,
+        httponly=True,
+        samesite="strict",
+        secure=is_over_https(host),
     )
     return response
 
 
-def forget(response: Response) -> None:
-    response.delete_cookie(_COOKIE, path=_PATH)
+def clear_cookie(response: Response) -> None:
+    response.delete_cookie(_COOKIE_NAME, path=_COOKIE_PATH)
 
 
-async def person(request: Request, host: Host) -> SigningIn:
-    """Raises `InvalidMfaToken`."""
-    return await signing_in(host, request.cookies.get(_COOKIE, ""))
+async def login_subject(request: Request, host: Host) -> LoginSubject:
+    """Return the subject of the cookie's `mfa_token`. Raises `InvalidMfaToken`."""
+    return await mfa_person.login_subject(host, request.cookies.get(_COOKIE_NAME, ""))
 
 
-async def standing(host: Host, who: SigningIn) -> Standing:
-    """What this person has, and what is asked of them."""
-    async with host.database.tenant(who.tenant_id) as session:
-        return await pending.standing(session, await session.get_one(UserRow, who.user_id))
+async def factor_requirements(host: Host, subject: LoginSubject) -> FactorRequirements:
+    """Return the second factors that the user has and needs."""
+    async with host.database.tenant(subject.tenant_id) as session:
+        return await pending.factor_requirements(session, await session.get_one(UserRow, subject.user_id))

@@ -1,4 +1,4 @@
-"""The pages on which an administrator's one-time token is traded for a password: a reset, an invitation."""
+"""The pages that set a password with an administrator's one-time token: password reset and invitation."""
 
 from collections.abc import Awaitable, Callable
 
@@ -10,32 +10,32 @@ from gatehouse.platform.access.accounts import service as accounts
 from gatehouse.platform.access.accounts.schemas import PasswordReset, Registration
 from gatehouse.platform.access.sign_in import paths
 from gatehouse.platform.access.sign_in.arriving import Link
-from gatehouse.platform.access.sign_in.posted import Form, Mistyped, Posted, body_of, told
-from gatehouse.platform.access.sign_in.showing import go, show
+from gatehouse.platform.access.sign_in.posted import Form, FormFieldError, Posted, error_text, parse_body
+from gatehouse.platform.access.sign_in.showing import redirect, render_form
 from gatehouse.platform.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
 
 
 async def _reset(request: Request, host: Host, form: Form) -> None:
-    given = body_of(PasswordReset, token=form.get("token").strip(), password=form.get("password"))
-    await accounts.reset_password(request, host, given)
+    body = parse_body(PasswordReset, token=form.get("token").strip(), password=form.get("password"))
+    await accounts.reset_password(request, host, body)
 
 
 async def _register(request: Request, host: Host, form: Form) -> None:
-    given = body_of(
+    body = parse_body(
         Registration,
-        email=form.word("email") or "",
+        email=form.stripped("email") or "",
         password=form.get("password"),
         invitation_token=form.get("token").strip(),
     )
-    await accounts.register(request, host, given)
+    await accounts.register(request, host, body)
 
 
 class _Page(msgspec.Struct, frozen=True):
-    """`trade` raises `Refusal` or `Mistyped`; `done` is the note on the sign-in page that follows."""
+    """`redeem` raises `Refusal` or `FormFieldError`; `done` is the note on the sign-in page that follows."""
 
-    trade: Callable[[Request, Host, Form], Awaitable[None]]
+    redeem: Callable[[Request, Host, Form], Awaitable[None]]
     action: str
     heading: str
     lead: str
@@ -66,50 +66,50 @@ _INVITATION = _Page(
 
 @router.get(_RESET.action)
 async def reset_page(request: Request, host: TheHost, link: Link) -> Response:
-    return await _show(request, host, _RESET, link.next, token=link.token)
+    return await _render(request, host, _RESET, link.next, token=link.token)
 
 
 @router.post(_RESET.action)
 async def reset(request: Request, host: TheHost, form: Posted) -> Response:
-    return await _traded(request, host, _RESET, form)
+    return await _redeem(request, host, _RESET, form)
 
 
 @router.get(_INVITATION.action)
 async def invitation_page(request: Request, host: TheHost, link: Link) -> Response:
-    return await _show(request, host, _INVITATION, link.next, token=link.token, email=link.email)
+    return await _render(request, host, _INVITATION, link.next, token=link.token, email=link.email)
 
 
 @router.post(_INVITATION.action)
 async def accept_invitation(request: Request, host: TheHost, form: Posted) -> Response:
-    return await _traded(request, host, _INVITATION, form)
+    return await _redeem(request, host, _INVITATION, form)
 
 
-async def _traded(request: Request, host: Host, shown: _Page, form: Form) -> Response:
-    email = form.word("email") or ""
+async def _redeem(request: Request, host: Host, page: _Page, form: Form) -> Response:
+    email = form.stripped("email") or ""
     try:
         _check_repeated(form)
-        await shown.trade(request, host, form)
-    except Mistyped as error:
+        await page.redeem(request, host, form)
+    except FormFieldError as error:
         fault = str(error)
     except Refusal as error:
-        # What is no fault of the person's is told as such, not beside the form.
+        # An error that the user did not cause is not shown in the form.
         if error.status >= 429:
             raise
-        fault = told(error)
+        fault = error_text(error)
     else:
-        return go(paths.to("/login", form.next, done=shown.done, email=email))
-    return await _show(request, host, shown, form.next, 400, token=form.get("token"), email=email, fault=fault)
+        return redirect(paths.link_to("/login", form.next, done=page.done, email=email))
+    return await _render(request, host, page, form.next, 400, token=form.get("token"), email=email, fault=fault)
 
 
 def _check_repeated(form: Form) -> None:
     if form.get("password") != form.get("repeated"):
-        raise Mistyped("The two passwords are not the same.")
+        raise FormFieldError("The two passwords are not the same.")
 
 
-async def _show(
+async def _render(
     request: Request,
     host: Host,
-    shown: _Page,
+    page: _Page,
     next_path: str,
     status: int = 200,
     *,
@@ -117,19 +117,19 @@ async def _show(
     email: str = "",
     fault: str | None = None,
 ) -> Response:
-    return await show(
+    return await render_form(
         request,
         host,
         "password.html",
         status,
         next_path=next_path,
-        heading=shown.heading,
-        lead=shown.lead,
-        action=shown.action,
-        button=shown.button,
-        invitation=shown.invitation,
+        heading=page.heading,
+        lead=page.lead,
+        action=page.action,
+        button=page.button,
+        invitation=page.invitation,
         email=email,
         token=token,
         fault=fault,
-        login_url=paths.to("/login", next_path),
+        login_url=paths.link_to("/login", next_path),
     )

@@ -1,4 +1,4 @@
-"""Where a page may send somebody on to: paths of this platform, whatever a link says."""
+"""Restricts redirects of the pages to paths of this platform."""
 
 from typing import Final
 from urllib.parse import urlencode, urlsplit
@@ -7,10 +7,10 @@ HOME: Final = "/login"
 _MAX_CHARS: Final = 10_000
 
 
-def own(path: str | None) -> str:
-    """The path, if it is one of ours that browsers cannot read as another site's; else the home page.
+def own_path(path: str | None) -> str:
+    """Return the path if it is one of this platform that browsers cannot resolve to another site; else the home page.
 
-    Browsers drop tabs and line ends, and take a backslash for a slash: neither stands in a path of ours.
+    Browsers drop tabs and line ends, and treat a backslash as a slash, so neither is allowed.
     """
     if not path or len(path) > _MAX_CHARS or not path.startswith("/") or path.startswith("//"):
         return HOME
@@ -23,9 +23,9 @@ def own(path: str | None) -> str:
     return HOME if parts.scheme or parts.netloc else path
 
 
-def to(path: str, next_path: str = HOME, **more: str | None) -> str:
-    """An own page that goes on to another one in the end."""
-    values = {name: value for name, value in more.items() if value}
+def link_to(path: str, next_path: str = HOME, **parameters: str | None) -> str:
+    """Return the URL of a page of this platform, with `next_path` as the final destination."""
+    values = {name: value for name, value in parameters.items() if value}
     if next_path != HOME:
         values["next"] = next_path
     return f"{path}?{urlencode(values)}" if values else path

@@ -1,4 +1,4 @@
-"""What a page's form brings, once it is known to come from a page of ours."""
+"""Reads a page's form after its proof is checked."""
 
 from typing import Annotated, TypeVar
 
@@ -22,22 +22,22 @@ class Form(msgspec.Struct, frozen=True):
 
     @property
     def next(self) -> str:
-        return paths.own(self.fields.get("next"))
+        return paths.own_path(self.fields.get("next"))
 
     def get(self, name: str) -> str:
-        """The field as it was typed; empty where it is not there."""
+        """Return the field unchanged; empty if it is missing."""
         return self.fields.get(name, "")
 
-    def word(self, name: str) -> str | None:
-        """The field without blanks around it; None where nothing is left."""
+    def stripped(self, name: str) -> str | None:
+        """Return the field without surrounding blanks; None if it is empty."""
         return self.get(name).strip() or None
 
 
-class Mistyped(Exception):
-    """A field is wrong; the text is for the person who typed it."""
+class FormFieldError(Exception):
+    """A field of a form is invalid; the text is for the user."""
 
 
-async def _posted(request: Request, host: TheHost) -> Form:
+async def _read_form(request: Request, host: TheHost) -> Form:
     if not forms.is_form(request.headers.get("content-type", "")):
         raise BadPageRequest
     try:
@@ -48,24 +48,26 @@ async def _posted(request: Request, host: TheHost) -> Form:
     return form
 
 
-Posted = Annotated[Form, Depends(_posted)]
+Posted = Annotated[Form, Depends(_read_form)]
 
 
-def body_of(kind: type[B], **values: object) -> B:
-    """The API's own body, with its own rules. Raises `Mistyped`."""
+def parse_body(body_type: type[B], **values: object) -> B:
+    """The API's own body, with its own rules. Raises `FormFieldError`."""
     try:
-        return kind.model_validate({name: value for name, value in values.items() if value is not None})
+        return body_type.model_validate({name: value for name, value in values.items() if value is not None})
     except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
-        raise Mistyped(f"{_NAMES.get(name, name)}: {str(first['msg']).removeprefix('Value error, ')}.") from None
+        fault = error.errors()[0]
+        name = str(fault["loc"][0]) if fault["loc"] else ""
+        raise FormFieldError(
+            f"{_FIELD_LABELS.get(name, name)}: {str(fault['msg']).removeprefix('Value error, ')}."
+        ) from None
 
 
-_NAMES = {"email": "E-mail", "password": "Password", "token": "Token", "invitation_token": "Token"}
+_FIELD_LABELS = {"email": "E-mail", "password": "Password", "token": "Token", "invitation_token": "Token"}
 
 
-def told(error: Refusal) -> str:
-    """What went wrong, for the page that stays open."""
+def error_text(error: Refusal) -> str:
+    """Return the text of an error for the page."""
     if isinstance(error, Unprocessable) and error.faults:
         return error.faults[0].message
     return error.text

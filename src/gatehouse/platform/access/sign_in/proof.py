@@ -1,5 +1,5 @@
-"""The proof that a form came from a page of ours: another site can post a form here, but neither read the cookie that
-the proof is made of nor the page that holds it."""
+"""The proof that a form came from a page of this platform (CSRF token). Another site can post a form here, but can read
+neither the cookie that the proof is derived from nor the page that contains it."""
 
 import hashlib
 import hmac
@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.foundation.errors import Forbidden
-from gatehouse.platform.access.browser.cookie import over_https
+from gatehouse.platform.access.browser.cookie import is_over_https
 from gatehouse.platform.ports import Host
 
-_COOKIE: Final = "gatehouse_form"
-_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}").fullmatch
+_COOKIE_NAME: Final = "gatehouse_form"
+_match_secret: Final = re.compile(r"[A-Za-z0-9_-]{43}").fullmatch
 
 
 class FormExpired(Forbidden):
@@ -24,34 +24,33 @@ class FormExpired(Forbidden):
 
 
 def secret_for(request: Request) -> str:
-    """What the browser has already, so that two open pages do not spoil each other; else a new one."""
-    held = request.cookies.get(_COOKIE, "")
-    return held if _SECRET(held) else secrets.token_urlsafe(32)
+    """Return the secret that the browser already has, so that two open pages both stay valid; else a new one."""
+    secret = request.cookies.get(_COOKIE_NAME, "")
+    return secret if _match_secret(secret) else secrets.token_urlsafe(32)
 
 
-def of(secret: str) -> str:
+def derive(secret: str) -> str:
     return hmac.digest(secret.encode(), b"gatehouse form", hashlib.sha256).hex()
 
 
-def keep(response: Response, secret: str, host: Host) -> None:
-    response.set_cookie(_COOKIE, secret, path="/", httponly=True, samesite="lax", secure=over_https(host))
+def set_cookie(response: Response, secret: str, host: Host) -> None:
+    response.set_cookie(_COOKIE_NAME, secret, path="/", httponly=True, samesite="lax", secure=is_over_https(host))
 
 
-def forget(response: Response) -> None:
-    """At sign-in and sign-out: whoever planted a cookie before knows no proof after."""
-    response.delete_cookie(_COOKIE, path="/")
+def clear_cookie(response: Response) -> None:
+    """Clear the cookie at sign-in and sign-out, so that a secret that an attacker planted before is void after."""
+    response.delete_cookie(_COOKIE_NAME, path="/")
 
 
-def check(request: Request, given: str, host: Host) -> None:
-    """Raises `FormExpired`."""
-    held = request.cookies.get(_COOKIE, "")
-    if not _SECRET(held) or not hmac.compare_digest(of(held).encode(), given.encode()):
+def check(request: Request, proof: str, host: Host) -> None:
+    """Check a form's proof and origin. Raises `FormExpired`."""
+    secret = request.cookies.get(_COOKIE_NAME, "")
+    if not _match_secret(secret) or not hmac.compare_digest(derive(secret).encode(), proof.encode()):
         raise FormExpired
-    # A neighbour under the same domain, or whoever answers for us where there is no TLS, can plant cookies, but not say
-    # that it is us.
+    # A sibling domain, or an attacker on a connection without TLS, can plant cookies but cannot forge the origin.
     origin = request.headers.get("origin")
     names = {request.headers.get("host"), urlsplit(host.settings.public_url or "").netloc}
-    schemes = {"https"} if over_https(host) else {"https", "http"}
-    ours = {f"{scheme}://{name}".lower() for scheme in schemes for name in names if name}
-    if origin is not None and origin.lower() not in ours:
+    schemes = {"https"} if is_over_https(host) else {"https", "http"}
+    own_origins = {f"{scheme}://{name}".lower() for scheme in schemes for name in names if name}
+    if origin is not None and origin.lower() not in own_origins:
         raise FormExpired

@@ -1,4 +1,4 @@
-"""Pages with forms: each gets its proof, and may lead where it is to go on to."""
+"""Renders pages with forms, each with its proof and its allowed destinations."""
 
 from typing import Any
 
@@ -12,32 +12,32 @@ from gatehouse.platform.access.sign_in import paths, proof
 from gatehouse.platform.ports import Host
 
 
-async def show(
-    request: Request, host: Host, template: str, status: int = 200, *, next_path: str = paths.HOME, **shown: Any
+async def render_form(
+    request: Request, host: Host, template: str, status: int = 200, *, next_path: str = paths.HOME, **context: Any
 ) -> Response:
-    """`next_path` is where it goes on to in the end: an own path, or `paths.HOME`."""
+    """Render a template. `next_path` is the final destination: a path of this platform, or `paths.HOME`."""
     secret = proof.secret_for(request)
-    # Browsers look at every redirect that follows a form: the application's origin is let through by name.
+    # Browsers apply the form-action policy to redirects after a form, so it must list the application's origin.
     application, target = await openid.destination(host, next_path)
     response = page(
         template,
         status,
         form_targets=[] if target is None else [target],
-        proof=proof.of(secret),
+        proof=proof.derive(secret),
         next="" if next_path == paths.HOME else next_path,
         application=application,
-        **shown,
+        **context,
     )
-    proof.keep(response, secret, host)
+    proof.set_cookie(response, secret, host)
     return response
 
 
-def go(path: str) -> RedirectResponse:
+def redirect(path: str) -> RedirectResponse:
     return RedirectResponse(path, 303, {"Referrer-Policy": "same-origin"})
 
 
-def entered(response: Response, cookie_secret: str, host: Host) -> Response:
-    """The browser is signed in from this answer on; what it held of a stranger's is void."""
+def sign_in_browser(response: Response, cookie_secret: str, host: Host) -> Response:
+    """Set the session cookie on the response, and clear the form secret of the former visitor."""
     browser.set_cookie(response, cookie_secret, host)
-    proof.forget(response)
+    proof.clear_cookie(response)
     return response

@@ -1,6 +1,6 @@
-"""Tenants, made and ended by the portal's jobs through the platform-wide client, or by an operator (decisions 2).
+"""Tenants, created and deleted by the portal's jobs through the platform-wide client, or by an operator.
 
-    active -> deleted     DELETE; final. Whatever belongs to it stops at once, and its records stay.
+    active -> deleted     DELETE; final. Its users, keys and clients are refused at once, and its records stay.
 
-The rows are `organization.tenants`'; they are managed here because a new organization gets its first admin.
+The table is in `organization.tenants`. Tenants are managed here because a new organization gets its first admin.
 """

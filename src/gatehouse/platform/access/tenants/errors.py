@@ -1,4 +1,4 @@
-"""What can go wrong with tenants."""
+"""Errors of tenants."""
 
 from gatehouse.foundation.errors import Conflict, NotFound
 

@@ -1,4 +1,4 @@
-"""The tenants' endpoints (decisions 2, Tenants)."""
+"""Endpoints of tenants."""
 
 from typing import Annotated
 from uuid import UUID
@@ -23,19 +23,19 @@ from gatehouse.platform.requests import Changing, Session
 router = APIRouter(prefix="/v1/platform/tenants", tags=["Tenants"], responses=RESPONSES)
 
 
-async def _tenant(caller: PlatformClient, session: Session, tenant_id: UUID) -> TenantRecord:
-    found = await lock_tenant(session, tenant_id)
-    if found is None:
+async def _load_tenant(caller: PlatformClient, session: Session, tenant_id: UUID) -> TenantRecord:
+    tenant = await lock_tenant(session, tenant_id)
+    if tenant is None:
         raise TenantNotFound
-    return found
+    return tenant
 
 
-LoadedTenant = Annotated[TenantRecord, Depends(_tenant)]
+LoadedTenant = Annotated[TenantRecord, Depends(_load_tenant)]
 
 
 @router.post("", status_code=201, response_model=TenantCreated, responses={409: {"description": "Slug or id taken."}})
 async def create_tenant(caller: PlatformClient, body: NewTenant, change: Changing) -> TenantCreated:
-    """Makes an organization, and with `owner` its first admin. The invitation token is shown once."""
+    """Creates an organization, and with `owner` its first admin. The invitation token is shown only once."""
     return await service.create(change, body)
 
 
@@ -47,13 +47,13 @@ async def create_tenant(caller: PlatformClient, body: NewTenant, change: Changin
 async def register_owner(
     caller: PlatformClient, tenant: LoadedTenant, body: OwnerKey, change: Changing
 ) -> OwnerRegistered:
-    """Gives an organization's owner the key of this hash. Once more changes nothing."""
+    """Adds the key with this hash for the organization's owner. The call is idempotent."""
     return await service.register_owner(change, tenant, body)
 
 
 @router.patch("/{tenant_id}", response_model=Tenant)
 async def update_tenant(caller: PlatformClient, tenant: LoadedTenant, body: TenantUpdate, change: Changing) -> object:
-    """Changes an organization's name and the address of its contact."""
+    """Changes an organization's name and contact address."""
     return await service.update(change, tenant, body.sent())
 
 
@@ -61,11 +61,11 @@ async def update_tenant(caller: PlatformClient, tenant: LoadedTenant, body: Tena
 async def change_entitlements(
     caller: PlatformClient, tenant: LoadedTenant, body: EntitlementsUpdate, change: Changing
 ) -> object:
-    """Changes plan and limits. They are in force on every worker when the answer comes."""
-    return await service.entitle(change, tenant, body.sent())
+    """Changes plan and limits. They are in force on every worker when the response is sent."""
+    return await service.change_entitlements(change, tenant, body.sent())
 
 
 @router.delete("/{tenant_id}", status_code=204)
 async def delete_tenant(caller: PlatformClient, tenant: LoadedTenant, change: Changing) -> None:
-    """Ends an organization: its users, keys and clients are refused from the answer on. Its records stay."""
+    """Deletes an organization: its users, keys and clients are refused from the response on. Its records stay."""
     service.delete(change, tenant)

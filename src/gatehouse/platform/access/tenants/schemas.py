@@ -1,4 +1,4 @@
-"""Bodies of the tenants' endpoints (decisions 2, Tenants; decisions 7, Plan limits)."""
+"""Request and response bodies of the tenants' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ class Owner(Body):
 
 
 class NewTenant(Body):
-    id: Annotated[Id | None, Field(description="The organization's id, where whoever asks has one already.")] = None
+    id: Annotated[Id | None, Field(description="The organization's id, if the caller already has one.")] = None
     slug: Slug
     name: Name
     plan: Plan = "starter"
@@ -29,17 +29,17 @@ class NewTenant(Body):
 
 
 class OwnerKey(Body):
-    """A key that somebody else has made and alone knows."""
+    """A key that was created elsewhere, and that only its creator knows."""
 
     email: Annotated[
-        Email | None, Field(description="Whose key it is; made an administrator where new. Null: a service account's.")
+        Email | None, Field(description="The key's user, created as an administrator if new. Null: a service account.")
     ] = None
     key_prefix: Annotated[str, Field(pattern=r"^gk_[0-9A-Za-z]{5}$", examples=["gk_3kP9v"])]
     key_sha256: Annotated[
         str,
         Field(
             pattern=r"^[0-9a-f]{64}$",
-            description="Of the whole key, in hexadecimal.",
+            description="SHA-256 of the whole key, in hexadecimal.",
             examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
         ),
     ]
@@ -51,24 +51,24 @@ class OwnerRegistered(Shown):
 
 
 class EntitlementsUpdate(Body):
-    """Only what is sent changes; null takes a limit away."""
+    """A partial update; null removes a limit."""
 
     plan: Annotated[Plan, Field(default_factory=unsent)]
     custom_rate_limit_rpm: Annotated[
-        Rpm | None, Field(description="Replaces the limit of all users of the organization.", examples=[1200])
+        Rpm | None, Field(description="Replaces the rate limit of all users of the organization.", examples=[1200])
     ] = None
     scan_rate_limit_rpm: Annotated[
-        Rpm | None, Field(description="Scans a minute of one caller: `POST /v1/scan`.", examples=[300])
+        Rpm | None, Field(description="Scans a minute for one caller: `POST /v1/scan`.", examples=[300])
     ] = None
     monthly_request_limit: Annotated[Monthly | None, Field(examples=[1_000_000])] = None
     egress_policy: Annotated[
         Literal["public", "listed"] | None,
-        Field(description="Where its own providers may be, where that is less than the deployment's `EGRESS_POLICY`."),
+        Field(description="Where its own providers may be, if stricter than the deployment's `EGRESS_POLICY`."),
     ] = None
 
 
 class TenantUpdate(Body):
-    """Only what is sent changes; null takes the contact's address away."""
+    """A partial update; null removes the contact address."""
 
     name: Annotated[Name, Field(default_factory=unsent)]
     contact_email: Email | None = None
@@ -91,7 +91,7 @@ class Tenant(Shown):
 class InvitedOwner(Shown):
     id: UUID
     email: str
-    invitation_token: Annotated[str, Field(description="For POST /api/auth/register. Shown here and never again.")]
+    invitation_token: Annotated[str, Field(description="For POST /api/auth/register. It is shown only once.")]
     invitation_expires_at: datetime
 
 

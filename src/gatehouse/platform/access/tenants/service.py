@@ -1,4 +1,5 @@
-"""The rules of tenants. What is done to them stands in the operators' audit chain; what is done in them, in theirs."""
+"""Creates, changes and deletes tenants. Changes of a tenant are recorded in the operators' audit chain, changes inside
+a tenant in its own."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -29,15 +30,15 @@ from gatehouse.platform.organization.tenants.errors import SlugTaken
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.spending.beginning import begin_plan
 
-#: Plan -> requests a month (decisions 7, Plan limits).
+#: Plan -> requests a month.
 MONTHLY_REQUESTS: Final[dict[str, int | None]] = {"starter": 10_000, "business": 1_000_000, "enterprise": None}
 
-#: Columns, by the names that they have in the organization's own settings.
-_SETTINGS: Final = {"name": "display_name", "contact_email": "contact_email"}
+#: Column -> name in the organization's own settings.
+_SETTING_NAMES: Final = {"name": "display_name", "contact_email": "contact_email"}
 
 
 async def create(change: Change, new: NewTenant) -> TenantCreated:
-    """Raises `IdTaken`, `SlugTaken`."""
+    """Create a tenant, and its first admin if an owner is sent. Raises `IdTaken`, `SlugTaken`."""
     now = utc_now()
     tenant = TenantRecord(
         id=TenantId(new.id or new_id()),
@@ -68,19 +69,19 @@ async def create(change: Change, new: NewTenant) -> TenantCreated:
     except IntegrityError as error:
         raise (IdTaken if "tenants_pkey" in str(error.orig) else SlugTaken) from None
     change.record("tenant.created", "tenant", tenant.id, slug=tenant.slug, plan=tenant.plan)
-    # Urgent, so that whoever registers right after the answer is known to every worker.
+    # Urgent, so that every worker has the tenant when the response is sent.
     change.touch("tenant", tenant.id, urgent=True, tenant_id=tenant.id)
     owner = None if new.owner is None else await _invite(change, tenant.id, new.owner)
-    shown = Tenant.model_validate(tenant)
-    return TenantCreated(**shown.model_dump(), owner=owner)
+    response = Tenant.model_validate(tenant)
+    return TenantCreated(**response.model_dump(), owner=owner)
 
 
 async def _invite(change: Change, tenant_id: TenantId, owner: Owner) -> InvitedOwner:
-    """The first admin: made in the new tenant, in the same transaction."""
-    async with change.inside(tenant_id) as inside:
-        wanted = NewUser(email=owner.email, display_name=owner.display_name, role="admin")
-        # Whose right it is was judged by the type of the caller, who is nobody in this tenant.
-        user, invitation = await users.create(inside, None, wanted, None)
+    """Create the first admin in the new tenant, in the same transaction."""
+    async with change.inside(tenant_id) as tenant_change:
+        new_user = NewUser(email=owner.email, display_name=owner.display_name, role="admin")
+        # No caller, because the route has checked the right, and the caller has no user in this tenant.
+        user, invitation = await users.create(tenant_change, None, new_user, None)
         assert invitation is not None
         return InvitedOwner(
             id=user.id,
@@ -91,32 +92,33 @@ async def _invite(change: Change, tenant_id: TenantId, owner: Owner) -> InvitedO
 
 
 async def register_owner(change: Change, tenant: TenantRecord, owner: OwnerKey) -> OwnerRegistered:
-    """Raises `OwnerNotAdmin`, `KeyTaken`."""
+    """Add the owner's key, and the owner if new. Raises `OwnerNotAdmin`, `KeyTaken`."""
     digest = bytes.fromhex(owner.key_sha256)
-    async with change.inside(tenant.id) as inside:
-        user = await _owner(inside, tenant, owner.email)
-        key = await by_digest(inside.session, digest)
+    async with change.inside(tenant.id) as tenant_change:
+        user = await _find_or_create_owner(tenant_change, tenant, owner.email)
+        key = await by_digest(tenant_change.session, digest)
         if key is None:
-            described = NewApiKey(description="the owner's first key, made by the portal")
-            key = api_keys.add(inside, user.id, described, key_prefix=owner.key_prefix, digest=digest)
+            new_key = NewApiKey(description="the owner's first key, made by the portal")
+            key = api_keys.add(tenant_change, user.id, new_key, key_prefix=owner.key_prefix, digest=digest)
             try:
-                await inside.session.flush()
+                await tenant_change.session.flush()
             except IntegrityError:
                 raise KeyTaken from None
         return OwnerRegistered(user_id=user.id, key_id=key.id)
 
 
-async def _owner(change: Change, tenant: TenantRecord, email: str | None) -> UserRow:
-    """The administrator with this address, or the service account that stands for one; made where there is none."""
-    wanted = NewUser(
+async def _find_or_create_owner(change: Change, tenant: TenantRecord, email: str | None) -> UserRow:
+    """Return the administrator with this address, or without an address the owner's service account. Create it if there
+    is none. Raises `OwnerNotAdmin`."""
+    new_user = NewUser(
         email=email or f"owner@{tenant.slug}.local",
         display_name=None if email else "Owner",
         role="admin",
         kind="user" if email else "service",
     )
-    user = await by_email(change.session, wanted.email)
+    user = await by_email(change.session, new_user.email)
     if user is None:
-        user = await users.add(change, wanted, None)
+        user = await users.add(change, new_user, None)
         change.record("user.created", "user", user.id, email=user.email, role=user.role, kind=user.kind, invited=False)
     elif user.role != "admin" or not user.is_active:
         raise OwnerNotAdmin
@@ -124,25 +126,25 @@ async def _owner(change: Change, tenant: TenantRecord, email: str | None) -> Use
 
 
 async def update(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
-    """Changes how the organization is called, and who answers for it. Its own audit chain says so."""
+    """Change the organization's name and contact address. The change is recorded in its own audit chain."""
     changed = {name: value for name, value in sent.items() if getattr(tenant, name) != value}
     if not changed:
         return tenant
-    before = {_SETTINGS[name]: getattr(tenant, name) for name in changed}
+    before = {_SETTING_NAMES[name]: getattr(tenant, name) for name in changed}
     for name, value in changed.items():
         setattr(tenant, name, value)
     tenant.updated_at = utc_now()
     await change.session.flush()
-    shown = {_SETTINGS[name]: value for name, value in changed.items()}
-    async with change.inside(tenant.id) as inside:
-        inside.record("organization.changed", "organization", tenant.id, **shown, before=before)
+    settings = {_SETTING_NAMES[name]: value for name, value in changed.items()}
+    async with change.inside(tenant.id) as tenant_change:
+        tenant_change.record("organization.changed", "organization", tenant.id, **settings, before=before)
     return tenant
 
 
-async def entitle(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
-    """Changes what the organization may use. Another plan brings its monthly limit, unless one is sent with it."""
+async def change_entitlements(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
+    """Change the organization's plan and limits. A new plan sets its monthly limit, unless one is sent with it."""
     fields = dict(sent)
-    # The portal sends the plan with every change, also where it is the same: an operator's own limit stays then.
+    # The portal sends the plan with every change. If it is the same, a limit that an operator set stays.
     if fields.get("plan", tenant.plan) != tenant.plan:
         fields.setdefault("monthly_request_limit", MONTHLY_REQUESTS[fields["plan"]])
     changed = {name: value for name, value in fields.items() if getattr(tenant, name) != value}
@@ -160,7 +162,7 @@ async def entitle(change: Change, tenant: TenantRecord, sent: Mapping[str, Any])
 
 
 def delete(change: Change, tenant: TenantRecord) -> None:
-    """Raises `TenantOfOperators`."""
+    """Mark the tenant as deleted. Raises `TenantOfOperators`."""
     if tenant.id == DEFAULT_TENANT:
         raise TenantOfOperators
     tenant.deleted_at = tenant.updated_at = utc_now()

@@ -1,10 +1,10 @@
-"""Tokens for machines, and the keys that all tokens are signed with.
+"""Tokens for machines, and the keys that sign all tokens.
 
-    POST /oauth/token             a client's id and secret for an access token (reference 1, Token issuance)
-    GET  /.well-known/jwks.json   the public keys, for whoever verifies tokens elsewhere
-    rotation                      another key signs from now on (`gatehouse keys rotate`)
+    POST /oauth/token             exchanges a client's id and secret for an access token
+    GET  /.well-known/jwks.json   publishes the public keys, for verifiers elsewhere
+    rotation                      changes the signing key (`gatehouse keys rotate`)
 
-A success is not an audit event of its own: it would let a busy client lock its tenant's chain all day. It sets the
-client's `last_used`, and each call made with the token is recorded. What fails for a known client is recorded, once a
-minute a worker with the number of attempts, so that a flood of guesses leaves a trace and not a flood of rows.
+Issuing a token is not an audit event, because a busy client would lock its tenant's chain all day. It sets the client's
+`last_used`, and each call with the token is recorded. Failures of existing clients are recorded once a minute for each
+worker, with the number of attempts, so that a flood of guesses does not become a flood of rows.
 """

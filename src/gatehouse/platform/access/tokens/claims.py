@@ -1,4 +1,4 @@
-"""What a client is told of a person who signed in to it (OpenID Connect Core, 5.1 and 5.4)."""
+"""The claims about a user for a client that the user signed in to (OpenID Connect Core, 5.1 and 5.4)."""
 
 from collections.abc import Collection
 from typing import Any
@@ -6,28 +6,32 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
-from gatehouse.platform.access.linking import vouched
+from gatehouse.platform.access.linking import is_vouched_for
 from gatehouse.platform.access.users import table as users
 from gatehouse.platform.access.users.table import UserRow
 
-#: beside the standard's: what an application of this platform needs to know whom it deals with
-OWN = ("tenant_id", "role")
+#: claims of this platform in addition to the standard ones
+PLATFORM_CLAIMS = ("tenant_id", "role")
 BY_SCOPE = {
-    "openid": ("sub", *OWN),
+    "openid": ("sub", *PLATFORM_CLAIMS),
     "email": ("email", "email_verified"),
     "profile": ("name", "preferred_username", "updated_at"),
 }
 
 
-async def of(session: AsyncSession, user: UserRow, scopes: Collection[str]) -> dict[str, Any]:
-    """The claims that these scopes ask for. What a person has not got is left out.
+async def claims_for(session: AsyncSession, user: UserRow, scopes: Collection[str]) -> dict[str, Any]:
+    """Return the claims that the scopes request. Claims without a value are left out.
 
-    `email_verified` is true only while the person's organization has proven the address's domain: no organization can
-    vouch for an address of another's. Of a person who registered, the organization has not said that the address is
-    theirs, so it is false until an identity provider or a directory has linked the account.
+    `email_verified` is true only while the user's organization has proven the address's domain, because an organization
+    cannot vouch for another's addresses. For a user who registered it is false until an identity provider or a
+    directory has linked the account: until then nobody has confirmed that the address is the user's.
     """
-    proven = user.email_verified and vouched(user) and await users.proven(session, emails.domain(user.email))
-    known = {
+    proven = (
+        user.email_verified
+        and is_vouched_for(user)
+        and await users.has_proven_domain(session, emails.domain(user.email))
+    )
+    values_by_claim = {
         "sub": str(user.id),
         "tenant_id": str(user.tenant_id),
         "role": user.role,
@@ -37,5 +41,5 @@ async def of(session: AsyncSession, user: UserRow, scopes: Collection[str]) -> d
         "preferred_username": user.username,
         "updated_at": int(user.updated_at.timestamp()),
     }
-    asked = [name for scope, names in BY_SCOPE.items() if scope in scopes for name in names]
-    return {name: known[name] for name in asked if known[name] is not None}
+    requested = [name for scope, names in BY_SCOPE.items() if scope in scopes for name in names]
+    return {name: values_by_claim[name] for name in requested if values_by_claim[name] is not None}

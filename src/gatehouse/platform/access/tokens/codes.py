@@ -1,8 +1,8 @@
-"""Authorization codes: issued when a person comes to `/oauth/authorize`, traded in once for their tokens (RFC 6749,
-4.1; RFC 7636; OpenID Connect Core, 3.1).
+"""Authorization codes: issued at `/oauth/authorize`, exchanged once for tokens (RFC 6749, 4.1; RFC 7636; OpenID Connect
+Core, 3.1).
 
-    issued -> used      within a minute, by the client, for the redirect URI and the challenge that it was issued for
-    used   -> revoked   a second time: the code was copied, so what it was traded for ends too
+    issued -> used      exchanged within a minute, by its client, with its redirect URI and the challenge's verifier
+    used   -> revoked   exchanged again: the code was copied, so its access token is revoked too
 """
 
 import hashlib
@@ -28,11 +28,11 @@ from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import changing
 
 CODE_LIFETIME: Final = timedelta(seconds=60)
-ACCESS_SECONDS: Final = 900
+ACCESS_TOKEN_SECONDS: Final = 900
 
 
-class Wanted(NamedTuple):
-    """What a code is to be good for."""
+class CodeGrant(NamedTuple):
+    """What a code is issued for."""
 
     client_id: UUID
     redirect_uri: str
@@ -41,8 +41,8 @@ class Wanted(NamedTuple):
     scope: str
 
 
-class Trade(NamedTuple):
-    """A code that comes back, by a client that has proved itself."""
+class CodeExchange(NamedTuple):
+    """A request of an authenticated client to exchange a code."""
 
     client_id: UUID
     code: str
@@ -50,8 +50,8 @@ class Trade(NamedTuple):
     verifier: str
 
 
-def issue(change: Change, session: SessionRow, wanted: Wanted) -> str:
-    """A code for a person's open session."""
+def issue(change: Change, session: SessionRow, grant: CodeGrant) -> str:
+    """Issue a code for a user's open session."""
     minted, now = tokens.mint_token("gac_"), utc_now()
     row = AuthorizationCodeRow(
         digest=minted.digest,
@@ -63,28 +63,28 @@ def issue(change: Change, session: SessionRow, wanted: Wanted) -> str:
         used_at=None,
         access_digest=None,
         access_expires_at=None,
-        **wanted._asdict(),
+        **grant._asdict(),
     )
     change.session.add(row)
     return minted.plaintext
 
 
-async def redeem(request: Request, host: Host, trade: Trade, tenant_id: TenantId | None) -> PersonTokens:
-    """`tenant_id` is the code's, None where there is no such code. Raises `InvalidGrant`."""
-    answer: PersonTokens | None = None
+async def redeem(request: Request, host: Host, exchange: CodeExchange, tenant_id: TenantId | None) -> PersonTokens:
+    """Exchange a code for tokens. `tenant_id` is the code's, None if there is no such code. Raises `InvalidGrant`."""
+    person_tokens: PersonTokens | None = None
     if tenant_id is not None:
         async with changing(request, host, tenant_id) as change:
-            answer = await _traded(change, host, trade)
-    # Raised only now: the end of what the code was traded for before is committed.
-    if answer is None:
+            person_tokens = await _exchange(change, host, exchange)
+    # Raised only after the commit, which may have revoked an access token.
+    if person_tokens is None:
         raise InvalidGrant
-    return answer
+    return person_tokens
 
 
-async def _traded(change: Change, host: Host, trade: Trade) -> PersonTokens | None:
-    # Locked: of two that come at once the second finds it used.
-    row = await change.session.get(AuthorizationCodeRow, tokens.digest(trade.code), with_for_update=True)
-    if row is None or not _belongs(row, trade):
+async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> PersonTokens | None:
+    # Locked, so that of two concurrent requests the second sees that the code is used.
+    row = await change.session.get(AuthorizationCodeRow, tokens.digest(exchange.code), with_for_update=True)
+    if row is None or not _matches(row, exchange):
         return None
     if row.used_at is not None:
         row.access_digest = row.access_expires_at = None
@@ -94,28 +94,28 @@ async def _traded(change: Change, host: Host, trade: Trade) -> PersonTokens | No
     user = await change.session.get(UserRow, row.user_id)
     if not row.fresh() or session is None or user is None or not session.open() or not user.is_active:
         return None
-    access, now = tokens.mint_token("gat_"), utc_now()
+    access_token, now = tokens.mint_token("gat_"), utc_now()
     row.used_at = now
-    row.access_digest = access.digest
-    row.access_expires_at = now + timedelta(seconds=ACCESS_SECONDS)
-    told = await claims.of(change.session, user, row.scope.split())
-    told |= {"auth_time": int(session.created_at.timestamp()), "amr": session.amr, "sid": str(session.id)}
+    row.access_digest = access_token.digest
+    row.access_expires_at = now + timedelta(seconds=ACCESS_TOKEN_SECONDS)
+    id_claims = await claims.claims_for(change.session, user, row.scope.split())
+    id_claims |= {"auth_time": int(session.created_at.timestamp()), "amr": session.amr, "sid": str(session.id)}
     if row.nonce is not None:
-        told["nonce"] = row.nonce
+        id_claims["nonce"] = row.nonce
     return PersonTokens(
-        access_token=access.plaintext,
+        access_token=access_token.plaintext,
         token_type="Bearer",  # noqa: S106 - the scheme's name
-        expires_in=ACCESS_SECONDS,
+        expires_in=ACCESS_TOKEN_SECONDS,
         scope=row.scope,
-        id_token=await host.signer.sign(told, ACCESS_SECONDS, audience=str(row.client_id)),
+        id_token=await host.signer.sign(id_claims, ACCESS_TOKEN_SECONDS, audience=str(row.client_id)),
     )
 
 
-def _belongs(row: AuthorizationCodeRow, trade: Trade) -> bool:
-    """Whether the code was issued to this client, for this redirect URI and the challenge that the verifier solves."""
-    solved = urlsafe_b64encode(hashlib.sha256(trade.verifier.encode()).digest()).rstrip(b"=").decode()
+def _matches(row: AuthorizationCodeRow, exchange: CodeExchange) -> bool:
+    """Return whether client, redirect URI and code verifier match what the code was issued for."""
+    challenge = urlsafe_b64encode(hashlib.sha256(exchange.verifier.encode()).digest()).rstrip(b"=").decode()
     return (
-        row.client_id == trade.client_id
-        and row.redirect_uri == trade.redirect_uri
-        and hmac.compare_digest(row.challenge, solved)
+        row.client_id == exchange.client_id
+        and row.redirect_uri == exchange.redirect_uri
+        and hmac.compare_digest(row.challenge, challenge)
     )

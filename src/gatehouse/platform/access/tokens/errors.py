@@ -1,4 +1,4 @@
-"""How token requests fail (RFC 6749, 5.2). Rendered as `error` and `error_description`, never to be cached.
+"""Errors of token requests (RFC 6749, 5.2), rendered as `error` and `error_description` and never cached.
 
 The descriptions repeat nothing that the caller sent.
 """
@@ -23,7 +23,7 @@ class UnsupportedGrantType(InvalidTokenRequest):
 
 
 class InvalidGrant(InvalidTokenRequest):
-    """One answer for every reason: whoever tries codes learns nothing."""
+    """One response for every reason, so that guessing codes reveals nothing."""
 
     code = "invalid_grant"
     message = "The code is not valid, was used already, has expired, or was not issued for this."
@@ -35,7 +35,7 @@ class InvalidScope(InvalidTokenRequest):
 
 
 class InvalidClient(Unauthenticated):
-    """One answer for unknown, disabled and wrong: it tells nobody which clients exist."""
+    """One response for unknown, disabled and wrong, so that it does not reveal which clients exist."""
 
     code = "invalid_client"
     message = "The client is unknown or disabled, or its secret is wrong."

@@ -1,4 +1,4 @@
-"""Which refused token requests are written down: the first of a minute for each client, with how many came before."""
+"""Limits the records of refused token requests: one a minute for each client, with the number of attempts."""
 
 from collections import OrderedDict
 from typing import Final
@@ -8,33 +8,33 @@ import msgspec
 
 from gatehouse.foundation.clock import Clock
 
-_INTERVAL_SECONDS: Final = 60.0
-#: Clients that a worker remembers; only known clients get here.
-_REMEMBERED: Final = 10_000
+_RECORD_INTERVAL_SECONDS: Final = 60.0
+#: Maximum number of clients in a worker's memory; only existing clients are counted.
+_MAX_CLIENTS: Final = 10_000
 
 
-class _Seen(msgspec.Struct):
+class _ClientFailures(msgspec.Struct):
     recorded_at: float
-    since: int = 0
+    unrecorded: int = 0
 
 
-class Failures:
-    """One a worker."""
+class FailureThrottle:
+    """Counts failed token requests. There is one for each worker."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seen: OrderedDict[UUID, _Seen] = OrderedDict()
+        self._failures_by_client: OrderedDict[UUID, _ClientFailures] = OrderedDict()
 
     def attempts_to_record(self, client_id: UUID) -> int | None:
-        """Counts an attempt: how many there were since the last record, or None while that one is recent."""
+        """Count an attempt. Return the number of attempts since the last record, or None if that record is recent."""
         now = self._clock.monotonic()
-        seen = self._seen.get(client_id)
-        if seen is not None and now - seen.recorded_at < _INTERVAL_SECONDS:
-            seen.since += 1
+        failures = self._failures_by_client.get(client_id)
+        if failures is not None and now - failures.recorded_at < _RECORD_INTERVAL_SECONDS:
+            failures.unrecorded += 1
             return None
-        attempts = 1 + (seen.since if seen is not None else 0)
-        self._seen[client_id] = _Seen(now)
-        self._seen.move_to_end(client_id)
-        if len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
+        attempts = 1 + (failures.unrecorded if failures is not None else 0)
+        self._failures_by_client[client_id] = _ClientFailures(now)
+        self._failures_by_client.move_to_end(client_id)
+        if len(self._failures_by_client) > _MAX_CLIENTS:
+            self._failures_by_client.popitem(last=False)
         return attempts

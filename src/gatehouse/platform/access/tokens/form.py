@@ -1,4 +1,6 @@
-"""Reads a token request: its form, and who sent it (RFC 6749, 2.3.1 and 4.4.2). Raises `InvalidTokenRequest`."""
+"""Reads the form and the client credentials of a token request (RFC 6749, 2.3.1 and 4.4.2).
+
+All functions raise `InvalidTokenRequest`."""
 
 import binascii
 from base64 import b64decode
@@ -13,13 +15,13 @@ from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidTokenRequest
 
-#: Many times what a token request needs.
+#: Many times the size of a usual token request.
 _MAX_BYTES: Final = 16 * 1024
 
 
 class ClientSecret(msgspec.Struct, frozen=True):
-    """What a client says of itself; nothing of it is believed yet. Without a secret only a public client is believed,
-    and only where its request proves itself otherwise (PKCE)."""
+    """The unverified credentials of a client. Without a secret only a public client is accepted, and only if its
+    request is authenticated by PKCE."""
 
     client_id: UUID
     secret: str | None
@@ -29,7 +31,7 @@ class ClientSecret(msgspec.Struct, frozen=True):
 
 
 async def read(request: Request) -> dict[str, str]:
-    """The form's fields. Those without a value count as absent, and no field stands there twice (RFC 6749, 3.2)."""
+    """Return the form's fields. Empty fields count as absent; repeated fields are an error (RFC 6749, 3.2)."""
     if not forms.is_form(request.headers.get("content-type", "")):
         raise InvalidTokenRequest(f"Send a form: Content-Type {forms.MEDIA_TYPE}.")
     body = bytearray()
@@ -44,27 +46,27 @@ async def read(request: Request) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value}
 
 
-def needed(fields: dict[str, str], *names: str) -> list[str]:
-    """The values of fields that must be there."""
+def required_fields(fields: dict[str, str], *names: str) -> list[str]:
+    """Return the values of required fields."""
     for name in names:
         if name not in fields:
             raise InvalidTokenRequest(f"{name}: missing.")
     return [fields[name] for name in names]
 
 
-def client_of(request: Request, fields: dict[str, str], *, or_public: bool = False) -> ClientSecret:
-    """Id and secret, from the form or from HTTP Basic; `or_public`: the id alone is enough.
+def client_credentials(request: Request, fields: dict[str, str], *, allow_public: bool = False) -> ClientSecret:
+    """Return id and secret from the form or from HTTP Basic. With `allow_public` the id alone is sufficient.
 
-    Raises `InvalidClient` where they cannot be anybody's.
+    Raises `InvalidClient` if they are malformed.
     """
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic":
-        return _by_basic(credentials.strip(), fields)
-    needed(fields, "client_id", *(() if or_public else ("client_secret",)))
+        return _basic_credentials(credentials.strip(), fields)
+    required_fields(fields, "client_id", *(() if allow_public else ("client_secret",)))
     return ClientSecret(_uuid(fields["client_id"]), fields.get("client_secret"))
 
 
-def _by_basic(credentials: str, fields: dict[str, str]) -> ClientSecret:
+def _basic_credentials(credentials: str, fields: dict[str, str]) -> ClientSecret:
     if "client_secret" in fields:
         raise InvalidTokenRequest("The client's secret is in the form and in the header; send it once.")
     try:
@@ -74,7 +76,7 @@ def _by_basic(credentials: str, fields: dict[str, str]) -> ClientSecret:
     if not colon:
         raise InvalidClient
     client = ClientSecret(_uuid(unquote_plus(user)), unquote_plus(password))
-    # Some clients repeat the id in the form; that is no second way to say who they are.
+    # Some clients repeat the id in the form; that does not count as a second authentication method.
     if "client_id" in fields and _uuid(fields["client_id"]) != client.client_id:
         raise InvalidTokenRequest("The client's id in the form is not the one in the header.")
     return client

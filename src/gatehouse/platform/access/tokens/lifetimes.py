@@ -1,10 +1,10 @@
-"""How long a token can live, and with it everything that must outlive one."""
+"""Maximum lifetime of tokens, and of what must outlive them."""
 
 from typing import Final
 
-#: The longest lifetime that a token gets (reference 2, OAuth client: `token_lifetime_seconds` is capped there).
-LONGEST_SECONDS: Final = 86_400
+#: Maximum lifetime of a token; a client's `token_lifetime_seconds` is capped at it.
+MAX_TOKEN_LIFETIME_SECONDS: Final = 86_400
 
-#: After this many seconds no token that was signed until now is good anywhere. The rest is for clocks that differ, and
-#: for workers that heard late that another key signs.
-OUTLIVED_SECONDS: Final = LONGEST_SECONDS + 300
+#: After this many seconds every token that was signed until now has expired. The margin covers clock skew, and workers
+#: that learned late of a new signing key.
+MAX_TOKEN_AGE_SECONDS: Final = MAX_TOKEN_LIFETIME_SECONDS + 300

@@ -1,8 +1,8 @@
-"""Another key signs from now on, without a token refused (`gatehouse keys rotate`).
+"""Rotates the signing key without refusing a token (`gatehouse keys rotate`).
 
-Three steps: the new key is published; every live worker says that it knows it; then it signs and the old one retires,
-published until the last token that it signed has expired. A worker that signed with a key which others do not know yet
-would make tokens that they refuse.
+Three steps: publish the new key; wait until every live worker has loaded it; sign with it and retire the old key, which
+stays published until its last token has expired. A worker that signed with a key that others have not loaded yet would
+issue tokens that they refuse.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from gatehouse.foundation.jwt import SigningKey
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.storage.locks import GlobalLock, acquire
-from gatehouse.platform.access.tokens.lifetimes import OUTLIVED_SECONDS
+from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_AGE_SECONDS
 from gatehouse.platform.change import Change
 from gatehouse.platform.live.nodes import wait_for
 
-#: Seconds that the workers have to take up the new key.
-PATIENCE: Final = 30.0
+#: Time that the workers have to load the new key.
+WORKERS_TIMEOUT_SECONDS: Final = 30.0
 
-# Retired from the start: published and signing nothing. Should nobody come back to it, it fades away by itself.
+# Retired from the start: published, but not signing. If the rotation is aborted, the key expires by itself.
 _PUBLISH: Final = text(
     "INSERT INTO signing_keys (kid, public_jwk, sealed_private, retired_at, expires_at)"
     " VALUES (:kid, :public, :sealed, now(), now() + interval '1 hour')"
@@ -35,39 +35,45 @@ _PUBLISH: Final = text(
 _RETIRE: Final = text(
     "UPDATE signing_keys SET retired_at = now(), expires_at = :expires_at WHERE retired_at IS NULL RETURNING kid"
 )
-_CUT_OFF: Final = text("UPDATE signing_keys SET expires_at = now() WHERE kid <> :kid AND expires_at > now()")
-_SIGN: Final = text("UPDATE signing_keys SET retired_at = NULL, expires_at = NULL, created_at = now() WHERE kid = :kid")
+_EXPIRE_OLD_KEYS: Final = text("UPDATE signing_keys SET expires_at = now() WHERE kid <> :kid AND expires_at > now()")
+_ACTIVATE: Final = text(
+    "UPDATE signing_keys SET retired_at = NULL, expires_at = NULL, created_at = now() WHERE kid = :kid"
+)
 
 
-class WorkersBehind(Exception):
-    """Live workers that have not taken up the new key. The old one goes on signing."""
+class WorkersNotReady(Exception):
+    """Some live workers have not loaded the new key. The old key still signs."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(", ".join(names))
         self.names = names
 
 
-class Rotated(msgspec.Struct):
+class RotationResult(msgspec.Struct):
     new_kid: str
     old_kids: list[str]
-    #: workers that know the new key
+    #: number of workers that have loaded the new key
     workers: int
 
 
-async def rotate(database: Database, sealer: Sealer, *, stolen: bool = False, patience: float = PATIENCE) -> Rotated:
-    """Raises `WorkersBehind`. `stolen`: all older keys are refused from now on, and every token signed with them."""
+async def rotate(
+    database: Database, sealer: Sealer, *, stolen: bool = False, timeout_seconds: float = WORKERS_TIMEOUT_SECONDS
+) -> RotationResult:
+    """Rotate the signing key. With `stolen` all older keys, and every token signed with them, are refused from now on.
+
+    Raises `WorkersNotReady`."""
     key = SigningKey.generate()
     revision = await _publish(database, sealer, key)
-    workers = await _known_by_all(database, revision, patience)
+    workers = await _wait_for_workers(database, revision, timeout_seconds)
     async with database.service() as session:
         change = Change(session, None)
-        old = await _exchange(session, key.kid, stolen=stolen)
+        old = await _switch_keys(session, key.kid, stolen=stolen)
         change.record("signing_key.rotated", "signing_key", key.kid, retired=old, stolen=stolen)
         change.touch("signing_keys", key.kid, urgent=True)
         await change.commit()
         assert change.revision is not None
     await wait_for(database, change.revision)
-    return Rotated(key.kid, old, workers)
+    return RotationResult(key.kid, old, workers)
 
 
 async def _publish(database: Database, sealer: Sealer, key: SigningKey) -> int:
@@ -82,23 +88,23 @@ async def _publish(database: Database, sealer: Sealer, key: SigningKey) -> int:
     return change.revision
 
 
-async def _known_by_all(database: Database, revision: int, patience: float) -> int:
-    deadline = time.monotonic() + patience
+async def _wait_for_workers(database: Database, revision: int, timeout_seconds: float) -> int:
+    deadline = time.monotonic() + timeout_seconds
     while True:
         propagation = await wait_for(database, revision)
         if not propagation.pending:
             return propagation.total
         if time.monotonic() >= deadline:
-            raise WorkersBehind(propagation.pending)
+            raise WorkersNotReady(propagation.pending)
         await asyncio.sleep(0.1)
 
 
-async def _exchange(session: AsyncSession, kid: str, *, stolen: bool) -> list[str]:
-    # Each of two rotations at once must see the key that the one before it made current.
+async def _switch_keys(session: AsyncSession, kid: str, *, stolen: bool) -> list[str]:
+    # Of two concurrent rotations the second must see the key that the first activated.
     await acquire(session, GlobalLock.SIGNING_KEY_ROTATION)
-    expires_at = utc_now() + timedelta(seconds=OUTLIVED_SECONDS)
+    expires_at = utc_now() + timedelta(seconds=MAX_TOKEN_AGE_SECONDS)
     old = list((await session.execute(_RETIRE, {"expires_at": expires_at})).scalars())
     if stolen:
-        await session.execute(_CUT_OFF, {"kid": kid})
-    await session.execute(_SIGN, {"kid": kid})
+        await session.execute(_EXPIRE_OLD_KEYS, {"kid": kid})
+    await session.execute(_ACTIVATE, {"kid": kid})
     return old

@@ -1,4 +1,5 @@
-"""`POST /oauth/token` and the key set. Neither has a caller: the credentials are in the request, or nobody's secret."""
+"""`POST /oauth/token` and the key set. Neither has an authenticated caller: the token request contains the client's
+credentials, and the key set is public."""
 
 from typing import Final
 
@@ -8,13 +9,13 @@ from gatehouse.foundation import jwt, tokens
 from gatehouse.platform.access.tokens import codes, form
 from gatehouse.platform.access.tokens.errors import NO_STORE, UnsupportedGrantType
 from gatehouse.platform.access.tokens.schemas import TOKEN_FORM, AccessToken, KeySet, PersonTokens, TokenError
-from gatehouse.platform.access.tokens.service import Origin, TokenDesk
+from gatehouse.platform.access.tokens.service import RequestOrigin, TokenIssuer
 from gatehouse.platform.ports import Host, TheHost
 
 router = APIRouter(tags=["Tokens"])
 
-#: Verifiers elsewhere look again after so long at the latest, and at once when they meet an unknown key id.
-_KEYS_CACHED: Final = {"Cache-Control": "public, max-age=300"}
+#: Verifiers elsewhere reload the keys after this time, and at once for an unknown key id.
+_KEY_SET_HEADERS: Final = {"Cache-Control": "public, max-age=300"}
 
 
 @router.post(
@@ -27,39 +28,41 @@ _KEYS_CACHED: Final = {"Cache-Control": "public, max-age=300"}
     },
 )
 async def issue_token(request: Request, response: Response, host: TheHost) -> AccessToken | PersonTokens:
-    """An access token for a client's id and secret (grant `client_credentials`), or a person's tokens for the code with
-    which they came back from `/oauth/authorize` (grant `authorization_code`).
+    """Returns an access token for a client's id and secret (grant `client_credentials`), or a user's tokens for a code
+    from `/oauth/authorize` (grant `authorization_code`).
 
-    Id and secret are in the form, or HTTP Basic. A public client sends its id alone, and proves itself by the code's
+    Id and secret are in the form, or in HTTP Basic. A public client sends only its id, and authenticates by the code
     verifier."""
     fields = await form.read(request)
     response.headers.update(NO_STORE)
-    (grant,) = form.needed(fields, "grant_type")
+    (grant,) = form.required_fields(fields, "grant_type")
     state = request.scope["state"]
-    origin, desk = Origin(state["request_id"], state["client_address"]), _desk(request, host)
+    origin, token_issuer = RequestOrigin(state["request_id"], state["client_address"]), _token_issuer(request, host)
     match grant:
         case "client_credentials":
-            return await desk.by_client_credentials(form.client_of(request, fields), fields.get("scope"), origin)
+            return await token_issuer.issue_for_client(
+                form.client_credentials(request, fields), fields.get("scope"), origin
+            )
         case "authorization_code":
-            given = form.client_of(request, fields, or_public=True)
-            code, redirect_uri, verifier = form.needed(fields, "code", "redirect_uri", "code_verifier")
-            client, tenant_id = await desk.client_and_tenant_of(given, tokens.digest(code), origin)
-            trade = codes.Trade(client.client_id, code, redirect_uri, verifier)
-            return await codes.redeem(request, host, trade, tenant_id)
+            credentials = form.client_credentials(request, fields, allow_public=True)
+            code, redirect_uri, verifier = form.required_fields(fields, "code", "redirect_uri", "code_verifier")
+            client, tenant_id = await token_issuer.authenticate_for_code(credentials, tokens.digest(code), origin)
+            exchange = codes.CodeExchange(client.client_id, code, redirect_uri, verifier)
+            return await codes.redeem(request, host, exchange, tenant_id)
     raise UnsupportedGrantType
 
 
 @router.get("/.well-known/jwks.json", response_model=KeySet)
 async def key_set(response: Response, host: TheHost) -> object:
-    """The public keys of every token that may still be good."""
-    response.headers.update(_KEYS_CACHED)
+    """Returns the public keys of all tokens that may still be valid."""
+    response.headers.update(_KEY_SET_HEADERS)
     return jwt.key_set(host.replica.signing_keys.values())
 
 
-def _desk(request: Request, host: Host) -> TokenDesk:
-    """The worker's, made at its first token request."""
+def _token_issuer(request: Request, host: Host) -> TokenIssuer:
+    """Return the worker's token issuer, created at its first token request."""
     state = request.app.state
-    if not hasattr(state, "token_desk"):
-        state.token_desk = TokenDesk(host.database, host.signer, host.clock)
-    desk: TokenDesk = state.token_desk
-    return desk
+    if not hasattr(state, "token_issuer"):
+        state.token_issuer = TokenIssuer(host.database, host.signer, host.clock)
+    token_issuer: TokenIssuer = state.token_issuer
+    return token_issuer

@@ -1,4 +1,4 @@
-"""Bodies of the token endpoints (reference 1, Token issuance)."""
+"""Request and response bodies of the token endpoints."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -11,17 +11,17 @@ class AccessToken(Shown):
     access_token: Annotated[str, Field(examples=["eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiJ9.eyJzdWIiOiIuLi4ifQ.c2ln"])]
     token_type: Literal["bearer"]
     expires_in: Annotated[int, Field(description="Seconds.", examples=[3600])]
-    scope: Annotated[str, Field(description="What the token may be for.", examples=["api:read chat:write"])]
+    scope: Annotated[str, Field(description="The token's scopes.", examples=["api:read chat:write"])]
 
 
 class PersonTokens(Shown):
-    """What a code is traded for (OpenID Connect Core, 3.1.3.3)."""
+    """The tokens for an authorization code (OpenID Connect Core, 3.1.3.3)."""
 
-    access_token: Annotated[str, Field(description="For GET /oauth/userinfo alone.", examples=["gat_4fJ0..."])]
+    access_token: Annotated[str, Field(description="Only for GET /oauth/userinfo.", examples=["gat_4fJ0..."])]
     token_type: Literal["Bearer"]
     expires_in: Annotated[int, Field(description="Seconds.", examples=[900])]
     scope: Annotated[str, Field(examples=["openid email"])]
-    id_token: Annotated[str, Field(description="Who signed in: a JWT for this client (RS256).")]
+    id_token: Annotated[str, Field(description="The user's claims: a JWT for this client (RS256).")]
 
 
 class TokenError(Shown):
@@ -42,7 +42,7 @@ class KeySet(Shown):
     keys: list[PublicKey]
 
 
-#: The form's description; it is read by hand, because frameworks take the last of two fields with one name.
+#: OpenAPI description of the form. It is parsed by hand, because frameworks accept repeated fields.
 TOKEN_FORM: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -55,12 +55,15 @@ TOKEN_FORM: Final[dict[str, Any]] = {
                         "grant_type": {"type": "string", "enum": ["client_credentials", "authorization_code"]},
                         "client_id": {"type": "string", "format": "uuid", "description": "Or as HTTP Basic."},
                         "client_secret": {"type": "string", "description": "Or as HTTP Basic."},
-                        "code": {"type": "string", "description": "From `/oauth/authorize`; good once, for 60 s."},
-                        "redirect_uri": {"type": "string", "description": "The one that the code came to."},
-                        "code_verifier": {"type": "string", "description": "Of the code's challenge (RFC 7636)."},
+                        "code": {"type": "string", "description": "From `/oauth/authorize`; valid once, for 60 s."},
+                        "redirect_uri": {"type": "string", "description": "The one that received the code."},
+                        "code_verifier": {
+                            "type": "string",
+                            "description": "Verifier of the code's challenge (RFC 7636).",
+                        },
                         "scope": {
                             "type": "string",
-                            "description": "Scopes separated by spaces, among the client's; without it all of them.",
+                            "description": "Some of the client's scopes, separated by spaces. Omitted: all of them.",
                         },
                     },
                 },

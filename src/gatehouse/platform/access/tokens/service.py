@@ -1,4 +1,4 @@
-"""Who a client is, and the trade of its secret for an access token."""
+"""Authenticates clients and issues their access tokens."""
 
 import asyncio
 import hmac
@@ -16,44 +16,46 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.access.tokens import table
 from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidScope, TokensBusy
-from gatehouse.platform.access.tokens.failures import Failures
+from gatehouse.platform.access.tokens.failures import FailureThrottle
 from gatehouse.platform.access.tokens.form import ClientSecret
-from gatehouse.platform.access.tokens.lifetimes import LONGEST_SECONDS
+from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_LIFETIME_SECONDS
 from gatehouse.platform.access.tokens.schemas import AccessToken
 from gatehouse.platform.access.tokens.table import Client
 from gatehouse.platform.change import Change
 from gatehouse.platform.ports import TokenSigner
 
-#: Requests of a worker that ask the database at the same time, and those that may wait for it. They share the service
-#: role's few connections with the change feed, which must not wait for a flood of guesses.
-_AT_ONCE: Final = 2
-_WAITING: Final = 100
+#: Requests of a worker that use the database at the same time, and that may wait for it. They share the service role's
+#: few connections with the change feed, which must not wait for a flood of guesses.
+_MAX_CONCURRENT_REQUESTS: Final = 2
+_MAX_WAITING_REQUESTS: Final = 100
 
 
-class Origin(msgspec.Struct, frozen=True):
+class RequestOrigin(msgspec.Struct, frozen=True):
     """Where a token request came from, for the audit event."""
 
     request_id: str
     ip: str
 
 
-class TokenDesk:
-    """One a worker."""
+class TokenIssuer:
+    """Issues the tokens of clients. There is one for each worker."""
 
     def __init__(self, database: Database, signer: TokenSigner, clock: Clock) -> None:
         self._database = database
         self._signer = signer
-        self._failures = Failures(clock)
-        self._places = asyncio.Semaphore(_AT_ONCE)
-        self._inside = 0
+        self._failures = FailureThrottle(clock)
+        self._slots = asyncio.Semaphore(_MAX_CONCURRENT_REQUESTS)
+        self._request_count = 0
 
-    async def by_client_credentials(self, given: ClientSecret, scope: str | None, origin: Origin) -> AccessToken:
-        """Raises `InvalidClient`, `InvalidScope`, `TokensBusy`."""
+    async def issue_for_client(
+        self, credentials: ClientSecret, scope: str | None, origin: RequestOrigin
+    ) -> AccessToken:
+        """Authenticate a client and return its access token. Raises `InvalidClient`, `InvalidScope`, `TokensBusy`."""
         async with self._session() as session:
-            client = await self._proven(session, given, origin)
+            client = await self._authenticate(session, credentials, origin)
             scopes = _scopes(client, scope)
-            await _note_use(session, client)
-        lifetime = min(client.token_lifetime_seconds, LONGEST_SECONDS)
+            await _record_use(session, client)
+        lifetime = min(client.token_lifetime_seconds, MAX_TOKEN_LIFETIME_SECONDS)
         claims = {
             "sub": str(client.client_id),
             "client_id": str(client.client_id),
@@ -66,38 +68,39 @@ class TokenDesk:
         token = await self._signer.sign(claims, lifetime)
         return AccessToken(access_token=token, token_type="bearer", expires_in=lifetime, scope=claims["scope"])  # noqa: S106
 
-    async def client_and_tenant_of(
-        self, given: ClientSecret, code_digest: bytes, origin: Origin
+    async def authenticate_for_code(
+        self, credentials: ClientSecret, code_digest: bytes, origin: RequestOrigin
     ) -> tuple[Client, TenantId | None]:
-        """Who trades in a code, and whose code it is, None for one that there is not. Raises `InvalidClient`,
-        `TokensBusy`."""
+        """Authenticate the client that exchanges a code. Return it and the code's tenant, None for an unknown code.
+
+        Raises `InvalidClient`, `TokensBusy`."""
         async with self._session() as session:
-            client = await self._proven(session, given, origin)
+            client = await self._authenticate(session, credentials, origin)
             tenant_id = await table.tenant_of_code(session, code_digest)
-            await _note_use(session, client)
+            await _record_use(session, client)
         return client, tenant_id
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[AsyncSession]:
-        """One of the service role's. Raises `TokensBusy`."""
-        if self._inside >= _AT_ONCE + _WAITING:
+        """Yield a session of the service role. Raises `TokensBusy`."""
+        if self._request_count >= _MAX_CONCURRENT_REQUESTS + _MAX_WAITING_REQUESTS:
             raise TokensBusy
-        self._inside += 1
+        self._request_count += 1
         try:
-            async with self._places, self._database.service() as session:
+            async with self._slots, self._database.service() as session:
                 yield session
         finally:
-            self._inside -= 1
+            self._request_count -= 1
 
-    async def _proven(self, session: AsyncSession, given: ClientSecret, origin: Origin) -> Client:
-        client = await table.client(session, given.client_id)
-        if client is None or not _proven(client, given.secret, utc_now()):
+    async def _authenticate(self, session: AsyncSession, credentials: ClientSecret, origin: RequestOrigin) -> Client:
+        client = await table.find_client(session, credentials.client_id)
+        if client is None or not _is_valid_secret(client, credentials.secret, utc_now()):
             if client is not None:
                 await self._record_failure(session, client, origin)
             raise InvalidClient
         return client
 
-    async def _record_failure(self, session: AsyncSession, client: Client, origin: Origin) -> None:
+    async def _record_failure(self, session: AsyncSession, client: Client, origin: RequestOrigin) -> None:
         attempts = self._failures.attempts_to_record(client.client_id)
         if attempts is None:
             return
@@ -113,33 +116,37 @@ class TokenDesk:
         await change.commit()
 
 
-async def _note_use(session: AsyncSession, client: Client) -> None:
-    if not await table.note_use(session, client.client_id):
+async def _record_use(session: AsyncSession, client: Client) -> None:
+    if not await table.record_use(session, client.client_id):
         raise InvalidClient
     await session.commit()
 
 
-def _proven(client: Client, secret: str | None, now: datetime) -> bool:
-    """Whether the secret is the client's, or an earlier one within its grace, and the client enabled."""
+def _is_valid_secret(client: Client, secret: str | None, now: datetime) -> bool:
+    """Return whether the client is enabled, and the secret is its current one or an earlier one that is still accepted.
+    A public client needs no secret."""
     if secret is None:
         return client.enabled and client.public
-    given = tokens.digest(secret)
-    current = hmac.compare_digest(given, client.secret_digest)
-    previous = hmac.compare_digest(given, client.previous_secret_digest or b"")
-    until = client.previous_secret_expires_at
+    digest = tokens.digest(secret)
+    current = hmac.compare_digest(digest, client.secret_digest)
+    previous = hmac.compare_digest(digest, client.previous_secret_digest or b"")
+    previous_expires_at = client.previous_secret_expires_at
     earlier = [
-        hmac.compare_digest(given, bytes.fromhex(entry["digest"]))
+        hmac.compare_digest(digest, bytes.fromhex(entry["digest"]))
         for entry in client.earlier_secrets
         if now.timestamp() < entry["expires_at"]
     ]
-    return client.enabled and (current or (previous and until is not None and now < until) or any(earlier))
+    return client.enabled and (
+        current or (previous and previous_expires_at is not None and now < previous_expires_at) or any(earlier)
+    )
 
 
-def _scopes(client: Client, asked: str | None) -> list[str]:
-    """In the client's order. Raises `InvalidScope` for any that it does not have."""
-    wanted = set((asked or "").split())
-    if not wanted:
+def _scopes(client: Client, scope: str | None) -> list[str]:
+    """Return the requested scopes in the client's order, all of them by default. Raises `InvalidScope` for any that the
+    client does not have."""
+    requested = set((scope or "").split())
+    if not requested:
         return client.scopes
-    if not wanted <= set(client.scopes):
+    if not requested <= set(client.scopes):
         raise InvalidScope
-    return [scope for scope in client.scopes if scope in wanted]
+    return [scope for scope in client.scopes if scope in requested]

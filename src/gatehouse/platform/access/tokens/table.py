@@ -1,5 +1,5 @@
-"""Authorization codes, and the named queries of token requests as the service role: whose tenant's affair a request is
-is known only once client or code is found."""
+"""The table of authorization codes, and the named queries of token requests. They need the service role, because the
+tenant of a request is known only once client or code is read."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -21,13 +21,15 @@ _CLIENT: Final = text(
     " FROM oauth_clients c LEFT JOIN tenants t ON t.id = c.tenant_id"
     " WHERE c.client_id = :client_id AND (c.tenant_id IS NULL OR t.deleted_at IS NULL)"
 )
-# Asked again, because it may have been disabled since it was found.
-_USED: Final = text(
+# Checks `enabled` again, because the client may have been disabled since it was read.
+_RECORD_USE: Final = text(
     "UPDATE oauth_clients SET last_used = now() WHERE client_id = :client_id AND enabled RETURNING client_id"
 )
 
 
 class Client(msgspec.Struct, frozen=True):
+    """A client as its row says, of an organization that is not deleted."""
+
     client_id: UUID
     tenant_id: TenantId | None
     name: str
@@ -45,14 +47,14 @@ class Client(msgspec.Struct, frozen=True):
 
     @property
     def signs_people_in(self) -> bool:
-        """Operators' own clients alone: people are sent on to them without being asked."""
+        """Whether users can sign in to it: only to operators' clients, because there is no consent page."""
         return self.enabled and self.tenant_id is None and bool(self.redirect_uris)
 
 
 class AuthorizationCodeRow(TenantRow):
-    """A code, and what it was traded for: the digest of an access token for `/oauth/userinfo`.
+    """A code, and the digest of the access token for `/oauth/userinfo` that it was exchanged for.
 
-    `session_id` is the session in which the person authorized the client: with it all of this ends.
+    `session_id` is the session in which the user authorized the client; code and token end with it.
     """
 
     __tablename__ = "authorization_codes"
@@ -82,17 +84,17 @@ _TENANT_OF_CODE: Final = text(
 
 
 async def tenant_of_code(session: AsyncSession, digest: bytes) -> TenantId | None:
-    """Whose code it is, good or not."""
-    found = (await session.execute(_TENANT_OF_CODE, {"digest": digest})).scalar()
-    return None if found is None else TenantId(found)
+    """Return the tenant of a code, valid or not."""
+    tenant_id = (await session.execute(_TENANT_OF_CODE, {"digest": digest})).scalar()
+    return None if tenant_id is None else TenantId(tenant_id)
 
 
-async def client(session: AsyncSession, client_id: UUID) -> Client | None:
-    """The client, unless its organization is gone."""
+async def find_client(session: AsyncSession, client_id: UUID) -> Client | None:
+    """Return the client, unless its organization is deleted."""
     row = (await session.execute(_CLIENT, {"client_id": client_id})).first()
     return None if row is None else msgspec.convert(dict(row._mapping), Client)
 
 
-async def note_use(session: AsyncSession, client_id: UUID) -> bool:
-    """Sets `last_used`. False where the client was disabled or deleted meanwhile."""
-    return (await session.execute(_USED, {"client_id": client_id})).first() is not None
+async def record_use(session: AsyncSession, client_id: UUID) -> bool:
+    """Set `last_used`. Return False if the client was disabled or deleted meanwhile."""
+    return (await session.execute(_RECORD_USE, {"client_id": client_id})).first() is not None

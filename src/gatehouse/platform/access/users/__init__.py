@@ -1,9 +1,9 @@
-"""Users: people, and service accounts without a password (decisions 2).
+"""Users: people, and service accounts without a password (docs/accounts.md).
 
-    invited   -> active       the invitation's token is redeemed at POST /api/auth/register
-    active   <-> inactive     PATCH is_active; inactive ends sessions and stops keys at once
-    any       -> removed      DELETE; with the user go sessions and keys, OAuth clients stay
+    invited   -> active       the invitation token is redeemed at POST /api/auth/register
+    active   <-> inactive     PATCH is_active; deactivation ends sessions and refuses keys at once
+    any       -> deleted      DELETE; sessions and keys are deleted too, OAuth clients stay
 
-Roles are `admin`, `auditor` and `user`; an operator is an admin of the tenant `default` with the operator mark. What a
-role may is judged at each request by the user as it is then, so a change of role needs no new sign-in.
+Roles are `admin`, `auditor` and `user`; an operator is an admin of the tenant `default` with the flag `operator`. Each
+request checks the user's current role, so a change of role needs no new sign-in.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with users."""
+"""Errors of users."""
 
 from gatehouse.foundation.errors import BadRequest, Conflict, Forbidden, NotFound
 
@@ -38,7 +38,7 @@ class CannotBeOperator(Conflict):
 
 
 class CannotGrant(Forbidden):
-    """Nobody grants rights that they lack (decisions 2)."""
+    """The caller tried to grant rights that it lacks."""
 
     message = (
         "Your credential cannot make or act as a user with these rights: it lacks scopes that the user would have."

@@ -1,5 +1,4 @@
-"""Tokens that are good once: invitations and password resets. Issued by administrators, delivered by whatever way they
-choose; only digests are kept."""
+"""One-time tokens: invitations and password resets. Administrators issue and deliver them; only digests are stored."""
 
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -20,21 +19,23 @@ _LIFETIMES: Final = {INVITATION: timedelta(days=7), PASSWORD_RESET: timedelta(ho
 _PREFIXES: Final = {INVITATION: "inv_", PASSWORD_RESET: "pwr_"}
 
 
-class Redeemed(NamedTuple):
-    """`issued_by_person` is False for a token that a machine made: its program has seen the token."""
+class RedeemedToken(NamedTuple):
+    """A redeemed token. `issued_by_person` is False for a token that a machine issued, whose program has seen it."""
 
     user: UserRow
     issued_by_person: bool
 
 
-class Issued(NamedTuple):
+class IssuedOneTimeToken(NamedTuple):
+    """A new token in clear, and its expiry."""
+
     token: str
     expires_at: datetime
 
 
-async def issue(change: Change, user: UserRow, purpose: str) -> Issued:
-    """A token for this user. Earlier ones of any purpose are void: the newest word counts."""
-    await withdraw(change, user)
+async def issue(change: Change, user: UserRow, purpose: str) -> IssuedOneTimeToken:
+    """Issue a token for this user. Earlier tokens of any purpose become void."""
+    await revoke_unused(change, user)
     minted, now = tokens.mint_token(_PREFIXES[purpose]), utc_now()
     row = OneTimeTokenRow(
         id=new_id(),
@@ -48,18 +49,18 @@ async def issue(change: Change, user: UserRow, purpose: str) -> Issued:
         created_at=now,
     )
     change.session.add(row)
-    return Issued(minted.plaintext, row.expires_at)
+    return IssuedOneTimeToken(minted.plaintext, row.expires_at)
 
 
-async def redeem(change: Change, token: str, purpose: str) -> Redeemed:
-    """The active user that a token was issued for; from then on it is used. Raises `BadOneTimeToken`."""
+async def redeem(change: Change, token: str, purpose: str) -> RedeemedToken:
+    """Use up a token and return the active user that it was issued for. Raises `BadOneTimeToken`."""
     query = select(OneTimeTokenRow).where(
         OneTimeTokenRow.digest == tokens.digest(token),
         OneTimeTokenRow.purpose == purpose,
         OneTimeTokenRow.used_at.is_(None),
         OneTimeTokenRow.expires_at > utc_now(),
     )
-    # Locked: of two that come at once the second finds it used.
+    # Locked, so that of two concurrent requests the second sees that the token is used.
     row = (await change.session.scalars(query.with_for_update())).one_or_none()
     if row is None:
         raise BadOneTimeToken
@@ -67,11 +68,11 @@ async def redeem(change: Change, token: str, purpose: str) -> Redeemed:
     if user is None or not user.is_active:
         raise BadOneTimeToken
     row.used_at = utc_now()
-    return Redeemed(user, issued_by_person=row.created_by is not None)
+    return RedeemedToken(user, issued_by_person=row.created_by is not None)
 
 
-async def withdraw(change: Change, user: UserRow) -> None:
-    """Voids what was issued for this user and not used yet."""
+async def revoke_unused(change: Change, user: UserRow) -> None:
+    """Revoke the user's unused tokens."""
     await change.session.execute(
         delete(OneTimeTokenRow).where(OneTimeTokenRow.user_id == user.id, OneTimeTokenRow.used_at.is_(None))
     )

@@ -1,4 +1,4 @@
-"""Nobody gains rights by making or changing a user (decisions 2)."""
+"""Checks that a caller gains no rights by creating or changing a user."""
 
 from typing import Final
 
@@ -6,39 +6,41 @@ from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.platform.access.users.errors import CannotGrant, OperatorsOnly
 from gatehouse.platform.access.users.table import UserRow
 
-_USER: Final = frozenset({"api:read", "api:write", "chat:write"})
+_USER_SCOPES: Final = frozenset({"api:read", "api:write", "chat:write"})
 
-#: What a role may do, in scopes: a credential that lacks one of them cannot make such a user, whose invitation or
-#: password it would hold. None where no scopes are enough.
-_NEEDED: Final[dict[str, frozenset[str] | None]] = {
+#: Scopes that correspond to a role. A credential that lacks one of them cannot create such a user, because it would
+#: learn the user's invitation or password. None: no scopes are sufficient.
+_REQUIRED_SCOPES: Final[dict[str, frozenset[str] | None]] = {
     "admin": None,
-    "auditor": _USER | {"admin:read", "audit:read", "dlp:read"},
-    "user": _USER,
+    "auditor": _USER_SCOPES | {"admin:read", "audit:read", "dlp:read"},
+    "user": _USER_SCOPES,
 }
 
 
-def may_grant(caller: Caller, role: str) -> None:
-    """Administrators grant every role; machines, and keys that were scoped down, none that is more than theirs.
+def require_may_grant(caller: Caller, role: str) -> None:
+    """Require that the caller may grant the role. Administrators may grant every role; machines, and keys with scopes,
+    only roles within their scopes.
 
     Raises `CannotGrant`.
     """
     if caller.kind is not CallerKind.OAUTH_CLIENT and caller.scopes is None:
         return
-    needed = _NEEDED[role]
-    if needed is None or not needed <= (caller.scopes or frozenset()):
+    required = _REQUIRED_SCOPES[role]
+    if required is None or not required <= (caller.scopes or frozenset()):
         raise CannotGrant
 
 
-def may_change(caller: Caller, user: UserRow) -> None:
-    """Who can change a user's address or password can become that user, so it takes the right to grant what they have.
+def require_may_change(caller: Caller, user: UserRow) -> None:
+    """Require that the caller may change the user. A caller who changes a user's address or password can become that
+    user, and so must be able to grant the user's rights.
 
     Raises `CannotGrant`, `OperatorsOnly`.
     """
-    may_grant(caller, user.role)
-    may_remove(caller, user)
+    require_may_grant(caller, user.role)
+    require_may_remove(caller, user)
 
 
-def may_remove(caller: Caller, user: UserRow) -> None:
-    """Raises `OperatorsOnly`."""
+def require_may_remove(caller: Caller, user: UserRow) -> None:
+    """Require that the caller may delete the user. Raises `OperatorsOnly`."""
     if user.operator and not caller.operator:
         raise OperatorsOnly

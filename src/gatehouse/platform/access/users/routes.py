@@ -1,11 +1,11 @@
-"""The users' endpoints (decisions 2, Users)."""
+"""Endpoints of users."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.lists import PageWindow, counted, page_window
-from gatehouse.platform.access.anonymising import forget
+from gatehouse.platform.access.anonymising import defer_anonymisation
 from gatehouse.platform.access.users import service
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.access.users.schemas import (
@@ -33,8 +33,8 @@ Search = Annotated[
 Anonymise = Annotated[
     bool,
     Query(
-        description="Take the user out of the audit chain too. Its events stay, without saying who it was; "
-        "this cannot be undone."
+        description="Anonymize the user in the audit chain too. The events stay, without the user's identity. This"
+        " cannot be undone."
     ),
 ]
 
@@ -49,7 +49,7 @@ async def list_users(
     role: RoleName | None = None,
     active: bool | None = None,
 ) -> object:
-    """The organization's users, newest first."""
+    """Returns the organization's users, newest first."""
     query = matching(search=search, role=role, active=active)
     total = await session.scalar(counted(query)) or 0
     return window.envelope("items", (await session.scalars(window.apply(query))).all(), total)
@@ -57,39 +57,39 @@ async def list_users(
 
 @router.post("", status_code=201, response_model=UserCreated)
 async def create_user(caller: AdminStepUp, body: NewUser, host: TheHost, parts: InParts) -> object:
-    """Makes a user. Without a password the answer holds an invitation token, which the user redeems at
+    """Creates a user. Without a password the response contains an invitation token, which the user redeems at
     `POST /api/auth/register` within seven days."""
-    hashed = None if body.password is None else await host.passwords.hash(body.password, about=body.email)
+    password_hash = None if body.password is None else await host.passwords.hash(body.password, about=body.email)
     async with parts.changing() as change:
-        user, invitation = await service.create(change, caller, body, hashed)
-        shown = User.model_validate(user).model_dump()
-    token, until = invitation or (None, None)
-    return UserCreated(**shown, invitation_token=token, invitation_expires_at=until)
+        user, invitation = await service.create(change, caller, body, password_hash)
+        user_fields = User.model_validate(user).model_dump()
+    token, expires_at = invitation or (None, None)
+    return UserCreated(**user_fields, invitation_token=token, invitation_expires_at=expires_at)
 
 
 @router.get("/{user_id}", response_model=User)
 async def read_user(caller: AdminReader, user: LoadedUser) -> object:
-    """One user."""
+    """Returns one user."""
     return user
 
 
 @router.patch("/{user_id}", response_model=User)
 async def update_user(caller: AdminStepUp, user: LoadedUser, body: UserUpdate, change: Changing) -> object:
-    """Changes what is sent. Inactive, a user's sessions end and keys stop at once."""
+    """Changes the fields that are sent. Deactivation ends a user's sessions and refuses their keys at once."""
     return await service.update(change, caller, user, body.sent())
 
 
 @router.delete("/{user_id}", status_code=204)
 async def delete_user(caller: AdminStepUp, user: LoadedUser, change: Changing, *, anonymise: Anonymise = False) -> None:
-    """Removes a user for good, with their sessions and keys; OAuth clients they made stay."""
+    """Deletes a user permanently, with their sessions and keys; OAuth clients that they created stay."""
     await service.delete(change, caller, user)
     if anonymise:
-        await forget(change, user.id)
+        await defer_anonymisation(change, user.id)
 
 
 @router.post("/{user_id}/password-reset", status_code=201, response_model=PasswordResetIssued)
 async def issue_password_reset(caller: AdminStepUp, user: LoadedUser, change: Changing) -> object:
-    """A token with which the user sets a new password at `POST /api/auth/password/reset`, once, within 24 hours.
-    Earlier ones are void; the old password goes on until then."""
+    """Issues a token with which the user sets a new password at `POST /api/auth/password/reset`, once, within 24 hours.
+    Earlier tokens become void; the old password stays valid until then."""
     token, expires_at = await service.issue_reset(change, caller, user)
     return PasswordResetIssued(token=token, expires_at=expires_at)

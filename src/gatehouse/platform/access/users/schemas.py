@@ -1,4 +1,4 @@
-"""Bodies of the users' endpoints (decisions 2, Users)."""
+"""Request and response bodies of the users' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -13,10 +13,10 @@ from gatehouse.foundation.http.bodies import Body, Shown, unsent
 RoleName = Literal["admin", "auditor", "user"]
 Kind = Literal["user", "service"]
 
-#: No @ sign: what is typed at sign-in is either a name or an address.
+#: No @ sign, so that user names and addresses can be told apart at sign-in.
 Username = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["ada"])]
 DisplayName = Annotated[str, Field(min_length=1, max_length=255, examples=["Ada Lovelace"])]
-#: Blanks at its ends belong to it.
+#: Surrounding blanks are part of it.
 Password = Annotated[
     str,
     StringConstraints(strip_whitespace=False, min_length=passwords.MIN_CHARS, max_length=passwords.MAX_CHARS),
@@ -26,7 +26,9 @@ Password = Annotated[
 
 class NewUser(Body):
     email: Email
-    password: Annotated[Password | None, Field(description="Omitted: the answer holds an invitation token.")] = None
+    password: Annotated[Password | None, Field(description="Omitted: the response contains an invitation token.")] = (
+        None
+    )
     username: Username | None = None
     display_name: DisplayName | None = None
     role: RoleName = "user"
@@ -34,14 +36,14 @@ class NewUser(Body):
 
 
 class UserUpdate(Body):
-    """Only what is sent changes. `username` and `display_name` can be set to null."""
+    """A partial update. `username` and `display_name` can be set to null."""
 
     email: Email = Field(default_factory=unsent)
     username: Username | None = None
     display_name: DisplayName | None = None
     role: RoleName = Field(default_factory=unsent)
     is_active: bool = Field(default_factory=unsent)
-    operator: bool = Field(default_factory=unsent, description="For operators alone.")
+    operator: bool = Field(default_factory=unsent, description="Only for operators.")
 
 
 class User(Shown):
@@ -51,9 +53,9 @@ class User(Shown):
     email: Annotated[
         str | None,
         BeforeValidator(emails.shown),
-        Field(examples=["ada@example.com"], description="Null for a directory's user who has none."),
+        Field(examples=["ada@example.com"], description="Null for a directory's user without an address."),
     ]
-    email_verified: Annotated[bool, Field(description="The organization has proven the address's domain.")]
+    email_verified: Annotated[bool, Field(description="Whether the organization has proven the address's domain.")]
     username: str | None
     display_name: str | None
     role: RoleName
@@ -67,7 +69,7 @@ class User(Shown):
 class UserCreated(User):
     invitation_token: Annotated[
         str | None,
-        Field(description="For POST /api/auth/register. Shown here and never again; null where there is a password."),
+        Field(description="For POST /api/auth/register. It is shown only once; null if a password was sent."),
     ]
     invitation_expires_at: datetime | None
 
@@ -80,5 +82,5 @@ class UserPage(Shown):
 
 
 class PasswordResetIssued(Shown):
-    token: Annotated[str, Field(description="For POST /api/auth/password/reset. Shown here and never again.")]
+    token: Annotated[str, Field(description="For POST /api/auth/password/reset. It is shown only once.")]
     expires_at: datetime

@@ -1,4 +1,4 @@
-"""The rules of users."""
+"""Creates, changes and deletes users."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -22,23 +22,27 @@ from gatehouse.platform.access.users.errors import (
     OperatorsOnly,
     UsernameTaken,
 )
-from gatehouse.platform.access.users.one_time import Issued
+from gatehouse.platform.access.users.one_time import IssuedOneTimeToken
 from gatehouse.platform.access.users.schemas import NewUser
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import DEFAULT_TENANT, Change
 
-_TAKEN: Final = {"users_email": EmailTaken, "users_username": UsernameTaken, "users_user_name": EmailTaken}
+_ERRORS_BY_CONSTRAINT: Final = {
+    "users_email": EmailTaken,
+    "users_username": UsernameTaken,
+    "users_user_name": EmailTaken,
+}
 
 
 async def create(
     change: Change, caller: Caller | None, new: NewUser, password_hash: str | None
-) -> tuple[UserRow, Issued | None]:
-    """The user, and an invitation where a person got no password. `caller` None: the command line.
+) -> tuple[UserRow, IssuedOneTimeToken | None]:
+    """Create a user. Return it, and an invitation for a person without a password. `caller` None: the command line.
 
     Raises `CannotGrant`, `EmailTaken`, `UsernameTaken`, `Unprocessable`.
     """
     if caller is not None:
-        rights.may_grant(caller, new.role)
+        rights.require_may_grant(caller, new.role)
     if new.kind == "service" and password_hash is not None:
         raise Unprocessable(faults=[FieldFault("password", NoPassword.message)])
     user = await add(change, new, password_hash)
@@ -52,7 +56,9 @@ async def create(
 
 
 async def add(change: Change, new: NewUser, password_hash: str | None) -> UserRow:
-    """The row, told to every worker. Whoever calls has judged the right to it. Raises `EmailTaken`, `UsernameTaken`."""
+    """Add a user's row and publish it to every worker. The caller has checked the right to do so.
+
+    Raises `EmailTaken`, `UsernameTaken`."""
     now = utc_now()
     user = UserRow(
         id=new_id(),
@@ -65,7 +71,7 @@ async def add(change: Change, new: NewUser, password_hash: str | None) -> UserRo
         operator=False,
         password_hash=password_hash,
         is_active=True,
-        email_verified=await _proven(change, new.email),
+        email_verified=await _is_domain_proven(change, new.email),
         external_id=None,
         created_at=now,
         updated_at=now,
@@ -73,69 +79,71 @@ async def add(change: Change, new: NewUser, password_hash: str | None) -> UserRo
     )
     change.session.add(user)
     await flush(change.session)
-    # Urgent, so that whoever signs in right after the answer is known to every worker.
+    # Urgent, so that every worker has the user when the response is sent.
     change.touch("user", user.id, urgent=True)
     return user
 
 
 async def update(change: Change, caller: Caller | None, user: UserRow, sent: Mapping[str, Any]) -> UserRow:
-    """`sent` are the fields to change (`schemas.UserUpdate`). `caller` None: the command line.
+    """Change a user. `sent` are the fields to change (`schemas.UserUpdate`). `caller` None: the command line.
 
     Raises `CannotGrant`, `OperatorsOnly`, `LastAdmin`, `LastOperator`, `EmailTaken`, `UsernameTaken`.
     """
     changed = {name: value for name, value in sent.items() if getattr(user, name) != value}
     if caller is not None:
-        rights.may_change(caller, user)
-        rights.may_grant(caller, changed.get("role", user.role))
+        rights.require_may_change(caller, user)
+        rights.require_may_grant(caller, changed.get("role", user.role))
         if "operator" in changed and not caller.operator:
             raise OperatorsOnly
     if not changed:
         return user
-    was = _standing(user)
+    before = _admin_flags(user)
     if "email" in changed:
-        user.email_verified = await _proven(change, changed["email"])
+        user.email_verified = await _is_domain_proven(change, changed["email"])
         user.address_proven_at = None
-        # The new address may be another person's: its identity provider has to link the account anew.
+        # The new address may be another person's, so an identity provider must link the account again.
         user.linked_at = None
     for name, value in changed.items():
         setattr(user, name, value)
     if user.role != "admin" and "operator" not in changed:
         user.operator = False
-    if "operator" in changed and user.operator and not _can_operate(user):
+    if "operator" in changed and user.operator and not _may_be_operator(user):
         raise CannotBeOperator
     user.updated_at = utc_now()
     await flush(change.session)
-    await _someone_left(change.session, was, user)
+    await _require_admin_left(change.session, before, user)
     change.record("user.updated", "user", user.id, **changed)
     if changed.get("is_active") is False:
         await end_sessions(change, user.id, "user_deactivated")
     if {"is_active", "email"} & changed.keys():
-        # What was sent to an old address must not open the account under the new one.
-        await one_time.withdraw(change, user)
+        # A token that was sent to the old address must not open the account under the new one.
+        await one_time.revoke_unused(change, user)
     change.touch("user", user.id, urgent=True)
     return user
 
 
 async def delete(change: Change, caller: Caller, user: UserRow) -> None:
-    """With the user go sessions, keys and one-time tokens (by the database). Raises `OperatorsOnly`, `LastAdmin`."""
-    rights.may_remove(caller, user)
-    was = _standing(user)
+    """Delete a user. The database deletes sessions, keys and one-time tokens with it.
+
+    Raises `OperatorsOnly`, `LastAdmin`, `LastOperator`."""
+    rights.require_may_remove(caller, user)
+    before = _admin_flags(user)
     keys = await table.key_ids(change.session, user.id)
-    # First, so that their tokens are revoked by name too, not only for want of a user.
+    # First, so that the sessions' tokens are revoked explicitly too, and not only because the user is missing.
     await end_sessions(change, user.id, "user_deleted")
     await change.session.delete(user)
     await change.session.flush()
-    await _someone_left(change.session, was, None)
+    await _require_admin_left(change.session, before, None)
     change.record("user.deleted", "user", user.id, email=user.email, role=user.role, kind=user.kind)
     change.touch("user", user.id, urgent=True)
     for key_id in keys:
         change.touch("api_key", key_id, urgent=True)
 
 
-async def issue_reset(change: Change, caller: Caller | None, user: UserRow) -> Issued:
-    """A one-time token with which the user sets a new password. Raises `CannotGrant`, `OperatorsOnly`, `NoPassword`."""
+async def issue_reset(change: Change, caller: Caller | None, user: UserRow) -> IssuedOneTimeToken:
+    """Issue a one-time token for a new password. Raises `CannotGrant`, `OperatorsOnly`, `NoPassword`."""
     if caller is not None:
-        rights.may_change(caller, user)
+        rights.require_may_change(caller, user)
     if user.kind == "service":
         raise NoPassword
     issued = await one_time.issue(change, user, one_time.PASSWORD_RESET)
@@ -144,45 +152,48 @@ async def issue_reset(change: Change, caller: Caller | None, user: UserRow) -> I
 
 
 async def set_password(change: Change, user: UserRow, password_hash: str) -> None:
-    """Voids the user's one-time tokens too. Which sessions end with the old password is the caller's word."""
+    """Set the password and revoke the user's one-time tokens. The caller decides which sessions end."""
     user.password_hash = password_hash
     user.updated_at = utc_now()
-    await one_time.withdraw(change, user)
+    await one_time.revoke_unused(change, user)
 
 
-def _standing(user: UserRow) -> tuple[bool, bool]:
-    """Whether the user counts as an administrator, and as an operator."""
-    admin = user.kind == "user" and user.role == "admin" and user.is_active
-    return admin, admin and user.operator
+def _admin_flags(user: UserRow) -> tuple[bool, bool]:
+    """Return whether the user is an active administrator, and an active operator."""
+    is_admin = user.kind == "user" and user.role == "admin" and user.is_active
+    return is_admin, is_admin and user.operator
 
 
-async def _someone_left(session: AsyncSession, was: tuple[bool, bool], user: UserRow | None) -> None:
-    """After a change that takes an administrator or operator away. Raises `LastAdmin`, `LastOperator`."""
-    now = (False, False) if user is None else _standing(user)
-    if was[0] <= now[0] and was[1] <= now[1]:
+async def _require_admin_left(session: AsyncSession, before: tuple[bool, bool], user: UserRow | None) -> None:
+    """Require that an administrator and an operator are left after the change. `before` are the user's flags before it.
+
+    Raises `LastAdmin`, `LastOperator`."""
+    after = (False, False) if user is None else _admin_flags(user)
+    if before[0] <= after[0] and before[1] <= after[1]:
         return
     await table.lock_tenant(session)
-    if was[0] > now[0] and not await table.active_admins(session):
+    if before[0] > after[0] and not await table.active_admins(session):
         raise LastAdmin
-    if was[1] > now[1] and not await table.active_admins(session, operators=True):
+    if before[1] > after[1] and not await table.active_admins(session, operators=True):
         raise LastOperator
 
 
-def _can_operate(user: UserRow) -> bool:
+def _may_be_operator(user: UserRow) -> bool:
     return user.tenant_id == DEFAULT_TENANT and user.kind == "user" and user.role == "admin" and user.is_active
 
 
-async def _proven(change: Change, email: str) -> bool:
-    return await table.proven(change.session, emails.domain(email))
+async def _is_domain_proven(change: Change, email: str) -> bool:
+    return await table.has_proven_domain(change.session, emails.domain(email))
 
 
 async def flush(session: AsyncSession) -> None:
-    """Raises `EmailTaken` or `UsernameTaken` where the database says so: it alone sees two requests at once."""
+    """Flush the session. Raises `EmailTaken` or `UsernameTaken` for a unique constraint, which sees concurrent requests
+    too."""
     try:
         await session.flush()
     except IntegrityError as error:
         constraint = getattr(getattr(error.orig, "diag", None), "constraint_name", None)
-        taken = _TAKEN.get(constraint or "")
-        if taken is None:
+        conflict = _ERRORS_BY_CONSTRAINT.get(constraint or "")
+        if conflict is None:
             raise
-        raise taken from None
+        raise conflict from None

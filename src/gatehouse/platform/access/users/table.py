@@ -1,4 +1,4 @@
-"""Users' rows, one-time tokens, and named queries."""
+"""Tables of users and one-time tokens, and named queries."""
 
 from datetime import datetime
 from typing import Any
@@ -27,14 +27,14 @@ class UserRow(TenantRow):
     password_hash: Mapped[str | None]
     is_active: Mapped[bool]
     email_verified: Mapped[bool]
-    #: made by registering without an invitation
+    #: created by a registration without an invitation
     self_registered: Mapped[bool] = mapped_column(default=False)
-    #: when the person showed that the address is theirs: by an invitation, or at the identity provider
+    #: when the user proved the address, by an invitation or at the identity provider
     address_proven_at: Mapped[datetime | None]
     #: since when an identity provider or a directory uses the account (`access.linking`); None for a local account
     linked_at: Mapped[datetime | None]
     external_id: Mapped[str | None]
-    #: What a directory says (`access.scim`): its name of the user, and what has no column.
+    #: a directory's user name, and its attributes without a column (`access.scim`)
     user_name: Mapped[str | None]
     directory: Mapped[dict[str, Any]] = mapped_column(JSONB, default=dict)
     created_at: Mapped[datetime]
@@ -55,16 +55,16 @@ class OneTimeTokenRow(TenantRow):
     created_at: Mapped[datetime]
 
 
-_PROVEN = text("SELECT 1 FROM allowed_domains WHERE domain = :domain AND verified_at IS NOT NULL")
+_HAS_PROVEN_DOMAIN = text("SELECT 1 FROM allowed_domains WHERE domain = :domain AND verified_at IS NOT NULL")
 _PROVEN_BY = text(
     "SELECT d.tenant_id FROM allowed_domains d JOIN tenants t ON t.id = d.tenant_id AND t.deleted_at IS NULL"
     " WHERE d.domain = :domain AND d.verified_at IS NOT NULL"
 )
-_KEYS = text("SELECT id FROM api_keys WHERE user_id = :user")
+_KEY_IDS = text("SELECT id FROM api_keys WHERE user_id = :user")
 
 
 def matching(*, search: str | None, role: str | None, active: bool | None) -> Select[UserRow]:
-    """Users by part of address or name, by role and state; newest first."""
+    """Return the query of users by part of address or name, role and state, newest first."""
     query = select(UserRow).order_by(UserRow.created_at.desc(), UserRow.id)
     if search:
         fields = (UserRow.email, UserRow.username, UserRow.display_name)
@@ -81,34 +81,35 @@ async def by_email(session: AsyncSession, email: str) -> UserRow | None:
 
 
 async def tenant_by_slug(session: AsyncSession, slug: str) -> UUID | None:
-    """As the service role: for the command line, which names the tenant."""
+    """Return the id of the tenant with this slug, for the command line. Needs the service role."""
     return await session.scalar(
         select(TenantRecord.id).where(TenantRecord.slug == slug, TenantRecord.deleted_at.is_(None))
     )
 
 
-async def proven(session: AsyncSession, domain: str) -> bool:
-    """Whether the session's tenant has proven this mail domain."""
-    return (await session.execute(_PROVEN, {"domain": domain})).first() is not None
+async def has_proven_domain(session: AsyncSession, domain: str) -> bool:
+    """Return whether the session's tenant has proven this mail domain."""
+    return (await session.execute(_HAS_PROVEN_DOMAIN, {"domain": domain})).first() is not None
 
 
 async def proven_by(session: AsyncSession, domain: str) -> TenantId | None:
-    """The tenant that has proven this mail domain. As the service role."""
-    found = (await session.execute(_PROVEN_BY, {"domain": domain})).scalar()
-    return None if found is None else TenantId(found)
+    """Return the tenant that has proven this mail domain. Needs the service role."""
+    tenant_id = (await session.execute(_PROVEN_BY, {"domain": domain})).scalar()
+    return None if tenant_id is None else TenantId(tenant_id)
 
 
 async def lock_tenant(session: AsyncSession) -> None:
-    """Two changes that each leave one administrator would together leave none: one after the other."""
+    """Lock the tenant, so that two concurrent changes cannot together remove the last administrator."""
     await session.execute(
         select(TenantRecord.id)
         .where(TenantRecord.id == session.info["tenant_id"])
-        .with_for_update(key_share=True)  # lets others go on adding rows that belong to the tenant
+        .with_for_update(key_share=True)  # others can still add rows that reference the tenant
     )
 
 
 async def active_admins(session: AsyncSession, *, operators: bool = False) -> int:
-    """How many people could administer the session's tenant, or the platform. Service accounts cannot sign in."""
+    """Return the number of active administrators of the session's tenant, or operators. Service accounts do not count,
+    because they cannot sign in."""
     query = select(func.count()).where(UserRow.kind == "user", UserRow.role == "admin", UserRow.is_active)
     if operators:
         query = query.where(UserRow.operator)
@@ -116,4 +117,4 @@ async def active_admins(session: AsyncSession, *, operators: bool = False) -> in
 
 
 async def key_ids(session: AsyncSession, user_id: UUID) -> list[UUID]:
-    return list((await session.execute(_KEYS, {"user": user_id})).scalars())
+    return list((await session.execute(_KEY_IDS, {"user": user_id})).scalars())
