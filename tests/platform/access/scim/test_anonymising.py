@@ -37,7 +37,7 @@ async def test_the_chain_forgets_the_user_and_holds(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So that it takes several rounds.
-    monkeypatch.setattr(module, "_MOST", 2)
+    monkeypatch.setattr(module, "_MAX_EVENTS_PER_BATCH", 2)
     person = await _acted(platform, tenant, directory)
     await directory.call("DELETE", f"/Users/{person}", expect=204)
     before = platform.sql("SELECT count(*) FROM audit_events WHERE tenant_id = %s", [tenant.id])

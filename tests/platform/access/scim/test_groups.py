@@ -232,7 +232,7 @@ async def test_two_changes_of_a_group_at_once_lose_nothing(directory: Directory)
 async def test_a_large_group_is_shown_after_a_change_only_to_who_asks(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(teams, "_MEMBERS_OF_AN_ANSWER", 2)
+    monkeypatch.setattr(teams, "_MAX_MEMBERS_IN_PATCH_RESPONSE", 2)
     people = [{"value": str(person)} for person in await new_people(platform, tenant, 3)]
     made = await directory.group()
     path, add = f"/Groups/{made['id']}", {"op": "add", "path": "members"}
@@ -285,7 +285,7 @@ async def test_service_accounts_stay_members_whatever_the_directory_says(
 async def test_a_page_holds_no_more_members_than_there_is_room_for(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(teams, "_MEMBERS_OF_A_PAGE", 5)
+    monkeypatch.setattr(teams, "_MAX_MEMBERS_PER_PAGE", 5)
     people = [{"id": str(person)} for person in await new_people(platform, tenant, 4)]
     made = [await directory.group(*people) for _ in range(3)]
     first = await directory.call("GET", "/Groups")

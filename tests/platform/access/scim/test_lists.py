@@ -11,7 +11,7 @@ from tests.platform.access.scim.conftest import BASE, USER, Directory, directory
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.platform.access.scim import table
-from gatehouse.platform.access.scim.filters import USERS, compiled
+from gatehouse.platform.access.scim.filters import USERS, compile_filter
 from gatehouse.platform.access.users.table import UserRow
 
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
@@ -169,7 +169,7 @@ async def test_who_is_looked_for_is_found_by_an_index(
     async with platform.host.database.tenant(tenant.id) as session:
         # A table of a few rows is read whole, for good reason.
         await session.execute(text("SET LOCAL enable_seqscan = off"))
-        query = select(UserRow.id).where(compiled(filter.format(value), USERS))
+        query = select(UserRow.id).where(compile_filter(filter.format(value), USERS))
         statement = str(query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True}))
         plan = "\n".join((await session.execute(text("EXPLAIN " + statement.replace(":", "\\:")))).scalars())
     assert "Seq Scan" not in plan, plan
@@ -187,7 +187,7 @@ async def test_two_organizations_may_have_the_same_address(
 
 
 async def test_a_filter_that_takes_too_long_is_refused(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "_BOUND", text("SET LOCAL statement_timeout = '1ms'"))
+    monkeypatch.setattr(table, "_SET_TIMEOUT", text("SET LOCAL statement_timeout = '1ms'"))
     long = " or ".join(f'emails co "{n}z"' for n in range(200))
     for _ in range(20):
         answer = await directory.client.get(f"{BASE}/Users", params={"filter": long})

@@ -37,7 +37,7 @@ def cookie_digest(request: Request) -> bytes | None:
 
 
 async def end_former_session(change: Change, host: Host, digest: bytes | None) -> None:
-    """End the browser's former session, of whatever user: no cookie refers to it any more."""
+    """End the browser's former session, which may be another user's: no cookie refers to it now."""
     if digest is None:
         return
     async with host.database.service() as lookup:

@@ -45,7 +45,7 @@ async def with_member_count(session: AsyncSession, group: GroupRow) -> Group:
 
 
 async def create(change: Change, new: NewGroup) -> Group:
-    """Raises `GroupNameTaken`, `TooManyGroups`."""
+    """Create a group. Raises `GroupNameTaken`, `TooManyGroups`."""
     await require_room(change.session, ScopedLock.GROUPS, table.count_groups, limit=MAX_GROUPS, full=TooManyGroups)
     now = utc_now()
     group = GroupRow(id=new_id(), tenant_id=change.tenant_id, created_at=now, updated_at=now, **new.model_dump())
@@ -56,7 +56,7 @@ async def create(change: Change, new: NewGroup) -> Group:
 
 
 async def update(change: Change, group: GroupRow, body: GroupUpdate) -> Group:
-    """Raises `GroupNameTaken`."""
+    """Change a group. Raises `GroupNameTaken`."""
     changed = {name: value for name, value in body.sent().items() if getattr(group, name) != value}
     if changed:
         for name, value in changed.items():

@@ -87,8 +87,8 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
             public=row.public,
         )
         owner_change.touch("oauth_client", row.client_id)
-    shown = {column.key: getattr(row, column.key) for column in OAuthClientRow.__table__.columns}
-    return OAuthClientCreated.model_validate({**shown, "client_secret": secret.plaintext})
+    fields = {column.key: getattr(row, column.key) for column in OAuthClientRow.__table__.columns}
+    return OAuthClientCreated.model_validate({**fields, "client_secret": secret.plaintext})
 
 
 async def update(change: Change, caller: Caller, client: OAuthClientRow, body: OAuthClientUpdate) -> OAuthClientRow:

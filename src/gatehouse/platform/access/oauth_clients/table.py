@@ -66,12 +66,12 @@ def _visible(caller: Caller) -> ColumnElement[bool]:
     return OAuthClientRow.tenant_id == caller.tenant_id
 
 
-def _own(caller: Caller) -> ColumnElement[bool]:
+def _own_clients(caller: Caller) -> ColumnElement[bool]:
     """Return the filter of a list that names no tenant."""
     if caller.tenant_id is None:
         return false()
-    own = OAuthClientRow.tenant_id == caller.tenant_id
-    return or_(own, OAuthClientRow.tenant_id.is_(None)) if is_operator(caller) else own
+    own_tenant = OAuthClientRow.tenant_id == caller.tenant_id
+    return or_(own_tenant, OAuthClientRow.tenant_id.is_(None)) if is_operator(caller) else own_tenant
 
 
 async def find_client(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: bool) -> OAuthClientRow | None:
@@ -84,7 +84,7 @@ def list_query(caller: Caller, *, tenant_id: TenantId | None, enabled: bool | No
     """Return the query of a list, newest first. `tenant_id` None selects the caller's own, and for operators the
     platform-wide ones."""
     query = select(OAuthClientRow).where(_visible(caller))
-    query = query.where(_own(caller) if tenant_id is None else OAuthClientRow.tenant_id == tenant_id)
+    query = query.where(_own_clients(caller) if tenant_id is None else OAuthClientRow.tenant_id == tenant_id)
     if enabled is not None:
         query = query.where(OAuthClientRow.enabled == enabled)
     return query.order_by(OAuthClientRow.created_at.desc(), OAuthClientRow.id.desc())

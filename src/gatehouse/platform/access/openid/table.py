@@ -11,7 +11,7 @@ from gatehouse.foundation.identity import TenantId
 
 
 class AccessGrant(msgspec.Struct, frozen=True):
-    """What an access token was issued for."""
+    """The user, session and scope of an access token."""
 
     tenant_id: TenantId
     user_id: UUID

@@ -20,7 +20,7 @@ _DIGEST_CHARS: Final = 32
 
 
 async def read(session: AsyncSession, user_id: UUID, public_url: str | None) -> Preferences:
-    return _shown(await table.preferences(session, user_id), user_id, public_url)
+    return _to_response(await table.preferences(session, user_id), user_id, public_url)
 
 
 async def update(change: Change, user_id: UUID, body: PreferencesUpdate, public_url: str | None) -> Preferences:
@@ -74,7 +74,7 @@ def _differs(before: object, after: object) -> bool:
     return (list(before) if isinstance(before, tuple) else before) != after
 
 
-def _shown(stored: StoredPreferences, user_id: UUID, public_url: str | None) -> Preferences:
+def _to_response(stored: StoredPreferences, user_id: UUID, public_url: str | None) -> Preferences:
     # Each picture has its own URL, so that browsers can cache it permanently.
     avatar_url = f"{(public_url or '').rstrip('/')}/api/users/{user_id}/avatar?v={stored.avatar}"
     return Preferences(

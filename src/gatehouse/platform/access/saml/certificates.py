@@ -26,8 +26,8 @@ def parse(text: str) -> list[x509.Certificate]:
     Their dates are not checked: a certificate is trusted from when an administrator adds it until one removes it.
     """
     blocks = _PEM_BLOCK.findall(text)
-    rest = _PEM_BLOCK.sub("", text) if blocks else ""
-    if rest.strip() or (not blocks and "-----" in text):
+    outside_blocks = _PEM_BLOCK.sub("", text) if blocks else ""
+    if outside_blocks.strip() or (not blocks and "-----" in text):
         raise ValueError("must be a PEM certificate, or several, and nothing else")
     if len(blocks) > MAX_CERTIFICATES:
         raise ValueError(f"may hold {MAX_CERTIFICATES} certificates at most")

@@ -125,7 +125,7 @@ async def _create_user(change: Change, provider: Provider, asserted: AssertedUse
     try:
         user = await _add_user(change, asserted.email, asserted.username)
     except EmailTaken:
-        # A first sign-in in another window was faster; or the address is another user's directory alias.
+        # A first sign-in in another window was faster, or a directory uses the address as another user's name.
         existing = await _user_by_email(change.session, asserted.email)
         if existing is None:
             raise NotAdmitted from None

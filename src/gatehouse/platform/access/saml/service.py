@@ -27,7 +27,7 @@ async def list_idps(session: AsyncSession) -> IdpList:
 
 
 async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
-    """Raises `PeopleConfigure`, `EntityIdTaken`, `TooManyIdps`."""
+    """Create an identity provider. Raises `PeopleConfigure`, `EntityIdTaken`, `TooManyIdps`."""
     _require_admin_rights(caller)
     await require_room(change.session, ScopedLock.SAML_PROVIDERS, table.count_idps, limit=MAX_IDPS, full=TooManyIdps)
     now = utc_now()
@@ -46,7 +46,7 @@ async def create(change: Change, caller: Caller, new: NewIdp) -> IdpRow:
 
 
 async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -> IdpRow:
-    """Raises `PeopleConfigure`, `EntityIdTaken`."""
+    """Change an identity provider. Raises `PeopleConfigure`, `EntityIdTaken`."""
     _require_admin_rights(caller)
     sent = body.sent()
     if "attribute_mapping" in sent:

@@ -75,7 +75,12 @@ async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | N
     # One value for all tabs of a browser: each tab may have a sign-in of its own under way.
     browser = _browser_cookie(request, sp) or tokens.mint_token("gsb_").plaintext
     request_id = await _store_request(
-        host, provider, "login", relay_state=target, browser=tokens.digest(browser), former=cookie_digest(request)
+        host,
+        provider,
+        "login",
+        relay_state=target,
+        browser_digest=tokens.digest(browser),
+        former_digest=cookie_digest(request),
     )
     key = await keys.signing_key(host.database, host.sealer)
     message = messages.authn_request(request_id, sp, provider.sso_url)
@@ -152,8 +157,8 @@ async def _store_request(
     kind: str,
     *,
     relay_state: str | None = None,
-    browser: bytes | None = None,
-    former: bytes | None = None,
+    browser_digest: bytes | None = None,
+    former_digest: bytes | None = None,
 ) -> str:
     now = utc_now()
     request_id = f"_{uuid4().hex}{uuid4().hex}"
@@ -164,9 +169,9 @@ async def _store_request(
                 tenant_id=provider.tenant_id,
                 idp_id=provider.id,
                 kind=kind,
-                browser_digest=browser,
+                browser_digest=browser_digest,
                 relay_state=relay_state,
-                former_digest=former,
+                former_digest=former_digest,
                 created_at=now,
                 expires_at=now + REQUEST_LIFETIME,
                 used_at=None,

@@ -1,17 +1,16 @@
-"""SCIM 2.0: a directory makes, changes and removes an organization's users and groups (reference 2, SCIM).
+"""SCIM 2.0: a directory creates, changes and deletes an organization's users and groups (docs/scim.md).
 
-    token   made -> removed     by an administrator; good under /api/scim/v2 alone, until it expires
-    user    active <-> inactive  `active`; inactive ends sessions and stops keys at once, the record stays
-            any -> removed       DELETE; the audit chain forgets who they were (`anonymise`)
-    group   made -> removed      DELETE; members stay, what is said of the group goes
+    token   created -> deleted   by an administrator; valid under /api/scim/v2 only, until it expires
+    user    active <-> inactive  `active`; deactivation ends sessions and refuses keys at once, the record stays
+            any -> deleted       DELETE; the user is anonymized in the audit chain (`anonymise`)
+    group   created -> deleted   DELETE; members stay, the group's overrides and access rules are deleted
 
-The people are the organization's own (`users`, `groups`): a directory finds those that were there before it. It gives
-no roles, and has no say about operators; service accounts are none of its business, and it does not see them. Where the
-reference is silent, RFC 7643 and 7644 hold.
+Users and groups are the organization's own (`users`, `groups`); a directory also finds those that existed before it. It
+cannot grant roles or change operators, and does not see service accounts. The protocol is RFC 7643 and 7644.
 
     routes, service, schemas   tokens, for administrators
     provisioning               the protocol's endpoints
-    resources, discovery       what is offered, as the directory is told
+    resources, discovery       the supported resources, and their description for directories
     reading, filters, projection   bodies, `filter`, and `attributes`
-    people, teams, team_patch  the rules: users and groups
+    people, teams, team_patch  the rules of users and groups
 """

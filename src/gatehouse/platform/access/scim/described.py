@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of the protocol's bodies. The attributes themselves are told by `/Schemas`."""
+"""OpenAPI descriptions of the protocol's bodies. `/Schemas` describes the attributes themselves."""
 
 from typing import Any, Final
 
@@ -9,20 +9,20 @@ from gatehouse.platform.access.scim.urns import GROUP as GROUP_URN
 from gatehouse.platform.access.scim.urns import USER as USER_URN
 
 
-class Nothing(Response):
-    """For answers without a body."""
+class NoContent(Response):
+    """A response without a body."""
 
     media_type = None
 
 
 _TEXT: Final = {"type": "string"}
 _OBJECT: Final = {"type": "object", "additionalProperties": True}
-_ENTRY: Final = {
+_MULTI_VALUED_ENTRY: Final = {
     "type": "object",
     "properties": {"value": _TEXT, "type": _TEXT, "display": _TEXT, "primary": {"type": "boolean"}},
 }
 _REFERENCE: Final = {"type": "object", "properties": {"value": _TEXT, "$ref": _TEXT, "display": _TEXT}}
-_RESOURCE: Final = {
+_COMMON_ATTRIBUTES: Final = {
     "schemas": {"type": "array", "items": _TEXT},
     "id": _TEXT,
     "externalId": _TEXT,
@@ -39,32 +39,32 @@ _RESOURCE: Final = {
 
 
 def _resource(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "required": ["schemas", "id"], "properties": {**_RESOURCE, **properties}}
+    return {"type": "object", "required": ["schemas", "id"], "properties": {**_COMMON_ATTRIBUTES, **properties}}
 
 
 _USER: Final = _resource(
     userName=_TEXT,
     displayName=_TEXT,
     name={"type": "object", "properties": dict.fromkeys(("formatted", "familyName", "givenName"), _TEXT)},
-    emails={"type": "array", "items": _ENTRY},
+    emails={"type": "array", "items": _MULTI_VALUED_ENTRY},
     active={"type": "boolean"},
     groups={"type": "array", "items": _REFERENCE},
 )
 _GROUP: Final = _resource(displayName=_TEXT, members={"type": "array", "items": _REFERENCE})
 
 
-def _answer(schema: dict[str, Any], status: int = 200) -> dict[int | str, dict[str, Any]]:
-    return {status: {"description": "As it is now.", "content": {MEDIA_TYPE: {"schema": schema}}}}
+def _response(schema: dict[str, Any], status: int = 200) -> dict[int | str, dict[str, Any]]:
+    return {status: {"description": "The current state.", "content": {MEDIA_TYPE: {"schema": schema}}}}
 
 
 def _list(schema: dict[str, Any]) -> dict[str, Any]:
-    whole = {"type": "integer"}
+    integer = {"type": "integer"}
     return {
         "type": "object",
         "required": ["schemas", "totalResults", "startIndex", "itemsPerPage", "Resources"],
         "properties": {
             "schemas": {"type": "array", "items": _TEXT},
-            **dict.fromkeys(("totalResults", "startIndex", "itemsPerPage"), whole),
+            **dict.fromkeys(("totalResults", "startIndex", "itemsPerPage"), integer),
             "Resources": {"type": "array", "items": schema},
         },
     }
@@ -93,15 +93,15 @@ def _patch(example: dict[str, Any]) -> dict[str, Any]:
     return _body({"schemas": [message], "Operations": [example]}, schema)
 
 
-ONE: Final = _answer(_OBJECT)
-MANY: Final = _answer(_list(_OBJECT))
-USER: Final = _answer(_USER)
-USERS: Final = _answer(_list(_USER))
-USER_MADE: Final = _answer(_USER, 201)
-GROUP: Final = _answer(_GROUP)
+DOCUMENT: Final = _response(_OBJECT)
+DOCUMENT_LIST: Final = _response(_list(_OBJECT))
+USER: Final = _response(_USER)
+USER_LIST: Final = _response(_list(_USER))
+USER_CREATED: Final = _response(_USER, 201)
+GROUP: Final = _response(_GROUP)
 GROUP_PATCHED: Final = {**GROUP, 204: {"description": "It has more than 1,000 members."}}
-GROUPS: Final = _answer(_list(_GROUP))
-GROUP_MADE: Final = _answer(_GROUP, 201)
+GROUP_LIST: Final = _response(_list(_GROUP))
+GROUP_CREATED: Final = _response(_GROUP, 201)
 
 _ID: Final = "0192f3c4-5d6e-7f80-9123-456789abcdef"
 USER_BODY: Final = _body(

@@ -1,4 +1,4 @@
-"""What the service tells a directory about itself (RFC 7644, 4): what it can do, of what, with which attributes."""
+"""The discovery documents (RFC 7644, 4): capabilities, resource types and schemas."""
 
 from functools import cache
 from typing import Any, Final
@@ -8,12 +8,12 @@ from scim2_models import ResourceType
 from gatehouse.platform.access.scim.resources import EnterpriseUser, Group, Person, User
 from gatehouse.platform.access.scim.urns import MAX_RESULTS
 
-_CORE: Final = "urn:ietf:params:scim:schemas:core:2.0:"
+_CORE_URN_PREFIX: Final = "urn:ietf:params:scim:schemas:core:2.0:"
 
 
 def service_provider_config(base: str) -> dict[str, Any]:
     return {
-        "schemas": [_CORE + "ServiceProviderConfig"],
+        "schemas": [_CORE_URN_PREFIX + "ServiceProviderConfig"],
         "patch": {"supported": True},
         "bulk": {"supported": False, "maxOperations": 0, "maxPayloadSize": 0},
         "filter": {"supported": True, "maxResults": MAX_RESULTS},
@@ -42,8 +42,11 @@ def schemas(base: str) -> list[dict[str, Any]]:
 
 def resource_types(base: str) -> list[dict[str, Any]]:
     return [
-        {**kind, "meta": {"resourceType": "ResourceType", "location": f"{base}/ResourceTypes/{kind['id']}"}}
-        for kind in _resource_types()
+        {
+            **resource_type,
+            "meta": {"resourceType": "ResourceType", "location": f"{base}/ResourceTypes/{resource_type['id']}"},
+        }
+        for resource_type in _resource_types()
     ]
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with SCIM. `scimType` is in the extra fields (RFC 7644, 3.12)."""
+"""Errors of SCIM. `scimType` is in the extra fields (RFC 7644, 3.12)."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -9,8 +9,8 @@ from gatehouse.foundation.errors import BadRequest, Conflict, Forbidden, NotFoun
 if TYPE_CHECKING:
     from scim2_models import SCIMException
 
-#: Of a message of the library's, which may quote what was sent.
-_MAX_CHARS = 500
+#: Maximum length of a message of the library, which may quote the request.
+_MAX_MESSAGE_CHARS = 500
 
 
 class ScimTokenNotFound(NotFound):
@@ -25,13 +25,13 @@ class ResourceTooLarge(PayloadTooLarge):
     message = "The resource is too large."
 
 
-class NotOffered(Refusal):
+class NotSupported(Refusal):
     status = 501
     code = "not_implemented"
     message = "This service does not offer that part of the protocol."
 
 
-class Taken(Conflict):
+class UniquenessConflict(Conflict):
     code = "uniqueness"
 
     def __init__(self, detail: str) -> None:
@@ -39,7 +39,7 @@ class Taken(Conflict):
 
 
 class AddressFixed(Forbidden):
-    """Whoever chooses an account's address chooses who signs in to it by single sign-on."""
+    """The directory tried to change a protected address. The address decides who signs in by single sign-on."""
 
     code = "address_fixed"
     message = (
@@ -49,25 +49,25 @@ class AddressFixed(Forbidden):
 
 
 class BadScim(BadRequest):
-    """`kind` is the `scimType`."""
+    """A request that violates the protocol. `scim_type` is the `scimType` of the response."""
 
-    def __init__(self, kind: str, detail: str) -> None:
-        super().__init__(detail[:_MAX_CHARS], scimType=kind)
+    def __init__(self, scim_type: str, detail: str) -> None:
+        super().__init__(detail[:_MAX_MESSAGE_CHARS], scimType=scim_type)
 
     @classmethod
-    def of(cls, error: "SCIMException | ValidationError") -> Self:
-        """What the library found wrong with a body."""
-        from scim2_models import Error  # noqa: PLC0415 - whoever has such an error has the library already
+    def from_library(cls, error: "SCIMException | ValidationError") -> Self:
+        """Return the error for a validation error of the library."""
+        from scim2_models import Error  # noqa: PLC0415 - the library is already loaded if it has raised an error
 
         cause = error if isinstance(error, ValidationError) else error.__cause__
         if isinstance(cause, ValidationError):
-            told = Error.from_validation_error(cause.errors(include_input=False)[0])
-            return cls(told.scim_type or "invalidValue", told.detail or "The body is not valid.")
+            scim_error = Error.from_validation_error(cause.errors(include_input=False)[0])
+            return cls(scim_error.scim_type or "invalidValue", scim_error.detail or "The body is not valid.")
         assert not isinstance(error, ValidationError)
         return cls(error.scim_type or "invalidValue", str(error))
 
 
-class TooMany(BadScim):
+class FilterTooSlow(BadScim):
     def __init__(self) -> None:
         super().__init__("tooMany", "The filter takes too long: compare userName, externalId or emails by eq")
 

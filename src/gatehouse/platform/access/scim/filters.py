@@ -1,7 +1,7 @@
-"""`filter` of a list, parsed and turned into SQL (RFC 7644, 3.4.2.2; reference 2, SCIM resources: on what).
+"""Compiles the `filter` of a list to SQL (RFC 7644, 3.4.2.2; docs/scim.md).
 
-A comparison with what is not there is neither true nor false in SQL. That is false to whoever selects by it; only under
-`not` it must be said.
+A comparison with a missing value is NULL in SQL. A WHERE clause treats NULL as false; only `not` needs an explicit
+conversion.
 """
 
 import operator
@@ -49,62 +49,64 @@ from gatehouse.platform.access.users.table import UserRow
 Op = CompareOperator
 Condition = ColumnElement[bool]
 
-_MAX_CHARS: Final = 4_096
-_ORDER: Final[Mapping[CompareOperator, Callable[[Any, Any], Any]]] = {
+_MAX_FILTER_CHARS: Final = 4_096
+_COMPARISONS: Final[Mapping[CompareOperator, Callable[[Any, Any], Any]]] = {
     Op.eq: operator.eq, Op.gt: operator.gt, Op.ge: operator.ge, Op.lt: operator.lt, Op.le: operator.le,
 }  # fmt: skip
 
 
-class Text(NamedTuple):
-    """Compared without its case unless it is `exact`. `finder` is as for `_found_by`."""
+class TextAttribute(NamedTuple):
+    """A text attribute, compared case-insensitively unless it is `exact`. `index_function` is as for `_is_in_index`."""
 
     column: SQLColumnExpression[Any]
     exact: bool = False
-    finder: str | None = None
+    index_function: str | None = None
 
-    def compared(self, op: CompareOperator, value: Any) -> Condition:
+    def compare(self, op: CompareOperator, value: Any) -> Condition:
         if value is None:
-            return _with_nothing(self.column, op)
+            return _compare_null(self.column, op)
         if not isinstance(value, str):
             raise InvalidFilter("the attribute is compared with text, in double quotes")
-        held = self.column if self.exact else func.lower(self.column)
-        sought = literal(value) if self.exact else func.lower(value)
+        operand = self.column if self.exact else func.lower(self.column)
+        expected = literal(value) if self.exact else func.lower(value)
         match op:
-            case Op.eq if self.finder:
-                return _found_by(self.finder, value)
+            case Op.eq if self.index_function:
+                return _is_in_index(self.index_function, value)
             case Op.ne:
-                return held.is_distinct_from(sought)
+                return operand.is_distinct_from(expected)
             case Op.co | Op.sw | Op.ew:
-                return self._like(held, op, value)
+                return self._like(operand, op, value)
             case _:
-                compared: Condition = _ORDER[op](held, sought)
-                return compared
+                condition: Condition = _COMPARISONS[op](operand, expected)
+                return condition
 
-    def _like(self, held: SQLColumnExpression[Any], op: CompareOperator, value: str) -> Condition:
+    def _like(self, operand: SQLColumnExpression[Any], op: CompareOperator, value: str) -> Condition:
         text = value if self.exact else value.lower()
         if op is Op.co:
-            return held.contains(text, autoescape=True)
-        return held.startswith(text, autoescape=True) if op is Op.sw else held.endswith(text, autoescape=True)
+            return operand.contains(text, autoescape=True)
+        return operand.startswith(text, autoescape=True) if op is Op.sw else operand.endswith(text, autoescape=True)
 
 
-class Flag(NamedTuple):
-    """Directories write "True" and "False" too."""
+class FlagAttribute(NamedTuple):
+    """A boolean attribute. Directories send the strings "True" and "False" too."""
 
     column: SQLColumnExpression[Any]
 
-    def compared(self, op: CompareOperator, value: Any) -> Condition:
+    def compare(self, op: CompareOperator, value: Any) -> Condition:
         if value is None:
-            return _with_nothing(self.column, op)
-        wanted = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
-        if not isinstance(wanted, bool) or op not in {Op.eq, Op.ne}:
+            return _compare_null(self.column, op)
+        expected = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
+        if not isinstance(expected, bool) or op not in {Op.eq, Op.ne}:
             raise InvalidFilter("the attribute is compared by eq or ne with true or false")
-        return self.column.is_(wanted is (op is Op.eq))
+        return self.column.is_(expected is (op is Op.eq))
 
 
-class Id(NamedTuple):
+class IdAttribute(NamedTuple):
+    """An id, compared by `eq` only."""
+
     column: SQLColumnExpression[Any]
 
-    def compared(self, op: CompareOperator, value: Any) -> Condition:
+    def compare(self, op: CompareOperator, value: Any) -> Condition:
         if op is not Op.eq or not isinstance(value, str):
             raise InvalidFilter("id is compared by eq with text, in double quotes")
         try:
@@ -113,137 +115,141 @@ class Id(NamedTuple):
             return false()
 
 
-Attribute = Text | Flag | Id
+Attribute = TextAttribute | FlagAttribute | IdAttribute
 
 
-class Entries(ABC):
+class MultiValuedAttribute(ABC):
     """A multi-valued attribute."""
 
     @abstractmethod
-    def fitting(self, condition: FilterNode) -> Condition:
-        """That one of its entries fits."""
+    def any_matching(self, condition: FilterNode) -> Condition:
+        """Return the SQL condition that an entry matches `condition`."""
 
 
-class Emails(Entries):
-    def fitting(self, condition: FilterNode) -> Condition:
-        item = func.jsonb_array_elements(_EMAILS).table_valued(column("value", JSONB), name="entry")
+class EmailsAttribute(MultiValuedAttribute):
+    def any_matching(self, condition: FilterNode) -> Condition:
+        item = func.jsonb_array_elements(_EMAILS_JSON).table_valued(column("value", JSONB), name="entry")
         entry = item.c.value
         attributes: Attributes = {
-            "value": Text(entry["value"].astext),
-            "type": Text(entry["type"].astext),
-            "display": Text(entry["display"].astext),
-            "primary": Flag(func.coalesce(entry["primary"].astext.cast(Boolean), false())),
+            "value": TextAttribute(entry["value"].astext),
+            "type": TextAttribute(entry["type"].astext),
+            "display": TextAttribute(entry["display"].astext),
+            "primary": FlagAttribute(func.coalesce(entry["primary"].astext.cast(Boolean), false())),
         }
-        inside = _Compiler(attributes).compiled(condition)
-        fits = select(literal(1)).select_from(item).where(inside).exists()
+        condition_sql = _FilterCompiler(attributes).compile_filter(condition)
+        matches = select(literal(1)).select_from(item).where(condition_sql).exists()
         address = _address(condition)
-        # Not needed for what is true, but for how soon it is known.
-        return fits if address is None else and_(_found_by("gatehouse_users_by_address", address), fits)
+        # Redundant, but lets the database use an index.
+        return matches if address is None else and_(_is_in_index("gatehouse_users_by_address", address), matches)
 
 
-class Members(Entries):
-    def fitting(self, condition: FilterNode) -> Condition:
-        inside = _Compiler({"value": Id(MemberRow.user_id)}).compiled(condition)
-        return select(literal(1)).where(MemberRow.group_id == GroupRow.id, inside).exists()
+class MembersAttribute(MultiValuedAttribute):
+    def any_matching(self, condition: FilterNode) -> Condition:
+        condition_sql = _FilterCompiler({"value": IdAttribute(MemberRow.user_id)}).compile_filter(condition)
+        return select(literal(1)).where(MemberRow.group_id == GroupRow.id, condition_sql).exists()
 
 
-#: As `people.shown` shows them: those of a user whom no directory has written are the one that signs in.
-_EMAILS: Final = func.coalesce(
+#: The same as in `people.to_resource`: a user whom no directory has written has the sign-in address only.
+_EMAILS_JSON: Final = func.coalesce(
     UserRow.directory["emails"],
     func.jsonb_build_array(func.jsonb_build_object("value", UserRow.email, "type", "work", "primary", True)),
 )
 
-#: By their names in lower case. Entra ID asks for a manager by the one name and by the other.
-Attributes = Mapping[str, Attribute | Entries]
-_manager: Final = Text(UserRow.directory[ENTERPRISE]["manager"]["value"].astext)
+#: Attributes by lower-case name. Entra ID filters by either name of the manager.
+Attributes = Mapping[str, Attribute | MultiValuedAttribute]
+_manager: Final = TextAttribute(UserRow.directory[ENTERPRISE]["manager"]["value"].astext)
 USERS: Final[Attributes] = {
-    "id": Id(UserRow.id),
-    "externalid": Text(UserRow.external_id, exact=True),
-    "username": Text(func.coalesce(UserRow.user_name, UserRow.email), finder="gatehouse_users_by_name"),
-    "active": Flag(UserRow.is_active),
-    "emails": Emails(),
+    "id": IdAttribute(UserRow.id),
+    "externalid": TextAttribute(UserRow.external_id, exact=True),
+    "username": TextAttribute(
+        func.coalesce(UserRow.user_name, UserRow.email), index_function="gatehouse_users_by_name"
+    ),
+    "active": FlagAttribute(UserRow.is_active),
+    "emails": EmailsAttribute(),
     "manager": _manager,
     f"{ENTERPRISE}:manager".lower(): _manager,
     f"{ENTERPRISE}:manager.value".lower(): _manager,
 }
 GROUPS: Final[Attributes] = {
-    "id": Id(GroupRow.id),
-    "externalid": Text(GroupRow.external_group_id, exact=True),
-    "displayname": Text(GroupRow.name),
-    "members": Members(),
+    "id": IdAttribute(GroupRow.id),
+    "externalid": TextAttribute(GroupRow.external_group_id, exact=True),
+    "displayname": TextAttribute(GroupRow.name),
+    "members": MembersAttribute(),
 }
-_CORE: Final = {"", USER.lower(), GROUP.lower()}
+_CORE_URNS: Final = {"", USER.lower(), GROUP.lower()}
 
 
-def compiled(text: str, attributes: Attributes) -> Condition:
-    """Raises `InvalidFilter`."""
-    if len(text) > _MAX_CHARS:
-        raise InvalidFilter(f"a filter may have {_MAX_CHARS} characters")
+def compile_filter(text: str, attributes: Attributes) -> Condition:
+    """Return the SQL condition of a filter. Raises `InvalidFilter`."""
+    if len(text) > _MAX_FILTER_CHARS:
+        raise InvalidFilter(f"a filter may have {_MAX_FILTER_CHARS} characters")
     try:
         tree = ScimFilter[Any](text).ast
     except InvalidFilterException as error:
         raise InvalidFilter(error.detail) from None
-    return _Compiler(attributes).compiled(tree)
+    return _FilterCompiler(attributes).compile_filter(tree)
 
 
-class _Compiler:
+class _FilterCompiler:
+    """Compiles the nodes of a parsed filter to SQL conditions."""
+
     def __init__(self, attributes: Attributes) -> None:
         self._attributes = attributes
 
-    def compiled(self, node: FilterNode) -> Condition:
+    def compile_filter(self, node: FilterNode) -> Condition:
         match node:
             case LogicalExpr(op=op, terms=terms):
-                joined = and_ if op is LogicalOperator.and_ else or_
-                return joined(*map(self.compiled, terms))
+                join = and_ if op is LogicalOperator.and_ else or_
+                return join(*map(self.compile_filter, terms))
             case Not(expr=inner):
-                return not_(func.coalesce(self.compiled(inner), false()))
+                return not_(func.coalesce(self.compile_filter(inner), false()))
             case Comparison(attr_path=path, op=op, value=value):
                 return self._comparison(path, op, value)
             case Present(attr_path=path):
                 return self._present(path)
             case ValuePath(attr_path=path, val_filter=condition):
-                found = self._find(path)
-                if isinstance(found, Entries):
-                    return found.fitting(condition)
+                attribute = self._attribute(path)
+                if isinstance(attribute, MultiValuedAttribute):
+                    return attribute.any_matching(condition)
         raise InvalidFilter(f"not supported: {node}")
 
     def _comparison(self, path: AttrPath, op: CompareOperator, value: Any) -> Condition:
         if isinstance(value, str) and "\0" in value:
             raise InvalidFilter("a value may not contain NUL characters")
-        found = self._find(path)
-        if not isinstance(found, Entries):
-            return found.compared(op, value)
-        inside = AttrPath(path.sub_attr or "value")
+        attribute = self._attribute(path)
+        if not isinstance(attribute, MultiValuedAttribute):
+            return attribute.compare(op, value)
+        entry_path = AttrPath(path.sub_attr or "value")
         if op is Op.ne:
-            # No entry equals it: "one is another" would hold of nearly everybody.
-            return not_(found.fitting(Comparison(inside, Op.eq, value)))
-        return found.fitting(Comparison(inside, op, value))
+            # Means that no entry is equal. "Some entry differs" would match nearly every user.
+            return not_(attribute.any_matching(Comparison(entry_path, Op.eq, value)))
+        return attribute.any_matching(Comparison(entry_path, op, value))
 
     def _present(self, path: AttrPath) -> Condition:
-        found = self._find(path)
-        if isinstance(found, Entries):
-            return found.fitting(Present(AttrPath(path.sub_attr or "value")))
-        return found.column.is_not(None)
+        attribute = self._attribute(path)
+        if isinstance(attribute, MultiValuedAttribute):
+            return attribute.any_matching(Present(AttrPath(path.sub_attr or "value")))
+        return attribute.column.is_not(None)
 
-    def _find(self, path: AttrPath) -> Attribute | Entries:
+    def _attribute(self, path: AttrPath) -> Attribute | MultiValuedAttribute:
         uri = (path.uri or "").lower()
-        name = path.attr.lower() if uri in _CORE else f"{uri}:{path.attr.lower()}"
-        found = self._attributes.get(name)
-        if path.sub_attr and not isinstance(found, Entries):
-            found = self._attributes.get(f"{name}.{path.sub_attr.lower()}")
-        if found is None:
+        name = path.attr.lower() if uri in _CORE_URNS else f"{uri}:{path.attr.lower()}"
+        attribute = self._attributes.get(name)
+        if path.sub_attr and not isinstance(attribute, MultiValuedAttribute):
+            attribute = self._attributes.get(f"{name}.{path.sub_attr.lower()}")
+        if attribute is None:
             raise InvalidFilter(f"{path} is not an attribute that is filtered by")
-        return found
+        return attribute
 
 
-def _found_by(finder: str, value: str) -> Condition:
-    """That the user is among those whom this function of the database finds by an index."""
-    found = select(getattr(func, finder)(value)).scalar_subquery()
-    return UserRow.id == any_(cast(found, ARRAY(Uuid)))
+def _is_in_index(index_function: str, value: str) -> Condition:
+    """Return the condition that the user is among the ids that this database function finds by an index."""
+    ids = select(getattr(func, index_function)(value)).scalar_subquery()
+    return UserRow.id == any_(cast(ids, ARRAY(Uuid)))
 
 
 def _address(condition: FilterNode) -> str | None:
-    """What an entry's `value` must be for the condition to hold of it, if it says so."""
+    """Return the `value` that an entry must equal to match the condition; None if the condition requires none."""
     match condition:
         case LogicalExpr(op=LogicalOperator.and_, terms=terms):
             return next(filter(None, map(_address, terms)), None)
@@ -252,10 +258,10 @@ def _address(condition: FilterNode) -> str | None:
     return None
 
 
-def _with_nothing(held: SQLColumnExpression[Any], op: CompareOperator) -> Condition:
-    """`eq null` and `ne null`."""
+def _compare_null(operand: SQLColumnExpression[Any], op: CompareOperator) -> Condition:
+    """Return the condition of `eq null` or `ne null`. Raises `InvalidFilter`."""
     if op is Op.eq:
-        return held.is_(None)
+        return operand.is_(None)
     if op is Op.ne:
-        return held.is_not(None)
+        return operand.is_not(None)
     raise InvalidFilter("null is compared by eq or ne")

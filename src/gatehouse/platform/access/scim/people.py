@@ -1,9 +1,9 @@
-"""The rules of users as a directory sees them.
+"""SCIM operations on users.
 
-userName      `user_name`; of a user whom no directory has named, the address
-emails        `directory`; one of them is the address that signs in (`_address`)
-displayName, externalId, active   columns of the user's
-the rest      `directory`
+userName      `user_name`; the address if no directory has set a name
+emails        `directory`; one of them is the sign-in address (`_sign_in_address`)
+displayName, externalId, active   columns of the user
+other         `directory`
 """
 
 import re
@@ -24,8 +24,8 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.platform.access import linking
 from gatehouse.platform.access.anonymising import defer_anonymisation
 from gatehouse.platform.access.scim import table
-from gatehouse.platform.access.scim.errors import AddressFixed, BadScim, InvalidValue, Taken
-from gatehouse.platform.access.scim.filters import USERS, compiled
+from gatehouse.platform.access.scim.errors import AddressFixed, BadScim, InvalidValue, UniquenessConflict
+from gatehouse.platform.access.scim.filters import USERS, compile_filter
 from gatehouse.platform.access.scim.reading import View, Window
 from gatehouse.platform.access.scim.resources import POLICY, Person
 from gatehouse.platform.access.scim.urns import ENTERPRISE, USER
@@ -37,37 +37,46 @@ from gatehouse.platform.change import Change
 
 MAX_BYTES: Final = 64 * 1024
 MAX_OPERATIONS: Final = 50
-#: entries of an attribute: each operation with a filter looks at all of them
+#: Maximum entries of a multi-valued attribute. An operation with a filter reads all of them.
 _MAX_ENTRIES: Final = 20
-_MAX_CHARS: Final = 255
+_MAX_TEXT_CHARS: Final = 255
 
-#: What has a column, or is the service's own word.
-_NOT_KEPT: Final = ("schemas", "id", "externalId", "userName", "displayName", "active", "groups", "meta")
-#: What a directory may say without effect where it says all it knows.
-_READ_ONLY: Final = frozenset({"schemas", "id", "meta", "groups"})
-_sign_in_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}").fullmatch
+#: Attributes that have a column, or that the service sets.
+_ATTRIBUTES_OUTSIDE_DIRECTORY: Final = (
+    "schemas",
+    "id",
+    "externalId",
+    "userName",
+    "displayName",
+    "active",
+    "groups",
+    "meta",
+)
+#: Attributes that are ignored in a PATCH without a path, because directories send whole resources.
+_READ_ONLY_ATTRIBUTES: Final = frozenset({"schemas", "id", "meta", "groups"})
+_match_username = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}").fullmatch
 
 
 async def page(session: AsyncSession, window: Window, view: View) -> tuple[Sequence[UserRow], int]:
-    """As `table.page`. Raises `InvalidFilter`, `TooMany`."""
+    """Return one page of users and their total number. Raises `InvalidFilter`, `FilterTooSlow`."""
     query = select(UserRow).where(UserRow.kind == "user")
     if window.filter:
-        query = query.where(compiled(window.filter, USERS))
+        query = query.where(compile_filter(window.filter, USERS))
     return await table.page(session, UserRow, query, window)
 
 
 async def resources(session: AsyncSession, rows: Sequence[UserRow], view: View) -> list[dict[str, Any]]:
-    """The users as resources: of each, what is asked for."""
-    found: dict[UUID, list[tuple[UUID, str]]] = {}
-    if view.part.shows("groups"):
-        found = await table.groups_of(session, [user.id for user in rows])
-    return [view.part(shown(user, found.get(user.id, []), view.base)) for user in rows]
+    """Return the users as resources, with the attributes that the request asks for."""
+    groups_by_user: dict[UUID, list[tuple[UUID, str]]] = {}
+    if view.projection.includes("groups"):
+        groups_by_user = await table.groups_of(session, [user.id for user in rows])
+    return [view.projection(to_resource(user, groups_by_user.get(user.id, []), view.base)) for user in rows]
 
 
-def shown(user: UserRow, groups: Sequence[tuple[UUID, str]], base: str) -> dict[str, Any]:
-    """The user as a resource, without what is empty but for `groups`. `base` is what `location` begins with.
+def to_resource(user: UserRow, groups: Sequence[tuple[UUID, str]], base: str) -> dict[str, Any]:
+    """Return the user as a resource, without empty attributes except `groups`. `base` is the prefix of `location`.
 
-    The address that an organization has set is one of work: there a directory changes it.
+    The address that an organization has set has the type `work`, the one that a directory would change.
     """
     resource = {
         "schemas": [USER, *((ENTERPRISE,) if ENTERPRISE in user.directory else ())],
@@ -94,78 +103,80 @@ def location(user: UserRow, base: str) -> str:
 
 
 async def create(change: Change, body: dict[str, Any]) -> UserRow:
-    """Raises `Taken`, `BadScim`."""
-    said = _read(body, active=True)
-    name = _name(said)
-    email = _address(said)
+    """Create a user. Raises `UniquenessConflict`, `BadScim`."""
+    person = _parse_person(body, active=True)
+    name = _user_name(person)
+    email = _sign_in_address(person)
     new = NewUser.model_construct(
         kind="user",
         email=email or f"{new_id()}{emails.NOWHERE}",
         username=await _free_username(change.session, name),
-        display_name=_text(said.display_name, "displayName"),
+        display_name=_checked_text(person.display_name, "displayName"),
         role="user",
     )
     try:
         user = await users.add(change, new, None)
         linking.mark_created_by(change, user, "scim")
-        user.user_name, user.external_id = name, _text(said.external_id, "externalId")
-        user.directory = _kept(said)
-        user.is_active = bool(said.active)
+        user.user_name, user.external_id = name, _checked_text(person.external_id, "externalId")
+        user.directory = _directory_attributes(person)
+        user.is_active = bool(person.active)
         await users.flush(change.session)
     except (EmailTaken, UsernameTaken) as error:
-        raise _taken(error) from None
+        raise _uniqueness_conflict(error) from None
     change.record("user.created", "user", user.id, email=user.email, role=user.role, kind=user.kind, invited=False)
     return user
 
 
 async def replace(change: Change, user: UserRow, body: dict[str, Any]) -> None:
-    """What is not said is taken away, but for `active`, of which silence says nothing. Raises `Taken`, `BadScim`,
-    `OperatorsOnly`, `LastAdmin`, `AddressFixed`, `AddressNotProven`."""
-    await _write(change, user, _before(user), _read(body, active=user.is_active))
+    """Replace the user's attributes. Missing attributes are removed, except `active`, which stays.
+
+    Raises `UniquenessConflict`, `BadScim`, `OperatorsOnly`, `LastAdmin`, `AddressFixed`, `AddressNotProven`."""
+    await _write(change, user, _current_person(user), _parse_person(body, active=user.is_active))
 
 
 async def patch(change: Change, user: UserRow, operations: list[dict[str, Any]]) -> None:
-    """All operations or none. Raises as `replace`."""
-    before, said = _before(user), _before(user)
+    """Apply all operations or none. Raises the same errors as `replace`."""
+    before, person = _current_person(user), _current_person(user)
     with POLICY:
         for operation in operations:
-            _apply(said, _lenient(operation))
-    await _write(change, user, before, said)
+            _apply_operation(person, _normalize_operation(operation))
+    await _write(change, user, before, person)
 
 
 async def delete(change: Change, caller: Caller, user: UserRow) -> None:
-    """For good, with sessions and keys; the audit chain forgets them too. Raises `OperatorsOnly`, `LastAdmin`."""
+    """Delete the user with sessions and keys, and anonymize them in the audit chain. Raises `OperatorsOnly`,
+    `LastAdmin`."""
     await users.delete(change, caller, user)
     await defer_anonymisation(change, user.id)
 
 
-async def _write(change: Change, user: UserRow, before: Person, said: Person) -> None:
+async def _write(change: Change, user: UserRow, before: Person, person: Person) -> None:
     if user.operator:
         raise OperatorsOnly
     await linking.link_provisioned(change, user)
-    name = _name(said)
+    name = _user_name(person)
     sent: dict[str, Any] = {
         "user_name": name,
-        "external_id": _text(said.external_id, "externalId"),
-        "display_name": _text(said.display_name, "displayName"),
-        "is_active": said.active,
+        "external_id": _checked_text(person.external_id, "externalId"),
+        "display_name": _checked_text(person.display_name, "displayName"),
+        "is_active": person.active,
     }
-    if (email := _address(said)) != _address(before):
+    if (email := _sign_in_address(person)) != _sign_in_address(before):
         if user.role != "user" or user.linked_at is None:
             raise AddressFixed
         sent["email"] = email or f"{user.id}{emails.NOWHERE}"
-    was = before.user_name or ""
-    # The name to sign in with follows the directory's, unless somebody gave the user another one.
-    if name.lower() != was.lower() and (user.username or was).lower() == was.lower():
+    former_name = before.user_name or ""
+    # The name to sign in with follows the directory's, unless an administrator has set another one.
+    if name.lower() != former_name.lower() and (user.username or former_name).lower() == former_name.lower():
         sent["username"] = await _free_username(change.session, name)
-    directory = _kept(said)
+    directory = _directory_attributes(person)
     changed = sorted(
         key for key in directory.keys() | user.directory.keys() if directory.get(key) != user.directory.get(key)
     )
     try:
         await users.update(change, None, user, sent)
     except (EmailTaken, UsernameTaken) as error:
-        raise _taken(error) from None
+        raise _uniqueness_conflict(error) from None
     if "email" in sent and user.linked_at is None:
         await linking.link_moved(change, user)
     if changed:
@@ -174,62 +185,63 @@ async def _write(change: Change, user: UserRow, before: Person, said: Person) ->
         change.record("user.updated", "user", user.id, attributes=changed)
 
 
-def _read(body: dict[str, Any], *, active: bool) -> Person:
-    """A whole resource, as it is made or replaced. Where `active` is left out, it is this."""
+def _parse_person(body: dict[str, Any], *, active: bool) -> Person:
+    """Parse a whole resource, for a create or replace. `active` is the default of a missing `active`."""
     if "active" not in (name.lower() for name in body):
         body = {**body, "active": active}
     try:
-        said = Person.model_validate(
-            _with_manager(body), scim_ctx=Context.RESOURCE_CREATION_REQUEST, scim_policy=POLICY
+        person = Person.model_validate(
+            _normalize_managers(body), scim_ctx=Context.RESOURCE_CREATION_REQUEST, scim_policy=POLICY
         )
     except ValidationError as error:
-        raise BadScim.of(error) from None
-    _bounded(said)
-    return said
+        raise BadScim.from_library(error) from None
+    _check_entry_counts(person)
+    return person
 
 
-def _before(user: UserRow) -> Person:
-    resource = shown(user, [], "")
+def _current_person(user: UserRow) -> Person:
+    resource = to_resource(user, [], "")
     del resource["meta"]
     return Person.model_validate(resource, scim_policy=POLICY)
 
 
-def _apply(said: Person, operation: dict[str, Any]) -> None:
+def _apply_operation(person: Person, operation: dict[str, Any]) -> None:
     message = {"Operations": [operation]}
     try:
-        PatchOp[Person].model_validate(message, scim_ctx=Context.RESOURCE_PATCH_REQUEST).patch(said)
+        PatchOp[Person].model_validate(message, scim_ctx=Context.RESOURCE_PATCH_REQUEST).patch(person)
     except (ValidationError, SCIMException) as error:
-        raise BadScim.of(error) from None
-    _bounded(said)
+        raise BadScim.from_library(error) from None
+    _check_entry_counts(person)
 
 
-def _bounded(said: Person) -> None:
+def _check_entry_counts(person: Person) -> None:
     for attribute, entries in (
-        ("emails", said.emails), ("phoneNumbers", said.phone_numbers), ("addresses", said.addresses),
+        ("emails", person.emails), ("phoneNumbers", person.phone_numbers), ("addresses", person.addresses),
     ):  # fmt: skip
         if len(entries or ()) > _MAX_ENTRIES:
             raise InvalidValue(f"{attribute} may have {_MAX_ENTRIES} entries")
 
 
-def _lenient(operation: dict[str, Any]) -> dict[str, Any]:
-    """As directories send them: a manager in other forms, and beside what is meant what only the service says."""
+def _normalize_operation(operation: dict[str, Any]) -> dict[str, Any]:
+    """Return the operation without read-only attributes, and with the manager in the standard form."""
     path, value = operation.get("path"), operation.get("value")
     if not path and isinstance(value, dict):
-        value = {name: each for name, each in value.items() if name.lower() not in _READ_ONLY}
-        return {**operation, "value": _with_manager(value)}
-    if not isinstance(path, str) or path.lower() not in {"manager", _MANAGER.lower()} or "value" not in operation:
+        value = {name: item for name, item in value.items() if name.lower() not in _READ_ONLY_ATTRIBUTES}
+        return {**operation, "value": _normalize_managers(value)}
+    if not isinstance(path, str) or path.lower() not in {"manager", _MANAGER_PATH.lower()} or "value" not in operation:
         return operation
-    manager = _manager(value)
+    manager = _normalize_manager(value)
     if manager is None:
-        return {"op": "remove", "path": _MANAGER}
-    return {**operation, "path": _MANAGER, "value": manager}
+        return {"op": "remove", "path": _MANAGER_PATH}
+    return {**operation, "path": _MANAGER_PATH, "value": manager}
 
 
-_MANAGER: Final = f"{ENTERPRISE}:manager"
+_MANAGER_PATH: Final = f"{ENTERPRISE}:manager"
 
 
-def _manager(value: Any) -> Any:
-    """An object: Entra ID sends it as text too, or in a list (as its manual shows it). None where nobody is meant."""
+def _normalize_manager(value: Any) -> Any:
+    """Return the manager as an object; None if there is none. Entra ID also sends a string, or a list as in its
+    manual."""
     if isinstance(value, list) and len(value) < 2:
         value = value[0] if value else None
     if isinstance(value, str):
@@ -237,51 +249,53 @@ def _manager(value: Any) -> Any:
     return None if isinstance(value, dict) and not value.get("value") else value
 
 
-def _with_manager(resource: dict[str, Any]) -> dict[str, Any]:
-    """The resource with its manager as an object or null, whatever form it has."""
-    mended = dict(resource)
+def _normalize_managers(resource: dict[str, Any]) -> dict[str, Any]:
+    """Return the resource with its manager as an object or null."""
+    normalized = dict(resource)
     for name, value in resource.items():
-        if name.lower() == _MANAGER.lower():
-            mended[name] = _manager(value)
+        if name.lower() == _MANAGER_PATH.lower():
+            normalized[name] = _normalize_manager(value)
         elif name.lower() == ENTERPRISE.lower() and isinstance(value, dict):
-            mended[name] = {
-                below: _manager(each) if below.lower() == "manager" else each for below, each in value.items()
+            normalized[name] = {
+                key: _normalize_manager(item) if key.lower() == "manager" else item for key, item in value.items()
             }
-    return mended
+    return normalized
 
 
-def _kept(said: Person) -> dict[str, Any]:
-    """What goes into `directory`. `emails` is always there: a user whom a directory gives none has none."""
-    dumped = said.model_dump()
-    kept = {name: value for name, value in dumped.items() if name not in _NOT_KEPT}
-    kept.setdefault("emails", [])
-    if len(msgspec.json.encode(kept)) > MAX_BYTES:
+def _directory_attributes(person: Person) -> dict[str, Any]:
+    """Return the attributes for the column `directory`. `emails` is always set, because a user without addresses in the
+    directory has none."""
+    all_attributes = person.model_dump()
+    attributes = {name: value for name, value in all_attributes.items() if name not in _ATTRIBUTES_OUTSIDE_DIRECTORY}
+    attributes.setdefault("emails", [])
+    if len(msgspec.json.encode(attributes)) > MAX_BYTES:
         raise InvalidValue("The resource is too large.")
-    return kept
+    return attributes
 
 
-def _name(said: Person) -> str:
-    name = _text(said.user_name, "userName")
+def _user_name(person: Person) -> str:
+    name = _checked_text(person.user_name, "userName")
     if name is None:
         raise InvalidValue("userName is required")
     return name
 
 
-def _text(value: str | None, attribute: str) -> str | None:
-    if value is not None and (len(value) > _MAX_CHARS or not value.isprintable()):
-        raise InvalidValue(f"{attribute} may have {_MAX_CHARS} characters, all of them printable")
+def _checked_text(value: str | None, attribute: str) -> str | None:
+    if value is not None and (len(value) > _MAX_TEXT_CHARS or not value.isprintable()):
+        raise InvalidValue(f"{attribute} may have {_MAX_TEXT_CHARS} characters, all of them printable")
     return value or None
 
 
-def _address(said: Person) -> str | None:
-    """The address to sign in with: the primary one, else that of work, else the first, else the name if it is one."""
-    entries = [entry for entry in said.emails or () if entry.value]
+def _sign_in_address(person: Person) -> str | None:
+    """Return the sign-in address: the primary one, else the one of type `work`, else the first, else the user name if
+    it is an address."""
+    entries = [entry for entry in person.emails or () if entry.value]
     entries.sort(key=lambda entry: (not entry.primary, (entry.type or "").lower() != "work"))
-    chosen = entries[0].value if entries else said.user_name
-    if chosen is None or (not entries and "@" not in chosen) or chosen.endswith(emails.NOWHERE):
+    address = entries[0].value if entries else person.user_name
+    if address is None or (not entries and "@" not in address) or address.endswith(emails.NOWHERE):
         return None
     try:
-        return emails.normal(chosen)
+        return emails.normal(address)
     except ValueError:
         if not entries:
             return None
@@ -289,12 +303,12 @@ def _address(said: Person) -> str | None:
 
 
 async def _free_username(session: AsyncSession, name: str) -> str | None:
-    """The name, if one can sign in by it and nobody else does."""
-    if not _sign_in_name(name) or await table.username_taken(session, name):
+    """Return the name if it is a valid user name and not taken, else None."""
+    if not _match_username(name) or await table.is_username_taken(session, name):
         return None
     return name
 
 
-def _taken(error: EmailTaken | UsernameTaken) -> Taken:
-    what = "userName" if isinstance(error, UsernameTaken) else "userName or address"
-    return Taken(f"A user of this organization has this {what}.")
+def _uniqueness_conflict(error: EmailTaken | UsernameTaken) -> UniquenessConflict:
+    attribute_names = "userName" if isinstance(error, UsernameTaken) else "userName or address"
+    return UniquenessConflict(f"A user of this organization has this {attribute_names}.")

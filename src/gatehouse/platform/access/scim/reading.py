@@ -1,4 +1,4 @@
-"""What requests and answers of the protocol have in common."""
+"""Requests and responses of the protocol: bodies, list windows and attribute selection."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -15,13 +15,13 @@ from gatehouse.platform.ports import TheHost
 
 PREFIX: Final = "/api/scim/v2"
 MEDIA_TYPE: Final = "application/scim+json"
-#: entries of a page where the directory does not say
-_COUNT: Final = 100
-_LIST: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
+#: default number of entries of a page
+_DEFAULT_COUNT: Final = 100
+_LIST_RESPONSE_URN: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 
 
-class Scim(Response):
-    """An answer of the protocol."""
+class ScimResponse(Response):
+    """A response of the protocol."""
 
     media_type = MEDIA_TYPE
 
@@ -29,14 +29,14 @@ class Scim(Response):
         super().__init__(msgspec.json.encode(content), status_code, headers)
 
     @classmethod
-    def created(cls, resource: dict[str, Any], location: str) -> "Scim":
+    def created_response(cls, resource: dict[str, Any], location: str) -> "ScimResponse":
         return cls(resource, 201, {"Location": location})
 
     @classmethod
-    def listing(cls, resources: Sequence[dict[str, Any]], *, total: int, start_index: int = 1) -> "Scim":
+    def list_response(cls, resources: Sequence[dict[str, Any]], *, total: int, start_index: int = 1) -> "ScimResponse":
         return cls(
             {
-                "schemas": [_LIST],
+                "schemas": [_LIST_RESPONSE_URN],
                 "totalResults": total,
                 "startIndex": start_index,
                 "itemsPerPage": len(resources),
@@ -46,35 +46,35 @@ class Scim(Response):
 
 
 def base(request: Request, host: TheHost) -> str:
-    """What each `location` and `$ref` begins with."""
+    """Return the prefix of each `location` and `$ref`."""
     return (host.settings.public_url or str(request.base_url)).rstrip("/") + PREFIX
 
 
-Base = Annotated[str, Depends(base)]
+BaseUrl = Annotated[str, Depends(base)]
 
 
 class View:
-    """How a request wants resources shown: `part` of each, with references that begin with `base`."""
+    """The representation of resources in a response: `projection` selects attributes, `base` prefixes references."""
 
     def __init__(
         self,
-        base: Base,
-        attributes: Annotated[str | None, Query(description="Show these alone, separated by commas.")] = None,
+        base: BaseUrl,
+        attributes: Annotated[str | None, Query(description="Return only these, separated by commas.")] = None,
         excluded: Annotated[
-            str | None, Query(alias="excludedAttributes", description="Show all but these, separated by commas.")
+            str | None, Query(alias="excludedAttributes", description="Return all but these, separated by commas.")
         ] = None,
     ) -> None:
         self.base = base
-        #: whether the request says what to show
-        self.asked = bool(attributes or excluded)
-        self.part = Projection(attributes, excluded)
+        #: whether the request selects attributes
+        self.has_projection = bool(attributes or excluded)
+        self.projection = Projection(attributes, excluded)
 
 
-Shown = Annotated[View, Depends(View)]
+RequestView = Annotated[View, Depends(View)]
 
 
 class Window:
-    """A page of what fits `filter`. Values out of bounds are taken as the nearest within (RFC 7644, 3.4.2.4)."""
+    """A page of the resources that match `filter`. Values out of bounds are clamped (RFC 7644, 3.4.2.4)."""
 
     def __init__(
         self,
@@ -82,28 +82,29 @@ class Window:
             str | None, Query(description="RFC 7644, 3.4.2.2.", examples=['userName eq "ada@example.com"'])
         ] = None,
         start_index: Annotated[str, Query(alias="startIndex", description="Counts from 1.", examples=["1"])] = "1",
-        count: Annotated[str, Query(description=f"{MAX_RESULTS} at most.", examples=["100"])] = str(_COUNT),
+        count: Annotated[str, Query(description=f"{MAX_RESULTS} at most.", examples=["100"])] = str(_DEFAULT_COUNT),
     ) -> None:
         self.filter = filter
-        self.start_index = min(max(_whole("startIndex", start_index), 1), 2**62)
-        self.count = min(max(_whole("count", count), 0), MAX_RESULTS)
+        self.start_index = min(max(_parse_integer("startIndex", start_index), 1), 2**62)
+        self.count = min(max(_parse_integer("count", count), 0), MAX_RESULTS)
 
 
-Page = Annotated[Window, Depends(Window)]
+RequestWindow = Annotated[Window, Depends(Window)]
 
 
-def _whole(name: str, value: str) -> int:
+def _parse_integer(name: str, value: str) -> int:
     try:
         return int(value[:20])
     except ValueError:
         raise InvalidValue(f"{name} must be a whole number") from None
 
 
-async def body(request: Request, most: int) -> dict[str, Any]:
-    """The body, an object, of `most` bytes. Raises `ResourceTooLarge`, `InvalidSyntax`, `InvalidValue`."""
+async def read_json(request: Request, max_bytes: int) -> dict[str, Any]:
+    """Return the body, a JSON object of at most `max_bytes` bytes. Raises `ResourceTooLarge`, `InvalidSyntax`,
+    `InvalidValue`."""
     raw = await request.body()
-    if len(raw) > most:
-        raise ResourceTooLarge(f"The resource may have {most // 1024} KiB.")
+    if len(raw) > max_bytes:
+        raise ResourceTooLarge(f"The resource may have {max_bytes // 1024} KiB.")
     try:
         decoded = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -115,12 +116,17 @@ async def body(request: Request, most: int) -> dict[str, Any]:
     return decoded
 
 
-def operations(patch: dict[str, Any], most: int) -> list[dict[str, Any]]:
-    """The operations of a PATCH, their keys in lower case (RFC 7644, 3.5.2). Raises `InvalidSyntax`, `InvalidValue`."""
+def operations(patch: dict[str, Any], maximum: int) -> list[dict[str, Any]]:
+    """Return the operations of a PATCH, with lower-case keys (RFC 7644, 3.5.2). Raises `InvalidSyntax`,
+    `InvalidValue`."""
     fields = {key.lower(): value for key, value in patch.items()}
-    found = fields.get("operations")
-    if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
+    raw_operations = fields.get("operations")
+    if (
+        not isinstance(raw_operations, list)
+        or not raw_operations
+        or not all(isinstance(operation, dict) for operation in raw_operations)
+    ):
         raise InvalidSyntax("Operations must be a list of objects, one or more")
-    if len(found) > most:
-        raise InvalidValue(f"A request may have {most} operations")
-    return [{key.lower(): value for key, value in each.items()} for each in found]
+    if len(raw_operations) > maximum:
+        raise InvalidValue(f"A request may have {maximum} operations")
+    return [{key.lower(): value for key, value in operation.items()} for operation in raw_operations]

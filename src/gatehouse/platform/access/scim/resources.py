@@ -1,7 +1,7 @@
-"""What a directory can say of a user and of a group: the published schemas, and what bodies are checked against.
+"""The schemas of users and groups: they are published, and validate request bodies.
 
-Attributes of RFC 7643 that are not here are ignored when they come (`POLICY`): passwords, because signing in is the
-identity provider's affair; roles and entitlements, because a directory grants no rights here.
+Attributes of RFC 7643 that are missing here are ignored in requests (`POLICY`): passwords, because users sign in at the
+identity provider; roles and entitlements, because a directory cannot grant rights.
 """
 
 from typing import Annotated, Any, Final
@@ -25,19 +25,19 @@ from scim2_models.resources.user import Address, Name, PhoneNumber
 
 from gatehouse.platform.access.scim.urns import ENTERPRISE, GROUP, USER
 
-#: What directories really send: Entra ID adds a value to an entry that is not there yet, and names what to remove in
-#: `value`.
+#: Deviations of directories that are accepted: Entra ID sets values of missing entries, and sends the members to remove
+#: in `value`.
 POLICY: Final = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,
     remove_value_as_filter=ScimPolicy.RemoveValue.apply,
     unmatched_path_filter=ScimPolicy.UnmatchedPathFilter.create,
 )
 
-_REF: Final[Any] = Field(None, serialization_alias="$ref", validation_alias="$ref")
+_REF_FIELD: Final[Any] = Field(None, serialization_alias="$ref", validation_alias="$ref")
 
 
 class Email(ComplexAttribute):
-    """As text, whatever it is: an entry that is nobody's sign-in address need not be one."""
+    """An e-mail entry. `value` is any text, because only the sign-in address must be a valid address."""
 
     value: str | None = None
     display: str | None = None
@@ -47,12 +47,12 @@ class Email(ComplexAttribute):
 
 class GroupOfUser(ComplexAttribute):
     value: Annotated[str | None, Mutability.read_only, CaseExact.true] = None
-    ref: Annotated[Reference["Group"] | None, Mutability.read_only] = _REF
+    ref: Annotated[Reference["Group"] | None, Mutability.read_only] = _REF_FIELD
     display: Annotated[str | None, Mutability.read_only] = None
 
 
 class Manager(ComplexAttribute):
-    """Kept as the directory says it. Nothing here follows from it, so it need not be a user's id."""
+    """The manager as the directory sends it. It has no effect here, so it need not be a user's id."""
 
     value: Annotated[str | None, CaseExact.true] = None
 
@@ -90,7 +90,7 @@ class User(Resource[AnyExtension]):
 
 class Member(ComplexAttribute):
     value: Annotated[str | None, Mutability.immutable, CaseExact.true] = None
-    ref: Annotated[Reference["User"] | None, Mutability.immutable] = _REF  # type: ignore[type-arg]
+    ref: Annotated[Reference["User"] | None, Mutability.immutable] = _REF_FIELD  # type: ignore[type-arg]
     type: Annotated[str | None, Mutability.immutable] = Field(None, examples=["User"])
     display: Annotated[str | None, Mutability.immutable] = None
 

@@ -1,4 +1,4 @@
-"""The SCIM tokens' endpoints, for administrators (reference 2, Endpoints, SCIM)."""
+"""Endpoints of SCIM tokens, for administrators."""
 
 from typing import Annotated
 
@@ -18,17 +18,17 @@ LoadedToken = Annotated[ScimTokenRow, Depends(loaded(ScimTokenRow, "token_id", S
 
 @router.post("/token", status_code=201, response_model=ScimTokenCreated)
 async def create_scim_token(caller: AdminStepUp, body: NewScimToken, change: Changing) -> ScimTokenCreated:
-    """Makes a token for the organization's directory. The answer holds it in clear, once."""
+    """Creates a token for the organization's directory. The response contains the token, which is shown only once."""
     return await service.create(change, caller, body)
 
 
 @router.get("/tokens", response_model=ScimTokenList)
 async def list_scim_tokens(caller: AdminReader, session: Session) -> object:
-    """The organization's tokens, newest first."""
+    """Returns the organization's tokens, newest first."""
     return {"tokens": await all_tokens(session)}
 
 
 @router.delete("/tokens/{token_id}", status_code=204)
 async def delete_scim_token(caller: AdminStepUp, token: LoadedToken, change: Changing) -> None:
-    """Removes a token. It is refused from the answer on; what the directory has made stays."""
+    """Deletes a token. It is refused from the response on. Users and groups of the directory stay."""
     await service.delete(change, token)

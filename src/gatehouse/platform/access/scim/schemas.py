@@ -1,4 +1,4 @@
-"""Bodies of the SCIM tokens' endpoints (reference 2, SCIM resources)."""
+"""Request and response bodies of the SCIM tokens' endpoints."""
 
 from datetime import datetime
 from typing import Annotated
@@ -13,7 +13,7 @@ class NewScimToken(Body):
     description: Annotated[str, Field(min_length=1, max_length=255, examples=["Entra ID"])]
     expires_at: Annotated[
         AwareDatetime | None,
-        Field(strict=False, description="With its offset from UTC. Null or omitted: never.", examples=[None]),
+        Field(strict=False, description="A time with its offset from UTC. Null or omitted: never.", examples=[None]),
     ] = None
 
 
@@ -30,5 +30,5 @@ class ScimTokenList(Shown):
 
 
 class ScimTokenCreated(ScimToken):
-    token: Annotated[str, Field(description="The token itself. It is shown here and never again.")]
+    token: Annotated[str, Field(description="The token itself. It is shown only once.")]
     note: Annotated[str, Field(examples=["Keep this token: it is not shown again."])]

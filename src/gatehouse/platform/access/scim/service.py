@@ -1,4 +1,4 @@
-"""The rules of SCIM tokens."""
+"""Creates and deletes SCIM tokens."""
 
 from typing import Final
 
@@ -16,8 +16,10 @@ _NOTE: Final = "Keep this token: it is not shown again. It is good under /api/sc
 
 
 async def create(change: Change, caller: Caller, new: NewScimToken) -> ScimTokenCreated:
-    """A token of the organization's: it outlives who made it. A directory makes users and changes their addresses, so
-    a machine needs the rights of one. Raises `CannotGrant`, `Unprocessable` where it would be expired."""
+    """Create a token of the organization, which stays when its creator is deleted. A directory creates users and
+    changes their addresses, so a machine needs the rights of a user to create a token.
+
+    Raises `CannotGrant`, `Unprocessable` if it would already be expired."""
     rights.require_may_grant(caller, "user")
     now = utc_now()
     if new.expires_at is not None and new.expires_at <= now:
@@ -35,14 +37,14 @@ async def create(change: Change, caller: Caller, new: NewScimToken) -> ScimToken
     )
     change.session.add(row)
     change.record("scim_token.created", "scim_token", row.id, description=row.description, expires_at=row.expires_at)
-    # Urgent, so that the directory can be set up with it right after the answer.
+    # Urgent, so that the token works when the response is sent.
     change.touch("scim_token", row.id, urgent=True)
-    shown = {name: getattr(row, name) for name in ("id", "description", "created_at", "last_used_at", "expires_at")}
-    return ScimTokenCreated.model_validate({**shown, "token": minted.plaintext, "note": _NOTE})
+    fields = {name: getattr(row, name) for name in ("id", "description", "created_at", "last_used_at", "expires_at")}
+    return ScimTokenCreated.model_validate({**fields, "token": minted.plaintext, "note": _NOTE})
 
 
 async def delete(change: Change, row: ScimTokenRow) -> None:
-    """Refused on every worker from the answer on."""
+    """Delete the token. Every worker refuses it when the response is sent."""
     await change.session.delete(row)
     change.record("scim_token.deleted", "scim_token", row.id, description=row.description)
     change.touch("scim_token", row.id, urgent=True)

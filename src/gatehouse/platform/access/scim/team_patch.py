@@ -1,4 +1,4 @@
-"""PATCH of a group, read into what is to be done (RFC 7644, 3.5.2). The members themselves are not needed for that."""
+"""Parses the PATCH of a group into steps (RFC 7644, 3.5.2), without reading the group's members."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -20,94 +20,98 @@ from scim2_models.path import (
 from gatehouse.platform.access.scim.errors import BadScim, InvalidFilter, InvalidPath, InvalidValue
 from gatehouse.platform.access.scim.urns import GROUP
 
-#: members that one request may name
-_MOST: Final = 50_000
-_MAX_CHARS: Final = 255
-#: What a directory may say without effect where it says all it knows.
-_READ_ONLY: Final = frozenset({"schemas", "id", "meta"})
-#: By lower case; values are the names of the schema.
-_TEXTS: Final = {"displayname": "displayName", "externalid": "externalId"}
+#: maximum members that one request can name
+_MAX_MEMBERS: Final = 50_000
+_MAX_DISPLAY_CHARS: Final = 255
+#: Attributes that are ignored in a PATCH without a path, because directories send whole resources.
+_READ_ONLY_ATTRIBUTES: Final = frozenset({"schemas", "id", "meta"})
+#: Text attributes by lower-case name.
+_TEXT_ATTRIBUTES: Final = {"displayname": "displayName", "externalid": "externalId"}
 
 
-class What(Enum):
+class MemberAction(Enum):
     ADD = "add"
     REMOVE = "remove"
     #: all others are removed
-    BECOME = "become"
+    REPLACE = "replace"
 
 
-class Members(NamedTuple):
-    """`users` with what the directory calls each, or None."""
+class MembersStep(NamedTuple):
+    """A change of members. `users` are ids with the directory's display name, or None."""
 
-    what: What
+    action: MemberAction
     users: dict[UUID, str | None]
 
 
-class Named(NamedTuple):
-    """A `displayName` or `externalId`; None takes it away."""
+class AttributeStep(NamedTuple):
+    """A new `displayName` or `externalId`; None removes it."""
 
     attribute: str
     value: str | None
 
 
-Step = Members | Named
+GroupStep = MembersStep | AttributeStep
 
 
-def steps_of(operations: Sequence[dict[str, Any]]) -> list[Step]:
-    """In order; what is done to members again and again is one step. Raises `BadScim`."""
-    found: list[Step] = []
+def steps_of(operations: Sequence[dict[str, Any]]) -> list[GroupStep]:
+    """Return the steps of the operations in order. Consecutive changes of members are merged. Raises `BadScim`."""
+    steps: list[GroupStep] = []
     for operation in operations:
-        for step in _steps(operation):
-            last = found[-1] if found else None
-            if isinstance(step, Members) and isinstance(last, Members) and step.what is last.what is not What.BECOME:
+        for step in _parse_operation(operation):
+            last = steps[-1] if steps else None
+            if (
+                isinstance(step, MembersStep)
+                and isinstance(last, MembersStep)
+                and step.action is last.action is not MemberAction.REPLACE
+            ):
                 last.users.update(step.users)
             else:
-                found.append(step)
-    if sum(len(step.users) for step in found if isinstance(step, Members)) > _MOST:
-        raise InvalidValue(f"A request may name {_MOST} members")
-    return found
+                steps.append(step)
+    if sum(len(step.users) for step in steps if isinstance(step, MembersStep)) > _MAX_MEMBERS:
+        raise InvalidValue(f"A request may name {_MAX_MEMBERS} members")
+    return steps
 
 
-def named_members(value: Any) -> dict[UUID, str | None]:
-    """The users that a list of members names, or a single one, with their `display`. Raises `InvalidValue`."""
+def parse_members(value: Any) -> dict[UUID, str | None]:
+    """Return the users in a list of members, or in a single member, with their `display`. Raises `InvalidValue`."""
     entries = value if isinstance(value, list) else [] if value is None else [value]
-    if len(entries) > _MOST:
-        raise InvalidValue(f"A request may name {_MOST} members")
-    return dict(map(_member, entries))
+    if len(entries) > _MAX_MEMBERS:
+        raise InvalidValue(f"A request may name {_MAX_MEMBERS} members")
+    return dict(map(_parse_member, entries))
 
 
-def _steps(operation: dict[str, Any]) -> Iterator[Step]:
-    verb, path, value = operation.get("op"), operation.get("path"), operation.get("value")
-    verb = verb.lower() if isinstance(verb, str) else verb
-    if verb not in {"add", "replace", "remove"}:
+def _parse_operation(operation: dict[str, Any]) -> Iterator[GroupStep]:
+    op, path, value = operation.get("op"), operation.get("path"), operation.get("value")
+    op = op.lower() if isinstance(op, str) else op
+    if op not in {"add", "replace", "remove"}:
         raise InvalidValue("op must be add, replace or remove")
     if path:
-        yield from _at(verb, path, value, given="value" in operation)
-    elif verb == "remove":
+        yield from _parse_change(op, path, value, has_value="value" in operation)
+    elif op == "remove":
         raise BadScim("noTarget", "remove needs a path")
     elif not isinstance(value, dict):
         raise InvalidValue("without a path, value must be an object")
     else:
-        for name, each in value.items():
-            if name.lower() not in _READ_ONLY:
-                yield from _at(verb, name, each, given=True)
+        for name, item in value.items():
+            if name.lower() not in _READ_ONLY_ATTRIBUTES:
+                yield from _parse_change(op, name, item, has_value=True)
 
 
-def _at(verb: str, path: Any, value: Any, *, given: bool) -> Iterator[Step]:
-    target = _target(path)
+def _parse_change(op: str, path: Any, value: Any, *, has_value: bool) -> Iterator[GroupStep]:
+    target = _parse_path(path)
     name = target.attr_path.attr.lower() if isinstance(target, ValuePath) else target.attr.lower()
-    if verb != "remove" and not given:
-        raise InvalidValue(f"{verb} needs a value")
+    if op != "remove" and not has_value:
+        raise InvalidValue(f"{op} needs a value")
     if name == "members":
-        yield _members(verb, target, value)
-    elif isinstance(target, AttrPath) and target.sub_attr is None and name in _TEXTS:
-        yield _named(verb, _TEXTS[name], value)
-    elif name in _READ_ONLY:
+        yield _members_step(op, target, value)
+    elif isinstance(target, AttrPath) and target.sub_attr is None and name in _TEXT_ATTRIBUTES:
+        yield _attribute_step(op, _TEXT_ATTRIBUTES[name], value)
+    elif name in _READ_ONLY_ATTRIBUTES:
         raise BadScim("mutability", f"{name} is the service's to say")
-    # What a group has not is ignored, as it is where a group is made.
+    # Other attributes are ignored, as in a create.
 
 
-def _target(path: Any) -> AttrPath | ValuePath:
+def _parse_path(path: Any) -> AttrPath | ValuePath:
     if not isinstance(path, str) or not path.strip():
         raise InvalidPath("path must be text")
     try:
@@ -122,62 +126,62 @@ def _target(path: Any) -> AttrPath | ValuePath:
     return target
 
 
-def _members(verb: str, target: AttrPath | ValuePath, value: Any) -> Members:
-    below = target.sub_attr
-    if below is not None:
+def _members_step(op: str, target: AttrPath | ValuePath, value: Any) -> MembersStep:
+    sub_attribute = target.sub_attr
+    if sub_attribute is not None:
         raise BadScim("mutability", "a member is added or removed, not changed")
     if isinstance(target, ValuePath):
-        if verb != "remove":
+        if op != "remove":
             raise BadScim("noTarget", "members are added by value, not by a filter")
-        return Members(What.REMOVE, dict.fromkeys(_selected(target.val_filter)))
-    if verb == "remove" and value is not None:
-        # Entra ID names in `value` whom to remove. An empty list names nobody: it must not be taken for all.
-        return Members(What.REMOVE, named_members(value))
-    if verb == "remove":
-        return Members(What.BECOME, {})
-    return Members(What.ADD if verb == "add" else What.BECOME, named_members(value))
+        return MembersStep(MemberAction.REMOVE, dict.fromkeys(_selected_user_ids(target.val_filter)))
+    if op == "remove" and value is not None:
+        # Entra ID sends the members to remove in `value`. An empty list must not remove all members.
+        return MembersStep(MemberAction.REMOVE, parse_members(value))
+    if op == "remove":
+        return MembersStep(MemberAction.REPLACE, {})
+    return MembersStep(MemberAction.ADD if op == "add" else MemberAction.REPLACE, parse_members(value))
 
 
-def _named(verb: str, attribute: str, value: Any) -> Named:
-    if verb == "remove" or value is None:
+def _attribute_step(op: str, attribute: str, value: Any) -> AttributeStep:
+    if op == "remove" or value is None:
         if attribute == "displayName":
             raise BadScim("mutability", "displayName is required")
-        return Named(attribute, None)
+        return AttributeStep(attribute, None)
     if not isinstance(value, str):
         raise InvalidValue(f"{attribute} must be text")
-    return Named(attribute, value)
+    return AttributeStep(attribute, value)
 
 
-def _member(entry: Any) -> tuple[UUID, str | None]:
+def _parse_member(entry: Any) -> tuple[UUID, str | None]:
     fields = {name.lower(): value for name, value in entry.items()} if isinstance(entry, dict) else {}
     if str(fields.get("type") or "user").lower() != "user":
         raise InvalidValue("members: only users can be members")
     display = fields.get("display")
-    if display is not None and (not isinstance(display, str) or len(display) > _MAX_CHARS):
-        raise InvalidValue(f"members: display may have {_MAX_CHARS} characters")
-    return _user_id(fields.get("value")), display
+    if display is not None and (not isinstance(display, str) or len(display) > _MAX_DISPLAY_CHARS):
+        raise InvalidValue(f"members: display may have {_MAX_DISPLAY_CHARS} characters")
+    return _parse_user_id(fields.get("value")), display
 
 
-def _user_id(value: Any) -> UUID:
+def _parse_user_id(value: Any) -> UUID:
     try:
         return UUID(value)
     except (ValueError, TypeError, AttributeError):
         raise InvalidValue("members: value must be the id of a user") from None
 
 
-def _selected(node: FilterNode) -> Iterator[UUID]:
-    """`value eq "..."`, and several of them joined by `or`."""
+def _selected_user_ids(node: FilterNode) -> Iterator[UUID]:
+    """Yield the user ids of `value eq "..."`, or of several of them joined by `or`. Raises `InvalidFilter`."""
     if isinstance(node, LogicalExpr) and node.op is LogicalOperator.or_:
         for term in node.terms:
-            yield from _selected(term)
-    elif _compares_value(node):
+            yield from _selected_user_ids(term)
+    elif _is_value_comparison(node):
         assert isinstance(node, Comparison)
-        yield _user_id(node.value)
+        yield _parse_user_id(node.value)
     else:
         raise InvalidFilter("members are selected by value eq, several joined by or")
 
 
-def _compares_value(node: FilterNode) -> bool:
+def _is_value_comparison(node: FilterNode) -> bool:
     return (
         isinstance(node, Comparison)
         and not isinstance(node, Present)

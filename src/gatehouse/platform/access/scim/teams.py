@@ -1,4 +1,4 @@
-"""The rules of groups as a directory sees them: `displayName` is the group's name, `externalId` its link to it."""
+"""SCIM operations on groups. `displayName` is the group's name, `externalId` is the directory's id of the group."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -17,58 +17,67 @@ from gatehouse.platform.access.groups.errors import GroupNameTaken
 from gatehouse.platform.access.groups.schemas import GroupUpdate, NewGroup
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.scim import table
-from gatehouse.platform.access.scim.errors import InvalidValue, Taken
-from gatehouse.platform.access.scim.filters import GROUPS, compiled
+from gatehouse.platform.access.scim.errors import InvalidValue, UniquenessConflict
+from gatehouse.platform.access.scim.filters import GROUPS, compile_filter
 from gatehouse.platform.access.scim.reading import View, Window
-from gatehouse.platform.access.scim.team_patch import Members, Named, Step, What, named_members, steps_of
+from gatehouse.platform.access.scim.team_patch import (
+    AttributeStep,
+    GroupStep,
+    MemberAction,
+    MembersStep,
+    parse_members,
+    steps_of,
+)
 from gatehouse.platform.access.scim.urns import GROUP
 from gatehouse.platform.change import Change
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_OPERATIONS: Final = 2_000
-#: Of all groups of a page together: more would be an answer of megabytes. The page then has fewer groups than asked.
-_MEMBERS_OF_A_PAGE: Final = 20_000
-#: of a PATCH that does not say what to show: Entra ID sends thousands to a group, and reads none of the answers
-_MEMBERS_OF_AN_ANSWER: Final = 1_000
-#: Who reads a page of events is not handed ten thousand ids in one of them.
-_IN_AN_EVENT: Final = 500
-#: Changed members that workers are told of one by one: of more, it is quicker to load all of the group's.
-_TOLD_BY_USER: Final = 200
+#: Maximum members of all groups of a page. A page with more members has fewer groups, to bound the response's size.
+_MAX_MEMBERS_PER_PAGE: Final = 20_000
+#: Maximum members of a group in the response to a PATCH that selects no attributes. Entra ID sends thousands of members
+#: and does not read the responses.
+_MAX_MEMBERS_IN_PATCH_RESPONSE: Final = 1_000
+#: Maximum user ids in one audit event.
+_MAX_USERS_PER_EVENT: Final = 500
+#: Maximum changed members that workers reload one by one. With more, reloading the whole group is faster.
+_MAX_USER_TOUCHES: Final = 200
 _ATTRIBUTES: Final = {"name": "displayName", "external_group_id": "externalId"}
 
 
 async def page(session: AsyncSession, window: Window, view: View) -> tuple[Sequence[GroupRow], int]:
-    """As `people.page`. With their members, at least one group, and then as many as there is room for."""
+    """Return one page of groups and their total number. If members are selected, the page has at least one group, and
+    not more than `_MAX_MEMBERS_PER_PAGE` members otherwise. Raises `InvalidFilter`, `FilterTooSlow`."""
     query = select(GroupRow)
     if window.filter:
-        query = query.where(compiled(window.filter, GROUPS))
-    found, total = await table.page(session, GroupRow, query, window)
-    if not view.part.shows("members"):
-        return found, total
-    sizes = await table.sizes(session, [group.id for group in found])
-    members, fitting = 0, 0
-    for group in found:
-        members += sizes.get(group.id, 0)
-        if fitting and members > _MEMBERS_OF_A_PAGE:
+        query = query.where(compile_filter(window.filter, GROUPS))
+    rows, total = await table.page(session, GroupRow, query, window)
+    if not view.projection.includes("members"):
+        return rows, total
+    member_counts = await table.member_counts(session, [group.id for group in rows])
+    member_count, page_size = 0, 0
+    for group in rows:
+        member_count += member_counts.get(group.id, 0)
+        if page_size and member_count > _MAX_MEMBERS_PER_PAGE:
             break
-        fitting += 1
-    return found[:fitting], total
+        page_size += 1
+    return rows[:page_size], total
 
 
-async def large(session: AsyncSession, group: GroupRow) -> bool:
-    """Whether who changes it had better not be shown all of it."""
-    return (await table.sizes(session, [group.id])).get(group.id, 0) > _MEMBERS_OF_AN_ANSWER
+async def is_large(session: AsyncSession, group: GroupRow) -> bool:
+    """Return whether the group is too large for the response to a PATCH."""
+    return (await table.member_counts(session, [group.id])).get(group.id, 0) > _MAX_MEMBERS_IN_PATCH_RESPONSE
 
 
 async def resources(session: AsyncSession, rows: Sequence[GroupRow], view: View) -> list[dict[str, Any]]:
-    """The groups as resources: of each, what is asked for."""
+    """Return the groups as resources, with the attributes that the request asks for."""
     members: dict[UUID, str] = {}
-    if rows and view.part.shows("members"):
+    if rows and view.projection.includes("members"):
         members = await table.members_json(session, [group.id for group in rows], view.base)
-    return [view.part(_shown(group, members.get(group.id, "[]"), view.base)) for group in rows]
+    return [view.projection(_to_resource(group, members.get(group.id, "[]"), view.base)) for group in rows]
 
 
-def _shown(group: GroupRow, members: str, base: str) -> dict[str, Any]:
+def _to_resource(group: GroupRow, members: str, base: str) -> dict[str, Any]:
     resource = {
         "schemas": [GROUP],
         "id": str(group.id),
@@ -90,100 +99,101 @@ def location(group: GroupRow, base: str) -> str:
 
 
 async def create(change: Change, body: dict[str, Any]) -> GroupRow:
-    """Raises `Taken`, `InvalidValue`, `TooManyGroups`."""
-    name, external_id, members = _read(body)
+    """Create a group with its members. Raises `UniquenessConflict`, `InvalidValue`, `TooManyGroups`."""
+    name, external_id, members = _parse_group(body)
     try:
         new = NewGroup(name=name, external_group_id=external_id)
-        made = await groups.create(change, new)
+        created = await groups.create(change, new)
     except ValidationError as error:
         raise _invalid(error) from None
     except GroupNameTaken as error:
-        raise Taken(error.text) from None
-    group = await change.session.get_one(GroupRow, made.id)
-    await _set_members(change, group, [Members(What.ADD, members)])
+        raise UniquenessConflict(error.text) from None
+    group = await change.session.get_one(GroupRow, created.id)
+    await _set_members(change, group, [MembersStep(MemberAction.ADD, members)])
     return group
 
 
 async def replace(change: Change, group: GroupRow, body: dict[str, Any]) -> None:
-    """Name, link and members become what the body says; a description is not the directory's to take away."""
-    name, external_id, members = _read(body)
-    named = [Named("displayName", name), Named("externalId", external_id)]
-    await _apply(change, group, [*named, Members(What.BECOME, members)])
+    """Replace name, `externalId` and members. The description stays, because directories do not have it."""
+    name, external_id, members = _parse_group(body)
+    attribute_steps = [AttributeStep("displayName", name), AttributeStep("externalId", external_id)]
+    await _apply(change, group, [*attribute_steps, MembersStep(MemberAction.REPLACE, members)])
 
 
 async def patch(change: Change, group: GroupRow, operations: list[dict[str, Any]]) -> None:
-    """All operations or none. Raises `Taken`, `BadScim`."""
+    """Apply all operations or none. Raises `UniquenessConflict`, `BadScim`."""
     await _apply(change, group, steps_of(operations))
 
 
 async def delete(change: Change, caller: Caller, group: GroupRow) -> None:
-    """With its DLP overrides and model access rules."""
+    """Delete the group with its DLP overrides and model access rules."""
     await groups.delete(change, group)
 
 
-async def _apply(change: Change, group: GroupRow, steps: Sequence[Step]) -> None:
-    named = {step.attribute: step.value for step in steps if isinstance(step, Named)}
-    changed = {column: named[name] or None for column, name in _ATTRIBUTES.items() if name in named}
+async def _apply(change: Change, group: GroupRow, steps: Sequence[GroupStep]) -> None:
+    values = {step.attribute: step.value for step in steps if isinstance(step, AttributeStep)}
+    changed = {column: values[name] or None for column, name in _ATTRIBUTES.items() if name in values}
     if changed:
         try:
             await groups.update(change, group, GroupUpdate.model_validate(changed))
         except ValidationError as error:
             raise _invalid(error) from None
         except GroupNameTaken as error:
-            raise Taken(error.text) from None
-    await _set_members(change, group, [step for step in steps if isinstance(step, Members)])
+            raise UniquenessConflict(error.text) from None
+    await _set_members(change, group, [step for step in steps if isinstance(step, MembersStep)])
 
 
-async def _set_members(change: Change, group: GroupRow, steps: Sequence[Members]) -> None:
-    """Each worker knows of it when the answer is there. Raises `InvalidValue` for a user that there is not."""
-    coming = {user for step in steps if step.what is not What.REMOVE for user in step.users}
-    if coming and (missing := coming - await table.people(change.session, coming)):
+async def _set_members(change: Change, group: GroupRow, steps: Sequence[MembersStep]) -> None:
+    """Apply changes of members. They are in force on every worker when the response is sent. Raises `InvalidValue` for
+    an unknown user."""
+    requested_ids = {user for step in steps if step.action is not MemberAction.REMOVE for user in step.users}
+    if requested_ids and (missing := requested_ids - await table.lock_users(change.session, requested_ids)):
         raise InvalidValue(f"members: there is no user {min(missing)}")
-    await linking.link_members(change, coming)
+    await linking.link_members(change, requested_ids)
     added: set[UUID] = set()
     removed: set[UUID] = set()
     for step in steps:
-        came, gone = await _done(change.session, group.id, step)
-        added, removed = (added - gone) | (came - removed), (removed - came) | (gone - added)
+        joined, left = await _apply_step(change.session, group.id, step)
+        added, removed = (added - left) | (joined - removed), (removed - joined) | (left - added)
     if added or removed:
         group.updated_at = utc_now()
-        _tell(change, group, added, removed)
+        _record_and_touch(change, group, added, removed)
 
 
-async def _done(session: AsyncSession, group: UUID, step: Members) -> tuple[set[UUID], set[UUID]]:
-    """Who came, and who went."""
-    came: set[UUID] = set()
-    gone: set[UUID] = set()
-    if step.what is What.REMOVE:
-        gone = await table.remove_members(session, group, step.users)
-    elif step.what is What.BECOME:
-        gone = await table.keep_members(session, group, step.users)
-    if step.what is not What.REMOVE and step.users:
-        came = await table.add_members(session, group, step.users)
-    return came, gone
+async def _apply_step(session: AsyncSession, group: UUID, step: MembersStep) -> tuple[set[UUID], set[UUID]]:
+    """Apply one change; return the ids of users who joined, and of users who left."""
+    joined: set[UUID] = set()
+    left: set[UUID] = set()
+    if step.action is MemberAction.REMOVE:
+        left = await table.remove_members(session, group, step.users)
+    elif step.action is MemberAction.REPLACE:
+        left = await table.keep_members(session, group, step.users)
+    if step.action is not MemberAction.REMOVE and step.users:
+        joined = await table.add_members(session, group, step.users)
+    return joined, left
 
 
-def _tell(change: Change, group: GroupRow, added: set[UUID], removed: set[UUID]) -> None:
-    for word, users in (("added", sorted(added)), ("removed", sorted(removed))):
-        for first in range(0, len(users), _IN_AN_EVENT):
-            some: dict[str, Any] = {word: users[first : first + _IN_AN_EVENT]}
-            change.record("group.members_changed", "group", group.id, name=group.name, **some)
-    if len(added) + len(removed) > _TOLD_BY_USER:
+def _record_and_touch(change: Change, group: GroupRow, added: set[UUID], removed: set[UUID]) -> None:
+    for direction, users in (("added", sorted(added)), ("removed", sorted(removed))):
+        for start in range(0, len(users), _MAX_USERS_PER_EVENT):
+            batch: dict[str, Any] = {direction: users[start : start + _MAX_USERS_PER_EVENT]}
+            change.record("group.members_changed", "group", group.id, name=group.name, **batch)
+    if len(added) + len(removed) > _MAX_USER_TOUCHES:
         change.touch("group", group.id, urgent=True)
         return
     for user in added | removed:
         change.touch("user", user, urgent=True)
 
 
-def _read(body: dict[str, Any]) -> tuple[str, str | None, dict[UUID, str | None]]:
-    """Name, link and members of a whole resource. Raises `InvalidValue`."""
+def _parse_group(body: dict[str, Any]) -> tuple[str, str | None, dict[UUID, str | None]]:
+    """Return name, `externalId` and members of a whole resource. Raises `InvalidValue`."""
     fields = {name.lower(): value for name, value in body.items()}
     name, external_id = fields.get("displayname"), fields.get("externalid")
     if not isinstance(name, str):
         raise InvalidValue("displayName is required, and must be text")
     if external_id is not None and not isinstance(external_id, str):
         raise InvalidValue("externalId must be text")
-    return name, external_id or None, named_members(fields.get("members"))
+    return name, external_id or None, parse_members(fields.get("members"))
 
 
 def _invalid(error: ValidationError) -> InvalidValue:

@@ -1,4 +1,4 @@
-"""Names and bounds of the protocol that need no library to be known."""
+"""URNs and limits of the protocol, without importing the library."""
 
 from typing import Final
 
@@ -6,5 +6,5 @@ USER: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 GROUP: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
 ENTERPRISE: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
-#: entries of a page at most (reference 2, SCIM resources)
+#: maximum entries of a page
 MAX_RESULTS: Final = 200

@@ -139,8 +139,8 @@ async def open_session(
     return session
 
 
-async def _end_excess_sessions(change: Change, user: UserRow, kept: int) -> None:
-    for old in (await table.open_sessions(change.session, user.id))[kept:]:
+async def _end_excess_sessions(change: Change, user: UserRow, max_sessions: int) -> None:
+    for old in (await table.open_sessions(change.session, user.id))[max_sessions:]:
         await end_session(change, old, "too_many_sessions")
 
 

@@ -33,7 +33,8 @@ async def _register(request: Request, host: Host, form: Form) -> None:
 
 
 class _Page(msgspec.Struct, frozen=True):
-    """`redeem` raises `Refusal` or `FormFieldError`; `done` is the note on the sign-in page that follows."""
+    """Texts and action of one page. `redeem` raises `Refusal` or `FormFieldError`; `done` selects the note on the
+    sign-in page that follows."""
 
     redeem: Callable[[Request, Host, Form], Awaitable[None]]
     action: str

@@ -18,6 +18,8 @@ B = TypeVar("B", bound=Body)
 
 
 class Form(msgspec.Struct, frozen=True):
+    """The fields of a form that a page of this platform sent."""
+
     fields: dict[str, str]
 
     @property
@@ -52,7 +54,7 @@ Posted = Annotated[Form, Depends(_read_form)]
 
 
 def parse_body(body_type: type[B], **values: object) -> B:
-    """The API's own body, with its own rules. Raises `FormFieldError`."""
+    """Return an API body, validated by the API's rules. Raises `FormFieldError`."""
     try:
         return body_type.model_validate({name: value for name, value in values.items() if value is not None})
     except ValidationError as error:

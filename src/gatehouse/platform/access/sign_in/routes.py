@@ -155,7 +155,7 @@ async def _providers(host: Host, next_path: str, *, email: str, tenant: str) -> 
 
 @router.get("/logout")
 async def logout_page(request: Request, host: TheHost) -> Response:
-    """Asks for confirmation, because another site can navigate a browser here."""
+    """Requires a confirmation, because another site can navigate a browser here."""
     browser_session = await browser.current_session(request, host)
     if browser_session is None:
         return redirect(paths.link_to("/login", done="out"))
@@ -178,7 +178,7 @@ async def log_out(request: Request, host: TheHost, form: Posted) -> Response:
     if provider_url is None:
         response: Response = redirect(paths.link_to("/login", done="out"))
     else:
-        # Asks for confirmation: it ends the user's sessions at other services too.
+        # Requires a confirmation, because it ends the user's sessions at other services too.
         response = page("signed_out.html", provider_url=provider_url)
     browser.clear_cookie(response, host)
     proof.clear_cookie(response)

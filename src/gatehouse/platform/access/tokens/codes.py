@@ -32,7 +32,7 @@ ACCESS_TOKEN_SECONDS: Final = 900
 
 
 class CodeGrant(NamedTuple):
-    """What a code is issued for."""
+    """The client, redirect URI, challenge, nonce and scope of a code."""
 
     client_id: UUID
     redirect_uri: str

@@ -23,7 +23,7 @@ class UnsupportedGrantType(InvalidTokenRequest):
 
 
 class InvalidGrant(InvalidTokenRequest):
-    """One response for every reason, so that guessing codes reveals nothing."""
+    """The code is refused. The response is the same for every reason, so that guessing codes reveals nothing."""
 
     code = "invalid_grant"
     message = "The code is not valid, was used already, has expired, or was not issued for this."
@@ -35,7 +35,8 @@ class InvalidScope(InvalidTokenRequest):
 
 
 class InvalidClient(Unauthenticated):
-    """One response for unknown, disabled and wrong, so that it does not reveal which clients exist."""
+    """Authentication failed. The response is the same for every reason, so that it does not reveal which clients
+    exist."""
 
     code = "invalid_client"
     message = "The client is unknown or disabled, or its secret is wrong."

@@ -31,7 +31,7 @@ _MAX_WAITING_REQUESTS: Final = 100
 
 
 class RequestOrigin(msgspec.Struct, frozen=True):
-    """Where a token request came from, for the audit event."""
+    """The request id and client address of a token request, for the audit event."""
 
     request_id: str
     ip: str

@@ -47,7 +47,7 @@ class Client(msgspec.Struct, frozen=True):
 
     @property
     def signs_people_in(self) -> bool:
-        """Whether users can sign in to it: only to operators' clients, because there is no consent page."""
+        """True if users can sign in to the client: only to operators' clients, because there is no consent page."""
         return self.enabled and self.tenant_id is None and bool(self.redirect_uris)
 
 
