@@ -80,7 +80,7 @@ async def test_a_failure_that_the_provider_reports_is_called_so(sign_on: SignOn)
     root.remove(saml.assertion_of(root))
     refused = await sign_on.post(root)
     assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
-    assert refused.json()["detail"] == "The identity provider signed nobody in."
+    assert refused.json()["detail"] == "The identity provider did not sign a user in."
 
 
 async def test_administration_answers_programs_alone(tenant: Tenant) -> None:

@@ -320,11 +320,12 @@ def unknown_condition(said: Said, signer: Signer) -> Any:
 
 #: Each with words of the wall that it stops at.
 SIGNATURES = [
-    (unsigned, "not signed"), (only_the_message, "not signed"), (changed_after_signing, "does not fit"),
-    (without_signature_value, "does not fit"), (message_changed_after_signing, "does not fit"),
+    (unsigned, "not signed"), (only_the_message, "not signed"), (changed_after_signing, "does not match"),
+    (without_signature_value, "does not match"), (message_changed_after_signing, "does not match"),
     (hmac_with_the_certificate, "algorithm"), (sha1_signature, "algorithm"), (sha1_digest, "algorithm"),
-    (over_the_whole_document, "not over"), (two_references, "one Reference"), (two_signatures, "where none belongs"),
-    (two_assertions, "one assertion"), (something_beside_the_signature, "carries things along"),
+    (over_the_whole_document, "does not cover"), (two_references, "one Reference"),
+    (two_signatures, "must not have one"),
+    (two_assertions, "exactly one assertion"), (something_beside_the_signature, "additional elements"),
     (many_transforms, "transforms"), (xslt, "transforms"), (xpath, "transforms"),
     (no_enveloped_transform, "transforms"), (inclusive_canonicalization, "canonicalization"), (xml_id, "id"),
     (no_success, "reports a failure"), (unknown_condition, "condition"),

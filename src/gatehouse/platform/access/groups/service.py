@@ -121,7 +121,7 @@ def _check_duplicates(new: Sequence[NewOverride]) -> None:
     entity_types: set[str] = set()
     for index, override in enumerate(new):
         if override.entity_type in entity_types:
-            faults.append((index, "stands twice in the body"))
+            faults.append((index, "occurs twice in the body"))
         entity_types.add(override.entity_type)
     if faults:
         raise BadOverrides(faults)

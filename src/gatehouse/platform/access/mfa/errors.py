@@ -49,7 +49,7 @@ class EnrolmentOnly(Forbidden):
 
 class NothingEnrolled(Conflict):
     code = "nothing_enrolled"
-    message = "There is no second factor to do this with."
+    message = "No second factor is enrolled."
     form = "error_message"
 
 

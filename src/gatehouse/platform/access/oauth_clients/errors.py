@@ -26,7 +26,7 @@ class TooManySecrets(Conflict):
 
     def __init__(self, maximum: int, until: datetime) -> None:
         super().__init__(
-            f"{maximum} earlier secrets are still accepted, which is the most. Try again after {iso(until)}, or send"
+            f"{maximum} earlier secrets are still accepted, which is the maximum. Try again after {iso(until)}, or send"
             " grace_period_seconds 0, which ends them now."
         )
 

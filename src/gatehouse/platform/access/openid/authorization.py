@@ -85,7 +85,11 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
             "code_challenge, code_challenge_method: PKCE with S256 is required.",
         )
         yield bool(_match_seconds(fields.get("max_age", "0"))), "invalid_request", "max_age: a number of seconds."
-        yield "none" not in self.prompts or len(self.prompts) == 1, "invalid_request", "prompt: none stands alone."
+        yield (
+            "none" not in self.prompts or len(self.prompts) == 1,
+            "invalid_request",
+            "prompt: none cannot be combined with another value.",
+        )
         for name in ("state", "nonce"):
             value = fields.get(name, "")
             is_valid = len(value) <= _MAX_VALUE_CHARS and "\0" not in value

@@ -55,7 +55,7 @@ def read(
         raise InvalidSignature("The answer and its assertion are of different requests.")
     subject = find_one(assertion, "saml:Subject")
     if subject is None:
-        raise InvalidSignature("The assertion is about nobody.")
+        raise InvalidSignature("The assertion has no subject.")
     expires_at = _subject_expires_at(subject, request_id, sp, now)
     _check_conditions(find_one(assertion, "saml:Conditions"), sp, now)
     if _is_too_early(assertion.get("IssueInstant"), now):
@@ -112,7 +112,7 @@ def _check_conditions(conditions: Element | None, sp: ServiceProvider, now: date
     if conditions is None:
         raise InvalidSignature("The assertion names no audience.")
     if any(condition.tag not in _SUPPORTED_CONDITIONS for condition in conditions):
-        raise InvalidSignature("The assertion has a condition that is not known.")
+        raise InvalidSignature("The assertion has a condition that is not supported.")
     restrictions = conditions.findall("saml:AudienceRestriction", NAMESPACES)
     audiences = [{text_of(name) for name in part.findall("saml:Audience", NAMESPACES)} for part in restrictions]
     if not audiences or any(sp.entity_id not in audience for audience in audiences):
@@ -126,7 +126,7 @@ def _session_index_and_expiry(assertion: Element, now: datetime) -> tuple[str | 
     already over could not be used. Raises `InvalidSignature`, `AssertionExpired`."""
     statements = assertion.findall("saml:AuthnStatement", NAMESPACES)
     if not statements:
-        raise InvalidSignature("The assertion does not say that anybody signed in.")
+        raise InvalidSignature("The assertion has no AuthnStatement.")
     ends = [_parse_time(end) for statement in statements if (end := statement.get("SessionNotOnOrAfter"))]
     if any(end <= now for end in ends):
         raise AssertionExpired

@@ -148,7 +148,7 @@ async def _end_matching_sessions(change: Change, provider: Provider, root: Eleme
     """End the sessions that the logout request names; return whether the provider had sessions for that NameID."""
     name_id = text_of(find_one(root, "saml:NameID"))
     if not name_id:
-        raise InvalidSignature("The logout request names nobody. Encrypted names are not taken.")
+        raise InvalidSignature("The logout request has no NameID. Encrypted NameIDs are not supported.")
     digest = tokens.digest(root.get("ID"))
     expires_at = utc_now() + 2 * assertion.MAX_CLOCK_SKEW
     if not await table.remember_message(change.session, provider.tenant_id, provider.id, digest, expires_at):

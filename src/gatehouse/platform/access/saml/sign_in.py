@@ -199,7 +199,9 @@ async def _requested_provider(host: Host, sent_request: SentRequest | None, issu
             providers = await table.providers_of_issuer(lookup, issuer)
         if not providers:
             raise UnknownIssuer
-        raise AssertionExpired("The answer is to no sign-in that is open here. Begin it here, and take less long.")
+        raise AssertionExpired(
+            "The answer belongs to no open sign-in. It may have taken too long; begin the sign-in here again."
+        )
     if sent_request.provider is None or sent_request.provider.entity_id != issuer:
         raise UnknownIssuer
     if not sent_request.open:

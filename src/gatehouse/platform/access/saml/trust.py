@@ -84,7 +84,7 @@ def inflate(text: str) -> bytes:
     try:
         raw = stream.decompress(decode(text), MAX_BYTES + 1)
     except zlib.error:
-        raise InvalidSignature("The message is not compressed as it should be.") from None
+        raise InvalidSignature("The message is not valid DEFLATE data.") from None
     if len(raw) > MAX_BYTES or not stream.eof:
         raise InvalidSignature("The message is too large, or cut short.")
     return raw
@@ -120,11 +120,11 @@ def verify_response(raw: bytes, issuer: str, trusted: Sequence[x509.Certificate]
         library_response = OneLogin_Saml2_Response(_settings(issuer, trusted), b64encode(raw))
     except Exception as error:  # an encrypted assertion ends here too
         log.info("saml.answer_not_read", error=type(error).__name__)
-        raise InvalidSignature("The answer cannot be read. Encrypted assertions are not taken.") from None
+        raise InvalidSignature("The answer cannot be read. Encrypted assertions are not supported.") from None
     root = library_response.document
     if root.find("saml:Assertion", NAMESPACES) is None:
         # Usually a failure that the provider reports: the user has no access, or cancelled.
-        raise InvalidSignature("The identity provider signed nobody in.")
+        raise InvalidSignature("The identity provider did not sign a user in.")
     assertion = _check_shape(root)
     validate(root, "Response")
     try:
@@ -136,7 +136,7 @@ def verify_response(raw: bytes, issuer: str, trusted: Sequence[x509.Certificate]
         log.exception("saml.signature_not_judged")
         is_valid = False
     if not is_valid:
-        raise InvalidSignature("The signature does not fit, or the provider reports a failure.")
+        raise InvalidSignature("The signature does not match, or the provider reports a failure.")
     return Response(root, assertion)
 
 
@@ -149,11 +149,11 @@ def verify_query(query: str, parameter: str, trusted: Sequence[x509.Certificate]
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
         if name in fields:
-            raise InvalidSignature("A parameter stands in the address twice.")
+            raise InvalidSignature("The address has a parameter twice.")
         fields[name] = value
     algorithm = unquote(fields.get("SigAlg", ""))
     if algorithm not in _SIGNATURE_ALGORITHMS or "Signature" not in fields:
-        raise InvalidSignature("The message is not signed, or by an algorithm that is not taken.")
+        raise InvalidSignature("The message is not signed, or its signature algorithm is not supported.")
     signed = "&".join(f"{name}={fields[name]}" for name in (parameter, "RelayState", "SigAlg") if name in fields)
     try:
         signature = b64decode(unquote(fields["Signature"]), validate=True)
@@ -164,7 +164,7 @@ def verify_query(query: str, parameter: str, trusted: Sequence[x509.Certificate]
         _signature_matches(certificates.public_key(certificate), signature, octets, algorithm)
         for certificate in trusted
     ):
-        raise InvalidSignature("The signature does not fit.")
+        raise InvalidSignature("The signature does not match.")
 
 
 def find_one(parent: Element, path: str) -> Element | None:
@@ -205,7 +205,7 @@ def _check_shape(root: Element) -> Element:
     """Check the shape of the response and return its one assertion. Raises `InvalidSignature`."""
     assertions = list(root.iter(f"{{{ASSERTION}}}Assertion"))
     if len(assertions) != 1 or assertions[0].getparent() is not root:
-        raise InvalidSignature("The answer must hold one assertion, and not elsewhere than in itself.")
+        raise InvalidSignature("The answer must contain exactly one assertion, as a direct child.")
     assertion = assertions[0]
     _check_unique_ids(root)
     signatures = list(root.iter(f"{{{SIGNATURE}}}Signature"))
@@ -213,7 +213,7 @@ def _check_shape(root: Element) -> Element:
     if assertion not in signed:
         raise InvalidSignature("The assertion is not signed.")
     if len(signed) != len(set(signed)) or not set(signed) <= {root, assertion}:
-        raise InvalidSignature("A signature stands where none belongs.")
+        raise InvalidSignature("A signature is in an element that must not have one.")
     for signature in signatures:
         _check_signature_shape(signature)
     return assertion
@@ -227,20 +227,20 @@ def _check_unique_ids(root: Element) -> None:
             if name.rpartition("}")[2].lower() != "id":
                 continue
             if name.startswith("{") or value in ids:
-                raise InvalidSignature("An id stands in the answer twice, or is not SAML's.")
+                raise InvalidSignature("The answer has an id twice, or an id attribute that is not SAML's.")
             ids.add(value)
 
 
 def _check_signature_shape(signature: Element) -> None:
     parts = [part.tag for part in signature]
     if not {f"{{{SIGNATURE}}}{name}" for name in ("SignedInfo", "SignatureValue", "KeyInfo")}.issuperset(parts):
-        raise InvalidSignature("A signature carries things along.")
+        raise InvalidSignature("A signature has additional elements.")
     signed_info = _child(signature, "SignedInfo")
     reference = _child(signed_info, "Reference")
     if reference.get("URI") != f"#{signature.getparent().get('ID')}":
-        raise InvalidSignature("A signature is not over what it stands in.")
+        raise InvalidSignature("A signature does not cover its parent element.")
     if _child(signed_info, "CanonicalizationMethod").get("Algorithm") != _EXCLUSIVE_C14N:
-        raise InvalidSignature("A signature has a canonicalization that is not taken.")
+        raise InvalidSignature("A signature has a canonicalization that is not supported.")
     method = _child(signed_info, "SignatureMethod")
     digest = _child(reference, "DigestMethod")
     if (
@@ -248,10 +248,10 @@ def _check_signature_shape(signature: Element) -> None:
         or len(method)
         or digest.get("Algorithm") not in _DIGEST_ALGORITHMS
     ):
-        raise InvalidSignature("A signature has an algorithm that is not taken: RSA or ECDSA with SHA-256 or more is.")
+        raise InvalidSignature("A signature has an unsupported algorithm: use RSA or ECDSA with SHA-256 or stronger.")
     transforms = [transform.get("Algorithm") for transform in _child(reference, "Transforms")]
     if transforms not in _ALLOWED_TRANSFORMS:
-        raise InvalidSignature("A signature has transforms that are not taken.")
+        raise InvalidSignature("A signature has transforms that are not supported.")
 
 
 def _child(parent: Element, name: str) -> Element:

@@ -299,7 +299,7 @@ def _sign_in_address(person: Person) -> str | None:
     except ValueError:
         if not entries:
             return None
-        raise InvalidValue("emails: the address to sign in with is not one") from None
+        raise InvalidValue("emails: the address to sign in with is not a valid e-mail address") from None
 
 
 async def _free_username(session: AsyncSession, name: str) -> str | None:

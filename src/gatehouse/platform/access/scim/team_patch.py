@@ -107,7 +107,7 @@ def _parse_change(op: str, path: Any, value: Any, *, has_value: bool) -> Iterato
     elif isinstance(target, AttrPath) and target.sub_attr is None and name in _TEXT_ATTRIBUTES:
         yield _attribute_step(op, _TEXT_ATTRIBUTES[name], value)
     elif name in _READ_ONLY_ATTRIBUTES:
-        raise BadScim("mutability", f"{name} is the service's to say")
+        raise BadScim("mutability", f"{name} is read-only")
     # Other attributes are ignored, as in a create.
 
 
