@@ -47,7 +47,7 @@ _secret = re.compile(
 #: Nobody can try values on either side of these.
 HARMLESS: Final = {
     # two stored hashes: has the password changed meanwhile?
-    "platform/access/accounts/service.py": {"user.password_hash != judged"},
+    "platform/access/accounts/service.py": {"user.password_hash != verified_hash"},
     "platform/access/sessions/service.py": {"user.password_hash != account.password_hash"},
     # the audit chain, read by its owner
     "platform/records/audit/verify.py": {
