@@ -40,7 +40,7 @@ from uuid import UUID
 import msgspec
 import uvloop
 
-from gatehouse.engine import run as running
+from gatehouse.engine import answers
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Admitted, Answered, Asked, Identified, Received, Routed
@@ -349,7 +349,7 @@ class Steps:
             Row("attempt: deadline, gate, call, usage", self._attempt, True),
             *(inspected[1:] if self.world.inspected else ()),
             Row("price", lambda: self.world.engine._settling.price(self.reply, self.answered)),
-            Row("the answer's headers", lambda: running._headers(self.reply, self.answered)),
+            Row("the answer's headers", lambda: answers.reply_headers(self.reply, self.answered)),
             Row("settle the budget", lambda: budget.settle(self.answered, ports)),
             Row("record: made, encoded, queued", lambda: Recorder(ports).finished(self.answered)),
             Row("  encoding, which is in the record", lambda: encode(self.entry)),

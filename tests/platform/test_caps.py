@@ -38,28 +38,28 @@ P = "gatehouse.platform"
 #: by family: where its limit is, and the request that makes one
 FAMILIES: dict[str, tuple[str, Create]] = {
     "alerts": (
-        f"{P}.operations.alerts.service.MOST",
+        f"{P}.operations.alerts.service.MAX_ALERT_RULES",
         _post("/api/alerts", name="NAME", metric_type="cost", threshold=1, comparison="gt", window_minutes=1),
     ),
     "budgets": (
-        f"{P}.routing.budgets.service.MOST",
+        f"{P}.routing.budgets.service.MAX_BUDGETS",
         _post("/api/admin/budgets", scope_type="group", scope_id="PARENT", period="month", limit_requests=10),
     ),
     "content filters": (
-        f"{P}.governance.content_filters.service.MOST",
+        f"{P}.governance.content_filters.service.MAX_FILTERS",
         _post(
             "/api/admin/content-filters/", name="NAME", filter_type="keyword_block", config={"keywords": ["x"]},
             scope="org", priority=1,
         ),
     ),
     "custom DLP patterns": (
-        f"{P}.governance.dlp_customization.service.MOST",
+        f"{P}.governance.dlp_customization.service.MAX_CUSTOM_PATTERNS",
         _post(
             "/api/admin/dlp-rules/custom-patterns", name="NAME", entity_type="x", pattern="x", action_tier="log_only"
         ),
     ),
     "DLP rules": (
-        f"{P}.governance.dlp_rules.service.MOST",
+        f"{P}.governance.dlp_rules.service.MAX_RULES",
         _post(
             "/api/admin/dlp-rules/", detector_name="NAME", detector_type="regex", entity_type="x",
             action_tier="log_only", config_json={"pattern": "x"},
@@ -71,7 +71,7 @@ FAMILIES: dict[str, tuple[str, Create]] = {
         _post("/api/admin/groups/PARENT/model-access", model_id="their-own/model", access_type="ALLOW"),
     ),
     "model registry": (
-        f"{P}.governance.model_registry.service.MOST",
+        f"{P}.governance.model_registry.service.MAX_MODELS",
         _post("/api/admin/models", provider="their-own", model_id="NAME"),
     ),
     "policies": (
@@ -79,7 +79,7 @@ FAMILIES: dict[str, tuple[str, Create]] = {
         _post("/api/admin/policies", name="NAME", condition="false", action="LOG"),
     ),
     "routing policies": (
-        f"{P}.routing.cost_routing.service.MOST",
+        f"{P}.routing.cost_routing.service.MAX_POLICIES",
         _post("/api/admin/cost-routing/policies", name="NAME", strategy="cost_optimized", enabled=False),
     ),
     "SAML providers": (
@@ -90,10 +90,10 @@ FAMILIES: dict[str, tuple[str, Create]] = {
         ),
     ),
     "share links": (
-        f"{P}.conversations.share_links.service._MOST", _post("/api/conversations/PARENT/share_links"),
+        f"{P}.conversations.share_links.service._MAX_LINKS", _post("/api/conversations/PARENT/share_links"),
     ),
     "webhooks": (
-        f"{P}.operations.webhooks.service.MOST",
+        f"{P}.operations.webhooks.service.MAX_WEBHOOKS",
         _post("/api/admin/webhooks/", name="NAME", url="https://8.8.8.8/", events=["dlp_trigger"], secret="x" * 16),
     ),
 }  # fmt: skip
