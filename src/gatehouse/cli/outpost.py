@@ -27,7 +27,7 @@ def bundle(out: Path, keys: Path) -> None:
     """
     from gatehouse.foundation.clock import iso
     from gatehouse.outpost.airgap import fetch
-    from gatehouse.outpost.platform import PlatformAway, PlatformRefuses
+    from gatehouse.outpost.platform import PlatformRefusal, PlatformUnavailable
     from gatehouse.outpost.settings import OutpostSettings
     from gatehouse.policy.signing import BundleRefused
 
@@ -35,9 +35,9 @@ def bundle(out: Path, keys: Path) -> None:
         raise CommandError("--out and --keys must be two files")
     try:
         held = asyncio.run(fetch(OutpostSettings.from_environment(), out, keys))
-    except PlatformAway as error:
+    except PlatformUnavailable as error:
         raise CommandError(f"the platform cannot be reached: {error}") from None
-    except PlatformRefuses as error:
+    except PlatformRefusal as error:
         raise CommandError(f"the platform refuses this outpost: {error}") from None
     except BundleRefused as error:
         raise CommandError(f"what the platform has sent is no good bundle: {error}") from None
@@ -56,16 +56,16 @@ def hand_in(files: tuple[IO[bytes], ...]) -> None:
     """
     from gatehouse.outpost.audit_log import NotALine
     from gatehouse.outpost.carried import Missing, hand_in
-    from gatehouse.outpost.platform import PlatformAway, PlatformRefuses
+    from gatehouse.outpost.platform import PlatformRefusal, PlatformUnavailable
     from gatehouse.outpost.settings import OutpostSettings
 
     settings = OutpostSettings.from_environment()
     for file in files:
         try:
             brought = asyncio.run(hand_in(settings, file))
-        except PlatformAway as error:
+        except PlatformUnavailable as error:
             raise CommandError(f"{file.name}: the platform cannot be reached ({error}); do it again") from None
-        except PlatformRefuses as error:
+        except PlatformRefusal as error:
             raise CommandError(f"{file.name}: the platform refuses it: {error}") from None
         except (NotALine, Missing) as error:
             raise CommandError(f"{file.name}: {error}") from None
