@@ -60,13 +60,13 @@ async def test_a_body_that_does_not_say_its_length_is_bounded_too(portal: Runnin
 async def test_a_fault_tells_nothing_of_itself(portal: RunningPortal) -> None:
     front = portal.app._app if isinstance(portal.app, Watched) else portal.app
     assert isinstance(front, PortalMiddleware)
-    behind = front._behind
-    assert isinstance(behind, FastAPI)
+    app = front._app
+    assert isinstance(app, FastAPI)
 
     async def broken() -> None:
         raise RuntimeError("the inside of it")
 
-    behind.add_api_route("/broken", broken, include_in_schema=False)
+    app.add_api_route("/broken", broken, include_in_schema=False)
     answer = await portal.anonymous.get("/broken")
     assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
     assert "inside" not in answer.text

@@ -124,7 +124,7 @@ async def test_an_organization_has_a_name_once(portal: RunningPortal, org: Org, 
 async def test_an_organization_has_so_many_outposts_and_no_more(
     portal: RunningPortal, org: Org, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MOST", 2)
+    monkeypatch.setattr(service, "MAX_OUTPOSTS", 2)
     first, _ = await registered(portal, org), await registered(portal, org)
     refused = await portal.admin.post(f"{org.path}/outposts", json=wanted())
     assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
@@ -135,7 +135,7 @@ async def test_an_organization_has_so_many_outposts_and_no_more(
 async def test_outposts_registered_together_stay_within_the_limit(
     portal: RunningPortal, org: Org, other_org: Org, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MOST", 1)
+    monkeypatch.setattr(service, "MAX_OUTPOSTS", 1)
     posts = [portal.admin.post(f"{org.path}/outposts", json=wanted()) for _ in range(5)]
     answers = await asyncio.gather(*posts, portal.admin.post(f"{other_org.path}/outposts", json=wanted()))
     assert sorted(answer.status_code for answer in answers[:-1]) == [201, 409, 409, 409, 409]

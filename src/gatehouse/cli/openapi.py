@@ -1,4 +1,4 @@
-"""`openapi`."""
+"""Implements `openapi`."""
 
 import json
 from typing import Any
