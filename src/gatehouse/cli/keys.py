@@ -33,7 +33,7 @@ _APPLICATION = click.argument("application", type=click.Choice(["platform", "por
 def rotate(application: str, stolen: bool) -> None:
     """Sign tokens with a new key from now on.
 
-    The old key stays published until its last token has expired, so nobody is signed out. Running workers learn the
+    The old key stays published until its last token has expired, so no user is signed out. Running workers learn the
     new key before it signs anything.
     """
     from gatehouse.platform.access.tokens.rotation import WorkersBehind
@@ -59,7 +59,7 @@ def rotate_saml(activate: bool) -> None:
     """Sign SAML requests with a new key, in two steps.
 
     \b
-    1. Run this: the next certificate stands in the metadata, and signs nothing yet.
+    1. Run this: the next certificate is in the metadata, and signs nothing yet.
     2. Have every identity provider read the metadata again (GET /api/saml/metadata).
     3. Run this with --activate: the new key signs. The old certificate leaves the metadata with the next rotation.
     """
@@ -171,8 +171,8 @@ async def _rotate_saml(installed: "Installation", sealer: "Sealer", activate: bo
     database = Database(installed.url, pool_size=1)
     try:
         if activate:
-            new, old = await saml_keys.activate(database)
-            return f"Key {new} signs SAML requests from now on, and {old} no more."
+            current, former = await saml_keys.activate(database)
+            return f"Key {current} signs SAML requests from now on, and {former} no more."
         key_id = await saml_keys.prepare(database, sealer)
         return f"Key {key_id} is in the metadata. Have your identity providers read it, then run this with --activate."
     finally:

@@ -35,8 +35,8 @@ def as_table(batches: Iterator[Any]) -> Iterator[str]:
         rows = [["" if value is None else str(_plain(value)) for value in row] for row in _rows(batch)]
         names = list(batch.schema.names)
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        shown = [names, ["-" * width for width in widths], *rows] if number == 0 else rows
-        for row in shown:
+        lines = [names, ["-" * width for width in widths], *rows] if number == 0 else rows
+        for row in lines:
             yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
 
 

@@ -1,5 +1,5 @@
-"""Implements `users`: whoever can reach the database can restore administrators' access. Every change is in the audit
-chain, as made by the system, and running workers receive it."""
+"""Implements `users`: any user of the database can restore administrators' access. Every change is in the audit chain,
+as made by the system, and running workers receive it."""
 
 import asyncio
 import sys

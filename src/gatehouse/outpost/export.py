@@ -42,14 +42,14 @@ class Export:
 
     def _lines_of_files(self) -> list[bytes] | None:
         lines, self._spot = self._records.audit.read(self._spot)
-        shown = [_shown(text) for text in lines if self._is_new(where(text))]
-        self.entries += len(shown)
-        return shown if lines else None
+        new_lines = [_shown(text) for text in lines if self._is_new(where(text))]
+        self.entries += len(new_lines)
+        return new_lines if lines else None
 
     def _lines_of_journal(self) -> bytes | None:
         for writer_id, place in self._records.places().items():
-            known = self._places.get(writer_id)
-            if known is None or known.sequence < place.sequence:
+            position = self._places.get(writer_id)
+            if position is None or position.sequence < place.sequence:
                 self._places[writer_id] = place
         batch = read_batch(self._reader, self._places, _BATCH_ENTRIES, skipped_writers=self._ended)
         if batch is None:

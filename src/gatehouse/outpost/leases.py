@@ -198,7 +198,11 @@ class Leases:
         async with self._turn:
             month = self._of(start)
             if month.asking.get(address) == transfer:
-                asking = {other: pending for other, pending in month.asking.items() if other != address}
+                asking = {
+                    other_address: pending
+                    for other_address, pending in month.asking.items()
+                    if other_address != address
+                }
                 received = _plus(month.received, amounts)
                 await self._save_then_apply(start, msgspec.structs.replace(month, asking=asking, received=received))
 

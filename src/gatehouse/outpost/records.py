@@ -168,8 +168,8 @@ class Records:
     def _seek(self, through: Cursor) -> None:
         """Raises `UnknownPlace` unless `through` is uploaded or in the journal."""
         places, finished = self.places(), set[UUID]()
-        known = places.get(through.journal_id)
-        if known is not None and through.sequence < known.sequence:
+        position = places.get(through.journal_id)
+        if position is not None and through.sequence < position.sequence:
             return
         reader = JournalReader(self.journal)
         while (batch := read_batch(reader, places, MAX_UPLOAD_RECORDS, skipped_writers=finished)) is not None:

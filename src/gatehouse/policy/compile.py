@@ -28,8 +28,8 @@ class Fault(str):
 def _price(model: ModelRecord) -> tuple[bool, Decimal, str]:
     """Sort key: the price of one input and one output token together; entries without a price come last."""
     prices = (model.cost_per_input_token, model.cost_per_output_token)
-    known = [price for price in prices if price is not None]
-    return len(known) < len(prices), sum(known, Decimal(0)), model.provider
+    known_prices = [price for price in prices if price is not None]
+    return len(known_prices) < len(prices), sum(known_prices, Decimal(0)), model.provider
 
 
 def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Snapshot | list[Fault]:

@@ -10,7 +10,7 @@ from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.pattern import ActionTier, Pattern
 from gatehouse.policy.governance import DetectorType, GovernanceRecords, OverrideAction
 
-#: The strongest action wins when several rules match (docs/dlp-rules.md): block, then redact, then prompt, then
+#: The strongest action wins when several rules match (docs/dlp.md): block, then redact, then prompt, then
 #: log_only.
 STRENGTH: Final[Mapping[str, int]] = {"allow": 0, "log_only": 1, "prompt": 2, "redact": 3, "block": 4}
 

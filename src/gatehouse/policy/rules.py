@@ -29,7 +29,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class Standing(NamedTuple):
+class RegistryStatus(NamedTuple):
     """A model's entry in the model registry."""
 
     risk_tier: str
@@ -41,10 +41,10 @@ class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
 
     rules: tuple[Rule, ...] = ()
     needs: frozenset[str] = frozenset()
-    registry: Mapping[str, Standing] = {}
-    unregistered: Standing = Standing("tier_4", UNREGISTERED)
+    registry: Mapping[str, RegistryStatus] = {}
+    unregistered: RegistryStatus = RegistryStatus("tier_4", UNREGISTERED)
 
-    def standing(self, model: str) -> Standing:
+    def standing(self, model: str) -> RegistryStatus:
         """Return the registry's entry of `provider/model-id`."""
         return self.registry.get(model, self.unregistered)
 
@@ -90,10 +90,10 @@ def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
         rules=tuple(rules),
         needs=frozenset(used_names & (EXAMPLES.keys() | FUNCTIONS.keys())),
         registry={
-            f"{entry.provider}/{entry.model_id}": Standing(entry.risk_tier, entry.validation_status)
+            f"{entry.provider}/{entry.model_id}": RegistryStatus(entry.risk_tier, entry.validation_status)
             for entry in records.registry
         },
-        unregistered=Standing(records.unregistered_model_tier, UNREGISTERED),
+        unregistered=RegistryStatus(records.unregistered_model_tier, UNREGISTERED),
     )
     return rule_set, faults
 

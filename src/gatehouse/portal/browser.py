@@ -82,15 +82,15 @@ def delete_cookies(response: Response, host: PortalHost, *cookies: str) -> None:
 
 
 def require_own_page(request: Request, host: PortalHost) -> None:
-    """Raises `Foreign` for what would change something and was not sent by one of our own pages. Browsers say which
-    page it was, and no page can make them say another."""
+    """Raises `ForeignRequest` for a request that can change something and was not sent by one of the portal's own
+    pages. Browsers set the headers that are checked, and no page can forge them."""
     if request.method in _READ_METHODS:
         return
     origin = request.headers.get("origin")
-    ours = host.settings.portal_public_url
+    own_origin = host.settings.portal_public_url
     if origin is None and request.headers.get("sec-fetch-site") == "same-origin":
         return
-    if ours is None or origin is None or origin.lower() != ours.lower():
+    if own_origin is None or origin is None or origin.lower() != own_origin.lower():
         raise ForeignRequest
 
 

@@ -147,12 +147,12 @@ async def _key_or_org_admin(caller: Annotated[Caller, Depends(_key_or_org_member
 async def _outpost(request: Request, host: TheHost) -> Caller:
     token = await _bearer(request, host, CertificateMissing())
     try:
-        proven = certified.verify(
+        verified = certified.verify(
             token, await host.authorities.trusted(), audience=host.settings.issuer, now=host.clock.now()
         )
-        certificate = await of_certificate(host.database, proven.serial)
+        certificate = await of_certificate(host.database, verified.serial)
         # The outpost chooses the token's subject; only the portal knows whose certificate it is.
-        if certificate is None or proven.subject != str(certificate.outpost_id):
+        if certificate is None or verified.subject != str(certificate.outpost_id):
             raise InvalidToken
         # If the listener requests client certificates, a stolen token is useless on another connection.
         if not shows(request.scope, certified.shown(token).public_bytes(Encoding.DER)):
@@ -289,9 +289,9 @@ def _caller_of_claims(claims: dict[str, Any]) -> tuple[Caller, float]:
 
 
 def _revoked(token_status: TokenStatus, issued_at: float, caller: Caller) -> bool:
-    before = token_status.revoked_before
+    revoked_before = token_status.revoked_before
     removed = caller.member_id is not None and token_status.role is None
-    return token_status.revoked or removed or (before is not None and issued_at <= before)
+    return token_status.revoked or removed or (revoked_before is not None and issued_at <= revoked_before)
 
 
 def _store_caller(request: Request, caller: Caller, org_id: OrgId | None = None) -> Caller:

@@ -87,9 +87,9 @@ async def import_config(
     `skipped`."""
     if body.version.partition(".")[0] != VERSION.partition(".")[0]:
         raise Unprocessable(faults=[FieldFault("version", f"must be {VERSION}, or a later one of {VERSION[0]}.x")])
-    sent = body.model_extra or {}
+    other_parts = body.model_extra or {}
     imported, skipped = [], {}
-    for name in sent:
+    for name in other_parts:
         if name in _PLATFORM_PARTS:
             skipped[name] = "comes with the platform's policy: import it there"
         elif name not in {"exported_at", "outpost_id", "policy_version"}:

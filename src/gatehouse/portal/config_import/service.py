@@ -87,8 +87,8 @@ def _located_message(message: str, file: bytes) -> str:
     match = _BYTE_POSITION.search(message)
     if match is None:
         return f"is no JSON: {message}"
-    before = file[: int(match[1])]
-    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+    preceding = file[: int(match[1])]
+    line, column = preceding.count(b"\n") + 1, len(preceding) - preceding.rfind(b"\n")
     return f"is no JSON: line {line}, column {column}: {message[: match.start()]}"
 
 

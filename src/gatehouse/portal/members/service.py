@@ -61,7 +61,7 @@ async def remove(change: Change, member: MemberRow) -> None:
 
 
 async def _require_another_admin(change: Change, member: MemberRow) -> None:
-    """Raises `LastAdmin`, unless the row is an invitation: its person is no administrator yet."""
+    """Raises `LastAdmin`. An invitation does not count: its person is not an administrator yet."""
     if member.invited:
         return
     if all(admin.id == member.id for admin in await table.admins(change.session)):

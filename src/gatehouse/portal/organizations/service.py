@@ -71,8 +71,8 @@ async def create(change: Change, new: NewOrganization) -> OrganizationCreated:
     return OrganizationCreated(org=Organization.model_validate(org), api_key=key.plaintext, provisioning_job_id=job_id)
 
 
-async def update(change: Change, org: OrganizationRow, sent: Mapping[str, Any]) -> OrganizationRow:
-    changed = {name: value for name, value in sent.items() if getattr(org, name) != value}
+async def update(change: Change, org: OrganizationRow, fields: Mapping[str, Any]) -> OrganizationRow:
+    changed = {name: value for name, value in fields.items() if getattr(org, name) != value}
     if not changed:
         return org
     for name, value in changed.items():

@@ -96,8 +96,8 @@ async def accept(
         await sso.leave_former(request, host)
         return _signed_in(host, person, issued)
     except Refusal as error:
-        found = await table.memberships(host.database, person)
-        return PAGES.page("invitation.html", error.status, person=person, found=found, fault=error.text)
+        memberships = await table.memberships(host.database, person)
+        return PAGES.page("invitation.html", error.status, person=person, found=memberships, fault=error.text)
 
 
 @router.get("/dashboard")

@@ -20,7 +20,9 @@ async def take(session: AsyncSession, new: NewNotices) -> NoticesTaken:
     tenants = {"tenants": list({notice.tenant_id for notice in new.notices})}
     orgs: dict[UUID, OrgId] = {row.tenant_id: row.id for row in await session.execute(_ORGANIZATIONS, tenants)}
     # Sorted, so that concurrent requests lock the rows in the same order.
-    known = sorted((notice for notice in new.notices if notice.tenant_id in orgs), key=lambda notice: notice.subject_id)
-    for notice in known:
+    accepted = sorted(
+        (notice for notice in new.notices if notice.tenant_id in orgs), key=lambda notice: notice.subject_id
+    )
+    for notice in accepted:
         await notify(session, orgs[notice.tenant_id], notice.type, notice.subject_id, notice.message)
-    return NoticesTaken(accepted=len(known), unknown=len(new.notices) - len(known))
+    return NoticesTaken(accepted=len(accepted), unknown=len(new.notices) - len(accepted))

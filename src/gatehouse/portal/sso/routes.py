@@ -99,8 +99,9 @@ async def select_org(person: Arrived, request: Request, response: Response, host
 async def accept_invite(
     person: JustArrived, request: Request, response: Response, host: TheHost, body: Acceptance
 ) -> SsoToken:
-    """Makes you a member of the organization that has invited you. The invitation's token is good once, for whoever has
-    just signed in with the address that was invited; in another organization than that, with one of a proven domain."""
+    """Makes you a member of the organization that invited you. The invitation's token can be used once, by a person
+    who has just signed in with the invited address; if they signed in at another organization, its domain must be
+    verified."""
     issued = await service.accept(request, host, person, body.invite_token)
     await service.leave_former(request, host)
     return _with_cookie(request, response, host, issued)

@@ -242,8 +242,8 @@ def _caller(member_id: object, role: str, org_id: OrgId) -> Caller:
     return Caller(kind=CallerKind.MEMBER, id=str(member_id), org_id=org_id, role=shown_role(role))
 
 
-def _same_address(invited: str, shown: str) -> bool:
+def _same_address(invited: str, signed_in: str) -> bool:
     try:
-        return emails.normal(invited) == emails.normal(shown)
+        return emails.normal(invited) == emails.normal(signed_in)
     except ValueError:
         return False

@@ -23,9 +23,9 @@ async def issue_token(caller: AdminKey, org: LoadedOrg, host: TheHost, body: New
 @router.post("/revoke", response_model=TokensRevoked)
 async def revoke_all_tokens(caller: AdminKey, org: LoadedOrg, change: Changing) -> TokensRevoked:
     """Revokes every token of the organization that was issued until now, from this response on."""
-    before = service.revoke_all(change, org)
+    revoked_before = service.revoke_all(change, org)
     return TokensRevoked(
-        org_id=org.id, tokens_revoked_before=before, message="All tokens issued until now are refused."
+        org_id=org.id, tokens_revoked_before=revoked_before, message="All tokens issued until now are refused."
     )
 
 
