@@ -241,7 +241,7 @@ async def test_a_newcomer_s_refusal_takes_nobody_s_part(ours: Ours, other: Other
     await until(lambda: ours.share == 5)
     other.told, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None
     for _ in range(2):
-        ours.peers.tell()
+        ours.peers.notify()
         await until(lambda: other.heard is not None)
         other.heard = None
     assert (ours.share, other.asked) == (5, [])

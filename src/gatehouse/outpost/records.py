@@ -130,7 +130,7 @@ class Records:
                 self._store(batch.writer_id, msgspec.structs.replace(batch.then, over=True))
 
     def loss_reported(self, batch: RecordBatch) -> None:
-        """Records that the platform knows of the journal's loss."""
+        """Stores that the platform has been informed of the journal's missing records."""
         self._store(batch.writer_id, msgspec.structs.replace(batch.place, lost=None))
 
     def continue_as_new_journal(self, batch: RecordBatch, missing: int) -> None:
