@@ -143,7 +143,7 @@ async def test_a_budget_that_was_seen_to_end_stays_so_whatever_the_clock_says_la
     alone.clock.time = at("2026-05-21")
     alone.spend.start()
     async with asyncio.timeout(10):
-        while alone.state.said.budget is None or not alone.state.said.budget.ended:
+        while alone.state.current.budget is None or not alone.state.current.budget.ended:
             await asyncio.sleep(0.02)
     await alone.spend.stop()
     alone.clock.time = at("2026-05-20")

@@ -20,7 +20,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.outpost.budget import BudgetExceeded, LocalSpend, own_budget
 from gatehouse.outpost.identity import Identity
 from gatehouse.outpost.leases import Claim, Leases, Pair
-from gatehouse.outpost.peers import PROOF, Peers, Told, Wanted
+from gatehouse.outpost.peers import PROOF, PeerMessage, Peers, ShareRequest
 from gatehouse.outpost.proof import Proof
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import LocalState
@@ -47,22 +47,22 @@ class Other:
         self.proof = proof
         #: what it says of itself, but for the month; None: nothing
         self.told: dict[str, Any] | None = {}
-        self.gives: Callable[[Wanted], Pair] = lambda _: (0, 0)
-        self.asked: list[Wanted] = []
-        self.heard: Told | None = None
+        self.gives: Callable[[ShareRequest], Pair] = lambda _: (0, 0)
+        self.asked: list[ShareRequest] = []
+        self.heard: PeerMessage | None = None
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"other": self}))
         self.address = f"http://127.0.0.1:{self._http.server_address[1]}"
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
-    def state(self, body: bytes) -> Told | None:
-        self.heard = heard = msgspec.json.decode(body, type=Told)
+    def state(self, body: bytes) -> PeerMessage | None:
+        self.heard = heard = msgspec.json.decode(body, type=PeerMessage)
         if self.told is None:
             return None
         said: dict[str, Any] = {"id": THEIRS, "stopped": False, "month": heard.month} | self.told
-        return Told(**said)
+        return PeerMessage(**said)
 
     def share(self, body: bytes) -> dict[str, Pair]:
-        self.asked.append(msgspec.json.decode(body, type=Wanted))
+        self.asked.append(msgspec.json.decode(body, type=ShareRequest))
         return {"amounts": self.gives(self.asked[-1])}
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ async def test_a_peer_takes_nothing_away_by_giving(ours: Ours, other: Other) -> 
     other.gives = lambda _: (0, -3)
     assert await ours.calls(6) == 5
     assert ours.share == 5
-    assert "it gives less than nothing" in ours.fault
+    assert "amounts must not be negative" in ours.fault
 
 
 async def test_whatever_a_peer_gives_nobody_spends_more_than_the_limit(ours: Ours, other: Other) -> None:
@@ -241,7 +241,7 @@ async def test_a_newcomer_s_refusal_takes_nobody_s_part(ours: Ours, other: Other
     await until(lambda: ours.share == 5)
     other.told, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None
     for _ in range(2):
-        ours.peers.tell()
+        ours.peers.notify()
         await until(lambda: other.heard is not None)
         other.heard = None
     assert (ours.share, other.asked) == (5, [])

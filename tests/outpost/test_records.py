@@ -15,7 +15,7 @@ from tests.support.outpost_files import RICH, TENANT, OutpostFiles, read, reques
 from gatehouse.engine.outcome import encode
 from gatehouse.outpost.audit_log import Cursor, NotALine, entry, line, place
 from gatehouse.outpost.export import Export
-from gatehouse.outpost.records import NotThere
+from gatehouse.outpost.records import UnknownPlace
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_process_that_was_asked_nothing_leaves_no_trace(outpost: OutpostFiles)
     taken = outpost.records.take()
     assert taken is not None
     assert (taken.entries, taken.finished) == ([], True)
-    outpost.records.settle(taken)
+    outpost.records.mark_uploaded(taken)
     assert outpost.exported() == []
 
 
@@ -139,7 +139,7 @@ def test_a_kill_while_records_move_doubles_no_line(
     assert taken is not None
     if kill == "before the release":
         monkeypatch.setattr(outpost.records._reader, "release", lambda _: [])
-        outpost.records.settle(taken)
+        outpost.records.mark_uploaded(taken)
     else:
         outpost.audit.append(taken.begin, taken.entries)
         assert (outpost.folder / "uploaded.json").read_bytes() == note
@@ -224,7 +224,7 @@ def test_a_place_that_is_not_there_releases_nothing(outpost: OutpostFiles) -> No
     ids = outpost.answer(6)
     journal_id = UUID(str(outpost.exported()[0]["journal_id"]))
     for through in (Cursor(journal_id, 99), Cursor(uuid4(), 1)):
-        with pytest.raises(NotThere):
+        with pytest.raises(UnknownPlace):
             outpost.records.confirm(through)
     assert requests(outpost.exported(unsent=True)) == ids
 

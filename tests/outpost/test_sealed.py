@@ -15,7 +15,7 @@ from tests.support.outpost_server import OutpostServer, Trust
 
 from gatehouse.foundation import ecies
 from gatehouse.foundation.identity import TenantId
-from gatehouse.outpost.sealed import opened
+from gatehouse.outpost.sealed import open_credentials
 from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.wire import KIND, Bundle, sealing_context
 
@@ -203,8 +203,8 @@ def test_a_bundle_opens_with_the_former_key_too_and_shows_nothing() -> None:
             )
         },
     )  # fmt: skip
-    found = opened(bundle, (present, former))
+    found = open_credentials(bundle, (present, former))
     assert (found.of("a"), found.of("b"), found.of("c")) == ({"api_key": "one"}, {"api_key": "two"}, None)
     assert found.unopened == ("c", "d")
     assert "one" not in repr(found)
-    assert opened(bundle, ()).unopened == ("a", "b", "c", "d")
+    assert open_credentials(bundle, ()).unopened == ("a", "b", "c", "d")

@@ -22,7 +22,7 @@ async def test_an_engaged_kill_switch_is_not_released_by_another_word_that_is_wr
     await writing
     assert state.stopped
     await engaging
-    assert (state.stopped, state.said.budget) == (True, BudgetSet(requests=5))
+    assert (state.stopped, state.current.budget) == (True, BudgetSet(requests=5))
 
 
 async def test_the_end_of_a_budget_is_not_that_of_the_next(state: LocalState, tmp_path: Path) -> None:
@@ -30,6 +30,6 @@ async def test_the_end_of_a_budget_is_not_that_of_the_next(state: LocalState, tm
     await state.change(budget=first)
     await state.change(budget=second)
     await state.end_budget(first)
-    assert state.said.budget == second
+    assert state.current.budget == second
     await state.end_budget(second)
-    assert LocalState(tmp_path).said.budget == BudgetSet(expires_at=2.0, ended=True)
+    assert LocalState(tmp_path).current.budget == BudgetSet(expires_at=2.0, ended=True)

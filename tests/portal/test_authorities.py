@@ -14,7 +14,7 @@ from gatehouse.foundation.authority import Authority
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.jwt import InvalidToken
 from gatehouse.portal import authorities
-from gatehouse.portal.authorities import LIFETIME, MOST, TooManyAuthorities
+from gatehouse.portal.authorities import CERTIFICATE_LIFETIME, MAX_AUTHORITIES, TooManyAuthorities
 
 
 def rotated(portal: RunningPortal, *, stolen: bool = False) -> UUID:
@@ -44,7 +44,7 @@ async def test_another_one_issues_and_the_one_before_is_trusted_until_its_last_c
     second, before = await chain(apart)
     assert (before, second == first) == (first, False)
     ((until,),) = apart.sql("SELECT trusted_until FROM authorities WHERE retired_at IS NOT NULL")
-    assert LIFETIME < until - utc_now() <= LIFETIME + timedelta(days=1)
+    assert CERTIFICATE_LIFETIME < until - utc_now() <= CERTIFICATE_LIFETIME + timedelta(days=1)
     apart.sql("UPDATE authorities SET trusted_until = now() WHERE retired_at IS NOT NULL")
     assert await chain(apart) == [second]
 
@@ -56,7 +56,7 @@ async def test_of_a_stolen_one_nothing_is_believed(apart: RunningPortal) -> None
     (only,) = await chain(apart)
     done = apart.sql("SELECT details FROM audit WHERE action = 'authority.rotated' ORDER BY at")
     assert done == [({"stolen": False},), ({"stolen": True},)]
-    issued = stolen.issue("an outpost", "an organization", lifetime=LIFETIME)
+    issued = stolen.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
     held = Authority.from_pem(issued.certificate, issued.key.encode())
     token = certified.sign({"sub": "an outpost", "aud": "here"}, held.key, [held.certificate])
     assert certified.verify(token, [stolen.certificate], audience="here").subject == "an outpost"
@@ -65,9 +65,9 @@ async def test_of_a_stolen_one_nothing_is_believed(apart: RunningPortal) -> None
 
 
 async def test_an_authority_more_than_the_platform_takes_is_refused(apart: RunningPortal) -> None:
-    for _ in range(MOST - 1):
+    for _ in range(MAX_AUTHORITIES - 1):
         rotated(apart)
-    assert len(await chain(apart)) == MOST
+    assert len(await chain(apart)) == MAX_AUTHORITIES
     issuing = (await apart.host.authorities.issuing())[0]
     with pytest.raises(TooManyAuthorities, match="8 authorities are trusted"):
         rotated(apart)
@@ -78,13 +78,13 @@ async def test_an_authority_more_than_the_platform_takes_is_refused(apart: Runni
 
 async def test_what_an_authority_issues_does_not_outlive_it() -> None:
     short = Authority.make("a short one", lifetime=timedelta(days=1))
-    assert short.issue("a", "b", lifetime=LIFETIME).expires_at == short.certificate.not_valid_after_utc
+    assert short.issue("a", "b", lifetime=CERTIFICATE_LIFETIME).expires_at == short.certificate.not_valid_after_utc
 
 
 async def test_a_certificate_of_an_outpost_is_no_authoritys(apart: RunningPortal) -> None:
     """Whoever holds one cannot make others."""
     _, authority, _ = await apart.host.authorities.issuing()
-    issued = authority.issue("an outpost", "an organization", lifetime=LIFETIME)
+    issued = authority.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
     held = Authority.from_pem(issued.certificate, issued.key.encode())
     forged = forge(held)
     token = certified.sign({"sub": "x", "aud": "here"}, forged.key, [forged.certificate, held.certificate])

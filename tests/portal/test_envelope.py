@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from tests.support.portal import Org, RunningPortal
 from tests.support.watched import Watched
 
-from gatehouse.portal.front import Front
+from gatehouse.portal.front import PortalMiddleware
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ async def test_a_body_that_does_not_say_its_length_is_bounded_too(portal: Runnin
 
 async def test_a_fault_tells_nothing_of_itself(portal: RunningPortal) -> None:
     front = portal.app._app if isinstance(portal.app, Watched) else portal.app
-    assert isinstance(front, Front)
-    behind = front._behind
-    assert isinstance(behind, FastAPI)
+    assert isinstance(front, PortalMiddleware)
+    app = front._app
+    assert isinstance(app, FastAPI)
 
     async def broken() -> None:
         raise RuntimeError("the inside of it")
 
-    behind.add_api_route("/broken", broken, include_in_schema=False)
+    app.add_api_route("/broken", broken, include_in_schema=False)
     answer = await portal.anonymous.get("/broken")
     assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
     assert "inside" not in answer.text

@@ -53,7 +53,7 @@ async def test_a_killed_workers_job_is_taken_up_when_its_lease_is_over(portal: R
     async with portal.host.database.tenant(org.id) as session:
         behind = await jobs.queue(session, update_entitlements, org.id)
         await session.commit()
-    portal.host.jobs.look()
+    portal.host.jobs.wake()
     await asyncio.sleep(0.3)
     # The organization's other jobs wait for it.
     assert portal.sql("SELECT status FROM jobs WHERE id = %s", [behind]) == [("queued",)]
@@ -77,7 +77,7 @@ async def test_the_end_of_a_job_is_written_once_the_database_takes_it(portal: Ru
         async with portal.host.database.tenant(org.id) as session:
             job_id = await jobs.queue(session, update_entitlements, org.id)
             await session.commit()
-        portal.host.jobs.look()
+        portal.host.jobs.wake()
         await until(portal, job_id, "running")
         await asyncio.sleep(1.5)
         await until(portal, job_id, "running")

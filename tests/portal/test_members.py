@@ -145,7 +145,7 @@ async def test_an_invitation_stands_in_for_no_administrator_who_has_not_signed_i
 
 async def arrived(portal: RunningPortal, org: Org, email: str) -> str:
     """The partial token of somebody who has just signed in with this address."""
-    person = Person(str(uuid4()), org.id, email, int(time.time()), proven=True, next="/invitation")
+    person = Person(str(uuid4()), org.id, email, int(time.time()), email_verified=True, next="/invitation")
     return await partial_token(portal.host, person, lifetime_seconds=60)
 
 

@@ -124,7 +124,7 @@ async def test_an_organization_has_a_name_once(portal: RunningPortal, org: Org, 
 async def test_an_organization_has_so_many_outposts_and_no_more(
     portal: RunningPortal, org: Org, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MOST", 2)
+    monkeypatch.setattr(service, "MAX_OUTPOSTS", 2)
     first, _ = await registered(portal, org), await registered(portal, org)
     refused = await portal.admin.post(f"{org.path}/outposts", json=wanted())
     assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
@@ -135,7 +135,7 @@ async def test_an_organization_has_so_many_outposts_and_no_more(
 async def test_outposts_registered_together_stay_within_the_limit(
     portal: RunningPortal, org: Org, other_org: Org, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MOST", 1)
+    monkeypatch.setattr(service, "MAX_OUTPOSTS", 1)
     posts = [portal.admin.post(f"{org.path}/outposts", json=wanted()) for _ in range(5)]
     answers = await asyncio.gather(*posts, portal.admin.post(f"{other_org.path}/outposts", json=wanted()))
     assert sorted(answer.status_code for answer in answers[:-1]) == [201, 409, 409, 409, 409]
@@ -316,11 +316,11 @@ async def test_an_outpost_that_is_not_seen_for_five_minutes_is_stale_until_it_is
 ) -> None:
     told = await registered(portal, org, outpost_name="the one")
     not_seen(portal, told, 4.9)
-    await jobs.find_stale(portal.host.tools)
+    await jobs.find_stale(portal.host.job_context)
     assert ((await org.client.get(path(org, told))).json()["status"], await notifications(org)) == ("active", [])
     not_seen(portal, told, 5.1)
     for _ in range(2):
-        await jobs.find_stale(portal.host.tools)
+        await jobs.find_stale(portal.host.job_context)
     assert (await org.client.get(path(org, told))).json()["status"] == "stale"
     (one,) = await notifications(org)
     assert one["message"] == "The outpost the one has never been seen."
@@ -334,7 +334,7 @@ async def test_an_outpost_that_is_not_seen_for_five_minutes_is_stale_until_it_is
     time.sleep(0.001)
     portal.sql("UPDATE notifications SET created_at = now() - interval '1 hour' WHERE id = %s", [one["id"]])
     not_seen(portal, told, 6)
-    await jobs.find_stale(portal.host.tools)
+    await jobs.find_stale(portal.host.job_context)
     again, before = await notifications(org)
     assert (before["id"], again["resolved_at"]) == (one["id"], None)
     assert again["message"].startswith("The outpost the one was last seen at 20")
@@ -345,14 +345,14 @@ async def test_an_outpost_that_is_not_seen_for_five_minutes_is_stale_until_it_is
 async def test_what_somebody_has_seen_to_is_not_told_again(portal: RunningPortal, org: Org) -> None:
     told, member = await registered(portal, org), await portal.new_member(org)
     not_seen(portal, told, 6)
-    await jobs.find_stale(portal.host.tools)
+    await jobs.find_stale(portal.host.job_context)
     (one,) = await notifications(org)
     at = f"{org.path}/notifications/{one['id']}/resolve"
     assert (await member.client.post(at)).status_code == 403
     for _ in range(2):
         resolved = await org.client.post(at)
         assert (resolved.status_code, resolved.json()["resolved_at"] is None) == (200, False)
-    await jobs.find_stale(portal.host.tools)
+    await jobs.find_stale(portal.host.job_context)
     assert len(await notifications(org)) == 1
     (row,) = portal.audit(org.id, "notification.resolved")
     assert row["resource_id"] == one["id"]
@@ -360,7 +360,7 @@ async def test_what_somebody_has_seen_to_is_not_told_again(portal: RunningPortal
 
 async def test_another_organizations_notification_is_not_there(portal: RunningPortal, org: Org, other_org: Org) -> None:
     not_seen(portal, await registered(portal, other_org), 6)
-    await jobs.find_stale(portal.host.tools)
+    await jobs.find_stale(portal.host.job_context)
     (theirs,) = await notifications(other_org)
     for notification_id in (theirs["id"], uuid4()):
         answer = await org.client.post(f"{org.path}/notifications/{notification_id}/resolve")
@@ -373,7 +373,7 @@ async def test_of_a_revoked_outpost_nothing_is_told(portal: RunningPortal, org: 
     for each in (told, quiet):
         not_seen(portal, each, 6)
     await portal.admin.delete(path(org, quiet))
-    await jobs.find_stale(portal.host.tools)
+    await jobs.find_stale(portal.host.job_context)
     (one,) = await notifications(org)
     assert UUID(one["subject_id"]) == UUID(told["outpost"]["id"])
     await portal.admin.delete(path(org, told))

@@ -10,7 +10,7 @@ import pytest
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.portal.platform_keys import PlatformKeys, PlatformUnknown
+from gatehouse.portal.platform_keys import PlatformKeys, PlatformKeysUnavailable
 from gatehouse.portal.settings import PortalSettings
 
 
@@ -53,10 +53,10 @@ async def test_of_a_platform_that_fails_many_strangers_ask_once(tmp_path: Path) 
         keys_of(address, tmp_path) as keys,
     ):
         told = await asyncio.gather(*(keys.verify("x.y.z", audience="here") for _ in range(20)), return_exceptions=True)
-        assert {type(each) for each in told} == {PlatformUnknown}
+        assert {type(each) for each in told} == {PlatformKeysUnavailable}
         assert len(asked) == 2
         await asyncio.sleep(1.1)
-        with pytest.raises(PlatformUnknown):
+        with pytest.raises(PlatformKeysUnavailable):
             await keys.verify("x.y.z", audience="here")
         assert len(asked) == 4
 
@@ -64,5 +64,5 @@ async def test_of_a_platform_that_fails_many_strangers_ask_once(tmp_path: Path) 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"7", b'{"keys": 7}', b'{"keys": [7, null]}'])
 async def test_what_answers_otherwise_is_no_platform(body: bytes, tmp_path: Path) -> None:
     async with answering(body) as (address, _), keys_of(address, tmp_path) as keys:
-        with pytest.raises(PlatformUnknown):
+        with pytest.raises(PlatformKeysUnavailable):
             await keys.verify("x.y.z", audience="here")

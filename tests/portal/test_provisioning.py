@@ -88,7 +88,7 @@ async def settled(portal: RunningPortal, org_id: str, *, patience: float = 30.0)
 def now(portal: RunningPortal, org_id: str) -> None:
     """What waits for its next attempt makes it now."""
     portal.sql("UPDATE jobs SET run_at = now() WHERE org_id = %s AND status = 'queued'", [org_id])
-    portal.host.jobs.look()
+    portal.host.jobs.wake()
 
 
 def called(server: GatehouseServer, key: str) -> httpx2.Response:

@@ -13,9 +13,9 @@ import pytest
 from tests.support.portal import ADMIN_KEY, Org, RunningPortal
 
 from gatehouse.foundation import jwt
-from gatehouse.portal.app import described
+from gatehouse.portal.app import build_api
 
-DOCUMENT = described()[0].openapi()
+DOCUMENT = build_api()[0].openapi()
 OPERATIONS = [
     (method.upper(), path, operation)
     for path, methods in DOCUMENT["paths"].items()

@@ -9,8 +9,8 @@ from gatehouse.foundation.identity import TenantId
 
 
 async def test_what_was_read_before_a_change_is_not_kept_after_it(portal: RunningPortal, org: Org) -> None:
-    org_id, standings = TenantId(org.id), portal.host.standings
-    standings.forget()
+    org_id, standings = TenantId(org.id), portal.host.token_statuses
+    standings.invalidate()
     async with await psycopg.AsyncConnection.connect(portal.installed.owner_url) as other:
         await other.execute("LOCK TABLE portal.organizations IN ACCESS EXCLUSIVE MODE")
         reading = asyncio.create_task(standings.of(org_id))
@@ -19,7 +19,7 @@ async def test_what_was_read_before_a_change_is_not_kept_after_it(portal: Runnin
             while (await (await other.execute(waiting)).fetchone()) == (0,):
                 await asyncio.sleep(0.01)
         # The answer to the change is sent while the other request's read is on its way.
-        standings.forget()
+        standings.invalidate()
         await other.commit()
     before = await reading
     portal.sql("UPDATE organizations SET plan_tier = 'starter' WHERE id = %s", [org.id])

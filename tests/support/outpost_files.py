@@ -57,7 +57,7 @@ class OutpostFiles:
         taken = self.records.take(most)
         if taken is None:
             return 0
-        self.records.settle(taken)
+        self.records.mark_uploaded(taken)
         return len(taken.entries)
 
     def exported(self, **options: object) -> list[dict[str, object]]:

@@ -150,7 +150,7 @@ class RunningPortal:
 
     async def signed(self, claims: Mapping[str, Any], *, lifetime: int = 900, **more: Any) -> str:
         """A token as the portal signs them. What is in `more` replaces what signing adds."""
-        await self.host.keys._look()
+        await self.host.keys._refresh()
         token = await self.host.keys.sign(claims, lifetime_seconds=lifetime)
         if more:
             verified = await self.host.keys.verify(await self.host.keys.sign(claims, lifetime_seconds=900))

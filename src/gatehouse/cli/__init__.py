@@ -1,4 +1,4 @@
-"""The command line (decisions 10). Each command is a module that is imported only when it is called."""
+"""The command line. Each command is a module that is only imported when it is called."""
 
 from gatehouse.cli.main import main
 

@@ -1,4 +1,4 @@
-"""`archive query`, `list`, `verify`, `run`."""
+"""Implements `archive query`, `list`, `verify`, `run`."""
 
 import contextlib
 import sys
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gatehouse.platform.records.archive.manifest import Connection
     from gatehouse.platform.records.archive.places import Place
 
-_TENANT = click.option("--tenant", help="Only this organization's, by its slug.")
+_TENANT = click.option("--tenant", help="Only the data of this organization, by its slug.")
 
 
 class Archive(NamedTuple):
@@ -31,8 +31,8 @@ class Archive(NamedTuple):
         row = self.connection.execute("SELECT id FROM tenants WHERE slug = %s", [slug]).fetchone()
         if row is None:
             raise CommandError(f"there is no organization with the slug {slug}")
-        found: UUID = row[0]
-        return found
+        tenant_id: UUID = row[0]
+        return tenant_id
 
     def slugs(self) -> dict[UUID, str]:
         return dict(self.connection.execute("SELECT id, slug FROM tenants ORDER BY slug").fetchall())
@@ -48,18 +48,19 @@ def archive() -> None:
 @_TENANT
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def query(sql: str, tenant: str | None, form: str) -> None:
-    """Ask SQL (DuckDB's) of the archived audit_events, usage_records and dlp_events; `-` reads it from standard input.
+    """Run a SQL query (DuckDB) over the archived audit_events, usage_records and dlp_events; `-` reads it from standard
+    input.
 
-    It sees these three and nothing else of this machine, and changes nothing.
+    It can read these three tables and nothing else of this machine, and changes nothing.
     """
     from gatehouse.cli.results import FORMS
     from gatehouse.platform.records.archive import querying
 
     if sql == "-":
         sql = sys.stdin.read()
-    with _opened() as held:
+    with _opened() as opened:
         try:
-            for text in FORMS[form](querying.query(held.connection, held.place, sql, held.tenant(tenant))):
+            for text in FORMS[form](querying.query(opened.connection, opened.place, sql, opened.tenant(tenant))):
                 click.echo(text, nl=False)
         except querying.BadQuery as error:
             raise CommandError(str(error)) from None
@@ -68,15 +69,15 @@ def query(sql: str, tenant: str | None, form: str) -> None:
 @archive.command("list", epilog="Example: gatehouse archive list --tenant default")
 @_TENANT
 def listed(tenant: str | None) -> None:
-    """Show the files: what they hold, of when, and where they are."""
+    """List the files with their records, dates and paths."""
     from gatehouse.platform.records.archive import manifest
 
-    with _opened() as held:
-        slugs = held.slugs()
-        for file in manifest.kept(held.connection, held.tenant(tenant)):
-            held_from_to = f"{file.first_at:%Y-%m-%d} to {file.last_at:%Y-%m-%d}"
+    with _opened() as opened:
+        slugs = opened.slugs()
+        for file in manifest.kept(opened.connection, opened.tenant(tenant)):
+            dates = f"{file.first_at:%Y-%m-%d} to {file.last_at:%Y-%m-%d}"
             click.echo(
-                f"{slugs[file.tenant_id]}  {file.records}  {held_from_to}  {file.rows} rows  {file.bytes} bytes"
+                f"{slugs[file.tenant_id]}  {file.records}  {dates}  {file.rows} rows  {file.bytes} bytes"
                 f"  {file.tier}  {file.path}"
             )
 
@@ -84,18 +85,18 @@ def listed(tenant: str | None) -> None:
 @archive.command(epilog="Example: gatehouse archive verify")
 @_TENANT
 def verify(tenant: str | None) -> None:
-    """Read every file and check that it is what was kept. `gatehouse audit verify` checks the audit chain in them, too.
+    """Read every file and check its content. `gatehouse audit verify` also checks the audit chain in the files.
 
-    Ends with status 1 when one is not.
+    Exits with status 1 if a file is unsound.
     """
     from gatehouse.platform.records.archive import manifest, verifying
 
     unsound = 0
-    with _opened() as held:
-        files = manifest.kept(held.connection, held.tenant(tenant))
+    with _opened() as opened:
+        files = manifest.kept(opened.connection, opened.tenant(tenant))
         for file in files:
             try:
-                verifying.check(held.sealer, held.place, file)
+                verifying.check(opened.sealer, opened.place, file)
             except verifying.Unsound as error:
                 unsound += 1
                 click.echo(f"{file.path}: {error}")
@@ -107,30 +108,30 @@ def verify(tenant: str | None) -> None:
 @archive.command(epilog="Example: gatehouse archive run --tenant default")
 @_TENANT
 def run(tenant: str | None) -> None:
-    """Archive now what is past the hot window, instead of at the time that the schedule names."""
+    """Archive records past the hot window now, instead of at the scheduled time."""
     from gatehouse.foundation import log
     from gatehouse.platform.records.archive import jobs
     from gatehouse.platform.records.archive.workshop import Busy
 
-    with _opened() as held:
-        log.configure(held.installed.settings.log_level)
-        wanted = held.tenant(tenant)
-        tenants = [wanted] if wanted else list(held.slugs())
+    with _opened() as opened:
+        log.configure(opened.installed.settings.log_level)
+        tenant_id = opened.tenant(tenant)
+        tenants = [tenant_id] if tenant_id else list(opened.slugs())
         try:
-            rows = jobs.run(held.installed.settings, held.installed.url, held.sealer, tenants)
+            rows = jobs.run(opened.installed.settings, opened.installed.url, opened.sealer, tenants)
         except Busy:
-            raise CommandError("the archiver is at work already: try again when it is done") from None
-        said = held.connection.execute(
+            raise CommandError("the archiver is running already: try again when it is done") from None
+        failures = opened.connection.execute(
             "SELECT t.slug, r.status FROM archive_runs r JOIN tenants t ON t.id = r.tenant_id"
             " WHERE t.id = ANY(%s) AND r.status <> 'success' ORDER BY t.slug",
             [tenants],
         ).fetchall()
     click.echo(f"{rows} rows went to the archive.")
-    for slug, status in said:
+    for slug, status in failures:
         if status == "held":
             click.echo(f"{slug}: there is a legal hold, nothing was done")
-    if failed := [slug for slug, status in said if status != "held"]:
-        raise CommandError(f"not everything did of {', '.join(failed)}; the log says why")
+    if failed := [slug for slug, status in failures if status != "held"]:
+        raise CommandError(f"not all rows of {', '.join(failed)} were archived; the log says why")
 
 
 @contextlib.contextmanager

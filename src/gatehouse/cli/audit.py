@@ -1,4 +1,4 @@
-"""`audit verify`."""
+"""Implements `audit verify`."""
 
 import itertools
 
@@ -6,8 +6,8 @@ import click
 
 from gatehouse.cli.main import CommandError
 
-#: Breaks shown of one chain: whoever rewrote a million events has made the point with the first.
-_SHOWN = 20
+#: Maximum breaks shown for one chain.
+_MAX_SHOWN = 20
 
 
 @click.group()
@@ -18,10 +18,10 @@ def audit() -> None:
 @audit.command(epilog="Example: gatehouse audit verify --tenant default")
 @click.option("--tenant", help="Only this organization's chain, by its slug.")
 def verify(tenant: str | None) -> None:
-    """Read every audit event and check that none was changed, removed, put in or moved.
+    """Read every audit event and check that none was changed, removed, inserted or moved.
 
-    Archived events too, where they lie. Says where a chain breaks, and ends with status 1 then; names what outposts
-    could not hand in. It can run while the platform serves.
+    Includes archived events. Prints where a chain breaks, and then exits with status 1; lists records that outposts
+    lost. It can run while the platform serves.
     """
     from gatehouse.foundation.sealing import Sealer
     from gatehouse.platform import installation
@@ -37,17 +37,17 @@ def verify(tenant: str | None) -> None:
             raise CommandError(f"there is no organization with the slug {tenant} that has audit events")
         broken = 0
         for chain in chains:
-            breaks = list(itertools.islice(verifier.breaks(chain), _SHOWN + 1))
+            breaks = list(itertools.islice(verifier.breaks(chain), _MAX_SHOWN + 1))
             broken += bool(breaks)
             click.echo(f"{chain.slug}: {'BROKEN' if breaks else f'{chain.sequence} events, the chain is whole'}")
-            for each in breaks[:_SHOWN]:
-                click.echo(f"  sequence {each.sequence}: {each.reason}")
-            if len(breaks) > _SHOWN:
+            for fault in breaks[:_MAX_SHOWN]:
+                click.echo(f"  sequence {fault.sequence}: {fault.reason}")
+            if len(breaks) > _MAX_SHOWN:
                 click.echo("  and more")
-            for gap in verifier.gaps[:_SHOWN]:
+            for gap in verifier.gaps[:_MAX_SHOWN]:
                 click.echo(f"  sequence {gap.sequence}: an outpost lost records ({gap.reason})")
-            if len(verifier.gaps) > _SHOWN:
-                click.echo(f"  and {len(verifier.gaps) - _SHOWN} more of these")
+            if len(verifier.gaps) > _MAX_SHOWN:
+                click.echo(f"  and {len(verifier.gaps) - _MAX_SHOWN} more of these")
     finally:
         verifier.close()
     if broken:

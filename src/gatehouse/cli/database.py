@@ -1,4 +1,4 @@
-"""`migrate`."""
+"""Implements `migrate`."""
 
 import click
 
@@ -7,7 +7,7 @@ import click
 @click.argument("application", type=click.Choice(["platform", "portal"]), default="platform")
 @click.option("--check", is_flag=True, help="Only say whether the schema is this version's.")
 def migrate(application: str, check: bool) -> None:
-    """Bring the database's schema to this version's, and make what a first start needs."""
+    """Migrate the database's schema to this version, and create what a first start needs."""
     if application == "portal":
         _portal(check)
         return

@@ -1,4 +1,4 @@
-"""`keys rotate`, `keys rotate-saml`, `keys rotate-ca`, `keys rotate-master`."""
+"""Implements `keys rotate`, `keys rotate-saml`, `keys rotate-ca`, `keys rotate-master`."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def keys() -> None:
-    """Rotate the keys that sign tokens, SAML requests and certificates, and the one that seals secrets."""
+    """Rotate the keys that sign tokens, SAML requests and certificates, and the key that seals secrets."""
 
 
 _APPLICATION = click.argument("application", type=click.Choice(["platform", "portal"]), default="platform")
@@ -33,7 +33,7 @@ _APPLICATION = click.argument("application", type=click.Choice(["platform", "por
 def rotate(application: str, stolen: bool) -> None:
     """Sign tokens with a new key from now on.
 
-    The old key stays published until its last token has expired, so nobody is signed out. Running workers learn the
+    The old key stays published until its last token has expired, so no user is signed out. Running workers learn the
     new key before it signs anything.
     """
     from gatehouse.platform.access.tokens.rotation import WorkersNotReady
@@ -46,11 +46,11 @@ def rotate(application: str, stolen: bool) -> None:
         rotated = asyncio.run(_rotate(installed, sealer, stolen))
     except WorkersNotReady as error:
         raise CommandError(
-            f"these workers have not taken up the new key, so the old one goes on signing: {error}."
+            f"these workers have not loaded the new key, so the old one still signs: {error}."
             " Stop them or wait until they are back, then try again"
         ) from None
     click.echo(f"Key {rotated.new_kid} signs from now on ({rotated.workers} running workers know it).")
-    _tell_old(rotated.old_kids, stolen)
+    _print_old_keys(rotated.old_kids, stolen)
 
 
 @keys.command("rotate-saml", epilog="Example: gatehouse keys rotate-saml; gatehouse keys rotate-saml --activate")
@@ -59,7 +59,7 @@ def rotate_saml(activate: bool) -> None:
     """Sign SAML requests with a new key, in two steps.
 
     \b
-    1. Run this: the next certificate stands in the metadata, and signs nothing yet.
+    1. Run this: the next certificate is in the metadata, and signs nothing yet.
     2. Have every identity provider read the metadata again (GET /api/saml/metadata).
     3. Run this with --activate: the new key signs. The old certificate leaves the metadata with the next rotation.
     """
@@ -78,9 +78,9 @@ def rotate_master(application: str) -> None:
     """Seal every secret in the database again, under the first key of GATEHOUSE_MASTER_KEY (or of the file master.key).
 
     \b
-    1. Put the new key first and keep the old one behind it; restart every process with that.
+    1. Put the new key first and keep the old one after it; restart every process with that.
     2. Run this. It can be run again at any time, and says when nothing is left to do.
-    3. Take the old key away and restart. Keep it as long as you keep backups from before.
+    3. Remove the old key and restart. Keep it as long as you keep backups from before.
     """
     from gatehouse.foundation.storage.resealing import CannotReseal
 
@@ -97,12 +97,12 @@ def rotate_master(application: str) -> None:
 
 
 @keys.command("rotate-ca", epilog="Example: gatehouse keys rotate-ca; gatehouse keys rotate-ca --stolen")
-@click.option("--stolen", is_flag=True, help="Believe nothing that was issued until now: every outpost is out.")
+@click.option("--stolen", is_flag=True, help="Distrust every certificate issued until now: no outpost is accepted.")
 def rotate_ca(stolen: bool) -> None:
-    """Issue outposts' certificates by another authority of the portal from now on.
+    """Issue outposts' certificates by a new authority of the portal from now on.
 
-    The one before is trusted until the last certificate that it has issued has ended, so no outpost is cut off. With
-    --stolen it is not: renew each outpost's certificate (POST .../outposts/{outpost_id}/renew) and put it in place.
+    The previous one is trusted until the last certificate that it issued has expired, so no outpost is cut off. With
+    --stolen it is not: renew each outpost's certificate (POST .../outposts/{outpost_id}/renew) and install it.
     """
     import psycopg
 
@@ -114,12 +114,12 @@ def rotate_ca(stolen: bool) -> None:
             authority_id = authorities.rotate(connection, installed.sealer, stolen=stolen)
     except authorities.TooManyAuthorities as error:
         raise CommandError(str(error)) from None
-    click.echo(f"Authority {authority_id} issues from now on; the platform believes it as soon as it was told.")
+    click.echo(f"Authority {authority_id} issues from now on; the platform trusts it after the portal's next push.")
     if stolen:
-        click.echo("Nothing that was issued until now is believed: renew each outpost's certificate.")
+        click.echo("No certificate issued until now is trusted: renew each outpost's certificate.")
 
 
-def _tell_old(kids: list[str], stolen: bool) -> None:
+def _print_old_keys(kids: list[str], stolen: bool) -> None:
     for kid in kids:
         click.echo(f"Key {kid} {'is refused' if stolen else 'stays published until its last token has expired'}.")
 
@@ -133,7 +133,7 @@ def _rotate_portal(stolen: bool) -> None:
     with psycopg.connect(installed.owner_url) as connection:
         new_kid, old_kids = signing.rotate(connection, installed.sealer, stolen=stolen)
     click.echo(f"Key {new_kid} signs from now on; every portal process knows it within a second.")
-    _tell_old(old_kids, stolen)
+    _print_old_keys(old_kids, stolen)
 
 
 def _portal() -> "PortalInstallation":
@@ -171,8 +171,8 @@ async def _rotate_saml(installed: "Installation", sealer: "Sealer", activate: bo
     database = Database(installed.url, pool_size=1)
     try:
         if activate:
-            new, old = await saml_keys.activate(database)
-            return f"Key {new} signs SAML requests from now on, and {old} no more."
+            current, former = await saml_keys.activate(database)
+            return f"Key {current} signs SAML requests from now on, and {former} no more."
         key_id = await saml_keys.prepare(database, sealer)
         return f"Key {key_id} is in the metadata. Have your identity providers read it, then run this with --activate."
     finally:

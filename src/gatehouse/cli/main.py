@@ -1,4 +1,4 @@
-"""`gatehouse`: the commands by name, and errors in one line that say what to do."""
+"""The `gatehouse` command: lazily imported subcommands, and errors in one line that say what to do."""
 
 import gc
 import importlib
@@ -7,34 +7,34 @@ from typing import Final
 
 import click
 
-#: command -> (module below `gatehouse.cli`, what it does)
+#: Command name to module in `gatehouse.cli` and help text.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "serve": ("serve", "Serve the platform, the portal or an outpost."),
     "worker": ("serve", "Run background jobs, on this machine or another."),
-    "migrate": ("database", "Bring the database's schema to this version's."),
-    "keys": ("keys", "Rotate the keys that sign tokens, and the one that seals secrets."),
+    "migrate": ("database", "Migrate the database's schema to this version."),
+    "keys": ("keys", "Rotate the keys that sign tokens, and the key that seals secrets."),
     "users": ("users", "List and create users, reset a password, make operators."),
     "audit": ("audit", "Check the audit chain."),
     "archive": ("archive", "Query, list, check and fill the archive of old records."),
-    "outpost": ("outpost", "Carry files between the platform and an outpost in an air gap."),
+    "outpost": ("outpost", "Exchange files between the platform and an outpost in an air gap."),
     "openapi": ("openapi", "Print the OpenAPI document of an application."),
-    "sandbox": ("sandbox", "Serve the sandbox provider as an upstream of its own."),
+    "sandbox": ("sandbox", "Serve the sandbox provider as a separate upstream."),
     "scan": ("scan", "Look for secrets and personal data in files or standard input."),
-    "doctor": ("upkeep", "Say what is wrong with this installation, and the mend."),
+    "doctor": ("upkeep", "Check this installation, and say how to fix it."),
     "backup": ("upkeep", "Save database and journal into one file."),
-    "restore": ("upkeep", "Bring back what backup saved."),
+    "restore": ("upkeep", "Restore a backup."),
 }
 
 
 class CommandError(click.ClickException):
-    """What the user has to mend, in a line."""
+    """An error that the user can fix, in one line."""
 
     def show(self, file: object = None) -> None:
         click.echo(f"gatehouse: {self.message}", err=True)
 
 
-class Lazy(click.Group):
-    """Imports a command's module when it is needed: `--help` and completion stay fast."""
+class LazyGroup(click.Group):
+    """Imports a command's module when it is needed, so that `--help` and completion stay fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -51,14 +51,14 @@ class Lazy(click.Group):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gatehouse")
 def cli() -> None:
     """Gatehouse: an AI gateway with an administration API."""
 
 
 def main() -> None:
-    # Imports make objects that stay: to look through them after every 700 takes a quarter of a start.
+    # Objects that imports create are never collected: scanning them costs a quarter of the start.
     gc.set_threshold(1_000_000)
     from gatehouse.foundation.settings import BadSettings
     from gatehouse.foundation.storage.failures import FAILURES, told
@@ -66,8 +66,8 @@ def main() -> None:
 
     try:
         # Without its standalone mode click returns an exit status instead of raising it.
-        ended = cli.main(standalone_mode=False)
-        sys.exit(ended if isinstance(ended, int) else 0)
+        status = cli.main(standalone_mode=False)
+        sys.exit(status if isinstance(status, int) else 0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

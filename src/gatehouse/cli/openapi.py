@@ -1,4 +1,4 @@
-"""`openapi`."""
+"""Implements `openapi`."""
 
 import json
 from typing import Any
@@ -16,9 +16,9 @@ def openapi(application: str) -> None:
 def document(application: str) -> dict[str, Any]:
     """Return the OpenAPI document of `platform`, `portal` or `outpost`."""
     if application == "portal":
-        from gatehouse.portal.app import described
+        from gatehouse.portal.app import build_api
 
-        return described()[0].openapi()
+        return build_api()[0].openapi()
     if application == "outpost":
         from gatehouse.outpost.admin.app import document as outpost_document
 

@@ -1,4 +1,4 @@
-"""A query's result on standard output: for people, for spreadsheets, for programs."""
+"""Formats of a query's result on standard output."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def as_csv(batches: Iterator[Any]) -> Iterator[str]:
-    """RFC 4180 with a line of names; null is an empty field."""
+    """RFC 4180 with a header line; null is an empty field."""
     for number, batch in enumerate(batches):
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -22,7 +22,7 @@ def as_csv(batches: Iterator[Any]) -> Iterator[str]:
 
 
 def as_json(batches: Iterator[Any]) -> Iterator[str]:
-    """An object a row, a line each."""
+    """One object per line."""
     for batch in batches:
         names = batch.schema.names
         for row in _rows(batch):
@@ -30,14 +30,14 @@ def as_json(batches: Iterator[Any]) -> Iterator[str]:
 
 
 def as_table(batches: Iterator[Any]) -> Iterator[str]:
-    """Columns under their names."""
+    """Aligned columns with a header."""
     for number, batch in enumerate(batches):
         rows = [["" if value is None else str(_plain(value)) for value in row] for row in _rows(batch)]
         names = list(batch.schema.names)
-        wide = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        shown = [names, ["-" * width for width in wide], *rows] if number == 0 else rows
-        for row in shown:
-            yield "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip() + "\n"
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        lines = [names, ["-" * width for width in widths], *rows] if number == 0 else rows
+        for row in lines:
+            yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
 
 
 FORMS: Final[dict[str, Callable[[Iterator[Any]], Iterator[str]]]] = {"table": as_table, "csv": as_csv, "json": as_json}
@@ -48,7 +48,7 @@ def _rows(batch: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _plain(value: Any) -> Any:
-    """As one cell has it."""
+    """Return the value of one cell."""
     if isinstance(value, list | dict):
         return _encode(value).decode()
     return msgspec.to_builtins(value)

@@ -1,4 +1,4 @@
-"""`sandbox`."""
+"""Implements `sandbox`."""
 
 import click
 
@@ -7,7 +7,7 @@ import click
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=9000, show_default=True, type=click.IntRange(0, 65535))
 def sandbox(host: str, port: int) -> None:
-    """Serve the sandbox provider alone: an OpenAI-compatible upstream whose models say how it behaves."""
+    """Serve the sandbox provider alone: an OpenAI-compatible upstream whose model names select its behaviour."""
     import uvicorn
 
     from gatehouse.ingress.sandbox_server import sandbox_app

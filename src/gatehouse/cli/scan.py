@@ -1,4 +1,4 @@
-"""`scan`: the built-in patterns over files, without a server."""
+"""Implements `scan`: the built-in patterns over files, without a server."""
 
 import json
 import os
@@ -12,39 +12,39 @@ import click
 if TYPE_CHECKING:
     from gatehouse.engine.dlp.decide import Hit
 
-#: A file with this byte in its first block is no text.
+#: A file with a NUL byte in its first bytes is binary.
 _NUL: Final = b"\0"
-_BLOCK: Final = 8192
+_FIRST_BLOCK_BYTES: Final = 8192
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 _ACTIONS: Final = ("log_only", "redact", "prompt", "block")
 
 
 @click.command(epilog="Examples:\n\n  gatehouse scan src README.md\n\n  git diff --cached | gatehouse scan -")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH... | -")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object a finding, instead of a line of text.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per finding, instead of a line of text.")
 @click.option(
     "--least",
     type=click.Choice(_ACTIONS),
     default="redact",
     show_default=True,
-    help="Findings whose default action is weaker than this are not shown.",
+    help="Hide findings whose default action is weaker than this.",
 )
 @click.option("--category", "categories", multiple=True, help="Only patterns of this category; may be repeated.")
-@click.option("--max-bytes", default=10_000_000, show_default=True, help="Larger files are skipped, and named.")
+@click.option("--max-bytes", default=10_000_000, show_default=True, help="Larger files are skipped, and listed.")
 def scan(paths: tuple[str, ...], *, as_json: bool, least: str, categories: tuple[str, ...], max_bytes: int) -> None:
     """Look for secrets and personal data in files, folders or standard input (-).
 
-    Where they stand is printed, never the text itself. The exit status is 1 when something was found, 2 when a path
-    cannot be read, so it serves as a pre-commit hook.
+    Prints positions, never the text itself. The exit status is 1 if something was found, 2 if a path cannot be read, so
+    it can be a pre-commit hook.
     """
     from gatehouse.detection.pattern import CATEGORIES
 
     for category in categories:
         if category not in CATEGORIES:
             raise click.BadParameter(f"{category!r} is none of {', '.join(CATEGORIES)}", param_hint="--category")
-    looking = _Looking(least, frozenset(categories))
+    scanner = _FileScanner(least, frozenset(categories))
     files = list(_files(paths))
-    found = 0
+    hit_count = 0
     failed = False
     bar = click.progressbar(files, file=sys.stderr, hidden=not sys.stderr.isatty() or len(files) < 2)
     with bar as progress:
@@ -57,16 +57,16 @@ def scan(paths: tuple[str, ...], *, as_json: bool, least: str, categories: tuple
                 continue
             if text is None:
                 continue
-            for hit in looking.hits(text):
-                found += 1
+            for hit in scanner.hits(text):
+                hit_count += 1
                 click.echo(_line(path, text, hit, as_json=as_json))
     if failed:
         sys.exit(2)
-    if found:
+    if hit_count:
         sys.exit(1)
 
 
-class _Looking:
+class _FileScanner:
     def __init__(self, least: str, categories: frozenset[str]) -> None:
         from gatehouse.detection.catalog import BUILT_IN
         from gatehouse.detection.matcher import Matcher
@@ -74,17 +74,17 @@ class _Looking:
         from gatehouse.policy.governance import GovernanceRecords
 
         policy, _ = compile_dlp(GovernanceRecords(), {})
-        wanted = tuple(pattern for pattern in BUILT_IN if not categories or pattern.category in categories)
-        self._matchers = (Matcher(wanted),) if categories else policy.matchers
+        selected = tuple(pattern for pattern in BUILT_IN if not categories or pattern.category in categories)
+        self._matchers = (Matcher(selected),) if categories else policy.matchers
         self._policy = policy
         self._least = least
 
     def hits(self, text: str) -> "Iterator[Hit]":
-        from gatehouse.detection.scanning import scan as scanned
+        from gatehouse.detection.scanning import scan as find_all
         from gatehouse.engine.dlp.decide import Found, decide
         from gatehouse.policy.dlp import STRENGTH
 
-        for hit in decide(self._policy, Found(scanned(self._matchers, text))).hits:
+        for hit in decide(self._policy, Found(find_all(self._matchers, text))).hits:
             if STRENGTH[hit.effect] >= STRENGTH[self._least]:
                 yield hit
 
@@ -100,7 +100,7 @@ def _files(paths: tuple[str, ...]) -> Iterator[str]:
 
 
 def _text(path: str, max_bytes: int) -> str | None:
-    """None for what is no text, or too large."""
+    """Return the file's text, or None if it is binary or too large."""
     if path == "-":
         return sys.stdin.buffer.read().decode("utf-8", "replace")
     file = Path(path)
@@ -112,7 +112,7 @@ def _text(path: str, max_bytes: int) -> str | None:
         click.echo(f"gatehouse: {path}: larger than {max_bytes} bytes, skipped", err=True)
         return None
     raw = file.read_bytes()
-    return None if _NUL in raw[:_BLOCK] else raw.decode("utf-8", "replace")
+    return None if _NUL in raw[:_FIRST_BLOCK_BYTES] else raw.decode("utf-8", "replace")
 
 
 def _line(path: str, text: str, hit: "Hit", *, as_json: bool) -> str:

@@ -1,4 +1,4 @@
-"""`serve`, and the processes that it starts."""
+"""Implements `serve` and `worker`."""
 
 import click
 
@@ -16,7 +16,7 @@ _PORTS = {"platform": 8000, "portal": 8100, "outpost": 8300}
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="The platform's gateways.")
 @click.option("--admin-port", default=8301, show_default=True, type=click.IntRange(0, 65535), help="An outpost's.")
 def serve(application: str, host: str, port: int | None, workers: int, admin_port: int) -> None:
-    """Serve an application until SIGTERM, which lets requests finish."""
+    """Serve an application until SIGTERM, then finish running requests."""
     from gatehouse.foundation.serving import CannotStart
 
     port = _PORTS[application] if port is None else port

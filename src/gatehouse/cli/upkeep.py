@@ -1,4 +1,4 @@
-"""`doctor`, `backup`, `restore`."""
+"""Implements `doctor`, `backup`, `restore`."""
 
 import tarfile
 from pathlib import Path
@@ -10,7 +10,7 @@ from gatehouse.cli.main import CommandError
 
 @click.command(epilog="Example: gatehouse doctor")
 def doctor() -> None:
-    """Say what is wrong with this installation, and how to mend it. Exit status 1 when something must be mended."""
+    """Check this installation and say how to fix it. Exits with status 1 if something must be fixed."""
     from gatehouse.platform.upkeep.doctor import examine
 
     failed = False
@@ -39,7 +39,7 @@ def backup(file: Path, force: bool) -> None:
         raise CommandError(str(error)) from None
     click.echo(f"Saved {file} ({file.stat().st_size // 1024} KiB, schema {meta.schema}).")
     click.echo(
-        f"To restore it you need the master key with the id {' or '.join(meta.master_key_ids)}: it is not in it."
+        f"To restore it you need the master key with the id {' or '.join(meta.master_key_ids)}: the file has no keys."
     )
 
 
@@ -47,7 +47,7 @@ def backup(file: Path, force: bool) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Replace the installation that the database holds.")
 def restore(file: Path, force: bool) -> None:
-    """Bring back what backup saved. Nothing may serve on the database meanwhile."""
+    """Restore a backup. Nothing may serve on the database meanwhile."""
     from gatehouse.foundation.serving import CannotStart, HomeLock
     from gatehouse.foundation.settings import Settings
     from gatehouse.foundation.storage.tools import ToolFailed
@@ -56,7 +56,7 @@ def restore(file: Path, force: bool) -> None:
 
     try:
         settings = Settings.from_environment()
-        # Nothing is served from this home meanwhile.
+        # The lock ensures that nothing serves from this home meanwhile.
         with HomeLock(settings.gatehouse_home):
             meta = saving.load(installation.connect(settings), file, force=force)
     except CannotStart as error:

@@ -1,5 +1,5 @@
-"""`users`: whoever can reach the database can mend who may administer it. Everything is in the audit chain, as done by
-the system, and running workers hear of it."""
+"""Implements `users`: any user of the database can restore administrators' access. Every change is in the audit chain,
+as made by the system, and running workers receive it."""
 
 import asyncio
 import sys
@@ -35,9 +35,9 @@ def list_users(tenant: str, search: str | None, role: str | None) -> None:
     async def work(change: "Change") -> list["UserRow"]:
         return list(await change.session.scalars(matching(search=search, role=role, active=None)))
 
-    for user in _within(tenant, work):
-        marks = [user.role, *(["operator"] if user.operator else []), *([] if user.is_active else ["inactive"])]
-        click.echo(f"{user.id}  {user.email}  {' '.join(marks)}")
+    for user in _run_change(tenant, work):
+        attributes = [user.role, *(["operator"] if user.operator else []), *([] if user.is_active else ["inactive"])]
+        click.echo(f"{user.id}  {user.email}  {' '.join(attributes)}")
 
 
 @users.command(epilog="Example: gatehouse users create ada@example.com --role admin --tenant acme")
@@ -47,16 +47,16 @@ def list_users(tenant: str, search: str | None, role: str | None) -> None:
 @click.option("--username")
 @click.option("--display-name")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
-def create(email: str, tenant: str, *, password_stdin: bool, **given: str | None) -> None:
-    """Make a user. Without a password, an invitation's token is printed."""
+def create(email: str, tenant: str, *, password_stdin: bool, **options: str | None) -> None:
+    """Create a user. Without a password, prints an invitation's token."""
     from pydantic import ValidationError
 
     from gatehouse.platform.access.users import service
     from gatehouse.platform.access.users.schemas import NewUser
 
-    named = {"email": email, **{name: value for name, value in given.items() if value is not None}}
+    fields = {"email": email, **{name: value for name, value in options.items() if value is not None}}
     try:
-        new = NewUser.model_validate(named)
+        new = NewUser.model_validate(fields)
     except ValidationError as error:
         fault = error.errors()[0]
         raise CommandError(f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}") from None
@@ -66,7 +66,7 @@ def create(email: str, tenant: str, *, password_stdin: bool, **given: str | None
         _, invitation = await service.create(change, None, new, hashed)
         return None if invitation is None else invitation.token
 
-    token = _within(tenant, work)
+    token = _run_change(tenant, work)
     click.echo(f"Made {new.email}, {new.role} of {tenant}.")
     if token is not None:
         click.echo(
@@ -88,7 +88,7 @@ def reset(email: str, tenant: str, password_stdin: bool) -> None:
     hashed = _hashed_from_stdin(email) if password_stdin else None
 
     async def work(change: "Change") -> str | None:
-        user = _found(await by_email(change.session, email), email, tenant)
+        user = _require_user(await by_email(change.session, email), email, tenant)
         if hashed is None:
             return (await service.issue_reset(change, None, user)).token
         await service.set_password(change, user, hashed)
@@ -96,7 +96,7 @@ def reset(email: str, tenant: str, password_stdin: bool) -> None:
         change.record("user.password_reset", "user", user.id)
         return None
 
-    token = _within(tenant, work)
+    token = _run_change(tenant, work)
     if token is None:
         click.echo(f"{email} has a new password; their sessions are ended.")
     else:
@@ -106,17 +106,17 @@ def reset(email: str, tenant: str, password_stdin: bool) -> None:
 
 @users.command(epilog="Example: gatehouse users operator ada@example.com, or with --revoke")
 @click.argument("email")
-@click.option("--revoke", is_flag=True, help="Take the mark away.")
+@click.option("--revoke", is_flag=True, help="Remove the operator mark.")
 def operator(email: str, revoke: bool) -> None:
     """Give an administrator of the organization `default` the operator mark."""
     from gatehouse.platform.access.users import service
     from gatehouse.platform.access.users.table import by_email
 
     async def work(change: "Change") -> None:
-        user = _found(await by_email(change.session, email), email, "default")
+        user = _require_user(await by_email(change.session, email), email, "default")
         await service.update(change, None, user, {"operator": not revoke})
 
-    _within("default", work)
+    _run_change("default", work)
     click.echo(f"{email} is {'no longer' if revoke else 'now'} an operator.")
 
 
@@ -129,14 +129,14 @@ def _hashed_from_stdin(email: str) -> str:
         raise CommandError(error.text) from None
 
 
-def _found(user: "UserRow | None", email: str, tenant: str) -> "UserRow":
+def _require_user(user: "UserRow | None", email: str, tenant: str) -> "UserRow":
     if user is None:
         raise CommandError(f"{tenant} has no user {email}; gatehouse users list --tenant {tenant} shows who is there")
     return user
 
 
-def _within(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> _Result:
-    """Does the work as one change of a tenant by the system, and waits for the workers that run."""
+def _run_change(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> _Result:
+    """Runs the work as one change of a tenant by the system, and waits for the running workers."""
     from gatehouse.foundation.errors import Refusal
     from gatehouse.foundation.identity import TenantId
     from gatehouse.foundation.storage.database import Database

@@ -1,4 +1,4 @@
-"""What one outpost has spent of the budgets, and what it has set aside for calls."""
+"""Amounts that one outpost has spent and reserved per budget and period."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -8,12 +8,12 @@ from gatehouse.engine.quotas import NOTHING, Triple, left, shown_limits
 from gatehouse.policy.budgets import Budget
 from gatehouse.policy.periods import Span
 
-#: Of the outpost's own budget.
+#: State of the outpost's own budget.
 Status: TypeAlias = Literal["ok", "warning", "exceeded"]
 
 
 class Account:
-    """One period of one budget. `spent` is of this outpost alone."""
+    """One period of one budget. `spent` counts this outpost alone."""
 
     __slots__ = ("budget", "limits", "reserved", "shown_end", "shown_limits", "span", "spent", "written")
 
@@ -22,34 +22,35 @@ class Account:
         self.shown_end = str(period.end)
         self.spent = self.written = spent
         self.reserved = NOTHING
-        self.under(budget)
+        self.set_budget(budget)
 
-    def under(self, budget: Budget) -> None:
-        """The budget as it is now."""
+    def set_budget(self, budget: Budget) -> None:
+        """Replaces the budget's definition; what is spent stays."""
         self.budget = budget
         self.limits = budget.limits.nano_usd, budget.limits.requests, budget.limits.tokens
         self.shown_limits = shown_limits(self.limits)
 
     @property
-    def need(self) -> Triple:
+    def committed(self) -> Triple:
+        """Return what is spent and reserved together."""
         spent, reserved = self.spent, self.reserved
         return spent[0] + reserved[0], spent[1] + reserved[1], spent[2] + reserved[2]
 
     def lacks(self, amounts: Triple, allowed: Sequence[int | None]) -> int | None:
-        """The first metric that does not fit what is allowed."""
-        need = self.need
-        for metric, most in enumerate(allowed):
-            if most is not None and need[metric] + amounts[metric] > most:
+        """Return the index of the first metric whose `allowed` amount is too small for `amounts`, or None."""
+        committed = self.committed
+        for metric, maximum in enumerate(allowed):
+            if maximum is not None and committed[metric] + amounts[metric] > maximum:
                 return metric
         return None
 
     def remaining(self, metric: int) -> int | None:
         limit = self.limits[metric]
-        return None if limit is None else max(0, limit - self.need[metric])
+        return None if limit is None else max(0, limit - self.committed[metric])
 
 
 class Reservation:
-    """See `engine.ports.Reserved`."""
+    """Implements `engine.ports.Reserved`."""
 
     __slots__ = ("accounts", "amounts", "status")
 
@@ -60,15 +61,15 @@ class Reservation:
 
     @property
     def periods(self) -> tuple[tuple[UUID, int], ...]:
-        # The platform knows nothing of an outpost's own.
-        return tuple((each.budget.id, each.span.start) for each in self.accounts if not each.budget.own)
+        # The platform does not know the outpost's own budget.
+        return tuple((account.budget.id, account.span.start) for account in self.accounts if not account.budget.own)
 
     def headers(self) -> dict[str, str]:
-        headers = left([each for each in self.accounts if not each.budget.own])
+        headers = left([account for account in self.accounts if not account.budget.own])
         if self.status is not None:
             headers["X-Budget-Status"] = self.status
         return headers
 
 
-def plus(one: Triple, other: Triple) -> Triple:
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+def add_amounts(first: Triple, second: Triple) -> Triple:
+    return first[0] + second[0], first[1] + second[1], first[2] + second[2]

@@ -1,6 +1,6 @@
-"""The air gap: policy from files that somebody brings (decisions 9), and no call to anybody.
+"""Bundles from files, for an outpost without a network connection (docs/outposts.md, "Without a connection").
 
-`fetch` is the other half, on a machine that reaches the platform: it writes the two files.
+`fetch` is the counterpart on a machine that reaches the platform: it writes the two files.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from gatehouse.policy.wire import Bundle
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two looks at the files.
-_LOOK: Final = 1.0
+#: Seconds between two polls of the files.
+_POLL_INTERVAL_SECONDS: Final = 1.0
 
 
 class BundleFiles:
-    """Takes what the files hold, at `start` and each time that one of them changes, until `stop`. Files that cannot be
-    used change nothing; the bundles' status says why."""
+    """Applies the bundle of the files at `start` and whenever a file changes, until `stop`. Unusable files change
+    nothing; the bundles' status gives the reason."""
 
     def __init__(self, bundles: Bundles, bundle: Path, keys: Path) -> None:
         self._bundles = bundles
@@ -38,12 +38,12 @@ class BundleFiles:
         self._task: asyncio.Task[None] | None = None
 
     def trust(self) -> bool:
-        """Before the bundle that was kept is looked at: what the file does not name any more signs nothing. False where
-        it names no key."""
+        """Trusts only the keys of the keys file. Call it before the stored bundle is verified, so that a removed key is
+        no longer accepted. Return False if the file has no usable key."""
         return self._bundles.trust(keys_of(kept.read(self._keys)))
 
     async def start(self) -> None:
-        await self._look()
+        await self._poll()
         self._task = asyncio.create_task(self._follow(), name="policy")
 
     async def stop(self) -> None:
@@ -54,18 +54,18 @@ class BundleFiles:
 
     async def _follow(self) -> None:
         while wanted():
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_POLL_INTERVAL_SECONDS)
             try:
-                await self._look()
+                await self._poll()
             except Exception:
-                # What nobody has thought of must not keep the outpost from ever seeing a new file.
+                # An unforeseen error must not end the polling.
                 log.exception("outpost.bundle_file_fault")
 
-    async def _look(self) -> None:
-        self._bundles.status.asked = time.time()
+    async def _poll(self) -> None:
+        self._bundles.status.asked_at = time.time()
         try:
             stamp = await asyncio.to_thread(kept.stamp, self._bundle, self._keys)
-            # A renewed key, too, may open what did not open before.
+            # A renewed private key may open credentials that could not be opened before.
             seen = (stamp, self._bundles.private_keys())
             if seen == self._seen:
                 return
@@ -74,19 +74,19 @@ class BundleFiles:
             self._seen = None
             self._bundles.failed(f"The bundle's file cannot be read: {error}")
             return
-        # One that is being copied is refused for its signature, and looked at again when it is whole.
+        # A half-copied file fails its signature check, and is read again once its stamp changes.
         self._seen = seen
         if not self.trust():
-            # Whoever has taken a stolen key out of it must not believe that it is out.
+            # An operator who removed a stolen key must learn that it is still trusted.
             self._bundles.failed("The keys' file holds no key that can be used: those of before are trusted still")
             return
         await self._bundles.take(signed.decode("ascii", "replace").strip(), "file", aged=True)
 
 
 async def fetch(settings: OutpostSettings, bundle: Path, keys: Path) -> Bundle:
-    """Writes the newest bundle, and the keys that it is signed with, to be carried to the outpost.
+    """Writes the newest bundle and the platform's public keys to files that are carried to the outpost.
 
-    Raises `BadSettings`, `PlatformAway`, `PlatformRefuses`, `BundleRefused`, `OSError`.
+    Raises `BadSettings`, `PlatformUnavailable`, `PlatformRefusal`, `BundleRefused`, `OSError`.
     """
     settings = settings.model_copy(update={"outpost_airgap": False}).checked()
     assert settings.outpost_id is not None
@@ -99,8 +99,8 @@ async def fetch(settings: OutpostSettings, bundle: Path, keys: Path) -> Bundle:
     finally:
         await platform.close()
     signed = polled.signed or ""
-    held = verify(signed, read_keys(published), outpost_id=settings.outpost_id, now=time.time())
-    # The keys first: who copies both as they appear has never a bundle without its key.
+    verified = verify(signed, read_keys(published), outpost_id=settings.outpost_id, now=time.time())
+    # The keys first: a copy of both files never has a bundle without its key.
     kept.write(keys, msgspec.json.encode({"keys": published}))
     kept.write(bundle, signed.encode("ascii"))
-    return held
+    return verified

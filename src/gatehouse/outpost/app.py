@@ -1,4 +1,4 @@
-"""The proxy as one ASGI application: the gateway in front, probes and figures behind it."""
+"""The proxy as one ASGI application: the gateway, with probes and metrics as its fallback."""
 
 from collections.abc import Callable
 from ipaddress import ip_address
@@ -21,7 +21,7 @@ from gatehouse.ingress import not_served
 from gatehouse.ingress.gateway import Gateway
 from gatehouse.outpost.host import OutpostHost
 
-#: What the proxy answers of the gateway's paths (decisions 9).
+#: Paths of the gateway that the proxy serves.
 SERVED: Final = frozenset(
     {"/v1/chat/completions", "/api/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/models",
      "/v1/scan"}
@@ -29,14 +29,14 @@ SERVED: Final = frozenset(
 
 
 class Proxy:
-    """Its host is made by the server's loop, before the first request."""
+    """The gateway of one outpost. The server's loop creates the host before the first request."""
 
     def __init__(self, host: OutpostHost) -> None:
         settings = host.settings
         addresses = ClientAddresses(settings.trusted_proxies)
         self.gateway = Gateway(
             host.engine,
-            _behind(host, addresses),
+            _probes(host, addresses),
             addresses=addresses,
             max_request_bytes=settings.max_request_bytes,
             body_timeout_seconds=settings.body_timeout_seconds,
@@ -48,8 +48,9 @@ class Proxy:
         await self.gateway(scope, receive, send)
 
 
-def _behind(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
-    allowed = [network(cidr) for cidr in host.settings.metrics_allowed_cidrs]
+def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
+    """Return the application for all paths that the gateway does not serve."""
+    allowed_networks = [network(cidr) for cidr in host.settings.metrics_allowed_cidrs]
 
     async def live(request: Request) -> Response:
         return _json(200, {"status": "alive"})
@@ -60,7 +61,7 @@ def _behind(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
 
     async def metrics(request: Request) -> Response:
         address = ip_address(addresses.of_scope(request.scope))
-        if addresses.unknown_origin(request.scope) or not any(address in each for each in allowed):
+        if addresses.unknown_origin(request.scope) or not any(address in cidr for cidr in allowed_networks):
             raise NotFound
         host.figures.metrics.write()
         return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
@@ -68,8 +69,8 @@ def _behind(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
     async def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, Refusal):
             error = not_served.refusal(request.method, request.url.path, request.headers) or NotFound()
-        told = rendered(error, GATEWAY)
-        return Response(told.body, told.status, told.headers)
+        response = rendered(error, GATEWAY)
+        return Response(response.body, response.status, response.headers)
 
     handlers: dict[Any, Callable[..., Any]] = {Refusal: refused, 404: refused}
     return Starlette(

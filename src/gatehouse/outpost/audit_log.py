@@ -1,9 +1,10 @@
-"""The audit log that stays at the customer's: what was handed in goes on to `outpost/audit/00000001.jsonl` and so on,
-one object a line.
+"""The audit log that stays at the customer's site: uploaded records are appended to `outpost/audit/00000001.jsonl` and
+so on, one object a line.
 
-A line holds every field of the journal's entry under its name (`engine.outcome`, `engine.notices`), so that the entry
-can be made of it again: `gatehouse outpost hand-in` does. Times are ISO 8601. It begins with where the entry stood, and
-so does its text: whoever looks for a place need not decode the rest. docs/outpost-records.md describes the lines.
+A line contains every field of the journal's entry under its name (`engine.outcome`, `engine.notices`), so that the
+entry can be rebuilt from it, as `gatehouse outpost hand-in` does. Times are ISO 8601. The line begins with the entry's
+position in a fixed layout, so that a search for a position need not decode the rest. docs/outpost-records.md describes
+the lines.
 """
 
 import os
@@ -40,56 +41,56 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 _ID_BEGINS: Final = len('{"journal_id":"')
 _ID_ENDS: Final = _ID_BEGINS + 36
-_NUMBER_BEGINS: Final = _ID_ENDS + len('","sequence":')
+_SEQUENCE_BEGINS: Final = _ID_ENDS + len('","sequence":')
 _TIMESTAMP: Final = b',"timestamp":'
-#: The most bytes of a line up to the end of the name `timestamp`.
-_HEAD_BYTES: Final = _NUMBER_BEGINS + 20 + len(',"handed_in":false') + len(_TIMESTAMP)
-_BOOL: Final = (b"false", b"true")
-#: Read at a time.
-_PART: Final = 256 * 1024
+#: Maximum bytes of a line up to and including the name `timestamp`.
+_HEAD_MAX_BYTES: Final = _SEQUENCE_BEGINS + 20 + len(',"handed_in":false') + len(_TIMESTAMP)
+_BOOLEANS: Final = (b"false", b"true")
+#: Bytes of one read.
+_READ_BYTES: Final = 256 * 1024
 
 
 class Cursor(NamedTuple):
-    """An entry's place: its writer's journal, and its number there, from 1 on. Ordered as they were written, as long
-    as one process follows another."""
+    """The position of an entry: its writer's journal and its sequence number there, counted from 1. Cursors sort in the
+    order of writing as long as one process follows another."""
 
     journal_id: UUID
     sequence: int
 
 
 class Spot(NamedTuple):
-    """In the log's files: everything before was read."""
+    """A read position in the log's files: everything before it was read."""
 
     file: int = 0
     offset: int = 0
 
 
 class NotALine(ValueError):
-    """What was read is no line of an audit log."""
+    """Raised for text that is not a line of an audit log."""
 
 
 def line(at: Cursor, entry: bytes, *, handed_in: bool) -> bytes:
-    """The entry with its names, and a line break."""
+    """Return the entry as a line with named fields, with its line break."""
     kind, *values = _decode(entry)
     fields: dict[str, Any] = {"type": kind, **dict(zip(_FIELDS[kind], values, strict=False))}
-    for name, of in _NESTED.items():
+    for name, nested_names in _NESTED.items():
         if fields.get(name):
-            fields[name] = [dict(zip(of, each, strict=False)) for each in fields[name]]
+            fields[name] = [dict(zip(nested_names, nested, strict=False)) for nested in fields[name]]
     if fields.get("budgets"):
         fields["budgets"] = [{"id": budget_id, "period_start": iso(start)} for budget_id, start in fields["budgets"]]
     timestamp = fields.pop("timestamp", None)
     time = b"null" if timestamp is None else _iso(timestamp)
     text = b'{"journal_id":"%b","sequence":%d,"handed_in":%b,"timestamp":%b,%b\n'
-    return text % (_id(at.journal_id), at.sequence, _BOOL[handed_in], time, _encode(fields)[1:])
+    return text % (_id(at.journal_id), at.sequence, _BOOLEANS[handed_in], time, _encode(fields)[1:])
 
 
-def in_current_form(of: bytes) -> bytes:
-    """A line as this version writes it: earlier ones had Unix times, and some lines had none."""
-    return of if _TIMESTAMP in of[:_HEAD_BYTES] else line(place(of), entry(of), handed_in=True)
+def in_current_form(text: bytes) -> bytes:
+    """Return the line in this version's format: earlier versions wrote Unix times, and some lines without a time."""
+    return text if _TIMESTAMP in text[:_HEAD_MAX_BYTES] else line(place(text), entry(text), handed_in=True)
 
 
 def _iso(timestamp: float) -> bytes:
-    # Rounded as `datetime` does on the platform: a record that is handed in twice must have one time.
+    # Rounded like `datetime` on the platform: a record that is uploaded twice must have the same time.
     second = int(timestamp)
     microsecond = round((timestamp - second) * 1_000_000)
     if microsecond == 1_000_000:
@@ -97,7 +98,7 @@ def _iso(timestamp: float) -> bytes:
     return b'"%b.%06dZ"' % (_second(second), microsecond)
 
 
-# Records of one second come together, and what `datetime` does for each costs as much as all the rest.
+# Cached because `datetime` costs as much as the rest of a line, and records of one second follow each other.
 @lru_cache(maxsize=64)
 def _second(timestamp: int) -> bytes:
     return iso(timestamp).removesuffix("Z").encode("ascii")
@@ -108,57 +109,57 @@ def _id(journal_id: UUID) -> bytes:
     return str(journal_id).encode("ascii")
 
 
-def place(of: bytes) -> Cursor:
-    """Of a line. Raises `NotALine`."""
+def place(text: bytes) -> Cursor:
+    """Return the cursor of a line. Raises `NotALine`."""
     try:
-        end = of.index(b",", _NUMBER_BEGINS)
-        return Cursor(UUID(of[_ID_BEGINS:_ID_ENDS].decode("ascii")), int(of[_NUMBER_BEGINS:end]))
+        end = text.index(b",", _SEQUENCE_BEGINS)
+        return Cursor(UUID(text[_ID_BEGINS:_ID_ENDS].decode("ascii")), int(text[_SEQUENCE_BEGINS:end]))
     except ValueError:
         raise NotALine("not a line of an audit log") from None
 
 
-def where(of: bytes | None) -> Cursor | None:
-    """Its place, of what may be no line."""
+def where(text: bytes | None) -> Cursor | None:
+    """Return the cursor of a line, or None if the text is not a line."""
     try:
-        return None if of is None else place(of)
+        return None if text is None else place(text)
     except NotALine:
         return None
 
 
-def entry(of: bytes) -> bytes:
-    """The journal's entry of a line. Raises `NotALine`."""
+def entry(text: bytes) -> bytes:
+    """Return the journal's entry of a line. Raises `NotALine`."""
     try:
-        told: dict[str, Any] = _decode(of)
-        found = [told["type"]]
-        for name in _FIELDS[told["type"]]:
-            # An older version's line ends earlier.
-            if name not in told:
+        fields: dict[str, Any] = _decode(text)
+        values = [fields["type"]]
+        for name in _FIELDS[fields["type"]]:
+            # A line of an older version has fewer fields.
+            if name not in fields:
                 break
-            value = told[name]
+            value = fields[name]
             if name == "timestamp" and value is None:
                 break
             if name in _NESTED:
-                value = [[each[part] for part in _NESTED[name] if part in each] for each in value]
+                value = [[nested[part] for part in _NESTED[name] if part in nested] for nested in value]
             elif name == "timestamp" and isinstance(value, str):
                 value = datetime.fromisoformat(value).timestamp()
             elif name == "budgets":
-                value = [_budget(each) for each in value]
-            found.append(value)
-        return _encode(found)
+                value = [_budget(budget) for budget in value]
+            values.append(value)
+        return _encode(values)
     except (msgspec.DecodeError, LookupError, TypeError, ValueError, OverflowError):
         raise NotALine("not a line of an audit log") from None
 
 
-def _budget(of: Any) -> list[Any]:
-    """A budget's id and the Unix time at which its period began. Lines of earlier versions have just that."""
-    if isinstance(of, dict):
-        return [of["id"], int(datetime.fromisoformat(of["period_start"]).timestamp())]
-    budget_id, start = of
+def _budget(budget: Any) -> list[Any]:
+    """Return a budget's id and the Unix time at which its period began. Lines of earlier versions contain this pair."""
+    if isinstance(budget, dict):
+        return [budget["id"], int(datetime.fromisoformat(budget["period_start"]).timestamp())]
+    budget_id, start = budget
     return [budget_id, start]
 
 
 class AuditLog:
-    """One thread at a time appends. What cannot be written is left out: the platform has it."""
+    """Appends from one thread at a time. A line that cannot be written is dropped: the platform has the record."""
 
     def __init__(self, folder: Path, *, max_bytes: int, max_files: int) -> None:
         self._folder = folder
@@ -169,44 +170,45 @@ class AuditLog:
         self._size = 0
         self._opened = False
         self._failing = False
-        #: False: no line is kept until the disk has room again
+        #: While False, new lines are dropped until the disk has room again.
         self.keeping = True
 
     def append(self, begin: Cursor, entries: Sequence[bytes]) -> None:
-        """What is there already, because a kill came before that was noted elsewhere, is passed over."""
+        """Appends the entries. Skips those that the log already has, because the process was killed before the upload
+        position was stored."""
         if not self.keeping:
             return
         try:
             self._open()
             last = self._last
-            there = last.sequence + 1 - begin.sequence if last and last.journal_id == begin.journal_id else 0
-            fresh = entries[max(0, there) :]
-            if not fresh:
+            existing = last.sequence + 1 - begin.sequence if last and last.journal_id == begin.journal_id else 0
+            new_entries = entries[max(0, existing) :]
+            if not new_entries:
                 return
-            first = begin.sequence + len(entries) - len(fresh)
-            at = [Cursor(begin.journal_id, number) for number in range(first, first + len(fresh))]
-            self._write([line(each, text, handed_in=True) for each, text in zip(at, fresh, strict=True)])
-            self._last, self._failing = at[-1], False
+            first = begin.sequence + len(entries) - len(new_entries)
+            cursors = [Cursor(begin.journal_id, number) for number in range(first, first + len(new_entries))]
+            self._write([line(cursor, text, handed_in=True) for cursor, text in zip(cursors, new_entries, strict=True)])
+            self._last, self._failing = cursors[-1], False
         except OSError as error:
-            # Opened anew next time: it looks where the last whole line ends.
+            # The next append reopens the file and looks for the end of the last complete line.
             self._opened = False
             if not self._failing:
                 log.warning("outpost.audit_log_not_written", reason=str(error))
             self._failing = True
 
     def files(self) -> dict[int, int]:
-        """Sizes in bytes by number, ascending."""
-        found = {}
+        """Return the files' sizes in bytes by number, ascending."""
+        sizes = {}
         for path in self._folder.glob("*.jsonl"):
             if path.stem.isdigit():
                 try:
-                    found[int(path.stem)] = path.stat().st_size
+                    sizes[int(path.stem)] = path.stat().st_size
                 except FileNotFoundError:
                     continue
-        return dict(sorted(found.items()))
+        return dict(sorted(sizes.items()))
 
     def remove_oldest(self) -> bool:
-        """Whether there was one. The newest goes too, if it is the last."""
+        """Removes the oldest file, even if it is the only one. Return whether there was one."""
         numbers = list(self.files())
         if not numbers:
             return False
@@ -216,7 +218,8 @@ class AuditLog:
         return True
 
     def read(self, spot: Spot) -> tuple[list[bytes], Spot]:
-        """Lines after `spot`, with their line breaks, and where the next begin; none where nothing is there (yet)."""
+        """Return the lines after `spot` with their line breaks, and the spot of the next line; no lines if there are
+        none yet."""
         for number in self.files():
             if number < spot.file:
                 continue
@@ -224,45 +227,46 @@ class AuditLog:
             try:
                 with self._path(number).open("rb") as file:
                     file.seek(offset)
-                    part = file.read(_PART)
-                    if part and not part.endswith(b"\n"):
-                        part += file.readline()
+                    content = file.read(_READ_BYTES)
+                    if content and not content.endswith(b"\n"):
+                        content += file.readline()
             except FileNotFoundError:
                 continue
-            part = part[: part.rfind(b"\n") + 1]
-            spot = Spot(number, offset + len(part))
-            if part:
-                return part.splitlines(keepends=True), spot
+            content = content[: content.rfind(b"\n") + 1]
+            spot = Spot(number, offset + len(content))
+            if content:
+                return content.splitlines(keepends=True), spot
         return [], spot
 
-    def of(self, journal_id: UUID, first: int, most: int) -> Iterator[list[bytes]]:
-        """The journal's entries from number `first` on, as far as all of them are kept, `most` at a time."""
-        found: list[bytes] = []
+    def of(self, journal_id: UUID, first: int, batch_size: int) -> Iterator[list[bytes]]:
+        """Yield the journal's entries from number `first` on, in lists of up to `batch_size`, as far as they are
+        stored."""
+        entries: list[bytes] = []
         expected, spot = first, Spot()
         while True:
             lines, spot = self.read(spot)
-            for each in lines:
-                if where(each) == (journal_id, expected):
-                    found.append(entry(each))
+            for text in lines:
+                if where(text) == (journal_id, expected):
+                    entries.append(entry(text))
                     expected += 1
-                    if len(found) == most:
-                        yield found
-                        found = []
+                    if len(entries) == batch_size:
+                        yield entries
+                        entries = []
             if not lines:
-                if found:
-                    yield found
+                if entries:
+                    yield entries
                 return
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:08d}.jsonl"
 
     def _open(self) -> None:
-        """Finds the last line, and cuts off one that a kill has left torn."""
+        """Finds the last line, and cuts off a line that a kill left incomplete."""
         if self._opened:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         sizes = self.files()
-        # Upwards, also where all were removed: a reader may be among them.
+        # Numbers only grow, even if all files were removed: a reader may hold a spot in one of them.
         self._number, self._size = max(sizes, default=self._number + 1), 0
         self._last = None
         for number in sorted(sizes, reverse=True):
@@ -279,8 +283,8 @@ class AuditLog:
     def _write(self, lines: list[bytes]) -> None:
         while lines:
             room, count = self._max_bytes - self._size, 0
-            for each in lines:
-                room -= len(each)
+            for text in lines:
+                room -= len(text)
                 if room < 0:
                     break
                 count += 1
@@ -289,26 +293,26 @@ class AuditLog:
                 for number in list(self.files())[: -(self._max_files - 1) or None]:
                     self._path(number).unlink(missing_ok=True)
                 continue
-            text = b"".join(lines[: max(1, count)])
+            content = b"".join(lines[: max(1, count)])
             with os.fdopen(
                 os.open(self._path(self._number), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb"
             ) as file:
-                file.write(text)
-            self._size += len(text)
+                file.write(content)
+            self._size += len(content)
             lines = lines[max(1, count) :]
 
 
 def _end(path: Path) -> tuple[int, bytes | None]:
-    """Where the last whole line ends, and that line."""
+    """Return the offset after the last complete line, and that line."""
     size = path.stat().st_size
     with path.open("rb") as file:
-        reach = _PART
+        window = _READ_BYTES
         while True:
-            file.seek(max(0, size - reach))
-            tail = file.read(reach)
+            file.seek(max(0, size - window))
+            tail = file.read(window)
             end = tail.rfind(b"\n") + 1
             begin = tail.rfind(b"\n", 0, max(0, end - 1)) + 1
-            # Its beginning must be in what was read, unless that is the file's.
-            if (end and begin) or reach >= size:
+            # The window must contain the line's beginning, or the whole file.
+            if (end and begin) or window >= size:
                 return (size - len(tail) + end, tail[begin:end]) if end else (0, None)
-            reach *= 4
+            window *= 4

@@ -1,6 +1,6 @@
-"""The bundle in force: verified, compiled with this outpost's overrides, swapped in one assignment, and kept.
+"""The bundle in force: verified, compiled with this outpost's overrides, swapped by one assignment, and stored.
 
-What is refused changes nothing, and `status` says why (decisions 9, Bundle).
+A refused bundle changes nothing, and `status` gives the reason (docs/outposts.md, "The policy").
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from gatehouse.outpost import kept
 from gatehouse.outpost.budget import own_budget
 from gatehouse.outpost.callers import Callers
 from gatehouse.outpost.platform import read_keys
-from gatehouse.outpost.sealed import NOTHING, Opened, opened
+from gatehouse.outpost.sealed import NO_CREDENTIALS, OpenedCredentials, open_credentials
 from gatehouse.outpost.state import BudgetSet
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.overlay import Overrides
@@ -31,44 +31,44 @@ from gatehouse.policy.wire import Bundle
 
 log = structlog.get_logger(__name__)
 
-_BUNDLE: Final = "bundle.jws"
-_ETAG: Final = "bundle.etag"
-_KEYS: Final = "keys.json"
+_BUNDLE_FILE: Final = "bundle.jws"
+_ETAG_FILE: Final = "bundle.etag"
+_KEYS_FILE: Final = "keys.json"
 
 
 class NotLoaded(Unavailable):
-    """Reference 1, Gateway and outpost proxy errors."""
+    """No bundle is in force (docs/outposts.md, "Errors")."""
 
     code = "service_unavailable"
-    message = "This outpost has no policy yet: it waits for the platform, or for a bundle's file."
+    message = "This outpost has no policy yet: it waits for the platform, or for a bundle file."
 
     def __init__(self) -> None:
         super().__init__(headers={"Retry-After": "5"})
 
 
 class InForce(msgspec.Struct, frozen=True):
-    """All that decides about requests, as one value: whoever read it sees one bundle throughout."""
+    """Everything that decides about requests, as one value, so that a reader sees one bundle throughout."""
 
     bundle: Bundle
     snapshot: Snapshot
     callers: Callers
-    credentials: Opened = NOTHING
+    credentials: OpenedCredentials = NO_CREDENTIALS
 
 
 class BundleStatus(msgspec.Struct):
-    """The four times, as Unix time, and what kept the last one out that came. `source`: `platform`, `file` or
-    `kept`."""
+    """Unix times of the last poll, receipt, activation and failure, and the reason why the last received bundle was
+    refused. `source` is `platform`, `file` or `kept`."""
 
-    asked: float | None = None
-    fetched: float | None = None
-    activated: float | None = None
-    failed: float | None = None
+    asked_at: float | None = None
+    fetched_at: float | None = None
+    activated_at: float | None = None
+    failed_at: float | None = None
     fault: str | None = None
     source: str | None = None
 
 
 class Bundles:
-    """The engine's `Policies`. One at a time comes into force, in the order of their versions."""
+    """Implements the engine's `Policies`. Bundles come into force one at a time, in the order of their versions."""
 
     def __init__(
         self,
@@ -78,139 +78,143 @@ class Bundles:
         *,
         private_keys: Callable[[], Sequence[EllipticCurvePrivateKey]] = tuple,
     ) -> None:
-        """`private_keys` are those that credentials in a bundle may be sealed to."""
+        """`activated` is called with each bundle that comes into force. `private_keys` returns the keys that
+        credentials in a bundle may be sealed to."""
         self._outpost_id = outpost_id
         self._folder = folder
         self._activated = activated
         self.private_keys = private_keys
         self._overrides = Overrides()
         self._budget = BudgetSet()
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self.keys: dict[str, SigningKey] = {}
         self.in_force: InForce | None = None
-        #: the signed form of what is in force, for peers and for a start without the platform
+        #: The signed form of the bundle in force.
         self.signed: str | None = None
         self.etag = ""
         self.status = BundleStatus()
 
     async def current(self, tenant_id: TenantId) -> Snapshot:
-        held = self.in_force
-        # Callers are the bundle's own: nobody is of another organization.
-        if held is None or held.snapshot.tenant_id != tenant_id:
+        in_force = self.in_force
+        # Callers come from the bundle, so they belong to its organization.
+        if in_force is None or in_force.snapshot.tenant_id != tenant_id:
             raise NotLoaded
-        return held.snapshot
+        return in_force.snapshot
 
     async def load_kept(self) -> None:
-        """What was in force when this outpost ended. An old policy is better than none."""
-        self.trust(keys_of(kept.read(self._folder / _KEYS)), keep=False)
-        signed = kept.read(self._folder / _BUNDLE)
+        """Loads the bundle that was in force when this outpost ended. An expired policy is better than none."""
+        self.trust(keys_of(kept.read(self._folder / _KEYS_FILE)), keep=False)
+        signed = kept.read(self._folder / _BUNDLE_FILE)
         if signed is not None and await self.take(signed.decode("ascii", "replace"), "kept", fetched=False):
-            self.etag = (kept.read(self._folder / _ETAG) or b"").decode("latin-1")
+            self.etag = (kept.read(self._folder / _ETAG_FILE) or b"").decode("latin-1")
 
     def trust(self, published: Sequence[Mapping[str, Any]], *, keep: bool = True) -> bool:
-        """The platform's keys, all of them: what is not among them signs nothing any more. False where there is none
-        that can be used, which changes nothing."""
-        found = read_keys([dict(each) for each in published])
-        if not found:
+        """Replaces the trusted keys by the platform's published keys. Return False, and change nothing, if none of them
+        is usable."""
+        keys = read_keys([dict(jwk) for jwk in published])
+        if not keys:
             return False
-        if found.keys() != self.keys.keys():
-            self.keys = found
+        if keys.keys() != self.keys.keys():
+            self.keys = keys
             if keep:
-                kept.write(self._folder / _KEYS, msgspec.json.encode({"keys": list(published)}))
+                kept.write(self._folder / _KEYS_FILE, msgspec.json.encode({"keys": list(published)}))
         return True
 
     async def take(self, signed: str, source: str, *, fetched: bool = True, aged: bool = False, etag: str = "") -> bool:
-        """Whether it came into force. `fetched`: it is new here, so that it must not have expired (but for one that is
-        `aged`, as what is carried over an air gap may be), and is kept."""
-        async with self._turn:
-            before = self.in_force
-            self.status.fetched = time.time()
+        """Verifies a bundle and puts it in force; returns whether it came into force. With `fetched` the bundle is new
+        here: it is stored, and must not have expired, unless it is `aged`, as a bundle that crosses an air gap may be.
+        """
+        async with self._lock:
+            previous = self.in_force
+            self.status.fetched_at = time.time()
             try:
-                # In a thread: a thousand rules take their time, and requests go on meanwhile.
+                # In a thread: compiling a thousand rules is slow, and requests continue meanwhile.
                 now = time.time() if fetched and not aged else None
-                found = await asyncio.to_thread(self._made, signed, before, now)
-            except BundleRefused as refused:
-                self.failed(f"The bundle ({source}) is refused: {refused}")
+                candidate = await asyncio.to_thread(self._compile, signed, previous, now)
+            except BundleRefused as error:
+                self.failed(f"The bundle ({source}) is refused: {error}")
                 return False
-            if fetched and before is None:
-                # Whoever is answered by the first must find the outpost serving after kill -9 too; a later one's
-                # revocations do not wait for the disk.
+            if fetched and previous is None:
+                # The first bundle is stored before it answers requests, so that the outpost still serves them after
+                # kill -9. A later bundle applies first: its revocations must not wait for the disk.
                 await asyncio.to_thread(self._keep, signed, etag)
-            self._swap(found, source)
+            self._swap(candidate, source)
             self.signed, self.etag = signed, etag
-            if fetched and before is not None:
+            if fetched and previous is not None:
                 await asyncio.to_thread(self._keep, signed, etag)
             return True
 
-    def failed(self, why: str) -> None:
-        """A bundle that should have come into force has not: told once, and in the status until one has."""
-        if self.status.fault != why:
-            log.warning("outpost.bundle_failed", reason=why)
-        self.status.failed, self.status.fault = time.time(), why
+    def failed(self, reason: str) -> None:
+        """Records that a bundle was refused: logged once, and in the status until a bundle comes into force."""
+        if self.status.fault != reason:
+            log.warning("outpost.bundle_failed", reason=reason)
+        self.status.failed_at, self.status.fault = time.time(), reason
 
-    async def lay_over(self, overrides: Overrides | None = None, *, budget: BudgetSet | None = None) -> None:
-        """The outpost's own overrides and budget, from now on; None: as before. Raises `BundleRefused` where no policy
-        can be made with them."""
-        async with self._turn:
-            before = self.in_force
+    async def set_overrides(self, overrides: Overrides | None = None, *, budget: BudgetSet | None = None) -> None:
+        """Applies the outpost's own overrides and budget; None keeps the present ones. Raises `BundleRefused` if no
+        policy can be compiled with them."""
+        async with self._lock:
+            previous = self.in_force
             overrides = self._overrides if overrides is None else overrides
             budget = self._budget if budget is None else budget
-            if before is not None:
-                snapshot = await asyncio.to_thread(_compiled, before.bundle, before.snapshot, overrides, budget)
-                held = msgspec.structs.replace(before, snapshot=snapshot)
-                self.in_force = held
-                self._activated(held)
+            if previous is not None:
+                snapshot = await asyncio.to_thread(_compiled, previous.bundle, previous.snapshot, overrides, budget)
+                in_force = msgspec.structs.replace(previous, snapshot=snapshot)
+                self.in_force = in_force
+                self._activated(in_force)
             self._overrides, self._budget = overrides, budget
 
-    def _made(self, signed: str, before: InForce | None, now: float | None) -> InForce:
-        version = 0 if before is None else before.bundle.version
+    def _compile(self, signed: str, previous: InForce | None, now: float | None) -> InForce:
+        version = 0 if previous is None else previous.bundle.version
         bundle = verify(signed, self.keys, outpost_id=self._outpost_id, in_force=version, now=now)
-        if before is not None and bundle.tenant_id != before.bundle.tenant_id:
-            # Records of the one would be handed in as the other's, and its callers let in.
+        if previous is not None and bundle.tenant_id != previous.bundle.tenant_id:
+            # The platform would get one organization's records as the other's, and admit its callers.
             raise BundleRefused(
-                f"it is organization {bundle.tenant_id}'s, and this outpost {before.bundle.tenant_id}'s"
+                f"it is organization {bundle.tenant_id}'s, and this outpost {previous.bundle.tenant_id}'s"
             )
-        snapshot = _compiled(bundle, None if before is None else before.snapshot, self._overrides, self._budget)
-        return InForce(bundle, snapshot, Callers(bundle), opened(bundle, self.private_keys()))
+        snapshot = _compiled(bundle, None if previous is None else previous.snapshot, self._overrides, self._budget)
+        return InForce(bundle, snapshot, Callers(bundle), open_credentials(bundle, self.private_keys()))
 
-    def _swap(self, found: InForce, source: str) -> None:
-        self.in_force = found
-        self.status.activated, self.status.source = time.time(), source
-        self.status.failed = self.status.fault = None
-        log.info("outpost.bundle_in_force", version=found.bundle.version, source=source)
-        if found.credentials.unopened:
-            log.warning("outpost.credentials_unopened", providers=list(found.credentials.unopened))
-        self._activated(found)
+    def _swap(self, in_force: InForce, source: str) -> None:
+        self.in_force = in_force
+        self.status.activated_at, self.status.source = time.time(), source
+        self.status.failed_at = self.status.fault = None
+        log.info("outpost.bundle_in_force", version=in_force.bundle.version, source=source)
+        if in_force.credentials.unopened:
+            log.warning("outpost.credentials_unopened", providers=list(in_force.credentials.unopened))
+        self._activated(in_force)
 
     def _keep(self, signed: str, etag: str) -> None:
         try:
-            # First: one that belongs to an older bundle only makes the platform send the newer one again.
-            kept.write(self._folder / _ETAG, b"")
-            kept.write(self._folder / _BUNDLE, signed.encode("ascii"))
-            kept.write(self._folder / _ETAG, etag.encode("latin-1"))
+            # The ETag is cleared first: without one, or with an older one, the platform only sends the bundle again.
+            kept.write(self._folder / _ETAG_FILE, b"")
+            kept.write(self._folder / _BUNDLE_FILE, signed.encode("ascii"))
+            kept.write(self._folder / _ETAG_FILE, etag.encode("latin-1"))
         except (OSError, UnicodeError) as error:
             log.warning("outpost.bundle_not_kept", reason=str(error))
 
 
-def _compiled(bundle: Bundle, before: Snapshot | None, overrides: Overrides, budget: BudgetSet) -> Snapshot:
+def _compiled(bundle: Bundle, previous: Snapshot | None, overrides: Overrides, budget: BudgetSet) -> Snapshot:
     """Raises `BundleRefused`."""
-    laid = overrides if overrides != Overrides() else None
-    # Whatever the platform says, what is this outpost's own is said here.
-    budgets = tuple(each for each in bundle.policy.budgets if not each.own)
+    own_overrides = overrides if overrides != Overrides() else None
+    # An own budget in the bundle is ignored: the outpost alone sets it.
+    budgets = tuple(record for record in bundle.policy.budgets if not record.own)
     own = own_budget(budget, bundle.outpost_id, bundle.tenant_id)
     if own is not None:
         budgets = (*budgets, own)
-    compiled = compile_policy(msgspec.structs.replace(bundle.policy, overrides=laid, budgets=budgets), before)
+    compiled = compile_policy(
+        msgspec.structs.replace(bundle.policy, overrides=own_overrides, budgets=budgets), previous
+    )
     if isinstance(compiled, list):
         raise BundleRefused("; ".join(map(str, compiled)))
     return compiled
 
 
 def keys_of(document: bytes | None) -> list[dict[str, Any]]:
-    """Those of a key set as the platform publishes it; none where it is no such document."""
+    """Return the keys of a key set document as the platform publishes it; none if the text is no such document."""
     try:
-        found = msgspec.json.decode(document or b"{}")
+        key_set = msgspec.json.decode(document or b"{}")
     except msgspec.DecodeError:
         return []
-    keys = found.get("keys") if isinstance(found, dict) else None
-    return [each for each in keys if isinstance(each, dict)] if isinstance(keys, list) else []
+    keys = key_set.get("keys") if isinstance(key_set, dict) else None
+    return [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else []

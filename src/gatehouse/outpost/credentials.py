@@ -1,9 +1,10 @@
-"""Who calls: by a key that the bundle names, or by a token of this outpost's own clients (decisions 9).
+"""Authenticates callers by an API key of the bundle, or by a token of this outpost's own clients (docs/outposts.md,
+"Who may call").
 
-An own token is a JWT under `OUTPOST_JWT_SECRET` (HS256) with `sub` and `exp`, and `scope` where it is not for model
-calls alone. `sub` may be the id of a user of the organization, whose groups and limits then hold; what is no id is the
-name of a client that this outpost alone knows. An id of nobody is refused: who was deactivated or removed must not go
-on as such a client, free of the groups.
+An own token is a JWT signed with `OUTPOST_JWT_SECRET` (HS256), with `sub`, `exp`, and `scope` if it is not for model
+calls alone. `sub` may be the id of a user of the organization, whose groups and limits then apply; a `sub` that is not
+an id names a client that only this outpost knows. An unknown user id is refused: a deactivated or removed user must not
+continue as such a client, without the groups' limits.
 """
 
 import time
@@ -29,7 +30,7 @@ from gatehouse.policy.wire import KeyRecord
 _ALGORITHM: Final = "HS256"
 _LEEWAY_SECONDS: Final = 5
 _MAX_TOKEN_CHARS: Final = 8192
-_REMEMBERED: Final = 20_000
+_MAX_CACHED_TOKENS: Final = 20_000
 _DEFAULT_SCOPES: Final = frozenset({"chat:write", "api:read", "dlp:read"})
 
 
@@ -49,7 +50,7 @@ class _Verified(msgspec.Struct, frozen=True, gc=False):
 
 
 class LocalCredentials:
-    """The engine's `Credentials`."""
+    """Implements the engine's `Credentials`."""
 
     def __init__(self, bundles: Bundles, outpost_id: UUID, secret: SecretStr | None) -> None:
         self._bundles = bundles
@@ -58,60 +59,60 @@ class LocalCredentials:
         self._verified: OrderedDict[str, _Verified] = OrderedDict()
 
     def identify(self, received: Received) -> Caller:
-        held = self._bundles.in_force
-        if held is None:
+        in_force = self._bundles.in_force
+        if in_force is None:
             raise NotLoaded
         credential = presented(received)
         if credential is None:
             raise MissingCredential
         if credential.startswith("gk_"):
-            return self._by_key(credential, held)
+            return self._by_key(credential, in_force)
         if credential.count(".") == 2:
-            return self._by_token(credential, held)
+            return self._by_token(credential, in_force)
         raise InvalidApiKey
 
     def still_good(self, caller: Caller) -> bool:
-        held = self._bundles.in_force
-        if held is None or held.bundle.tenant_id != caller.tenant_id:
+        in_force = self._bundles.in_force
+        if in_force is None or in_force.bundle.tenant_id != caller.tenant_id:
             return False
         if caller.api_key_id is not None:
-            key = held.callers.key_by_id(caller.api_key_id)
-            return key is not None and _usable(key) and held.callers.by_key(key) is not None
-        return caller.user_id is None or held.callers.user(caller.user_id) is not None
+            key = in_force.callers.key_by_id(caller.api_key_id)
+            return key is not None and _usable(key) and in_force.callers.by_key(key) is not None
+        return caller.user_id is None or in_force.callers.user(caller.user_id) is not None
 
-    def _by_key(self, credential: str, held: InForce) -> Caller:
-        key = held.callers.key(tokens.digest(credential))
+    def _by_key(self, credential: str, in_force: InForce) -> Caller:
+        key = in_force.callers.key(tokens.digest(credential))
         if key is None or not key.enabled:
             raise InvalidApiKey
         if not _usable(key):
             raise ExpiredApiKey
-        caller = held.callers.by_key(key)
+        caller = in_force.callers.by_key(key)
         if caller is None:
             raise InvalidApiKey
         return caller
 
-    def _by_token(self, token: str, held: InForce) -> Caller:
-        known = self._verified.get(token)
-        if known is None:
-            known = self._verified[token] = self._verify(token)
-            if len(self._verified) > _REMEMBERED:
+    def _by_token(self, token: str, in_force: InForce) -> Caller:
+        verified = self._verified.get(token)
+        if verified is None:
+            verified = self._verified[token] = self._verify(token)
+            if len(self._verified) > _MAX_CACHED_TOKENS:
                 self._verified.popitem(last=False)
-        if known.expires_at + _LEEWAY_SECONDS <= time.time():
+        if verified.expires_at + _LEEWAY_SECONDS <= time.time():
             self._verified.pop(token, None)
             raise InvalidToken
-        user_id = _uuid(known.subject)
+        user_id = _uuid(verified.subject)
         if user_id is not None:
-            user = held.callers.user(user_id)
+            user = in_force.callers.user(user_id)
             if user is None:
                 raise UnknownUser
-            return held.callers.by_user(user, known.scopes)
-        # The platform has no row of it: its records carry an id that is always the same for this name.
-        client_id = uuid5(self._outpost_id, known.subject)
+            return in_force.callers.by_user(user, verified.scopes)
+        # The platform has no row for the client: its records carry an id derived from its name.
+        client_id = uuid5(self._outpost_id, verified.subject)
         return Caller(
             kind=CallerKind.OAUTH_CLIENT,
-            tenant_id=held.bundle.tenant_id,
+            tenant_id=in_force.bundle.tenant_id,
             client_id=client_id,
-            scopes=known.scopes,
+            scopes=verified.scopes,
             rate_key=f"oauth:{client_id}",
         )
 

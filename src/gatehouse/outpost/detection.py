@@ -1,5 +1,5 @@
-"""The process of the two model tiers (`gatehouse.detection.service`): started when a rule first needs one, so that an
-outpost without such rules does without its memory."""
+"""Runs the process of the two model tiers (`gatehouse.detection.service`). It starts when a rule first needs one, so
+that an outpost without such rules saves its memory."""
 
 import asyncio
 import contextlib
@@ -10,9 +10,10 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-#: Seconds before it is started again, growing while it ends soon.
-_FIRST_PAUSE, _LAST_PAUSE = 0.2, 10.0
-_SETTLED: Final = 10.0
+#: Seconds before a restart, doubling while the process ends early.
+_MIN_RESTART_SECONDS, _MAX_RESTART_SECONDS = 0.2, 10.0
+#: Seconds of running after which the delay before a restart is reset.
+_STABLE_SECONDS: Final = 10.0
 
 
 class DetectionProcess:
@@ -21,9 +22,9 @@ class DetectionProcess:
         self._ended = False
 
     def start(self) -> None:
-        """Returns at once; from now on it is kept running."""
+        """Starts the process and restarts it whenever it ends. Returns at once."""
         if self._task is None and not self._ended:
-            self._task = asyncio.create_task(self._keep(), name="detection process")
+            self._task = asyncio.create_task(self._supervise(), name="detection process")
 
     async def stop(self) -> None:
         self._ended = True
@@ -32,10 +33,10 @@ class DetectionProcess:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _keep(self) -> None:
-        loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE
+    async def _supervise(self) -> None:
+        loop, delay = asyncio.get_running_loop(), _MIN_RESTART_SECONDS
         while True:
-            began = loop.time()
+            started_at = loop.time()
             process = await asyncio.create_subprocess_exec(sys.executable, "-P", "-m", "gatehouse.detection.service")
             try:
                 await process.wait()
@@ -43,6 +44,10 @@ class DetectionProcess:
                 if process.returncode is None:
                     process.terminate()
                     await process.wait()
-            pause = _FIRST_PAUSE if loop.time() - began > _SETTLED else min(pause * 2, _LAST_PAUSE)
+            delay = (
+                _MIN_RESTART_SECONDS
+                if loop.time() - started_at > _STABLE_SECONDS
+                else min(delay * 2, _MAX_RESTART_SECONDS)
+            )
             log.warning("outpost.detection_ended", status=process.returncode)
-            await asyncio.sleep(pause)
+            await asyncio.sleep(delay)

@@ -1,8 +1,8 @@
-"""A disk that fills costs detail first, and requests last (`DISK_MONITOR_*`).
+"""Drops detail while the disk is nearly full, and keeps serving requests (`DISK_MONITOR_*`; docs/outpost-records.md).
 
-In this order: files of the audit log go, the oldest first; then no new lines of it are kept; then the journal's entries
-lose their detail. That the journal itself is full comes only after that, and is `JournalWriter.full`'s to say: the
-record of a request that was let in is never refused.
+The steps, in this order: files of the audit log are removed, oldest first; new lines of the audit log are dropped; the
+journal's entries lose their detail. A full journal comes after that and is reported by `JournalWriter.full`: the record
+of an admitted request is never refused.
 """
 
 import asyncio
@@ -24,30 +24,30 @@ log = structlog.get_logger(__name__)
 Shed: TypeAlias = Literal["nothing", "audit_files", "audit_lines", "journal_detail"]
 STEPS: Final[tuple[Shed, ...]] = ("nothing", "audit_files", "audit_lines", "journal_detail")
 
-#: Percent below the threshold at which all is kept again: not at each file that comes or goes.
-_BACK: Final = 1.0
-_DETAIL: Final = frozenset({"dlp_events", "rule_events", "attempts"})
+#: Percent below the threshold at which everything is kept again, so that a single file does not switch the steps.
+_HYSTERESIS_PERCENT: Final = 1.0
+_DETAIL_FIELDS: Final = frozenset({"dlp_events", "rule_events", "attempts"})
 
 
 class DiskStatus(msgspec.Struct):
-    """`percent` None: it cannot be asked. `shed` names the last step that was taken, all before it with it."""
+    """`percent` is None while it cannot be measured. `shed` is the last step taken; it includes all earlier steps."""
 
     percent: float | None = None
     shed: Shed = "nothing"
-    #: since the start
+    #: counts since the start
     files_removed: int = 0
     entries_thinned: int = 0
 
 
 def used_percent(folder: Path) -> float:
-    """Of what this user may use. Raises `OSError`."""
+    """Return the used percentage of the space that this user may use. Raises `OSError`."""
     disk = os.statvfs(folder)
     used = disk.f_blocks - disk.f_bfree
     return 100.0 * used / ((used + disk.f_bavail) or 1)
 
 
 class DiskMonitor:
-    """From `start` to `stop`."""
+    """Measures the disk from `start` to `stop`."""
 
     def __init__(
         self,
@@ -85,9 +85,9 @@ class DiskMonitor:
             await asyncio.sleep(self._interval)
 
     def look(self) -> None:
-        """Reads and removes files. Raises `OSError`."""
+        """Measures the disk and takes the step that is due. Blocks on files. Raises `OSError`."""
         percent, removed = self._used(self._folder), 0
-        while percent >= self._threshold and self._removed():
+        while percent >= self._threshold and self._remove_oldest():
             removed += 1
             percent = self._used(self._folder)
         self.status.files_removed += removed
@@ -99,23 +99,23 @@ class DiskMonitor:
             return "journal_detail"
         if percent >= self._threshold:
             return "audit_lines"
-        if percent >= self._threshold - _BACK and self.status.shed != "nothing":
+        if percent >= self._threshold - _HYSTERESIS_PERCENT and self.status.shed != "nothing":
             return self.status.shed
         return "audit_files" if removed else "nothing"
 
     def _shed(self, step: Shed) -> None:
-        before, self.status.shed = self.status.shed, step
+        previous, self.status.shed = self.status.shed, step
         self._records.audit.keeping = STEPS.index(step) < STEPS.index("audit_lines")
-        if step != before:
-            log.warning("outpost.disk_shed", shed=step, before=before, percent=round(self.status.percent or 0.0, 1))
+        if step != previous:
+            log.warning("outpost.disk_shed", shed=step, before=previous, percent=round(self.status.percent or 0.0, 1))
 
-    def _removed(self) -> bool:
+    def _remove_oldest(self) -> bool:
         with self._records.lock:
             return self._records.audit.remove_oldest()
 
 
-class Thinned:
-    """The engine's `Journal`, whose entries lose their detail while the disk is nearly full."""
+class ThinningJournal:
+    """Implements the engine's `Journal`: removes detail from entries while the disk is nearly full."""
 
     def __init__(self, journal: Journal, disk: DiskStatus) -> None:
         self._journal = journal
@@ -131,23 +131,23 @@ class Thinned:
 
     def _thin(self, record: bytes) -> bytes:
         entry: list[Any] = msgspec.json.decode(record)
-        lost = False
-        for place in _PLACES.get(entry[0], ()):
-            if place < len(entry) and entry[place]:
-                entry[place], lost = [], True
-        if not lost:
+        changed = False
+        for index in _DETAIL_INDEXES.get(entry[0], ()):
+            if index < len(entry) and entry[index]:
+                entry[index], changed = [], True
+        if not changed:
             return record
         self._disk.entries_thinned += 1
         return msgspec.json.encode(entry)
 
 
-def _places(fields: tuple[str, ...]) -> tuple[int, ...]:
-    # The kind comes first.
-    return tuple(place for place, name in enumerate(fields, 1) if name in _DETAIL)
+def _detail_indexes(fields: tuple[str, ...]) -> tuple[int, ...]:
+    # Index 0 is the entry's kind.
+    return tuple(index for index, name in enumerate(fields, 1) if name in _DETAIL_FIELDS)
 
 
-_PLACES: Final = {
-    "outcome": _places(Outcome.__struct_fields__),
-    "opened": _places(Opened.__struct_fields__),
-    "scanned": _places(Scanned.__struct_fields__),
+_DETAIL_INDEXES: Final = {
+    "outcome": _detail_indexes(Outcome.__struct_fields__),
+    "opened": _detail_indexes(Opened.__struct_fields__),
+    "scanned": _detail_indexes(Scanned.__struct_fields__),
 }

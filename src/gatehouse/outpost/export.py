@@ -1,5 +1,5 @@
-"""The audit log as one stream of lines: its files first, then what is still in the journal, oldest first. Each record
-comes once, although records go from the journal into the files meanwhile."""
+"""The audit log as one stream of lines: first its files, then the journal's entries that are not uploaded, oldest
+first. Each record appears once, although records move from the journal into the files meanwhile."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,76 +7,76 @@ from uuid import UUID
 
 from gatehouse.foundation.journal import JournalReader
 from gatehouse.outpost.audit_log import Cursor, NotALine, Spot, in_current_form, line, where
-from gatehouse.outpost.records import Place, Records, Taken, taken
+from gatehouse.outpost.records import RecordBatch, Records, UploadPosition, read_batch
 
-#: Entries at a time: some hundred kilobytes.
-_PART: Final = 500
+#: Entries per part of the stream, some hundred kilobytes.
+_BATCH_ENTRIES: Final = 500
 
 
 class Export:
-    """One reading from its beginning to its end. `after`: only what comes after that place. `unsent`: only what is not
-    handed in."""
+    """One pass from the beginning to the end. With `after`, only lines after that position; with `unsent`, only records
+    that are not uploaded."""
 
     def __init__(self, records: Records, *, after: Cursor | None = None, unsent: bool = False) -> None:
         self._records = records
         self._after = after
         self._spot = Spot()
         self._reader = JournalReader(records.journal)
-        #: of each journal that was read here: where to go on
-        self._places: dict[UUID, Place] = {}
+        #: Where the journal of each writer continues.
+        self._places: dict[UUID, UploadPosition] = {}
         self._ended: set[UUID] = set()
-        #: the last number of each journal that was told, from there or from the files
-        self._told: dict[UUID, int] = {}
+        #: Last sequence number emitted of each journal, from the journal or from the files.
+        self._last_emitted: dict[UUID, int] = {}
         self._files = not unsent
         self.entries = 0
 
     def part(self) -> bytes | None:
-        """The next lines, maybe none; None at the end. Reads files: not for the loop. Raises `OSError`."""
-        if self._files and (lines := self._filed()) is not None:
+        """Return the next lines, perhaps none, or None at the end. Blocks on files. Raises `OSError`."""
+        if self._files and (lines := self._lines_of_files()) is not None:
             return b"".join(lines)
         with self._records.lock:
-            # What has left the journal since is in the files by now.
-            if self._files and (lines := self._filed()) is not None:
+            # Entries that left the journal since the last read are in the files now.
+            if self._files and (lines := self._lines_of_files()) is not None:
                 return b"".join(lines)
-            return self._journaled()
+            return self._lines_of_journal()
 
-    def _filed(self) -> list[bytes] | None:
+    def _lines_of_files(self) -> list[bytes] | None:
         lines, self._spot = self._records.audit.read(self._spot)
-        found = [_shown(each) for each in lines if self._is_new(where(each))]
-        self.entries += len(found)
-        return found if lines else None
+        new_lines = [_shown(text) for text in lines if self._is_new(where(text))]
+        self.entries += len(new_lines)
+        return new_lines if lines else None
 
-    def _journaled(self) -> bytes | None:
+    def _lines_of_journal(self) -> bytes | None:
         for writer_id, place in self._records.places().items():
-            held = self._places.get(writer_id)
-            if held is None or held.sequence < place.sequence:
+            position = self._places.get(writer_id)
+            if position is None or position.sequence < place.sequence:
                 self._places[writer_id] = place
-        found = taken(self._reader, self._places, _PART, passing=self._ended)
-        if found is None:
+        batch = read_batch(self._reader, self._places, _BATCH_ENTRIES, skipped_writers=self._ended)
+        if batch is None:
             return None
-        self._places[found.writer_id] = found.then
-        if found.finished:
-            self._ended.add(found.writer_id)
-        return b"".join(self._lines(found))
+        self._places[batch.writer_id] = batch.then
+        if batch.finished:
+            self._ended.add(batch.writer_id)
+        return b"".join(self._lines(batch))
 
-    def _lines(self, found: Taken) -> Iterator[bytes]:
-        for number, entry in enumerate(found.entries, found.place.sequence):
-            at = Cursor(found.writer_id, number)
-            if self._is_new(at):
+    def _lines(self, batch: RecordBatch) -> Iterator[bytes]:
+        for number, entry in enumerate(batch.entries, batch.place.sequence):
+            cursor = Cursor(batch.writer_id, number)
+            if self._is_new(cursor):
                 self.entries += 1
-                yield line(at, entry, handed_in=False)
+                yield line(cursor, entry, handed_in=False)
 
-    def _is_new(self, at: Cursor | None) -> bool:
-        # A kill leaves some in both, the journal and the files.
-        if at is None or at.sequence <= self._told.get(at.journal_id, 0):
+    def _is_new(self, cursor: Cursor | None) -> bool:
+        # A kill leaves some records in both the journal and the files.
+        if cursor is None or cursor.sequence <= self._last_emitted.get(cursor.journal_id, 0):
             return False
-        self._told[at.journal_id] = at.sequence
-        return self._after is None or at > self._after
+        self._last_emitted[cursor.journal_id] = cursor.sequence
+        return self._after is None or cursor > self._after
 
 
-def _shown(of: bytes) -> bytes:
+def _shown(text: bytes) -> bytes:
     try:
-        return in_current_form(of)
+        return in_current_form(text)
     except NotALine:
-        # A line of a later version, which was run here before: as it is.
-        return of
+        # A later version, which ran here before, wrote this line.
+        return text

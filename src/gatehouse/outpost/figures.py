@@ -1,4 +1,4 @@
-"""Every figure that an outpost publishes at `/metrics`: the gateway's, and its own."""
+"""Metrics that an outpost publishes at `/metrics`: the gateway's, and its own."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from gatehouse.ingress.figures import GatewayFigures, highest, total
 
 
 class OutpostFigures(GatewayFigures):
-    """One outpost's."""
+    """The metrics of one outpost."""
 
     def __init__(self, home: Path) -> None:
         self.policy_version = highest("service_outpost_policy_version", "Version of the bundle in force.")

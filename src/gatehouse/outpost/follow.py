@@ -1,4 +1,4 @@
-"""Keeps asking for the next bundle, so that a change on the platform is in force here within a second."""
+"""Polls the platform for the next bundle, so that a change at the platform is in force here within a second."""
 
 import asyncio
 import base64
@@ -12,30 +12,30 @@ import structlog
 
 from gatehouse.foundation.tasks import wanted
 from gatehouse.outpost.bundle import Bundles
-from gatehouse.outpost.platform import Platform, PlatformAway, PlatformRefuses
+from gatehouse.outpost.platform import Platform, PlatformRefusal, PlatformUnavailable
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that the platform is asked to wait for a change.
-_WAIT: Final = 50
-#: Seconds between two tries where there is no answer, growing.
-_FIRST_PAUSE, _LAST_PAUSE = 0.5, 5.0
-#: Seconds for which the key set is believed, unless a bundle names a key that is not in it.
-_KEYS_SECONDS: Final = 600.0
+#: Seconds that a long poll waits at the platform for a change.
+_LONG_POLL_SECONDS: Final = 50
+#: Seconds between retries, doubling from the first to the second number.
+_MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.5, 5.0
+#: Seconds for which the key set is cached, unless a bundle names a key that is not in it.
+_KEYS_TTL_SECONDS: Final = 600.0
 
 
 class Follower:
-    """Asks from `start` to `stop`."""
+    """Polls from `start` to `stop`."""
 
     def __init__(self, platform: Platform, bundles: Bundles) -> None:
         self._platform = platform
         self._bundles = bundles
         self._keys_at = 0.0
         self._task: asyncio.Task[None] | None = None
-        self._hurry = asyncio.Event()
-        #: Unix time of the platform's last answer
-        self.heard: float | None = None
-        #: why it gives no answer, while it does not
+        self._wake = asyncio.Event()
+        #: Unix time of the platform's last response.
+        self.heard_at: float | None = None
+        #: Why the platform cannot be reached; None while it answers.
         self.fault: str | None = None
 
     def start(self) -> None:
@@ -47,44 +47,45 @@ class Follower:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    def hurry(self) -> None:
-        """There is a newer bundle: whoever pauses asks now."""
-        self._hurry.set()
+    def poll_now(self) -> None:
+        """Ends the delay between two polls, because there is a newer bundle."""
+        self._wake.set()
 
     async def _follow(self) -> None:
-        pause = _FIRST_PAUSE
+        delay = _MIN_RETRY_SECONDS
         while wanted():
             try:
-                if await self._once():
-                    pause = _FIRST_PAUSE
+                if await self._poll():
+                    delay = _MIN_RETRY_SECONDS
                     continue
-            except (PlatformAway, PlatformRefuses) as error:
-                self._away(str(error))
+            except (PlatformUnavailable, PlatformRefusal) as error:
+                self._record_failure(str(error))
             except Exception:
-                # What nobody has thought of must not keep the outpost from ever hearing of a change again.
-                self._away("an unexpected fault; the log has it")
+                # An unforeseen error must not end the polling.
+                self._record_failure("an unexpected fault; the log has it")
                 log.exception("outpost.follow_fault")
-            self._hurry.clear()
+            self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause * random.uniform(0.5, 1.0)):  # noqa: S311 - spreads load
-                    await self._hurry.wait()
-            pause = min(pause * 2, _LAST_PAUSE)
+                async with asyncio.timeout(delay * random.uniform(0.5, 1.0)):  # noqa: S311 - spreads load
+                    await self._wake.wait()
+            delay = min(delay * 2, _MAX_RETRY_SECONDS)
 
-    async def _once(self) -> bool:
-        """Whether all is well, so that the next question may follow at once."""
+    async def _poll(self) -> bool:
+        """Polls once. Return whether it succeeded, so that the next poll may follow at once."""
         bundles = self._bundles
-        bundles.status.asked = time.time()
-        if not bundles.keys or time.time() - self._keys_at > _KEYS_SECONDS:
+        bundles.status.asked_at = time.time()
+        if not bundles.keys or time.time() - self._keys_at > _KEYS_TTL_SECONDS:
             bundles.trust(await self._platform.keys())
             self._keys_at = time.time()
-        # The first answer, and that after a silence, is asked for at once: that it is there must not wait for a change.
-        in_touch = bundles.in_force is not None and self.heard is not None and self.fault is None
-        polled = await self._platform.bundle(bundles.etag, _WAIT if in_touch else 0)
+        # The first poll, and the first one after a failure, do not wait for a change: they show that the platform is
+        # up.
+        connected = bundles.in_force is not None and self.heard_at is not None and self.fault is None
+        polled = await self._platform.bundle(bundles.etag, _LONG_POLL_SECONDS if connected else 0)
         if self.fault is not None:
             log.info("outpost.platform_back")
-        self.heard, self.fault = time.time(), None
+        self.heard_at, self.fault = time.time(), None
         if polled.signed is None:
-            # The same policy, of a later version: saying so confirms it.
+            # The policy is unchanged, with a later version: the next poll confirms it by the new ETag.
             bundles.etag = polled.etag or bundles.etag
             if polled.retry_after:
                 await asyncio.sleep(polled.retry_after)
@@ -93,10 +94,10 @@ class Follower:
             bundles.trust(await self._platform.keys())
         return await bundles.take(polled.signed, "platform", etag=polled.etag)
 
-    def _away(self, why: str) -> None:
+    def _record_failure(self, reason: str) -> None:
         if self.fault is None:
-            log.warning("outpost.platform_away", reason=why)
-        self.fault = why
+            log.warning("outpost.platform_away", reason=reason)
+        self.fault = reason
 
     def _names_a_new_key(self, signed: str) -> bool:
         return _kid(signed) not in self._bundles.keys
@@ -104,8 +105,8 @@ class Follower:
 
 def _kid(signed: str) -> str | None:
     try:
-        head = signed.partition(".")[0]
-        found = msgspec.json.decode(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-        return str(found["kid"])
+        header = signed.partition(".")[0]
+        fields = msgspec.json.decode(base64.urlsafe_b64decode(header + "=" * (-len(header) % 4)))
+        return str(fields["kid"])
     except (ValueError, KeyError, TypeError, msgspec.DecodeError):
         return None

@@ -1,6 +1,6 @@
-"""Tells the portal that this outpost is there, and how it is (decisions 8, Outposts).
+"""Sends heartbeats with the outpost's state to the portal (docs/outposts.md, "Heartbeats").
 
-Nothing here depends on the portal: what becomes of a heartbeat is told in the status, and nowhere else.
+Nothing else depends on the portal: the result of a heartbeat only shows in the status.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from gatehouse.outpost.platform import unreached
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two. The portal takes an outpost for stale after five minutes.
-PAUSE: Final = 30.0
-_PATIENCE: Final = aiohttp.ClientTimeout(total=10.0, connect=5.0)
+#: Seconds between two heartbeats. The portal reports an outpost as stale after five minutes.
+INTERVAL_SECONDS: Final = 30.0
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=10.0, connect=5.0)
 
 
-class Beat(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the portal is told. `version` is the software's, `bundle_version` the policy's; `journal_bytes` is what is
-    not handed in yet."""
+class HeartbeatBody(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The body of a heartbeat. `version` is the software's, `bundle_version` the policy's; `journal_bytes` counts what
+    is not uploaded yet."""
 
     version: str
     status: Literal["ready", "not_ready"]
@@ -36,25 +36,31 @@ class Beat(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Heartbeat:
-    """Beats from `start` to `stop`. `issuer` is what the portal calls itself, where that is not its address."""
+    """Sends heartbeats from `start` to `stop`. `issuer` is the portal's public URL, if it differs from `url`."""
 
     def __init__(
-        self, url: str, identity: Identity, beat: Callable[[], Beat], *, issuer: str | None = None, pause: float = PAUSE
+        self,
+        url: str,
+        identity: Identity,
+        body: Callable[[], HeartbeatBody],
+        *,
+        issuer: str | None = None,
+        interval: float = INTERVAL_SECONDS,
     ) -> None:
         parts = urlsplit(url)
         self._url = url.rstrip("/") + "/v1/outposts/heartbeat"
         self._audience = issuer or f"{parts.scheme}://{parts.netloc}"
         self._identity = identity
-        self._beat = beat
-        self._pause = pause
+        self._body = body
+        self._interval = interval
         self._task: asyncio.Task[None] | None = None
-        #: Unix time of the last one that the portal has taken
-        self.taken: float | None = None
-        #: why it does not take them, while it does not
+        #: Unix time of the last heartbeat that the portal accepted.
+        self.accepted_at: float | None = None
+        #: Why the last heartbeat failed; None if it was accepted.
         self.fault: str | None = None
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._beating(), name="heartbeat")
+        self._task = asyncio.create_task(self._run(), name="heartbeat")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -62,40 +68,40 @@ class Heartbeat:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _beating(self) -> None:
-        # No redirects are followed and no cookies kept: it is one address that is trusted.
+    async def _run(self) -> None:
+        # No redirects are followed and no cookies stored: only this one address is trusted.
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
             while wanted():
                 try:
-                    await self._once(session)
-                    self.taken, self.fault = time.time(), None
-                except _NotTaken as error:
+                    await self._send(session)
+                    self.accepted_at, self.fault = time.time(), None
+                except _HeartbeatRefused as error:
                     self.fault = str(error)
                 except (aiohttp.ClientError, OSError, TimeoutError) as error:
                     self.fault = unreached(error)
                 except Exception:
-                    # What nobody has thought of must not make a living outpost look dead.
+                    # An unforeseen error must not end the heartbeats of a running outpost.
                     self.fault = "an unexpected fault; the log has it"
                     log.exception("outpost.heartbeat_fault")
-                await asyncio.sleep(self._pause)
+                await asyncio.sleep(self._interval)
 
-    async def _once(self, session: aiohttp.ClientSession) -> None:
+    async def _send(self, session: aiohttp.ClientSession) -> None:
         headers = {
             "Authorization": f"Bearer {self._identity.token(self._audience)}", "Content-Type": "application/json",
         }  # fmt: skip
         async with session.post(
-            self._url, headers=headers, data=msgspec.json.encode(self._beat()), allow_redirects=False,
-            ssl=self._identity.context(), timeout=_PATIENCE,
-        ) as answer:  # fmt: skip
-            if answer.status != 200:
-                raise _NotTaken(answer.status, await answer.content.read(4096))
+            self._url, headers=headers, data=msgspec.json.encode(self._body()), allow_redirects=False,
+            ssl=self._identity.context(), timeout=_TIMEOUT,
+        ) as response:  # fmt: skip
+            if response.status != 200:
+                raise _HeartbeatRefused(response.status, await response.content.read(4096))
 
 
-class _NotTaken(Exception):
+class _HeartbeatRefused(Exception):
     def __init__(self, status: int, body: bytes) -> None:
         try:
-            said: Any = msgspec.json.decode(body)
+            content: Any = msgspec.json.decode(body)
         except msgspec.DecodeError:
-            said = None
-        reason = (said.get("detail") or said.get("error")) if isinstance(said, dict) else None
+            content = None
+        reason = (content.get("detail") or content.get("error")) if isinstance(content, dict) else None
         super().__init__(f"{status}: {reason or 'no reason given'}")

@@ -1,4 +1,4 @@
-"""One outpost's parts, made and started in order, stopped in reverse."""
+"""Creates and starts one outpost's parts in order, and stops them in reverse order."""
 
 import asyncio
 import contextlib
@@ -34,10 +34,10 @@ from gatehouse.outpost.budget import LocalSpend
 from gatehouse.outpost.bundle import Bundles, InForce
 from gatehouse.outpost.credentials import LocalCredentials
 from gatehouse.outpost.detection import DetectionProcess
-from gatehouse.outpost.disk import STEPS, DiskMonitor, Thinned
+from gatehouse.outpost.disk import STEPS, DiskMonitor, ThinningJournal
 from gatehouse.outpost.figures import OutpostFigures
 from gatehouse.outpost.follow import Follower
-from gatehouse.outpost.heartbeat import Beat, Heartbeat
+from gatehouse.outpost.heartbeat import Heartbeat, HeartbeatBody
 from gatehouse.outpost.identity import Identity
 from gatehouse.outpost.leases import Leases
 from gatehouse.outpost.limits import LocalLimits
@@ -59,24 +59,24 @@ from gatehouse.policy.signing import BundleRefused
 log = structlog.get_logger(__name__)
 
 _PURGE_SECONDS: Final = 60.0
-#: What the models that the policy needs may take to load before the outpost is ready without them.
+#: Seconds that loading the policy's models may delay readiness.
 _MODEL_LOADING_SECONDS: Final = 30.0
 
 
-class NobodyToAsk(Unavailable):
+class ApprovalUnavailable(Unavailable):
     code = "approval_unavailable"
-    message = "A person has to agree to this request, and an outpost has nobody to ask."
+    message = "A person has to approve this request, and approvals are not available at an outpost."
 
 
 class NoApprovals:
-    """The engine's `Approvals`: those who decide are at the platform."""
+    """Implements the engine's `Approvals`: the approvers are at the platform, so every request for one is refused."""
 
     async def decision(self, x: Asked, ask: Ask) -> bool:
-        raise NobodyToAsk
+        raise ApprovalUnavailable
 
 
 class OutpostHost:
-    """Raises `BadSettings` for what cannot be used. Make it in a running loop."""
+    """All parts of one outpost. Create it in a running loop. Raises `BadSettings` for unusable settings."""
 
     def __init__(self, settings: OutpostSettings) -> None:
         assert settings.outpost_id is not None
@@ -109,7 +109,7 @@ class OutpostHost:
         self.heartbeat: Heartbeat | None = None
         if self.identity is not None and settings.cloud_portal_url is not None and not settings.outpost_airgap:
             self.heartbeat = Heartbeat(
-                settings.cloud_portal_url, self.identity, self._beat, issuer=settings.portal_issuer
+                settings.cloud_portal_url, self.identity, self._heartbeat_body, issuer=settings.portal_issuer
             )
         self.detection = DetectionProcess()
         self._loading: asyncio.Task[None] | None = None
@@ -123,7 +123,7 @@ class OutpostHost:
         self.calls = InProgress()
         self.counters = MemoryCounters(self.clock)
         self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
-        self.spend, self.peers = self._money(folder)
+        self.spend, self.peers = self._make_budget(folder)
         guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
         self.outbound = open_outbound(
             settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
@@ -151,7 +151,7 @@ class OutpostHost:
             spend=self.spend,
             approvals=NoApprovals(),
             secrets=LocalSecrets(self.bundles),
-            journal=Thinned(self.journal, self.disk.status),
+            journal=ThinningJournal(self.journal, self.disk.status),
             outbound=self.outbound,
             clock=self.clock,
             meter=self.figures,
@@ -179,35 +179,35 @@ class OutpostHost:
 
     @property
     def ready(self) -> bool:
-        """Whether new requests should come here."""
+        """Return whether new requests should be routed here."""
         return not self.faults()
 
     def faults(self) -> list[str]:
-        """Why new requests should not come here."""
+        """Return the reasons why new requests should not be routed here."""
         conditions = {
             "no policy bundle is loaded": self.bundles.in_force is None,
             "the models that the policy needs are being loaded": self._is_loading(),
             "the kill switch is engaged": self.state.stopped,
             "the journal is full": self.journal.full(),
         }
-        return [fault for fault, holds in conditions.items() if holds]
+        return [fault for fault, active in conditions.items() if active]
 
     def _is_loading(self) -> bool:
         return self._loading is not None and not self._loading.done()
 
     async def start(self) -> None:
-        """Raises what a part raises; what was started by then is stopped."""
+        """Raises what a part raises; the parts started by then are stopped."""
         async with contextlib.AsyncExitStack() as parts:
-            self._made(parts)
+            self._prepare(parts)
             await self._start(parts)
             self._parts = parts.pop_all()
 
     async def stop(self) -> None:
-        """In reverse order of the start."""
+        """Stops the parts in reverse order of their start."""
         await self._parts.aclose()
 
-    def _made(self, parts: contextlib.AsyncExitStack) -> None:
-        """What is there before the start, and is closed last."""
+    def _prepare(self, parts: contextlib.AsyncExitStack) -> None:
+        """Starts the parts that all others need, and that are closed last."""
         self._publish_figures()
         self.figures.metrics.start()
         parts.push_async_callback(self.figures.metrics.stop)
@@ -215,7 +215,7 @@ class OutpostHost:
             parts.push_async_callback(self.platform.close)
         parts.callback(self.records.close)
         parts.push_async_callback(self.receivers.close)
-        # They hand on what is left in the journal, once it is closed.
+        # SIEM and upload forward the rest of the journal once it is closed.
         if self.siem is not None:
             parts.push_async_callback(self.siem.stop)
         if self.upload is not None:
@@ -225,7 +225,7 @@ class OutpostHost:
         parts.push_async_callback(self.detection.stop)
 
     async def _start(self, parts: contextlib.AsyncExitStack) -> None:
-        await self.bundles.lay_over(self.state.said.overrides, budget=self.spend.set)
+        await self.bundles.set_overrides(self.state.current.overrides, budget=self.spend.set)
         if self.files is not None:
             self.files.trust()
         parts.push_async_callback(self._stop_loading)
@@ -257,34 +257,36 @@ class OutpostHost:
     async def override(
         self, *, disabled: Mapping[str, frozenset[str]] | None = None, routes: Mapping[str, str] | None = None
     ) -> None:
-        """In force, and kept, when it returns; None: as before. Raises `OSError`, and nothing has changed."""
-        async with self.state.in_turn:
-            before = self.state.said.overrides
+        """Replaces overrides; None keeps the present ones. They are stored and in force when this returns. Raises
+        `OSError`; nothing has changed then."""
+        async with self.state.change_lock:
+            previous = self.state.current.overrides
             overrides = Overrides(
-                disabled=before.disabled if disabled is None else disabled,
-                routes=before.routes if routes is None else routes,
+                disabled=previous.disabled if disabled is None else disabled,
+                routes=previous.routes if routes is None else routes,
             )
             await self.state.change(overrides=overrides)
             try:
-                await self.bundles.lay_over(overrides)
+                await self.bundles.set_overrides(overrides)
             except BundleRefused:
-                await self.state.change(overrides=before)
+                await self.state.change(overrides=previous)
                 raise
         log.warning("outpost.overrides_set", disabled=len(overrides.disabled), routes=len(overrides.routes))
 
     async def set_budget(self, budget: BudgetSet) -> None:
-        """In force, and kept, when it returns. Raises `OSError`, and nothing has changed."""
-        async with self.state.in_turn:
-            before = self.state.said.budget
+        """Replaces the budget. It is stored and in force when this returns. Raises `OSError`; nothing has changed
+        then."""
+        async with self.state.change_lock:
+            previous = self.state.current.budget
             await self.state.change(budget=budget)
             try:
-                await self.bundles.lay_over(budget=budget)
+                await self.bundles.set_overrides(budget=budget)
             except BundleRefused:
-                await self.state.change(budget=before)
+                await self.state.change(budget=previous)
                 raise
         log.warning("outpost.budget_set", **shown_budget(budget))
 
-    def _money(self, folder: Path) -> tuple[LocalSpend, Peers]:
+    def _make_budget(self, folder: Path) -> tuple[LocalSpend, Peers]:
         settings = self.settings
         leases = Leases(folder / "share.json", parts=len(settings.peers) + 1, place=settings.place)
         tally = Tally(folder / "spent", self.clock.now())
@@ -298,7 +300,7 @@ class OutpostHost:
             spend=spend,
             state=self.state,
             version=self._version,
-            newer=self._poll,
+            newer=self._poll_now,
         )
         spend.peers = peers
         return spend, peers
@@ -306,19 +308,20 @@ class OutpostHost:
     def _version(self) -> int:
         return 0 if self.bundles.in_force is None else self.bundles.in_force.bundle.version
 
-    def _poll(self) -> None:
+    def _poll_now(self) -> None:
         if self.follower is not None:
-            self.follower.hurry()
+            self.follower.poll_now()
 
-    def _activated(self, held: InForce) -> None:
-        """Its figures; and the models that its rules need are loaded ahead, so that no request has to wait for that."""
-        bundle, snapshot = held.bundle, held.snapshot
+    def _activated(self, in_force: InForce) -> None:
+        """Publishes the bundle's metrics, and loads the models that its rules need, so that no request waits for
+        them."""
+        bundle, snapshot = in_force.bundle, in_force.snapshot
         self.figures.policy_version.read(lambda: bundle.version)
         self.figures.policy_age.read(lambda: time.time() - bundle.issued_at)
-        new = snapshot.dlp.entities and self.detectors.need("ner")
-        if snapshot.dlp.labels or any(each.topics for each in snapshot.filters.filters):
-            new = self.detectors.need("llm") or new
-        if new and not self._is_loading():
+        needs_loading = snapshot.dlp.entities and self.detectors.need("ner")
+        if snapshot.dlp.labels or any(content_filter.topics for content_filter in snapshot.filters.filters):
+            needs_loading = self.detectors.need("llm") or needs_loading
+        if needs_loading and not self._is_loading():
             self._loading = asyncio.create_task(self._load_models(), name="models")
 
     async def _stop_loading(self) -> None:
@@ -349,21 +352,21 @@ class OutpostHost:
         figures.active_calls.read(lambda: self.calls.count)
         figures.read_circuits(self.engine.circuits)
         if (follower := self.follower) is not None:
-            figures.platform_silence.read(lambda: time.time() - (follower.heard or self.began))
+            figures.platform_silence.read(lambda: time.time() - (follower.heard_at or self.began))
         spend = self.spend
         figures.budget_spent.read(lambda: spend.spent(spend.month().start)[0] / NANO)
         figures.budget_share.read(lambda: (spend.share(spend.month().start)[0] or 0) / NANO)
-        figures.peers_away.read(lambda: sum(each.fault is not None for each in self.peers.all))
+        figures.peers_away.read(lambda: sum(peer.fault is not None for peer in self.peers.all))
         if (identity := self.identity) is not None:
             figures.outpost_certificates.read(lambda: identity.expires_at, (str(self.id),))
 
-    def _beat(self) -> Beat:
-        held = self.bundles.in_force
-        return Beat(
+    def _heartbeat_body(self) -> HeartbeatBody:
+        in_force = self.bundles.in_force
+        return HeartbeatBody(
             version=__version__,
             status="ready" if self.ready else "not_ready",
             journal_bytes=self.journal.size_bytes(),
-            bundle_version=None if held is None else held.bundle.version,
+            bundle_version=None if in_force is None else in_force.bundle.version,
         )
 
     async def _purge(self) -> None:
@@ -373,7 +376,7 @@ class OutpostHost:
 
 
 def shown_budget(budget: BudgetSet) -> dict[str, str | int | None]:
-    """A budget as the log and the audit log show it."""
+    """Return a budget as the log and the audit log show it."""
     return {
         "monthly_usd": None if budget.usd is None else str(budget.usd),
         "monthly_requests": budget.requests,
@@ -388,7 +391,7 @@ def _journal(settings: OutpostSettings) -> JournalWriter:
 
 
 def _proof(settings: OutpostSettings, identity: Identity | None) -> Proof | None:
-    """None without peers to prove anything to."""
+    """Return None if the outpost has no peers."""
     if not settings.peers:
         return None
     assert settings.outpost_id is not None
@@ -398,7 +401,7 @@ def _proof(settings: OutpostSettings, identity: Identity | None) -> Proof | None
 
 
 def _identity(settings: OutpostSettings) -> Identity | None:
-    """None where the outpost has no certificate, as one that is cut off need not have."""
+    """Return None if the outpost has no certificate, which is optional in an air gap."""
     if settings.tls_cert_path is None or settings.tls_key_path is None:
         return None
     return Identity.of(settings)

@@ -1,6 +1,7 @@
-"""Who this outpost is: the certificate and key of its registration, and tokens that prove it (decisions 8, Outposts).
+"""The outpost's identity: the certificate and key of its registration, and tokens signed with the key
+(docs/outpost-protocol.md, "How an outpost proves itself").
 
-The files may be replaced while it runs, as a renewal does: the next token and the next connection have the new ones.
+A renewal may replace the files while the process runs: the next token and the next connection use the new ones.
 """
 
 import ssl
@@ -23,33 +24,33 @@ from gatehouse.outpost.settings import OutpostSettings
 
 log = structlog.get_logger(__name__)
 
-#: Seconds before a token's end from which on a new one is made.
-_EARLY: Final = 60
-#: Seconds between two looks at the files.
-_LOOK: Final = 2.0
+#: Seconds before a token's expiry at which it is replaced.
+_RENEW_BEFORE_SECONDS: Final = 60
+#: Seconds between two checks of the files.
+_CHECK_INTERVAL_SECONDS: Final = 2.0
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _LoadedCertificate(msgspec.Struct, frozen=True):
     key: EllipticCurvePrivateKey
     chain: list[x509.Certificate]
     stamp: tuple[int, ...]
 
 
 class Identity:
-    """Raises `BadSettings` at once where the files are not a certificate and its key."""
+    """The certificate and key of one outpost. Raises `BadSettings` if the files are not a certificate and its key."""
 
     def __init__(self, outpost_id: UUID, certificate: Path, key: Path, authorities: Path | None) -> None:
         self._outpost_id = outpost_id
         self._certificate, self._key, self._authorities = certificate, key, authorities
         self._tokens: dict[str, tuple[str, float]] = {}
-        self._looked = time.monotonic()
-        self._held = self._load()
+        self._checked_at = time.monotonic()
+        self._loaded = self._load()
         self._former: EllipticCurvePrivateKey | None = None
         self._context: ssl.SSLContext | None = None
 
     @classmethod
     def of(cls, settings: OutpostSettings) -> Self:
-        """The one that the settings name, which must name one."""
+        """Return the identity that the settings name; they must name one."""
         assert settings.outpost_id is not None
         assert settings.tls_cert_path is not None
         assert settings.tls_key_path is not None
@@ -57,42 +58,43 @@ class Identity:
 
     @property
     def expires_at(self) -> float:
-        """Unix time."""
+        """Return the certificate's end as Unix time."""
         return self.certificate.not_valid_after_utc.timestamp()
 
     @property
     def serial(self) -> str:
-        """In hexadecimal, as the portal shows it."""
+        """Return the serial number in hexadecimal, as the portal shows it."""
         return f"{self.certificate.serial_number:x}"
 
     @property
     def certificate(self) -> x509.Certificate:
         self.refresh()
-        return self._held.chain[0]
+        return self._loaded.chain[0]
 
     @property
     def private_key(self) -> EllipticCurvePrivateKey:
         self.refresh()
-        return self._held.key
+        return self._loaded.key
 
     def private_keys(self) -> tuple[EllipticCurvePrivateKey, ...]:
-        """The certificate's, and the one before it where it was renewed since the start. From any thread."""
-        held, former = self._held, self._former
-        return (held.key,) if former is None else (held.key, former)
+        """Return the certificate's key, and the previous one if it was renewed since the start. Callable from any
+        thread."""
+        current, former = self._loaded, self._former
+        return (current.key,) if former is None else (current.key, former)
 
     def token(self, audience: str) -> str:
-        """One that is good for a while yet."""
+        """Return a token that is valid for at least another minute."""
         self.refresh()
-        known = self._tokens.get(audience)
+        cached = self._tokens.get(audience)
         now = time.time()
-        if known is None or known[1] - _EARLY <= now:
+        if cached is None or cached[1] - _RENEW_BEFORE_SECONDS <= now:
             claims = {"sub": str(self._outpost_id), "aud": audience}
-            token = certified.sign(claims, self._held.key, self._held.chain)
-            known = self._tokens[audience] = (token, now + certified.MAX_LIFETIME_SECONDS)
-        return known[0]
+            token = certified.sign(claims, self._loaded.key, self._loaded.chain)
+            cached = self._tokens[audience] = (token, now + certified.MAX_LIFETIME_SECONDS)
+        return cached[0]
 
     def context(self) -> ssl.SSLContext:
-        """For calls: shows the certificate to who asks for it. Another object after a renewal."""
+        """Return the TLS context for calls, with the client certificate. A renewal creates a new object."""
         self.refresh()
         if self._context is None:
             context = ssl.create_default_context(cafile=str(self._authorities) if self._authorities else None)
@@ -102,22 +104,22 @@ class Identity:
         return self._context
 
     def refresh(self) -> None:
-        """Takes the files' new content. One that cannot be used changes nothing."""
+        """Loads the files if they changed. An unusable certificate changes nothing."""
         now = time.monotonic()
-        if now - self._looked < _LOOK:
+        if now - self._checked_at < _CHECK_INTERVAL_SECONDS:
             return
-        self._looked = now
+        self._checked_at = now
         try:
-            if kept.stamp(self._certificate, self._key) == self._held.stamp:
+            if kept.stamp(self._certificate, self._key) == self._loaded.stamp:
                 return
-            held = self._load()
+            renewed = self._load()
         except (BadSettings, OSError) as error:
-            # Certificate and key are two files: between the two writes they do not fit.
+            # Certificate and key are two files: between the two writes they do not match.
             log.warning("outpost.certificate_unusable", reason=str(error))
             return
-        if held.key.private_numbers() != self._held.key.private_numbers():
-            self._former = self._held.key
-        self._held = held
+        if renewed.key.private_numbers() != self._loaded.key.private_numbers():
+            self._former = self._loaded.key
+        self._loaded = renewed
         self._tokens.clear()
         self._context = None
         log.info("outpost.certificate_renewed", serial=self.serial, expires_at=self._expiry())
@@ -125,7 +127,7 @@ class Identity:
     def _expiry(self) -> str:
         return datetime.fromtimestamp(self.expires_at, UTC).isoformat()
 
-    def _load(self) -> _Held:
+    def _load(self) -> _LoadedCertificate:
         try:
             stamp = kept.stamp(self._certificate, self._key)
             chain = x509.load_pem_x509_certificates(self._certificate.read_bytes())
@@ -134,4 +136,4 @@ class Identity:
             raise BadSettings(f"TLS_CERT_PATH, TLS_KEY_PATH: cannot be loaded ({error})") from None
         if not isinstance(key, EllipticCurvePrivateKey) or chain[0].public_key() != key.public_key():
             raise BadSettings("TLS_CERT_PATH, TLS_KEY_PATH: the key is not the certificate's")
-        return _Held(key, chain, stamp)
+        return _LoadedCertificate(key, chain, stamp)

@@ -1,4 +1,4 @@
-"""Small files that survive kill -9: written beside, synced, and put in place in one step."""
+"""Small files that survive kill -9: written to a temporary file, synced, and renamed."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from gatehouse.foundation.journal.files import sync_directory
 
 
 def write(path: Path, content: bytes) -> None:
-    """Raises `OSError`; the file is then the old one or the new one, whole."""
+    """Raises `OSError`. The file is then the complete old one or the complete new one."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -20,13 +20,13 @@ def write(path: Path, content: bytes) -> None:
 
 
 def stamp(*paths: Path) -> tuple[int, ...]:
-    """Another one once any of them was written. Raises `OSError`."""
-    found = [path.stat() for path in paths]
-    return tuple(number for each in found for number in (each.st_mtime_ns, each.st_ino, each.st_size))
+    """Return a value that changes when one of the files is written. Raises `OSError`."""
+    stats = [path.stat() for path in paths]
+    return tuple(number for stat in stats for number in (stat.st_mtime_ns, stat.st_ino, stat.st_size))
 
 
 def read(path: Path) -> bytes | None:
-    """None where there is none, or none that can be read."""
+    """Return the content, or None if the file does not exist or cannot be read."""
     try:
         return path.read_bytes()
     except OSError:

@@ -1,4 +1,5 @@
-"""The outpost's own rate limits: of each caller, and before there is one of each address (decisions 9)."""
+"""The outpost's rate limits: per caller, and per address before a caller is authenticated (docs/outposts.md,
+"Settings")."""
 
 from typing import Final
 
@@ -11,7 +12,8 @@ PROXY: Final = "proxy"
 
 
 class LocalLimits:
-    """The engine's `RateLimits`. The organization's limits are the platform's to keep, and not asked here."""
+    """Implements the engine's `RateLimits`. The organization's limits are enforced at the platform, and do not apply
+    here."""
 
     def __init__(self, settings: OutpostSettings) -> None:
         self._proxy = settings.rate_limit_proxy_per_minute

@@ -1,8 +1,9 @@
-"""How peers know each other: by tokens that their certificates sign, as the platform knows them (decisions 9).
+"""Authentication of peers by tokens signed with their certificates' keys, as at the platform
+(docs/outpost-protocol.md).
 
-Believed are outposts of the same organization, whose certificates an authority of `TLS_CA_BUNDLE` has issued. Which of
-them are revoked is not known here: a revoked one is a peer until its certificate ends, or its address is taken from
-`OUTPOST_PEERS` and its own listeners are closed to it.
+Accepted are outposts of the same organization whose certificates were issued by an authority of `TLS_CA_BUNDLE`.
+Revocations are not known here: a revoked outpost stays a peer until its certificate expires, or until it is removed
+from `OUTPOST_PEERS` and blocked from this outpost's own listeners.
 """
 
 import time
@@ -19,75 +20,75 @@ from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.jwt import ExpiredToken, InvalidToken
 from gatehouse.outpost.identity import Identity
 
-_REMEMBERED: Final = 256
+_MAX_CACHED_TOKENS: Final = 256
 
 
 class NoPeer(Unauthenticated):
     code = "invalid_token"
-    message = "This is for outposts of the same organization, which prove themselves by their certificates."
+    message = "Only outposts of the same organization, authenticated by their certificates, may call this."
 
 
 class Proof:
-    """One outpost's."""
+    """Issues and verifies the peer tokens of one outpost."""
 
     def __init__(self, outpost_id: UUID, identity: Identity, authorities: Path) -> None:
         self._outpost_id = outpost_id
         self._identity = identity
         self._authorities = authorities
-        #: verified tokens: whose they are, and until when
-        self._known: OrderedDict[str, tuple[UUID, float]] = OrderedDict()
+        #: Outpost id and expiry of each verified token.
+        self._verified_tokens: OrderedDict[str, tuple[UUID, float]] = OrderedDict()
 
     def token(self, peer_id: UUID) -> str:
-        """To be shown to this peer and to no other."""
+        """Return a token for this peer alone."""
         return self._identity.token(_audience(peer_id))
 
     def has_verified(self, token: str) -> bool:
-        """Whether this token needs no verification any more, which takes time."""
-        return token in self._known
+        """Return whether the token is cached, so that it needs no slow verification."""
+        return token in self._verified_tokens
 
     def verified(self, token: str) -> UUID:
-        """The id of the outpost that shows it. Raises `NoPeer`."""
-        known = self._known.get(token)
-        if known is None:
-            known = self._known[token] = self._verify(token)
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        if known[1] <= time.time():
+        """Return the id of the outpost that the token belongs to. Raises `NoPeer`."""
+        verified = self._verified_tokens.get(token)
+        if verified is None:
+            verified = self._verified_tokens[token] = self._verify(token)
+            if len(self._verified_tokens) > _MAX_CACHED_TOKENS:
+                self._verified_tokens.popitem(last=False)
+        if verified[1] <= time.time():
             raise NoPeer
-        return known[0]
+        return verified[0]
 
     def _verify(self, token: str) -> tuple[UUID, float]:
         try:
             authorities = x509.load_pem_x509_certificates(self._authorities.read_bytes())
-            found = certified.verify(token, authorities, audience=_audience(self._outpost_id))
-            peer = UUID(found.subject)
-            shown = certified.shown(token)
+            claims = certified.verify(token, authorities, audience=_audience(self._outpost_id))
+            peer = UUID(claims.subject)
+            certificate = certified.shown(token)
         except (InvalidToken, ExpiredToken, OSError, ValueError):
             raise NoPeer from None
-        own = self._identity.certificate
-        organization = _named(own.subject, NameOID.ORGANIZATION_NAME)
-        # A certificate that names no organization is of one authority, or anybody's: the bundle may hold public ones.
-        if _named(shown.subject, NameOID.ORGANIZATION_NAME) != organization or not (
-            organization or shown.issuer == own.issuer
+        own_certificate = self._identity.certificate
+        organization = _named(own_certificate.subject, NameOID.ORGANIZATION_NAME)
+        # Certificates without an organization must share this outpost's issuer: the CA bundle may contain public ones.
+        if _named(certificate.subject, NameOID.ORGANIZATION_NAME) != organization or not (
+            organization or certificate.issuer == own_certificate.issuer
         ):
             raise NoPeer
-        # The portal writes the outpost's id there; whoever has made the certificate otherwise answers for the token.
-        name = _uuid(_named(shown.subject, NameOID.COMMON_NAME))
+        # The portal sets the outpost's id as common name; a certificate made otherwise may have any other text.
+        name = _uuid(_named(certificate.subject, NameOID.COMMON_NAME))
         if peer == self._outpost_id or name not in (None, peer):
             raise NoPeer
-        return peer, found.expires_at
+        return peer, claims.expires_at
 
 
 def _audience(outpost_id: UUID) -> str:
     return f"peer:{outpost_id}"
 
 
-def _named(name: x509.Name, of: x509.ObjectIdentifier) -> list[str]:
-    return [str(each.value) for each in name.get_attributes_for_oid(of)]
+def _named(name: x509.Name, oid: x509.ObjectIdentifier) -> list[str]:
+    return [str(attribute.value) for attribute in name.get_attributes_for_oid(oid)]
 
 
-def _uuid(found: list[str]) -> UUID | None:
+def _uuid(texts: list[str]) -> UUID | None:
     try:
-        return UUID(found[0])
+        return UUID(texts[0])
     except (IndexError, ValueError):
         return None

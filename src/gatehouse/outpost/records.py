@@ -1,8 +1,8 @@
-"""Where each record of this outpost is: in the journal until it is handed in (or an operator has it), then in the audit
-log. The one owner of what was handed in, `outpost/uploaded.json`.
+"""The upload position of each record of this outpost: records are in the journal until they are uploaded (or an
+operator has confirmed them), then in the audit log. Sole owner of the upload positions in `outpost/uploaded.json`.
 
-An entry's number counts from 1 in its writer's journal, damaged places counted as one each, and the end of a dead
-writer as the last. So it is the same whoever reads, and however often.
+An entry's sequence number counts from 1 in its writer's journal. A damaged place counts as one entry, and so does the
+end of a dead writer. So every reader computes the same numbers every time.
 """
 
 import threading
@@ -24,42 +24,43 @@ from gatehouse.outpost.audit_log import AuditLog, Cursor
 log = structlog.get_logger(__name__)
 
 _FILE: Final = "uploaded.json"
-#: Of one upload (`POST /v1/outposts/records` takes no more) and so of everything that is read at a time.
-MOST_RECORDS: Final = 2_000
-MOST_BYTES: Final = 1024**2
+#: Limits of one upload (`POST /v1/outposts/records` accepts no more), and so of each read.
+MAX_UPLOAD_RECORDS: Final = 2_000
+MAX_UPLOAD_BYTES: Final = 1024**2
 
 
-class Place(msgspec.Struct, frozen=True):
-    """How far one writer's entries are handed in: everything before `offset` of `segment` is.
+class UploadPosition(msgspec.Struct, frozen=True):
+    """How far one writer's entries are uploaded: everything before `offset` of `segment` is.
 
-    The platform knows the journal by its writer's id, unless that could not be gone on with: then by `journal_id`, and
-    by numbers that are `skipped` less than here. `lost` is what it is to be told first, then.
+    The platform knows the journal by its writer's id. If it could not continue under that id, it knows the journal by
+    `journal_id`, with numbers that are smaller by `skipped`. `lost` is then the number of missing records that it is to
+    be told first.
     """
 
     segment: int = 1
     offset: int = 0
-    #: of the next entry
+    #: sequence number of the next entry
     sequence: int = 1
     journal_id: UUID | None = None
     skipped: int = 0
     lost: int | None = None
-    #: handed in to its end, and kept for the SIEM
+    #: uploaded to its end, and kept for the SIEM
     over: bool = False
 
     @property
     def number(self) -> int:
-        """The next entry's, as the platform counts."""
+        """Return the next entry's number, as the platform counts."""
         return self.sequence - self.skipped
 
 
-class Taken(NamedTuple):
-    """Entries of one writer, as they are in its journal, with notices between them (`engine.notices`)."""
+class RecordBatch(NamedTuple):
+    """Entries of one writer as in its journal, with notices between them (`engine.notices`)."""
 
     writer_id: UUID
-    place: Place
-    then: Place
+    place: UploadPosition
+    then: UploadPosition
     entries: list[bytes]
-    #: the writer is dead, and these are its last
+    #: the writer is dead, and these are its last entries
     finished: bool
 
     @property
@@ -71,171 +72,178 @@ class Taken(NamedTuple):
         return Cursor(self.writer_id, self.place.sequence)
 
 
-class NotThere(Exception):
-    """The place that was named is not in the journal."""
+class UnknownPlace(Exception):
+    """The given position is not in the journal."""
 
 
 class Records:
-    """Every call reads or writes files: not for the loop. From any thread."""
+    """The outpost's journal and audit log. Every method blocks on files; call it from any thread but the event
+    loop's."""
 
     def __init__(self, folder: Path, audit: AuditLog) -> None:
         self.journal = folder / "journal"
         self.audit = audit
-        #: held by whoever reads from journal and audit log what must not move from one to the other meanwhile
+        #: Held while journal and audit log are read together, so that no record moves between them.
         self.lock = threading.RLock()
         self._path = folder / _FILE
         self._reader = JournalReader(self.journal)
-        self._places = self._kept()
+        self._places = self._load()
         self._reader.pass_over(_over(self._places))
 
     def follower(self) -> JournalReader:
-        """For another receiver of all records: what it has not confirmed stays in the journal."""
+        """Return a reader for another receiver of all records: unconfirmed records stay in the journal."""
         return self._reader.follower()
 
     def claim(self) -> bool:
-        """Whether this is the one process that moves this home's records. Another one may be ending still."""
+        """Return whether this process is the only one that moves this home's records. Another process may still be
+        ending."""
         return self._reader.claim()
 
     def close(self) -> None:
         self._reader.close()
 
-    def places(self) -> dict[UUID, Place]:
+    def places(self) -> dict[UUID, UploadPosition]:
         with self.lock:
             return dict(self._places)
 
-    def take(self, most: int = MOST_RECORDS) -> Taken | None:
-        """The oldest entries that are not handed in; None: all are. Raises `OSError`."""
+    def take(self, max_records: int = MAX_UPLOAD_RECORDS) -> RecordBatch | None:
+        """Return the oldest entries that are not uploaded, or None. Raises `OSError`."""
         with self.lock:
-            found = taken(self._reader, self._places, most)
-            if found is not None and found.place.journal_id and found.writer_id not in self._places:
-                self._put(found.writer_id, found.place)  # else it would be another one the next time
-            return found
+            batch = read_batch(self._reader, self._places, max_records)
+            if batch is not None and batch.place.journal_id and batch.writer_id not in self._places:
+                self._store(batch.writer_id, batch.place)  # keeps the new journal id
+            return batch
 
-    def settle(self, done: Taken) -> None:
-        """They are the platform's, or an operator's: from the journal into the audit log. Raises `OSError`; what was
-        done is then found done."""
+    def mark_uploaded(self, batch: RecordBatch) -> None:
+        """Moves uploaded or confirmed entries from the journal into the audit log. Raises `OSError`; a repeated call
+        skips what is done."""
         with self.lock:
-            if self._places.get(done.writer_id, done.place) != done.place:
-                return  # an operator was faster
-            self.audit.append(done.begin, done.entries)
-            self._put(done.writer_id, done.then)
-            moved = {done.writer_id: Position(done.then.segment, done.then.offset)}
-            finished = [done.writer_id] if done.finished else []
-            for gone in self._reader.release(Batch(positions=moved, finished=finished)):
-                self._places.pop(gone, None)
-            if done.finished and done.writer_id in self._places:
-                self._put(done.writer_id, msgspec.structs.replace(done.then, over=True))
+            if self._places.get(batch.writer_id, batch.place) != batch.place:
+                return  # an operator has confirmed them meanwhile
+            self.audit.append(batch.begin, batch.entries)
+            self._store(batch.writer_id, batch.then)
+            moved = {batch.writer_id: Position(batch.then.segment, batch.then.offset)}
+            finished = [batch.writer_id] if batch.finished else []
+            for released in self._reader.release(Batch(positions=moved, finished=finished)):
+                self._places.pop(released, None)
+            if batch.finished and batch.writer_id in self._places:
+                self._store(batch.writer_id, msgspec.structs.replace(batch.then, over=True))
 
-    def told(self, done: Taken) -> None:
-        """The platform has heard what this journal has lost."""
-        self._put(done.writer_id, msgspec.structs.replace(done.place, lost=None))
+    def loss_reported(self, batch: RecordBatch) -> None:
+        """Stores that the platform has been informed of the journal's missing records."""
+        self._store(batch.writer_id, msgspec.structs.replace(batch.place, lost=None))
 
-    def begin_anew(self, done: Taken, missing: int) -> None:
-        """Under another id, from number 1 on, which says that so many are missing: the platform cannot go on with the
-        old one, and what it asks for is not kept any more."""
-        place = done.place
-        self._put(
-            done.writer_id,
+    def continue_as_new_journal(self, batch: RecordBatch, missing: int) -> None:
+        """Continues under another journal id, from number 1, with a notice of the missing records: the platform cannot
+        continue the old journal, and the records that it lacks are no longer stored."""
+        place = batch.place
+        self._store(
+            batch.writer_id,
             msgspec.structs.replace(place, journal_id=new_id(), skipped=place.sequence - 2, lost=missing),
         )
 
     def confirm(self, through: Cursor) -> int:
-        """An operator has everything up to there; says how many entries that are new to this outpost. Raises
-        `NotThere`, `OSError`."""
+        """Marks everything up to `through` as carried away by an operator. Return the number of entries for which that
+        is new. Raises `UnknownPlace`, `OSError`."""
         self._seek(through)
         released = 0
         while True:
             with self.lock:
-                found = self.take()
-                if found is None or found.begin > through:
+                batch = self.take()
+                if batch is None or batch.begin > through:
                     return released
-                if found.writer_id == through.journal_id:
-                    found = self._cut(found, through.sequence - found.place.sequence + 1)
-                self.settle(found)
-                released += len(found.entries)
+                if batch.writer_id == through.journal_id:
+                    batch = self._cut(batch, through.sequence - batch.place.sequence + 1)
+                self.mark_uploaded(batch)
+                released += len(batch.entries)
 
-    def _cut(self, found: Taken, count: int) -> Taken:
-        """Read again, up to so many: where they end is known to whoever reads only."""
-        if count >= len(found.entries):
-            return found
-        again = taken(self._reader, self._places, count)
-        assert again is not None
-        return again
+    def _cut(self, batch: RecordBatch, count: int) -> RecordBatch:
+        """Return the batch's first `count` entries. They are read again, because only a read knows where they end."""
+        if count >= len(batch.entries):
+            return batch
+        shorter = read_batch(self._reader, self._places, count)
+        assert shorter is not None
+        return shorter
 
     def _seek(self, through: Cursor) -> None:
-        places, passed = self.places(), set[UUID]()
-        held = places.get(through.journal_id)
-        if held is not None and through.sequence < held.sequence:
+        """Raises `UnknownPlace` unless `through` is uploaded or in the journal."""
+        places, finished = self.places(), set[UUID]()
+        position = places.get(through.journal_id)
+        if position is not None and through.sequence < position.sequence:
             return
         reader = JournalReader(self.journal)
-        while (found := taken(reader, places, MOST_RECORDS, passing=passed)) is not None:
-            places[found.writer_id] = found.then
-            if found.finished:
-                passed.add(found.writer_id)
-            if found.writer_id == through.journal_id and through.sequence < found.then.sequence:
+        while (batch := read_batch(reader, places, MAX_UPLOAD_RECORDS, skipped_writers=finished)) is not None:
+            places[batch.writer_id] = batch.then
+            if batch.finished:
+                finished.add(batch.writer_id)
+            if batch.writer_id == through.journal_id and through.sequence < batch.then.sequence:
                 return
-        raise NotThere
+        raise UnknownPlace
 
-    def _put(self, writer_id: UUID, place: Place) -> None:
+    def _store(self, writer_id: UUID, place: UploadPosition) -> None:
         with self.lock:
             self._places[writer_id] = place
             kept.write(self._path, msgspec.json.encode(self._places))
 
-    def _kept(self) -> dict[UUID, Place]:
+    def _load(self) -> dict[UUID, UploadPosition]:
         document = kept.read(self._path)
         try:
-            found = msgspec.json.decode(document or b"{}", type=dict[UUID, Place])
+            positions = msgspec.json.decode(document or b"{}", type=dict[UUID, UploadPosition])
         except msgspec.DecodeError as error:
             log.warning("outpost.uploaded_unreadable", reason=str(error))
             return {}
-        there = set(files.writer_ids(self.journal))
-        return {writer_id: place for writer_id, place in found.items() if writer_id in there}
+        writers = set(files.writer_ids(self.journal))
+        return {writer_id: place for writer_id, place in positions.items() if writer_id in writers}
 
 
-def taken(
-    reader: JournalReader, places: Mapping[UUID, Place], most: int, *, passing: Iterable[UUID] = ()
-) -> Taken | None:
-    """The oldest writer's entries after `places`, at most so many. Raises `OSError`."""
+def read_batch(
+    reader: JournalReader,
+    places: Mapping[UUID, UploadPosition],
+    max_records: int,
+    *,
+    skipped_writers: Iterable[UUID] = (),
+) -> RecordBatch | None:
+    """Return the oldest writer's entries after `places`, at most `max_records`, or None. Raises `OSError`."""
     reader.resume({writer_id: Position(place.segment, place.offset) for writer_id, place in places.items()})
-    batch = reader.oldest(most, MOST_BYTES, {*passing, *_over(places)})
+    batch = reader.oldest(max_records, MAX_UPLOAD_BYTES, {*skipped_writers, *_over(places)})
     if not batch:
         return None
     (writer_id,) = batch.positions or batch.finished
     ended = writer_id in batch.finished
-    found = [(each.segment, each.offset_end, each.payload) for each in batch.entries]
-    # What a kill has cut off was never acknowledged.
-    if damage := [each for each in batch.damage if not each.torn]:
-        # When the damaged record was written is not known; it was not later than this.
-        moment = reader.last_written(writer_id)
-        found += [
+    located = [(entry.segment, entry.offset_end, entry.payload) for entry in batch.entries]
+    # A torn record at the end, left by a kill, was never acknowledged.
+    if damaged_places := [damage for damage in batch.damage if not damage.torn]:
+        # The time of a damaged record is unknown, but not later than this.
+        written_at = reader.last_written(writer_id)
+        located += [
             (
-                each.segment,
-                each.offset + each.length,
-                notices.encode(Lost("damaged", bytes=each.length, timestamp=moment)),
+                damage.segment,
+                damage.offset + damage.length,
+                notices.encode(Lost("damaged", bytes=damage.length, timestamp=written_at)),
             )
-            for each in damage
+            for damage in damaged_places
         ]
-        found.sort()
-    place = places.get(writer_id) or _unknown(found[0][0] if found else 1)
+        located.sort()
+    place = places.get(writer_id) or _unknown(located[0][0] if located else 1)
     segment, offset = batch.positions.get(writer_id, Position(place.segment, place.offset))
-    if len(found) > most:
-        found, ended = found[:most], False
-        segment, offset = found[-1][:2]
-    entries = [payload for _, _, payload in found]
+    if len(located) > max_records:
+        located, ended = located[:max_records], False
+        segment, offset = located[-1][:2]
+    entries = [payload for _, _, payload in located]
     if ended and (entries or place.sequence > 1):
-        if len(entries) < most:
+        if len(entries) < max_records:
             entries.append(notices.encode(Ended(reader.last_written(writer_id))))
         else:
             ended = False
     then = msgspec.structs.replace(place, segment=segment, offset=offset, sequence=place.sequence + len(entries))
-    return Taken(writer_id, place, then, entries, ended)
+    return RecordBatch(writer_id, place, then, entries, ended)
 
 
-def _unknown(segment: int) -> Place:
-    """A writer's whose beginning is gone was handed in for a part, and up to which number cannot be known any more:
-    under another id the platform takes the rest, and names what it had already."""
-    return Place() if segment == 1 else Place(journal_id=new_id())
+def _unknown(segment: int) -> UploadPosition:
+    """Return the position of a writer without a stored one. If its beginning is gone, part of it was uploaded, up to an
+    unknown number: under another journal id the platform accepts the rest, and rejects the records that it has."""
+    return UploadPosition() if segment == 1 else UploadPosition(journal_id=new_id())
 
 
-def _over(places: Mapping[UUID, Place]) -> list[UUID]:
+def _over(places: Mapping[UUID, UploadPosition]) -> list[UUID]:
     return [writer_id for writer_id, place in places.items() if place.over]

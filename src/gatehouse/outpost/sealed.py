@@ -1,5 +1,5 @@
-"""Providers' credentials that come with the bundle, where the organization sends them: sealed to the key of this
-outpost's certificate (`policy.wire`). They are in clear in memory alone."""
+"""Providers' credentials in the bundle, if the organization sends them: sealed to the key of this outpost's certificate
+(`policy.wire`). Their plaintext exists only in memory."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -12,37 +12,38 @@ from gatehouse.foundation.ecies import CannotOpen
 from gatehouse.policy.wire import Bundle, sealing_context
 
 
-class Opened:
-    """One bundle's. Shows nothing of them where it is printed."""
+class OpenedCredentials:
+    """The credentials of one bundle. The repr contains none of them."""
 
     __slots__ = ("_by_provider", "unopened")
 
     def __init__(self, by_provider: Mapping[str, Mapping[str, str]], unopened: tuple[str, ...] = ()) -> None:
         self._by_provider = by_provider
-        #: providers whose credentials are sealed to a key that is not at hand
+        #: Providers whose credentials are sealed to an unavailable key.
         self.unopened = unopened
 
     def of(self, provider_id: str) -> Mapping[str, str] | None:
         return self._by_provider.get(provider_id)
 
     def __repr__(self) -> str:
-        return f"Opened({sorted(self._by_provider)})"
+        return f"OpenedCredentials({sorted(self._by_provider)})"
 
 
-NOTHING: Final = Opened({})
+NO_CREDENTIALS: Final = OpenedCredentials({})
 
 
-def opened(bundle: Bundle, keys: Sequence[EllipticCurvePrivateKey]) -> Opened:
-    """`keys` are the certificate's, and the one before a renewal: what was under way then is sealed to that one. The
-    platform sends it anew with the next question, which shows the new certificate."""
-    found: dict[str, Mapping[str, str]] = {}
+def open_credentials(bundle: Bundle, keys: Sequence[EllipticCurvePrivateKey]) -> OpenedCredentials:
+    """Decrypts the bundle's credentials. `keys` are the certificate's and the one before a renewal: a bundle sent
+    before the renewal is sealed to the old key. The platform seals to the new one from the next poll on, which presents
+    the new certificate."""
+    credentials: dict[str, Mapping[str, str]] = {}
     for provider_id, sealed in bundle.credentials.items():
         context = sealing_context(bundle.outpost_id, bundle.tenant_id, provider_id)
         for key in keys:
             try:
-                clear = ecies.unseal(sealed, key, context=context)
-                found[provider_id] = msgspec.json.decode(clear, type=dict[str, str])
+                plaintext = ecies.unseal(sealed, key, context=context)
+                credentials[provider_id] = msgspec.json.decode(plaintext, type=dict[str, str])
                 break
             except (CannotOpen, msgspec.DecodeError):
                 continue
-    return Opened(found, tuple(sorted(bundle.credentials.keys() - found.keys())))
+    return OpenedCredentials(credentials, tuple(sorted(bundle.credentials.keys() - credentials.keys())))

@@ -1,4 +1,4 @@
-"""`gatehouse serve outpost`: the proxy and, on a port of its own, the administration API, in one process."""
+"""Implements `gatehouse serve outpost`: the proxy and, on a separate port, the administration API, in one process."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ from gatehouse.outpost.siem import target
 
 
 class _Server(uvicorn.Server):
-    """Signals are handled once for both servers."""
+    """A server without signal handlers: signals are handled once for both servers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -37,7 +37,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(host: str, port: int, admin_port: int) -> None:
-    """Serves until SIGTERM, which lets requests finish. Raises `BadSettings`, `CannotStart`."""
+    """Serves until SIGTERM, then finishes running requests. Raises `BadSettings`, `CannotStart`."""
     settings = preflight.checked(OutpostSettings, (OutpostSettings.checked, listener_tls, siem_target))
     log.configure(settings.log_level)
     preflight.warn_about_misspelt(OutpostSettings)
@@ -56,9 +56,9 @@ async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.
     outpost = OutpostHost(settings)
     await outpost.start()
     try:
-        front = Proxy(outpost)
+        proxy_app = Proxy(outpost)
         servers = [
-            _server(front, settings, protocol_of(settings.ingress, lambda: front.gateway)),
+            _server(proxy_app, settings, protocol_of(settings.ingress, lambda: proxy_app.gateway)),
             _server(administration(outpost), settings, WatchfulProtocol),
         ]
 
@@ -67,9 +67,9 @@ async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.
                 server.should_exit = True
 
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, end)
-        # What is loaded by now stays: collections need not look at it again.
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signal_number, end)
+        # Excludes the objects loaded so far from later collections.
         gc.collect()
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)
@@ -107,7 +107,7 @@ def _server(app: object, settings: OutpostSettings, protocol: type[asyncio.Proto
 
 
 def listener_tls(settings: OutpostSettings) -> None:
-    """Raises `BadSettings`, in the names of the proxy's variables."""
+    """Raises `BadSettings` with the names of the proxy's variables."""
     try:
         tls_context(settings.proxy_tls_cert_path, settings.proxy_tls_key_path)
     except BadSettings as error:
@@ -115,5 +115,6 @@ def listener_tls(settings: OutpostSettings) -> None:
 
 
 def siem_target(settings: OutpostSettings) -> None:
+    """Raises `BadSettings` if the SIEM settings are unusable."""
     if settings.siem_direct_type is not None:
         target(settings)

@@ -1,4 +1,4 @@
-"""What an outpost reads from the environment, beside what every host reads (decisions 9)."""
+"""Settings of an outpost from the environment, in addition to those of every host (docs/outposts.md, "Settings")."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +13,7 @@ _UNITS = {"kb": 1024, "mb": 1024**2, "gb": 1024**3}
 
 
 def _size(value: object) -> object:
-    """Bytes, also as `100MB`."""
+    """Return the number of bytes of a number or a text such as `100MB`."""
     if isinstance(value, str):
         text = value.strip().lower()
         for unit, factor in _UNITS.items():
@@ -78,25 +78,25 @@ class OutpostSettings(Settings):
 
     @property
     def folder(self) -> Path:
-        """What this outpost keeps."""
+        """Return the folder of this outpost's files."""
         return self.gatehouse_home / "outpost"
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """The addresses of the others, in order."""
+        """Return the addresses of the other outposts, sorted."""
         own = (self.outpost_self_address or "").rstrip("/")
-        return tuple(sorted({each.rstrip("/") for each in self.outpost_peers} - {own}))
+        return tuple(sorted({address.rstrip("/") for address in self.outpost_peers} - {own}))
 
     @property
     def place(self) -> int | None:
-        """The how many-eth of all peers this is, in the order of their addresses; None where it is not known."""
+        """Return this outpost's index among all peers, sorted by address, or None if its own address is not set."""
         if self.outpost_self_address is None:
             return None
         own = self.outpost_self_address.rstrip("/")
         return sorted({*self.peers, own}).index(own)
 
     def checked(self) -> "OutpostSettings":
-        """Raises `BadSettings` where something is missing."""
+        """Return the settings. Raises `BadSettings` if a required one is missing."""
         faults = []
         if self.outpost_id is None:
             faults.append("OUTPOST_ID: set it to the id that the portal's registration has answered")
@@ -109,7 +109,7 @@ class OutpostSettings(Settings):
             if self.tls_cert_path is None or self.tls_key_path is None:
                 faults.append("TLS_CERT_PATH, TLS_KEY_PATH: set them to the certificate and key of the registration")
         if self.peers:
-            if not all(each.startswith(("http://", "https://")) for each in self.peers):
+            if not all(address.startswith(("http://", "https://")) for address in self.peers):
                 faults.append("OUTPOST_PEERS: addresses like https://outpost-2.example.com:8301, with commas between")
             if self.tls_cert_path is None or self.tls_key_path is None or self.tls_ca_bundle is None:
                 faults.append("OUTPOST_PEERS: needs TLS_CERT_PATH, TLS_KEY_PATH and TLS_CA_BUNDLE")

@@ -1,8 +1,8 @@
-"""This outpost's requests, told to a SIEM straight from here (`SIEM_DIRECT_*`; docs/siem.md has the fields): also while
-the platform is away, and where nothing may go there.
+"""Sends this outpost's events directly to a SIEM (`SIEM_DIRECT_*`; docs/siem.md lists the fields), also while the
+platform is unreachable, and where it may not receive them.
 
-Each entry of the journal becomes the events that the platform forwards of it, under the same ids. They are sent at
-least once and in their order: what the receiver has not taken stays in the journal, whether the platform has it or not.
+Each entry of the journal becomes the events that the platform would forward, with the same ids. Delivery is at least
+once and in order: events that the receiver has not accepted stay in the journal, even if the platform has them.
 """
 
 import asyncio
@@ -39,23 +39,24 @@ from gatehouse.outpost.settings import OutpostSettings
 log = structlog.get_logger(__name__)
 
 _FILE: Final = "siem.json"
-#: Of one batch, read and sent.
-_MOST: Final = 500
-_BYTES: Final = 1024**2
-#: Seconds for a batch, whatever the type of the receiver.
-_SECONDS: Final = 20.0
-#: Seconds between two looks at a journal of which everything is sent.
-_PAUSE: Final = 0.5
-#: Seconds for what is left, when the outpost ends.
-_LAST_WORDS: Final = 3.0
-#: The operator's own network: all but cloud metadata.
-_ANYWHERE: Final = ("0.0.0.0/0", "::/0")
-_NOBODY: Final = UUID(int=0)
-_OPERATED: Final = b'["operated",'
+#: Limits of one batch.
+_BATCH_ENTRIES: Final = 500
+_BATCH_BYTES: Final = 1024**2
+#: Seconds for a batch, for every type of receiver.
+_SEND_TIMEOUT_SECONDS: Final = 20.0
+#: Seconds between two polls of a journal that is sent completely.
+_POLL_INTERVAL_SECONDS: Final = 0.5
+#: Seconds to send the rest of the journal when the outpost ends.
+_SHUTDOWN_TIMEOUT_SECONDS: Final = 3.0
+#: Networks that a receiver may be in: the operator chooses it, so all but cloud metadata.
+_ALL_NETWORKS: Final = ("0.0.0.0/0", "::/0")
+_NO_TENANT: Final = UUID(int=0)
+_OPERATED_PREFIX: Final = b'["operated",'
 
 
-class _Row(NamedTuple):
-    """As `events.of_audit` reads it. It has no place in a chain: that is the platform's."""
+class _AuditRow(NamedTuple):
+    """An audit event in the form that `events.of_audit` reads. It has no position in a chain, which only the platform
+    has."""
 
     id: UUID
     tenant_id: UUID
@@ -77,25 +78,25 @@ class _Row(NamedTuple):
     prev_hash: bytes | None = None
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """By writer: what was sent of its journal, and the streams that were open there."""
+class _SendState(msgspec.Struct, frozen=True):
+    """The position up to which each writer's journal was sent, and its open streams there."""
 
     positions: dict[UUID, Position] = {}
     opened: dict[UUID, dict[str, Opened[str]]] = {}
 
 
-class _Work(NamedTuple):
+class _SendBatch(NamedTuple):
     batch: Batch
     events: list[Forwarded]
-    #: once they are sent
-    then: _Kept
+    #: the state once they are sent
+    then: _SendState
 
 
 class SiemStatus(msgspec.Struct):
-    """Since the start. Times are Unix times."""
+    """Counts since the start. Times are Unix times."""
 
     sent: int = 0
-    #: events that the receiver finds too large even alone
+    #: events that are too large for the receiver even alone
     skipped: int = 0
     waiting_bytes: int = 0
     at: float | None = None
@@ -103,7 +104,7 @@ class SiemStatus(msgspec.Struct):
 
 
 class DirectSiem:
-    """From `start` to `stop`."""
+    """Sends events from `start` to `stop`."""
 
     def __init__(
         self, target: Target, secret: bytes, senders: Senders, records: Records, *, outpost_id: UUID, folder: Path
@@ -114,9 +115,9 @@ class DirectSiem:
         self._records = records
         self._outpost_id = outpost_id
         self._path = folder / _FILE
-        self._kept = self._read()
+        self._state = self._load()
         self._reader = records.follower()
-        self._reader.resume(self._kept.positions)
+        self._reader.resume(self._state.positions)
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -124,64 +125,66 @@ class DirectSiem:
         self._task = asyncio.create_task(self._run(), name="siem")
 
     async def stop(self) -> None:
-        """What is left is sent, if the receiver takes it at once; else the next start does it."""
+        """Sends the rest of the journal if the receiver accepts it at once; otherwise the next start does."""
         self._stopping.set()
         if self._task is not None:
-            _, late = await asyncio.wait([self._task], timeout=_LAST_WORDS)
-            for task in late:
+            _, unfinished = await asyncio.wait([self._task], timeout=_SHUTDOWN_TIMEOUT_SECONDS)
+            for task in unfinished:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
 
     async def test(self, tenant_id: UUID | None) -> None:
         """Sends one event now. Raises `NotTaken`."""
-        await self._attempt([events.of_test(tenant_id or _NOBODY)])
+        await self._attempt([events.of_test(tenant_id or _NO_TENANT)])
 
     async def _run(self) -> None:
         while not await asyncio.to_thread(self._records.claim):
-            if await self._stopped(_PAUSE):
+            if await self._wait_for_stop(_POLL_INTERVAL_SECONDS):
                 return
         failures = 0
         while True:
             stopping = self._stopping.is_set()
             try:
-                more, failures, self.status.fault = await self._once(), 0, None
+                more, failures, self.status.fault = await self._send_next(), 0, None
             except NotTaken as error:
                 self._failed(error.reason)
                 more, failures = False, failures + 1
             except Exception as error:
-                # What nobody has thought of must not keep events here for ever.
+                # An unforeseen error must not end the sending.
                 self._failed(f"an unexpected fault: {type(error).__name__}")
                 log.exception("outpost.siem_fault")
                 more, failures = False, failures + 1
             if stopping and not more:
                 return
             if not more:
-                await self._stopped(BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1] if failures else _PAUSE)
+                await self._wait_for_stop(
+                    BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1] if failures else _POLL_INTERVAL_SECONDS
+                )
 
-    async def _once(self) -> bool:
-        """Whether there may be more. Raises `NotTaken`, `OSError`."""
+    async def _send_next(self) -> bool:
+        """Sends one batch. Return whether there may be more. Raises `NotTaken`, `OSError`."""
         work = await asyncio.to_thread(self._next)
         if work is None:
             return False
         await self._send(work.events)
-        await asyncio.to_thread(self._note, work)
+        await asyncio.to_thread(self._store, work)
         return work.batch.more or bool(work.batch.finished)
 
     async def _send(self, batch: Sequence[Forwarded]) -> None:
-        """What is too large is sent in parts. Raises `NotTaken`."""
-        first, most = 0, len(batch)
+        """Sends the events, in smaller parts if they are too large together. Raises `NotTaken`."""
+        first, part_size = 0, len(batch)
         while first < len(batch):
-            part = batch[first : first + most]
+            part = batch[first : first + part_size]
             try:
                 await self._attempt(part)
             except NotTaken as error:
                 if not error.too_large:
                     raise
                 if len(part) > 1:
-                    most = len(part) // 2
+                    part_size = len(part) // 2
                     continue
-                # For ever too large: those behind it must not wait for it, nor requests for room in the journal.
+                # Skipped: later events must not wait for it for ever, nor requests for space in the journal.
                 log.warning("outpost.siem_event_too_large", event_id=str(part[0].id), bytes=len(part[0].body))
                 self.status.skipped += 1
                 self.status.sent -= 1
@@ -192,32 +195,35 @@ class DirectSiem:
     async def _attempt(self, batch: Sequence[Forwarded]) -> None:
         target = msgspec.structs.replace(self._target, tenant_id=batch[0].tenant_id)
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(_SEND_TIMEOUT_SECONDS):
                 await self._senders.send(target, self._secret, batch)
         except TimeoutError:
-            raise NotTaken(f"not taken within {_SECONDS:g} s") from None
+            raise NotTaken(f"not taken within {_SEND_TIMEOUT_SECONDS:g} s") from None
 
-    def _next(self) -> _Work | None:
-        """The oldest writer's next entries, as events. Raises `OSError`."""
-        self.status.waiting_bytes = sum(each.bytes for each in self._reader.backlog())
-        batch = self._reader.oldest(_MOST, _BYTES)
+    def _next(self) -> _SendBatch | None:
+        """Return the oldest writer's next entries as events, or None. Raises `OSError`."""
+        self.status.waiting_bytes = sum(segment.bytes for segment in self._reader.backlog())
+        batch = self._reader.oldest(_BATCH_ENTRIES, _BATCH_BYTES)
         if not batch:
             return None
         (writer_id,) = batch.positions or batch.finished
-        opened = dict(self._kept.opened.get(writer_id, {}))
-        found = [event for line in batch.entries for event in self._events(line.payload, opened)]
-        positions, open_streams = {**self._kept.positions, **batch.positions}, {**self._kept.opened, writer_id: opened}
+        opened = dict(self._state.opened.get(writer_id, {}))
+        outgoing = [event for line in batch.entries for event in self._events(line.payload, opened)]
+        positions, open_streams = (
+            {**self._state.positions, **batch.positions},
+            {**self._state.opened, writer_id: opened},
+        )
         if batch.finished:
-            # Nobody goes on with what a dead process had begun.
-            found += [event for each in opened.values() for event in self._of_request(audited.interrupted(each))]
+            # The open streams of a dead process were interrupted.
+            outgoing += [event for entry in opened.values() for event in self._of_request(audited.interrupted(entry))]
             positions.pop(writer_id, None)
             del open_streams[writer_id]
-        return _Work(batch, found, _Kept(positions, open_streams))
+        return _SendBatch(batch, outgoing, _SendState(positions, open_streams))
 
     def _events(self, line: bytes, opened: dict[str, Opened[str]]) -> Iterator[Forwarded]:
-        """`opened` follows the streams that begin and end."""
+        """Yield the events of an entry. Updates `opened`, the streams without an outcome."""
         try:
-            if line.startswith(_OPERATED):
+            if line.startswith(_OPERATED_PREFIX):
                 operated = notices.read(msgspec.json.decode(line))
                 assert isinstance(operated, Operated)
                 yield events.of_audit(self._of_operator(operated))
@@ -235,7 +241,7 @@ class DirectSiem:
         moment, tenant_id = datetime.fromtimestamp(entry.timestamp, UTC), UUID(entry.tenant_id)
         if isinstance(entry, Outcome):
             yield events.of_audit(
-                _Row(
+                _AuditRow(
                     id=UUID(entry.id),
                     tenant_id=tenant_id,
                     timestamp=moment,
@@ -254,10 +260,10 @@ class DirectSiem:
         for event_id, event in zip(audited.dlp_event_ids(entry), entry.dlp_events, strict=True):
             yield events.of_dlp(tenant_id, _dlp_row(entry, event_id, event), moment)
 
-    def _of_operator(self, call: Operated) -> _Row:
-        return _Row(
+    def _of_operator(self, call: Operated) -> _AuditRow:
+        return _AuditRow(
             id=call.id,
-            tenant_id=call.tenant_id or _NOBODY,
+            tenant_id=call.tenant_id or _NO_TENANT,
             timestamp=datetime.fromtimestamp(call.timestamp, UTC),
             action=audited.OPERATED,
             outcome="success",
@@ -273,22 +279,22 @@ class DirectSiem:
             resource_id=str(self._outpost_id),
         )
 
-    def _note(self, work: _Work) -> None:
-        """Raises `OSError`; it is sent again then."""
+    def _store(self, work: _SendBatch) -> None:
+        """Stores the position of a sent batch. Raises `OSError`; the batch is then sent again."""
         kept.write(self._path, msgspec.json.encode(work.then))
-        self._kept = work.then
+        self._state = work.then
         self._reader.release(work.batch)
 
-    def _read(self) -> _Kept:
+    def _load(self) -> _SendState:
         try:
-            found = msgspec.json.decode(kept.read(self._path) or b"{}", type=_Kept)
+            state = msgspec.json.decode(kept.read(self._path) or b"{}", type=_SendState)
         except msgspec.DecodeError as error:
             log.warning("outpost.siem_position_unreadable", reason=str(error))
-            return _Kept()
-        there = {path.name for path in self._records.journal.iterdir()}
-        return _Kept(
-            {writer_id: position for writer_id, position in found.positions.items() if str(writer_id) in there},
-            {writer_id: streams for writer_id, streams in found.opened.items() if str(writer_id) in there},
+            return _SendState()
+        writers = {path.name for path in self._records.journal.iterdir()}
+        return _SendState(
+            {writer_id: position for writer_id, position in state.positions.items() if str(writer_id) in writers},
+            {writer_id: streams for writer_id, streams in state.opened.items() if str(writer_id) in writers},
         )
 
     def _failed(self, reason: str) -> None:
@@ -296,8 +302,8 @@ class DirectSiem:
             log.warning("outpost.siem_failed", reason=reason)
         self.status.fault = reason
 
-    async def _stopped(self, seconds: float) -> bool:
-        """Waits, and says whether it was told to stop."""
+    async def _wait_for_stop(self, seconds: float) -> bool:
+        """Waits up to `seconds`. Return whether `stop` was called."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
         return self._stopping.is_set()
@@ -315,12 +321,12 @@ def _dlp_row(entry: Found, event_id: str, event: DlpEvent) -> dict[str, Any]:
 
 
 def receivers_of(settings: OutpostSettings) -> Receivers:
-    """Closed by whoever asked for them. Raises `BadSettings`."""
-    return Receivers(EgressGuard(_ANYWHERE), tls=_trust(settings.siem_direct_ca_bundle))
+    """Return the HTTP client for receivers; the caller closes it. Raises `BadSettings`."""
+    return Receivers(EgressGuard(_ALL_NETWORKS), tls=_trust(settings.siem_direct_ca_bundle))
 
 
 def direct(settings: OutpostSettings, receivers: Receivers, records: Records) -> DirectSiem | None:
-    """None where no receiver is set. Raises `BadSettings`."""
+    """Return None if no receiver is configured. Raises `BadSettings`."""
     if settings.siem_direct_type is None:
         return None
     assert settings.outpost_id is not None
@@ -341,14 +347,14 @@ def target(settings: OutpostSettings) -> Target:
     kind, url = settings.siem_direct_type, settings.siem_direct_url
     assert kind is not None
     if kind == "file":
-        return Target(tenant_id=_NOBODY, type=kind)
+        return Target(tenant_id=_NO_TENANT, type=kind)
     if kind == "syslog":
         return _syslog(url or "", settings.siem_direct_ca_bundle)
     if not (url or "").startswith("https://"):
         raise BadSettings(f"SIEM_DIRECT_URL: must begin with https:// for {kind}")
     if settings.siem_direct_token is None:
         raise BadSettings(f"SIEM_DIRECT_TOKEN: {kind} needs one")
-    return Target(tenant_id=_NOBODY, type=kind, url=url, index=settings.siem_direct_index)
+    return Target(tenant_id=_NO_TENANT, type=kind, url=url, index=settings.siem_direct_index)
 
 
 def _syslog(url: str, authorities: Path | None) -> Target:
@@ -361,7 +367,7 @@ def _syslog(url: str, authorities: Path | None) -> Target:
         raise BadSettings("SIEM_DIRECT_URL: for syslog, tcp://host:port or tls://host:port")
     _trust(authorities)
     pem = authorities.read_text() if authorities is not None and parts.scheme == "tls" else None
-    return Target(tenant_id=_NOBODY, type=f"syslog_{parts.scheme}", host=host, port=port, ca_certificate=pem)
+    return Target(tenant_id=_NO_TENANT, type=f"syslog_{parts.scheme}", host=host, port=port, ca_certificate=pem)
 
 
 def _trust(authorities: Path | None) -> ssl.SSLContext | None:

@@ -1,4 +1,4 @@
-"""What operators have said to this outpost, which outlives the process: kill switch, overrides, budget."""
+"""Settings of operators that outlive the process: kill switch, overrides, budget."""
 
 import asyncio
 import time
@@ -20,8 +20,9 @@ _FILE: Final = "state.json"
 
 
 class BudgetSet(msgspec.Struct, frozen=True, kw_only=True):
-    """The month's limits; None: without end. After `expires_at` (Unix time) nothing may be spent until it is set anew:
-    so an outpost that nobody reaches cannot go on for ever. `ended`: that has come, whatever the clock says since."""
+    """The month's limits; None is unlimited. After `expires_at` (Unix time) nothing may be spent until the budget is
+    set again, so that an unreachable outpost stops in the end. `ended` records that the time has come, even if the
+    clock is set back."""
 
     usd: Decimal | None = None
     requests: int | None = None
@@ -29,9 +30,9 @@ class BudgetSet(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool = False
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """`budget` None: what the settings say. `stopped_at`: when the kill switch was engaged, Unix time; `stopped_by`:
-    ids of the peers that have engaged theirs."""
+class StoredState(msgspec.Struct, frozen=True, kw_only=True):
+    """`budget` None: the settings apply. `stopped_at`: Unix time at which the kill switch was engaged; `stopped_by`:
+    ids of the peers whose kill switches are engaged."""
 
     stopped_at: float | None = None
     stopped_by: tuple[str, ...] = ()
@@ -40,74 +41,74 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LocalState:
-    """In memory for requests, on disk before a call that changes it is answered. Raises `BadSettings` where what is
-    there cannot be read: an engaged kill switch must not be forgotten."""
+    """The state in memory, written to disk before a call that changes it is answered. Raises `BadSettings` if the
+    stored state cannot be read: an engaged kill switch must not be forgotten."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
-        self._turn = asyncio.Lock()
-        #: for whoever puts in force what is said: kept and in force before the next looks at what was said before
-        self.in_turn = asyncio.Lock()
-        self.said = self._read()
-        #: whether a peer, by its id, was heard of late: then it alone releases what it has engaged
+        self._write_lock = asyncio.Lock()
+        #: Held by a caller that stores a change and puts it in force, so that the next one sees both.
+        self.change_lock = asyncio.Lock()
+        self.current = self._load()
+        #: Return whether a peer, by its id, sent a message recently: then only the peer releases what it engaged.
         self.present: Callable[[str], bool] = lambda _: False
 
     @property
     def stopped(self) -> bool:
-        return self.said.stopped_at is not None or bool(self.said.stopped_by)
+        return self.current.stopped_at is not None or bool(self.current.stopped_by)
 
     @property
     def stopped_by(self) -> str | None:
-        """The peer that has engaged it, the first of several."""
-        return min(self.said.stopped_by, default=None)
+        """Return the id of a peer that engaged the kill switch, the first of several, or None."""
+        return min(self.current.stopped_by, default=None)
 
     async def switch(self, *, active: bool) -> bool:
-        """Whether it was the other way before. Engaging holds at once, whether the disk takes it or not. Releasing
-        also lets go what a peer has engaged that is not heard any more."""
-        before = self.said
-        stopped_at = (before.stopped_at or time.time()) if active else None
+        """Engages or releases the kill switch; returns whether that changed it. Engaging applies at once, even if the
+        disk fails. Releasing also clears the kill switches of peers that no longer send messages."""
+        previous = self.current
+        stopped_at = (previous.stopped_at or time.time()) if active else None
         if active:
-            self.said = msgspec.structs.replace(before, stopped_at=stopped_at)
+            self.current = msgspec.structs.replace(previous, stopped_at=stopped_at)
             await self.change(stopped_at=stopped_at)
         else:
-            await self.change(stopped_at=None, stopped_by=tuple(filter(self.present, before.stopped_by)))
-        return (before.stopped_at is None) == active
+            await self.change(stopped_at=None, stopped_by=tuple(filter(self.present, previous.stopped_by)))
+        return (previous.stopped_at is None) == active
 
     async def stop_for_peer(self, peer_id: str, *, stopped: bool) -> None:
-        """What a peer says of its own kill switch. An engaged one holds at once. Raises `OSError`."""
-        if stopped == (peer_id in self.said.stopped_by):
+        """Applies a peer's report on its own kill switch. An engaged one applies at once. Raises `OSError`."""
+        if stopped == (peer_id in self.current.stopped_by):
             return
-        others = tuple(each for each in self.said.stopped_by if each != peer_id)
+        others = tuple(other_id for other_id in self.current.stopped_by if other_id != peer_id)
         stopped_by = (*others, peer_id) if stopped else others
         if stopped:
-            self.said = msgspec.structs.replace(self.said, stopped_by=stopped_by)
+            self.current = msgspec.structs.replace(self.current, stopped_by=stopped_by)
         await self.change(stopped_by=stopped_by)
         log.warning("outpost.kill_switch_of_peer", peer=peer_id, active=stopped)
 
     async def change(self, **fields: object) -> None:
-        """Raises `OSError`, and nothing is changed then (but for an engaged kill switch)."""
-        async with self._turn:
-            await self._keep(**fields)
+        """Raises `OSError`; nothing is changed then, except that a kill switch stays engaged."""
+        async with self._write_lock:
+            await self._store(**fields)
 
     async def end_budget(self, budget: BudgetSet) -> None:
-        """Nothing happens where another one was set meanwhile. Raises `OSError`."""
-        async with self._turn:
-            if self.said.budget is budget:
-                await self._keep(budget=msgspec.structs.replace(budget, ended=True))
+        """Marks the budget as ended, unless another one was set meanwhile. Raises `OSError`."""
+        async with self._write_lock:
+            if self.current.budget is budget:
+                await self._store(budget=msgspec.structs.replace(budget, ended=True))
 
-    async def _keep(self, **fields: object) -> None:
-        said = msgspec.structs.replace(self.said, **fields)
-        await asyncio.to_thread(kept.write, self._path, msgspec.json.encode(said))
-        # Not what was written: a kill switch that was engaged meanwhile stays so.
-        self.said = msgspec.structs.replace(self.said, **fields)
+    async def _store(self, **fields: object) -> None:
+        state = msgspec.structs.replace(self.current, **fields)
+        await asyncio.to_thread(kept.write, self._path, msgspec.json.encode(state))
+        # Not `state`: a kill switch that was engaged meanwhile stays engaged.
+        self.current = msgspec.structs.replace(self.current, **fields)
 
-    def _read(self) -> Said:
+    def _load(self) -> StoredState:
         document = kept.read(self._path)
         if document is None:
             if self._path.exists():
                 raise BadSettings(f"{self._path} cannot be read: it says whether the kill switch is engaged")
-            return Said()
+            return StoredState()
         try:
-            return msgspec.json.decode(document, type=Said)
+            return msgspec.json.decode(document, type=StoredState)
         except msgspec.DecodeError as error:
             raise BadSettings(f"{self._path} cannot be read ({error}); remove it to begin anew") from None

@@ -1,4 +1,4 @@
-"""What stops requests at once: the outpost's kill switch, those of the bundle, and no bundle at all."""
+"""Refuses requests at once: the outpost's kill switch, the bundle's switched-off models, and a missing bundle."""
 
 from gatehouse.engine.candidate import Candidate
 from gatehouse.foundation.errors import Refusal, Unavailable
@@ -8,14 +8,14 @@ from gatehouse.outpost.state import LocalState
 
 
 class KillSwitchEngaged(Unavailable):
-    """Reference 1, What the service does, 7: it rejects every request."""
+    """The outpost's kill switch rejects every request (docs/outposts.md, "Operators' calls")."""
 
     code = "kill_switch_active"
     message = "This outpost's kill switch is engaged: it answers no request until an operator releases it."
 
 
 class LocalSwitches:
-    """The engine's `Switches`. All of it is in this process' memory, so nothing has to be caught up with."""
+    """Implements the engine's `Switches`. All state is in this process's memory, so it is always up to date."""
 
     def __init__(self, bundles: Bundles, state: LocalState) -> None:
         self._bundles = bundles
@@ -27,9 +27,9 @@ class LocalSwitches:
         return NotLoaded() if self._bundles.in_force is None else None
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
-        # Asked again right before each attempt's first byte: the outpost's own switch stops what waits, too.
-        held = self._bundles.in_force
-        return self._state.stopped or held is None or candidate.model.id in held.bundle.switched_off
+        # Also called right before each attempt's first byte, so that the kill switch stops waiting requests too.
+        in_force = self._bundles.in_force
+        return self._state.stopped or in_force is None or candidate.model.id in in_force.bundle.switched_off
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool:
         return True

@@ -1,7 +1,7 @@
-"""Hands the journal's records in, in their order and once each, whenever the platform is there (decisions 9).
+"""Uploads the journal's records in order, whenever the platform is reachable (docs/outpost-records.md).
 
-What is sent stays in the journal until the platform has said that it is stored. A kill between its answer and the note
-of it sends the same numbers again, which the platform passes over.
+Records stay in the journal until the platform has confirmed that they are stored. If the process is killed between the
+confirmation and the stored upload position, the same numbers are sent again, and the platform skips them.
 """
 
 import asyncio
@@ -15,45 +15,45 @@ import structlog
 
 from gatehouse.engine import notices
 from gatehouse.engine.notices import Lost
-from gatehouse.outpost.platform import Platform, PlatformAway, PlatformRefuses
-from gatehouse.outpost.records import MOST_RECORDS, Records, Taken
+from gatehouse.outpost.platform import Platform, PlatformRefusal, PlatformUnavailable
+from gatehouse.outpost.records import MAX_UPLOAD_RECORDS, RecordBatch, Records
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two looks at a journal that is handed in.
-_PAUSE: Final = 0.5
-#: Seconds between two uploads of many: requests come first.
-_BREATH: Final = 0.02
-#: Seconds between two tries where there is no answer, growing.
-_FIRST_RETRY, _LAST_RETRY = 0.5, 15.0
-#: Seconds for what is left, when the outpost ends.
-_LAST_WORDS: Final = 5.0
-#: Statuses that say: not these records, or not so many.
-_TOO_MUCH: Final = frozenset({400, 413, 422})
-#: Rejected records that one upload names in the log.
-_NAMED: Final = 20
+#: Seconds between two polls of a journal that is uploaded completely.
+_POLL_INTERVAL_SECONDS: Final = 0.5
+#: Seconds between two uploads of a backlog: requests have priority.
+_BACKLOG_INTERVAL_SECONDS: Final = 0.02
+#: Seconds between retries, doubling from the first to the second number.
+_MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.5, 15.0
+#: Seconds to upload the rest of the journal when the outpost ends.
+_SHUTDOWN_TIMEOUT_SECONDS: Final = 5.0
+#: Statuses of a batch with an invalid record or too many records.
+_BATCH_REFUSED: Final = frozenset({400, 413, 422})
+#: Rejected records of one upload that are logged.
+_MAX_LOGGED_REJECTIONS: Final = 20
 
 
 class UploadStatus(msgspec.Struct):
-    """Since the start. Times are Unix times."""
+    """Counts since the start. Times are Unix times."""
 
     handed_in: int = 0
-    #: taken by the platform for no records of its own; they are in the audit log
+    #: rejected by the platform; they are in the audit log
     rejected: int = 0
-    #: entries that damage has cost, or that are gone while the platform asks for them
+    #: entries that are damaged, or that the platform requests and that are no longer stored
     lost: int = 0
     at: float | None = None
     fault: str | None = None
 
 
 class Upload:
-    """From `start` to `stop`. Of all processes of a home one uploads."""
+    """Uploads from `start` to `stop`. Of all processes of a home, one uploads."""
 
     def __init__(self, platform: Platform, records: Records) -> None:
         self.status = UploadStatus()
         self._platform = platform
         self._records = records
-        self._most = MOST_RECORDS
+        self._batch_size = MAX_UPLOAD_RECORDS
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -61,105 +61,107 @@ class Upload:
         self._task = asyncio.create_task(self._run(), name="records")
 
     async def stop(self) -> None:
-        """What is left is handed in, if the platform takes it at once; else the next start does it."""
+        """Uploads the rest of the journal if the platform accepts it at once; otherwise the next start does."""
         self._stopping.set()
         if self._task is not None:
-            _, late = await asyncio.wait([self._task], timeout=_LAST_WORDS)
-            for task in late:
+            _, unfinished = await asyncio.wait([self._task], timeout=_SHUTDOWN_TIMEOUT_SECONDS)
+            for task in unfinished:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
 
     async def _run(self) -> None:
-        retry = _FIRST_RETRY
+        retry_delay = _MIN_RETRY_SECONDS
         while not await asyncio.to_thread(self._records.claim):
-            if await self._stopped(_PAUSE):
+            if await self._wait_for_stop(_POLL_INTERVAL_SECONDS):
                 return
         while True:
             stopping = self._stopping.is_set()
             try:
-                more, retry = await self._once(), _FIRST_RETRY
-            except (PlatformAway, PlatformRefuses, OSError) as error:
+                more, retry_delay = await self._upload_next(), _MIN_RETRY_SECONDS
+            except (PlatformUnavailable, PlatformRefusal, OSError) as error:
                 self._failed(str(error))
                 more = None
             except Exception:
-                # What nobody has thought of must not keep the records here for ever.
+                # An unforeseen error must not end the uploads.
                 self._failed("an unexpected fault; the log has it")
                 log.exception("outpost.upload_fault")
                 more = None
             if stopping and not more:
                 return
             if more is None:
-                await self._stopped(retry * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
-                retry = min(retry * 2, _LAST_RETRY)
+                await self._wait_for_stop(retry_delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
+                retry_delay = min(retry_delay * 2, _MAX_RETRY_SECONDS)
             else:
-                await self._stopped(_BREATH if more else _PAUSE)
+                await self._wait_for_stop(_BACKLOG_INTERVAL_SECONDS if more else _POLL_INTERVAL_SECONDS)
 
-    async def _stopped(self, seconds: float) -> bool:
-        """Waits, and says whether it was told to stop."""
+    async def _wait_for_stop(self, seconds: float) -> bool:
+        """Waits up to `seconds`. Return whether `stop` was called."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
         return self._stopping.is_set()
 
-    async def _once(self) -> bool:
-        """Whether there may be more. Raises `PlatformAway`, `PlatformRefuses`, `OSError`."""
-        taken = await asyncio.to_thread(self._records.take, self._most)
-        if taken is None:
-            self._most = MOST_RECORDS
+    async def _upload_next(self) -> bool:
+        """Uploads one batch. Return whether there may be more. Raises `PlatformUnavailable`, `PlatformRefusal`,
+        `OSError`."""
+        batch = await asyncio.to_thread(self._records.take, self._batch_size)
+        if batch is None:
+            self._batch_size = MAX_UPLOAD_RECORDS
             return False
-        if taken.entries and not await self._handed_in(taken):
+        if batch.entries and not await self._upload_batch(batch):
             return True
-        await asyncio.to_thread(self._records.settle, taken)
-        full = len(taken.entries) >= self._most
-        self._most = min(MOST_RECORDS, self._most * 2)
-        return full or taken.finished or self._stopping.is_set()
+        await asyncio.to_thread(self._records.mark_uploaded, batch)
+        full = len(batch.entries) >= self._batch_size
+        self._batch_size = min(MAX_UPLOAD_RECORDS, self._batch_size * 2)
+        return full or batch.finished or self._stopping.is_set()
 
-    async def _handed_in(self, taken: Taken) -> bool:
-        """False: to be tried again, from what is noted by then."""
+    async def _upload_batch(self, batch: RecordBatch) -> bool:
+        """Return whether the batch is uploaded. False: read again from the stored position and retry."""
         try:
-            if taken.place.lost is not None:
-                gone = notices.encode(Lost("gone", records=taken.place.lost, timestamp=time.time()))
-                self._count(taken, await self._platform.hand_in(taken.journal_id, taken.place.number - 1, [gone]))
-                await asyncio.to_thread(self._records.told, taken)
+            if batch.place.lost is not None:
+                notice = notices.encode(Lost("gone", records=batch.place.lost, timestamp=time.time()))
+                self._count(batch, await self._platform.hand_in(batch.journal_id, batch.place.number - 1, [notice]))
+                await asyncio.to_thread(self._records.loss_reported, batch)
                 return False
-            self._count(taken, await self._platform.hand_in(taken.journal_id, taken.place.number, taken.entries))
-        except PlatformRefuses as refused:
-            expected = refused.body.get("expected_sequence") if isinstance(refused.body, dict) else None
-            if refused.status == 409 and isinstance(expected, int) and 0 < expected < taken.place.number:
-                await self._fill(taken, expected)
+            self._count(batch, await self._platform.hand_in(batch.journal_id, batch.place.number, batch.entries))
+        except PlatformRefusal as error:
+            expected = error.body.get("expected_sequence") if isinstance(error.body, dict) else None
+            if error.status == 409 and isinstance(expected, int) and 0 < expected < batch.place.number:
+                await self._fill(batch, expected)
                 return False
-            if refused.status not in _TOO_MUCH:
+            if error.status not in _BATCH_REFUSED:
                 raise
-            if len(taken.entries) > 1:
-                # One record is bad, or all are too long together.
-                self._most = len(taken.entries) // 2
+            if len(batch.entries) > 1:
+                # One record is invalid, or the batch is too large.
+                self._batch_size = len(batch.entries) // 2
                 return False
-            log.warning("outpost.record_refused", journal_id=str(taken.journal_id), number=taken.place.number)
-            instead = notices.encode(Lost("refused", 1, len(taken.entries[0]), time.time()))
-            self._count(taken, await self._platform.hand_in(taken.journal_id, taken.place.number, [instead]))
-        damaged = sum(entry.startswith(b'["lost"') for entry in taken.entries)
+            log.warning("outpost.record_refused", journal_id=str(batch.journal_id), number=batch.place.number)
+            notice = notices.encode(Lost("refused", 1, len(batch.entries[0]), time.time()))
+            self._count(batch, await self._platform.hand_in(batch.journal_id, batch.place.number, [notice]))
+        damaged = sum(entry.startswith(b'["lost"') for entry in batch.entries)
         if damaged:
             self.status.lost += damaged
-            log.error("outpost.journal_damaged", journal_id=str(taken.journal_id), places=damaged)
+            log.error("outpost.journal_damaged", journal_id=str(batch.journal_id), places=damaged)
         return True
 
-    async def _fill(self, taken: Taken, expected: int) -> None:
-        """The platform has gone back, as one does that was restored from a backup: it gets from the audit log what it
-        lacks; where that is gone, the rest comes under another id, and says so first."""
-        first, missing = expected + taken.place.skipped, taken.place.number - expected
+    async def _fill(self, batch: RecordBatch, expected: int) -> None:
+        """Uploads again what the platform lacks, from the audit log: a platform that was restored from a backup has
+        gone back. If the records are no longer stored, the rest continues as a new journal that begins with a notice of
+        the loss."""
+        first, missing = expected + batch.place.skipped, batch.place.number - expected
         log.warning(
-            "outpost.platform_lacks_records", journal_id=str(taken.journal_id), number=expected, records=missing
+            "outpost.platform_lacks_records", journal_id=str(batch.journal_id), number=expected, records=missing
         )
-        parts = self._records.audit.of(taken.writer_id, first, MOST_RECORDS // 2)
+        parts = self._records.audit.of(batch.writer_id, first, MAX_UPLOAD_RECORDS // 2)
         while missing and (part := await asyncio.to_thread(next, parts, None)):
             part = part[:missing]
-            self._count(taken, await self._platform.hand_in(taken.journal_id, expected, part))
+            self._count(batch, await self._platform.hand_in(batch.journal_id, expected, part))
             expected, missing = expected + len(part), missing - len(part)
         if missing:
             self.status.lost += missing
-            await asyncio.to_thread(self._records.begin_anew, taken, missing)
+            await asyncio.to_thread(self._records.continue_as_new_journal, batch, missing)
 
-    def _count(self, taken: Taken, answer: dict[str, Any]) -> None:
+    def _count(self, batch: RecordBatch, answer: dict[str, Any]) -> None:
         status = self.status
         if status.fault is not None:
             log.info("outpost.upload_back")
@@ -167,13 +169,13 @@ class Upload:
         status.handed_in += answer.get("stored", 0)
         rejected = answer.get("rejected", ())
         status.rejected += len(rejected)
-        for each in rejected[:_NAMED]:
+        for rejection in rejected[:_MAX_LOGGED_REJECTIONS]:
             log.error(
                 "outpost.record_rejected",
-                journal_id=str(taken.journal_id), number=each["sequence"], reason=each["reason"],
+                journal_id=str(batch.journal_id), number=rejection["sequence"], reason=rejection["reason"],
             )  # fmt: skip
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, reason: str) -> None:
         if self.status.fault is None:
-            log.warning("outpost.upload_failed", reason=why)
-        self.status.fault = why
+            log.warning("outpost.upload_failed", reason=reason)
+        self.status.fault = reason

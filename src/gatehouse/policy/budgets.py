@@ -1,4 +1,4 @@
-"""Budgets of a tenant's policy: who they bind, found by the caller's ids (decisions 7, Budgets)."""
+"""Budgets of a tenant's policy, looked up by the caller's ids (docs/budgets.md)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,20 +14,20 @@ from gatehouse.foundation.identity import Caller, TenantId
 ScopeType: TypeAlias = Literal["tenant", "group", "user", "api_key", "oauth_client"]
 Period: TypeAlias = Literal["minute", "day", "month"]
 
-#: Callers that a policy remembers.
-_KNOWN: Final = 20_000
-#: Money is counted in whole billionths of a dollar.
+#: Callers whose budgets a policy caches.
+_MAX_CACHED_CALLERS: Final = 20_000
+#: Nano USD of a dollar: money is counted in whole nano USD.
 NANO: Final = 1_000_000_000
 _UTC: Final = ZoneInfo("UTC")
 
 
 def nano(usd: Decimal) -> int:
-    """Rounded up: what is counted is never less than what was spent."""
+    """Return nano USD, rounded up so that no amount is counted as less than it is."""
     return int((usd * NANO).to_integral_value(ROUND_CEILING))
 
 
 class Amounts(msgspec.Struct, frozen=True, gc=False):
-    """A limit. None: without end."""
+    """A limit; None is unlimited."""
 
     nano_usd: int | None
     requests: int | None
@@ -35,7 +35,7 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Taking(msgspec.Struct, frozen=True, gc=False):
-    """What one call takes of every budget."""
+    """The amounts that one call takes from every budget."""
 
     nano_usd: int = 0
     requests: int = 0
@@ -43,8 +43,8 @@ class Taking(msgspec.Struct, frozen=True, gc=False):
 
 
 class BudgetRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`plan`: the monthly requests of the organization's plan, whose id is the tenant's. `own`: the host's, laid over
-    the organization's: no feature flag takes it out of force."""
+    """`plan`: the monthly requests of the organization's plan, whose id is the tenant's. `own`: the host's own budget,
+    in addition to the organization's; feature flags do not disable it."""
 
     id: UUID
     scope_type: ScopeType
@@ -66,71 +66,71 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     period: Period
     zone: ZoneInfo
     limits: Amounts
-    #: refuses what does not fit; else it is only told
+    #: whether calls that exceed it are refused; otherwise they are only reported
     blocks: bool
     plan: bool
     own: bool
 
     @property
     def name(self) -> str:
-        """For clients: whose it is, and for how long."""
+        """Return the name for clients: scope and period."""
         return "plan" if self.plan else f"{self.scope_type}:{self.period}"
 
 
 class BudgetsOfCaller(msgspec.Struct, frozen=True, gc=False):
-    """Every budget that a caller's calls count against, and what of a call they ask about."""
+    """The budgets that a caller's calls count against, and the checks that they need."""
 
     budgets: tuple[Budget, ...]
     #: whether dollars or tokens are counted, not requests alone
     measure: bool
-    #: whether any refuses what does not fit
+    #: whether any of them refuses calls
     block: bool
-    #: whether one in dollars does
+    #: whether any of them refuses calls because of a limit in dollars
     block_usd: bool
-    #: those that hold whatever the organization's feature flags say
+    #: the budgets that apply whatever the organization's feature flags are
     always: "BudgetsOfCaller | None" = None
 
 
 class Budgets:
-    """`of` costs a look-up for callers that were here before, and nothing where there is no budget at all."""
+    """Looks up budgets. `of` costs a dictionary lookup for cached callers, and nothing if there are no budgets."""
 
     def __init__(self, records: Iterable[BudgetRecord], tenant_id: TenantId, zone: ZoneInfo) -> None:
-        found: dict[UUID, list[Budget]] = defaultdict(list)
+        by_scope: dict[UUID, list[Budget]] = defaultdict(list)
         for record in records:
-            found[record.scope_id].append(compile_budget(record, tenant_id, zone))
-        self._of_tenant = _together(found.pop(tenant_id, ()))
-        self._by_scope: Mapping[UUID, list[Budget]] = found
-        self._known: dict[tuple[object, ...], BudgetsOfCaller | None] = {}
+            by_scope[record.scope_id].append(compile_budget(record, tenant_id, zone))
+        self._of_tenant = _of_scopes(by_scope.pop(tenant_id, ()))
+        self._by_scope: Mapping[UUID, list[Budget]] = by_scope
+        self._by_caller: dict[tuple[object, ...], BudgetsOfCaller | None] = {}
 
     def of(self, caller: Caller) -> BudgetsOfCaller | None:
         if not self._by_scope:
             return self._of_tenant
         ids = (caller.user_id, caller.api_key_id, caller.client_id, *caller.groups)
         try:
-            return self._known[ids]
+            return self._by_caller[ids]
         except KeyError:
             pass
-        own = [budget for each in ids if each is not None for budget in self._by_scope.get(each, ())]
-        of_all = self._of_tenant.budgets if self._of_tenant else ()
-        if len(self._known) >= _KNOWN:
-            self._known.clear()
-        found = self._known[ids] = _together((*of_all, *own)) if own else self._of_tenant
-        return found
+        own = [budget for scope_id in ids if scope_id is not None for budget in self._by_scope.get(scope_id, ())]
+        of_tenant = self._of_tenant.budgets if self._of_tenant else ()
+        if len(self._by_caller) >= _MAX_CACHED_CALLERS:
+            self._by_caller.clear()
+        budgets = self._by_caller[ids] = _of_scopes((*of_tenant, *own)) if own else self._of_tenant
+        return budgets
 
 
-def _together(budgets: Sequence[Budget]) -> BudgetsOfCaller | None:
+def _of_scopes(budgets: Sequence[Budget]) -> BudgetsOfCaller | None:
     if not budgets:
         return None
-    own = [each for each in budgets if each.own]
-    return _of(budgets, _of(own) if own else None)
+    own = [budget for budget in budgets if budget.own]
+    return _summary(budgets, _summary(own) if own else None)
 
 
-def _of(budgets: Sequence[Budget], always: BudgetsOfCaller | None = None) -> BudgetsOfCaller:
+def _summary(budgets: Sequence[Budget], always: BudgetsOfCaller | None = None) -> BudgetsOfCaller:
     return BudgetsOfCaller(
         tuple(budgets),
-        measure=any(each.limits.nano_usd is not None or each.limits.tokens is not None for each in budgets),
-        block=any(each.blocks for each in budgets),
-        block_usd=any(each.blocks and each.limits.nano_usd is not None for each in budgets),
+        measure=any(budget.limits.nano_usd is not None or budget.limits.tokens is not None for budget in budgets),
+        block=any(budget.blocks for budget in budgets),
+        block_usd=any(budget.blocks and budget.limits.nano_usd is not None for budget in budgets),
         always=always,
     )
 
@@ -143,7 +143,7 @@ def compile_budget(record: BudgetRecord, tenant_id: TenantId, zone: ZoneInfo) ->
         scope_type=record.scope_type,
         scope_id=record.scope_id,
         period=record.period,
-        # The plan's months are the operator's: an organization that changes its time zone does not begin them anew.
+        # The plan's months are in UTC: an organization cannot restart them by changing its time zone.
         zone=_UTC if record.plan or record.own else zone,
         limits=Amounts(limit_usd, record.limit_requests, record.limit_tokens),
         blocks=record.action == "block",

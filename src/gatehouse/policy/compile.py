@@ -1,6 +1,6 @@
-"""Records to snapshot: everything that sorts, parses or indexes happens here, at load time, never in a request.
+"""Compiles records to a snapshot: everything that sorts, parses or indexes runs here, at load time, never in a request.
 
-All or nothing: the result is a snapshot or the list of every fault found.
+The result is a complete snapshot, or the list of all faults.
 """
 
 from collections import defaultdict
@@ -20,20 +20,20 @@ from gatehouse.policy.snapshot import Snapshot
 
 
 class Fault(str):
-    """What is wrong with a record, in a sentence."""
+    """A fault of a record, in a sentence."""
 
     __slots__ = ()
 
 
 def _price(model: ModelRecord) -> tuple[bool, Decimal, str]:
-    """Orders entries by what a token of input and one of output cost together; those without a price last."""
+    """Sort key: the price of one input and one output token together; entries without a price come last."""
     prices = (model.cost_per_input_token, model.cost_per_output_token)
-    known = [price for price in prices if price is not None]
-    return len(known) < len(prices), sum(known, Decimal(0)), model.provider
+    known_prices = [price for price in prices if price is not None]
+    return len(known_prices) < len(prices), sum(known_prices, Decimal(0)), model.provider
 
 
 def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Snapshot | list[Fault]:
-    """`before` is the tenant's snapshot until now: what has not changed is not compiled again."""
+    """`before` is the tenant's previous snapshot: its unchanged parts are reused."""
     faults: list[Fault] = []
     models: dict[str, ModelRecord] = {}
     bare: dict[str, list[ModelRecord]] = defaultdict(list)
@@ -42,14 +42,14 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         if model.is_active:
             bare[model.model_id].append(model)
     ranges = _ranges(records.ip_allowlist, faults)
-    dlp, wrong = compile_dlp(records.governance, records.feature_flags, before.dlp if before else None)
-    faults += map(Fault, wrong)
-    rules, wrong = compile_rules(records.governance)
-    faults += map(Fault, wrong)
+    dlp, new_faults = compile_dlp(records.governance, records.feature_flags, before.dlp if before else None)
+    faults += map(Fault, new_faults)
+    rules, new_faults = compile_rules(records.governance)
+    faults += map(Fault, new_faults)
     if faults:
         return faults
     providers = {provider.id: provider for provider in records.providers}
-    routed = records.feature_flags.get("cost_routing", True)
+    routing_enabled = records.feature_flags.get("cost_routing", True)
     return Snapshot(
         tenant_id=records.tenant_id,
         revision=records.revision,
@@ -64,7 +64,7 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
         ip_allowlist=ranges,
         ip_bypass_for_mfa=records.ip_bypass_for_mfa,
         budgets=Budgets(records.budgets, records.tenant_id, ZoneInfo(records.timezone)),
-        routing=compile_routing(records.routing_policies if routed else (), providers, records.models),
+        routing=compile_routing(records.routing_policies if routing_enabled else (), providers, records.models),
         registry_enforcement=records.governance.registry_enforcement,
         allowed_fields=frozenset(records.allowed_fields),
         sample_share=records.sample_share,

@@ -1,4 +1,4 @@
-"""Rules to what finds and decides: the DLP part of a snapshot."""
+"""Compiles DLP records to the DLP part of a snapshot."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ OwnRule: TypeAlias = tuple[DlpRuleRecord, Rule]
 
 @cache
 def built_in_matcher() -> Matcher:
-    """The 76 patterns and all that searches for them need, compiled once a process and shared by all organizations."""
+    """Return the matcher of the built-in patterns, compiled once a process and shared by all organizations."""
     matcher = Matcher(BUILT_IN)
     ciphers.looks_of((matcher,))
     return matcher
@@ -43,22 +43,22 @@ def platform_rule(pattern: Pattern) -> Rule:
 def compile_dlp(
     records: GovernanceRecords, flags: dict[str, bool], before: DlpPolicy | None = None
 ) -> tuple[DlpPolicy, list[str]]:
-    """The policy, and what is wrong with the records. `before` is the organization's policy until now: its own
-    patterns are compiled again only if they changed."""
+    """Return the policy, and the faults of the records. `before` is the organization's previous policy: its own
+    patterns are only compiled again if they changed."""
     if not flags.get("dlp_enabled", True):
         return DlpPolicy(enabled=False, records=records), []
     faults: list[str] = []
     own = tuple(_own_patterns(records.dlp_rules, faults))
     matchers = [built_in_matcher()]
     if own:
-        same = before is not None and before.own_patterns == own
+        unchanged = before is not None and before.own_patterns == own
         try:
-            matchers.append(before.matchers[1] if same and before is not None else Matcher(own))
+            matchers.append(before.matchers[1] if unchanged and before is not None else Matcher(own))
         except BadPattern as error:
             faults.append(f"a pattern of the organization's own does not compile: {error}")
     asks = flags.get("human_in_loop", False)
-    demanded = _demanded(records.bundles)
-    own_rules = [(record, _in_force(_rule(record), demanded, asks=asks)) for record in records.dlp_rules]
+    required = _required_entities(records.bundles)
+    own_rules = [(record, _strengthened(_rule(record), required, asks=asks)) for record in records.dlp_rules]
     entities = _entities(own_rules)
     policy = DlpPolicy(
         enabled=True,
@@ -68,7 +68,7 @@ def compile_dlp(
         own_patterns=own,
         patterns=_patterns(
             own_rules,
-            demanded,
+            required,
             records.suppressions,
             asks=asks,
             credentials=flags.get("credential_intelligence", True),
@@ -97,78 +97,80 @@ def _own_patterns(records: Iterable[DlpRuleRecord], faults: list[str]) -> Iterat
                     action=rule.action,
                     threshold=rule.threshold,
                 )
-            except Refused as refused:
-                faults.append(f"a pattern of the organization's own cannot be used: {refused}")
+            except Refused as error:
+                faults.append(f"a pattern of the organization's own cannot be used: {error}")
 
 
 def _patterns(
     own_rules: Iterable[OwnRule],
-    demanded: frozenset[str],
+    required: frozenset[str],
     suppressions: frozenset[str],
     *,
     asks: bool,
     credentials: bool,
 ) -> dict[str, tuple[Rule, ...]]:
-    """A rule without a pattern takes the place of the platform's rules for its entity type; a bundle puts its entity
-    types (`demanded`) in force with at least redact, suppressed or not. Without `credentials` (feature flag
-    `credential_intelligence`) the platform looks for no secrets of its own accord."""
-    instead: dict[str, list[Rule]] = defaultdict(list)
+    """Return the rules in force by pattern id. A rule without a pattern replaces the platform's rules for its entity
+    type. A compliance bundle puts its entity types (`required`) in force with at least redact, even if they are
+    suppressed. Without `credentials` (feature flag `credential_intelligence`) the platform's own patterns for secrets
+    are off."""
+    replacements: dict[str, list[Rule]] = defaultdict(list)
     rules: dict[str, tuple[Rule, ...]] = {}
     for record, rule in own_rules:
         if record.detector_type == "regex":
             if record.pattern:
                 rules[record.id] = (rule,)
             else:
-                instead[record.entity_type].append(rule)
+                replacements[record.entity_type].append(rule)
     for pattern in BUILT_IN:
         entity = pattern.entity_type
-        if pattern.id in suppressions and entity not in demanded:
+        if pattern.id in suppressions and entity not in required:
             continue
-        if pattern.category == "secret" and not credentials and entity not in demanded and entity not in instead:
+        if pattern.category == "secret" and not credentials and entity not in required and entity not in replacements:
             continue
-        chosen = instead.get(entity) or [platform_rule(pattern)]
-        rules[pattern.id] = tuple(_in_force(rule, demanded, asks=asks) for rule in chosen)
+        chosen = replacements.get(entity) or [platform_rule(pattern)]
+        rules[pattern.id] = tuple(_strengthened(rule, required, asks=asks) for rule in chosen)
     return rules
 
 
-def _demanded(bundles: Iterable[BundleRecord]) -> frozenset[str]:
+def _required_entities(bundles: Iterable[BundleRecord]) -> frozenset[str]:
     return frozenset(entity for bundle in bundles for entity in bundle.entity_types)
 
 
-def _in_force(rule: Rule, demanded: frozenset[str], *, asks: bool) -> Rule:
-    """What a bundle demands is redacted at least, whichever rule finds it."""
-    if rule.entity_type not in demanded:
+def _strengthened(rule: Rule, required: frozenset[str], *, asks: bool) -> Rule:
+    """Return the rule with at least redact if a compliance bundle requires its entity type."""
+    if rule.entity_type not in required:
         return rule
     rule = msgspec.structs.replace(rule, certain=0.0)
     if STRENGTH[rule.action] >= STRENGTH["redact"]:
         return rule
-    # With nobody to ask, a prompt blocks.
+    # Without approvals a prompt blocks, which is stronger than redact.
     return rule if rule.action == "prompt" and not asks else msgspec.structs.replace(rule, action="redact")
 
 
 def _entities(own_rules: Iterable[OwnRule]) -> dict[str, tuple[Rule, ...]]:
-    """By the recogniser's name; what it finds is shown as the rule's entity type."""
-    wanted: dict[str, list[Rule]] = defaultdict(list)
+    """Return the rules by the recogniser's entity name; findings are shown as the rule's entity type."""
+    by_name: dict[str, list[Rule]] = defaultdict(list)
     for record, rule in own_rules:
         if record.detector_type == "ner":
             for name in record.entities or ENTITIES:
-                wanted[name].append(rule)
-    return {name: tuple(rules) for name, rules in wanted.items()}
+                by_name[name].append(rule)
+    return {name: tuple(rules) for name, rules in by_name.items()}
 
 
 def open_labels(entities: Iterable[str]) -> tuple[str, ...]:
-    """Sorted: policies with the same labels share the tier's answers."""
+    """Return the entity names that not every model recognises, sorted, so that policies with the same ones share cached
+    results."""
     return tuple(sorted(set(entities) - set(ENTITIES)))
 
 
 def _labels(own_rules: Iterable[OwnRule]) -> dict[str, tuple[Rule, ...]]:
-    """A label counts from the rule's own threshold for labels on."""
-    wanted: dict[str, list[Rule]] = defaultdict(list)
+    """Return the rules by label, with the rule's threshold for labels."""
+    by_label: dict[str, list[Rule]] = defaultdict(list)
     for record, rule in own_rules:
         if record.detector_type == "llm":
             for label in record.labels:
-                wanted[label].append(msgspec.structs.replace(rule, threshold=record.label_threshold))
-    return {label: tuple(rules) for label, rules in wanted.items()}
+                by_label[label].append(msgspec.structs.replace(rule, threshold=record.label_threshold))
+    return {label: tuple(rules) for label, rules in by_label.items()}
 
 
 def _rule(record: DlpRuleRecord) -> Rule:

@@ -1,8 +1,8 @@
-"""Conditions of policy rules: CEL, bounded so that none of them can keep a worker busy.
+"""Conditions of policy rules: CEL, bounded so that no condition can keep a worker busy.
 
-Only what is listed here may be named. Left out is what costs more than its length: comprehensions over anything but
-the caller's groups and the found entity types, one inside another, and `matches`, which compiles its pattern anew each
-time it is asked.
+Only the functions and variables listed here are available. Excluded is what costs more than its length: comprehensions
+over anything but the caller's groups, the found entity types and the request's fields, nested comprehensions, and
+`matches`, which compiles its pattern at each evaluation.
 """
 
 import re
@@ -15,14 +15,14 @@ from typing import Any, Final
 
 from gatehouse.policy.cel_library import cel
 
-#: Characters of a condition, tokens in it, and brackets inside each other.
+#: Characters of a condition, tokens in it, and nesting of its brackets.
 LONGEST: Final = 2_000
-MOST_TOKENS: Final = 500
-DEEPEST: Final = 20
+MAX_TOKENS: Final = 500
+MAX_BRACKET_DEPTH: Final = 20
 #: Comprehensions in one condition.
-_MOST_COMPREHENSIONS: Final = 4
+_MAX_COMPREHENSIONS: Final = 4
 
-#: Each variable with an example of it: a condition is tried on these when it is written.
+#: Each variable with an example value: a new condition is evaluated on these.
 EXAMPLES: Final[dict[str, Any]] = {
     "model": "openai/gpt-4o",
     "provider": "openai",
@@ -42,7 +42,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "request": {"fields": ["messages", "model", "temperature", "tools"]},
     "time": datetime(2026, 7, 15, 12, 30, tzinfo=UTC),
 }
-#: What differs between the models that could answer; all else is the request's.
+#: Variables that differ between candidate models; all others are the request's.
 OF_A_CANDIDATE: Final = frozenset({"model", "provider", "model_risk_tier", "validation_status", "cost_usd"})
 
 _FUNCTIONS: Final = frozenset({"size", "has", "int", "uint", "double", "string", "duration", "timestamp"})
@@ -60,87 +60,87 @@ _TOKEN: Final = re.compile(
     r"|(?P<number>[0-9][0-9A-Za-z.]*)"
     r"|(?P<other>[^\s\"'`A-Za-z0-9_])"
 )
-_WORDS: Final = frozenset({"true", "false", "null", "in"})
-_OPENS: Final = frozenset("([{")
-_CLOSES: Final = frozenset(")]}")
+_KEYWORDS: Final = frozenset({"true", "false", "null", "in"})
+_OPENING: Final = frozenset("([{")
+_CLOSING: Final = frozenset(")]}")
 
 
 class BadCondition(ValueError):
-    """Why a condition cannot be taken, in words for the one who wrote it."""
+    """A condition that is not accepted; the message is for its author."""
 
 
 class Failed(Exception):
-    """A condition came to no true or false."""
+    """The evaluation of a condition returned neither true nor false."""
 
 
 @lru_cache(maxsize=10_000)
 def compiled(condition: str) -> cel.Program:
-    """Raises `BadCondition`. The same condition is compiled once a process."""
+    """Return the program of a condition, compiled once a process. Raises `BadCondition`."""
     if len(condition) > LONGEST:
         raise BadCondition(f"is longer than {LONGEST} characters")
-    bound = _looked_over(condition)
+    own_variables = _validate(condition)
     try:
         program = cel.compile(condition)
-        named = program.variables()
+        variables = program.variables()
     except ValueError as error:
-        raise BadCondition(_spoken(error)) from None
-    unknown = sorted(set(named) - EXAMPLES.keys() - bound)
+        raise BadCondition(_message(error)) from None
+    unknown = sorted(set(variables) - EXAMPLES.keys() - own_variables)
     if unknown:
         raise BadCondition(f"names {unknown[0]!r}, which is no variable: there are {', '.join(sorted(EXAMPLES))}")
     return program
 
 
 def check(condition: str) -> None:
-    """For a condition that is being written: compiles it, and tries it on the examples. Raises `BadCondition`."""
+    """Compiles a new condition, and evaluates it on the examples. Raises `BadCondition`."""
     program = compiled(condition)
     context = cel.Context(variables=EXAMPLES, functions=FUNCTIONS)
     try:
         result = program.execute(context)
     except (KeyError, IndexError):
-        # What is not in the example may be in a request.
+        # A key that the example lacks may be in a request.
         return
     except Exception as error:
-        raise BadCondition(f"fails on an example request: {_spoken(error)}") from None
+        raise BadCondition(f"fails on an example request: {_message(error)}") from None
     if type(result) is not bool:
         raise BadCondition(f"must say true or false; on an example request it gives {type(result).__name__}")
 
 
 def holds(program: cel.Program, context: cel.Context) -> bool:
-    """Raises `Failed`."""
+    """Return the condition's value. Raises `Failed`."""
     try:
         result = program.execute(context)
     except (KeyboardInterrupt, SystemExit):
         raise
-    # A panic of the evaluator is no `Exception`, and must not cost a request its record.
+    # A panic of the evaluator is no `Exception`, and must not prevent the request's record.
     except BaseException as error:
-        raise Failed(_spoken(error)) from None
+        raise Failed(_message(error)) from None
     if type(result) is not bool:
         raise Failed(f"gives {type(result).__name__}, not true or false")
     return result
 
 
 def in_range(address: Any, network: Any) -> bool | None:
-    """Whether an address is in a network; None, which makes the condition fail, where one of them is none."""
+    """Return whether an address is in a network; None, which makes the condition fail, if one of them is invalid."""
     try:
         return ip_address(address) in _network(network)
     except (ValueError, TypeError):
         return None
 
 
-#: What conditions may call besides CEL's own.
+#: Functions of conditions besides CEL's own.
 FUNCTIONS: Final = {"in_range": in_range}
 
 _network = lru_cache(maxsize=1_000)(ip_network)
 
 
-def _looked_over(condition: str) -> set[str]:
-    """The variables of its comprehensions. Raises `BadCondition` for what may not be in a condition."""
+def _validate(condition: str) -> set[str]:
+    """Return the variables of the condition's comprehensions. Raises `BadCondition` for what is not allowed."""
     tokens = list(_tokens(condition))
-    if len(tokens) > MOST_TOKENS:
-        raise BadCondition(f"has more than {MOST_TOKENS} words and signs")
-    depths = list(accumulate((token in _OPENS) - (token in _CLOSES) for token in tokens))
-    if max(depths, default=0) > DEEPEST:
-        raise BadCondition(f"has brackets more than {DEEPEST} deep")
+    if len(tokens) > MAX_TOKENS:
+        raise BadCondition(f"has more than {MAX_TOKENS} words and signs")
+    depths = list(accumulate((token in _OPENING) - (token in _CLOSING) for token in tokens))
+    if max(depths, default=0) > MAX_BRACKET_DEPTH:
+        raise BadCondition(f"has brackets more than {MAX_BRACKET_DEPTH} deep")
     comprehensions: list[int] = []
     for n in _calls(tokens):
         method = n > 0 and tokens[n - 1] == "."
@@ -148,49 +148,50 @@ def _looked_over(condition: str) -> set[str]:
             comprehensions.append(n)
         elif tokens[n] not in (_METHODS if method else _FUNCTIONS):
             raise BadCondition(f"calls {tokens[n]!r}, which is not available")
-    return _bound(tokens, depths, comprehensions)
+    return _bound_variables(tokens, depths, comprehensions)
 
 
 def _calls(tokens: Sequence[str]) -> Iterator[int]:
-    for n, (token, behind) in enumerate(pairwise(tokens)):
-        if behind == "(" and token.isidentifier() and token not in _WORDS:
+    """Yield the index of each called name."""
+    for n, (token, following) in enumerate(pairwise(tokens)):
+        if following == "(" and token.isidentifier() and token not in _KEYWORDS:
             yield n
 
 
-def _bound(tokens: Sequence[str], depths: Sequence[int], comprehensions: Sequence[int]) -> set[str]:
-    if len(comprehensions) > _MOST_COMPREHENSIONS:
-        raise BadCondition(f"has more than {_MOST_COMPREHENSIONS} comprehensions")
+def _bound_variables(tokens: Sequence[str], depths: Sequence[int], comprehensions: Sequence[int]) -> set[str]:
+    if len(comprehensions) > _MAX_COMPREHENSIONS:
+        raise BadCondition(f"has more than {_MAX_COMPREHENSIONS} comprehensions")
     end = 0
     for n in comprehensions:
         if n < end:
             raise BadCondition(f"has {tokens[n]} inside another comprehension")
         if _path_before(tokens, n - 1) not in _LISTS:
             raise BadCondition(f"uses {tokens[n]} on something else than {' or '.join(sorted(_LISTS))}")
-        end = next((at for at in range(n + 2, len(tokens)) if depths[at] <= depths[n]), len(tokens))
-    bound = {token for n in comprehensions for token in tokens[n + 2 : n + 3]}
-    if bound & EXAMPLES.keys():
+        end = next((index for index in range(n + 2, len(tokens)) if depths[index] <= depths[n]), len(tokens))
+    own_variables = {token for n in comprehensions for token in tokens[n + 2 : n + 3]}
+    if own_variables & EXAMPLES.keys():
         raise BadCondition("gives a variable of its own the name of one that there is")
-    return bound
+    return own_variables
 
 
 def _tokens(condition: str) -> Iterator[str]:
-    place = 0
-    before = ""
-    while place < len(condition):
-        found = _TOKEN.match(condition, place)
-        if found is None:
-            raise BadCondition(f"cannot be read at character {place + 1}: {condition[place]!r}")
-        kind, token = found.lastgroup, found[0]
-        # `r"..."`, `b"..."` and `\"\"\"...\"\"\"`: another reading of what is text would let anything hide in it.
-        if kind == "text" and before in {"name", "text"}:
-            raise BadCondition(f"has a text at character {place + 1} that is not written as \"...\" or '...'")
+    position = 0
+    previous_kind = ""
+    while position < len(condition):
+        match = _TOKEN.match(condition, position)
+        if match is None:
+            raise BadCondition(f"cannot be read at character {position + 1}: {condition[position]!r}")
+        kind, token = match.lastgroup, match[0]
+        # `r"..."`, `b"..."` and `\"\"\"...\"\"\"` end elsewhere than this tokenizer assumes, and could hide a call.
+        if kind == "text" and previous_kind in {"name", "text"}:
+            raise BadCondition(f"has a text at character {position + 1} that is not written as \"...\" or '...'")
         if kind is not None:
             yield token
-        before, place = kind or "", found.end()
+        previous_kind, position = kind or "", match.end()
 
 
 def _path_before(tokens: Sequence[str], dot: int) -> str:
-    """The names, joined by dots, before the dot at `dot`; empty where they are something else's."""
+    """Return the dotted names before the dot at `dot`; empty if they belong to another expression."""
     path: list[str] = []
     while dot > 0 and tokens[dot] == "." and tokens[dot - 1].isidentifier():
         path.insert(0, tokens[dot - 1])
@@ -198,9 +199,9 @@ def _path_before(tokens: Sequence[str], dot: int) -> str:
     return "" if dot >= 0 and tokens[dot] == "." else ".".join(path)
 
 
-def _spoken(error: BaseException) -> str:
-    """The evaluator's reason in one line, without the condition itself."""
-    said = str(error)
-    _, found, place = said.partition("ERROR: <input>:")
-    line = (f"at {place}" if found else said).splitlines()
+def _message(error: BaseException) -> str:
+    """Return the evaluator's reason in one line, without the condition itself."""
+    text = str(error)
+    _, separator, position = text.partition("ERROR: <input>:")
+    line = (f"at {position}" if separator else text).splitlines()
     return line[0][:300] if line else type(error).__name__

@@ -1,4 +1,4 @@
-"""Content filters, compiled: in the order in which they are looked at (reference 3, Content filter)."""
+"""Content filters, compiled, in the order of their evaluation (docs/content-filters.md)."""
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
@@ -11,8 +11,8 @@ from gatehouse.policy.governance import FilterRecord, FilterType
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """What of `keywords`, `topics` and `instruction` is there depends on the type. `group_id` None: for everybody. A
-    topic counts with a score of at least `threshold`."""
+    """A filter; its type determines which of `keywords`, `topics` and `instruction` are set. `group_id` None: all
+    members. A topic counts with a score of at least `threshold`."""
 
     id: str
     name: str
@@ -25,14 +25,18 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FilterSet(msgspec.Struct, frozen=True, kw_only=True):
-    """`keywords` are all filters' together: mostly none of them is there, and one pass tells."""
+    """`keywords` are those of all filters: one pass as a prefilter, because most texts contain none of them."""
 
     filters: tuple[Filter, ...] = ()
     keywords: Keywords | None = None
 
     def of(self, groups: Collection[UUID]) -> tuple[Filter, ...]:
-        """Those that hold for a member of these groups, in order."""
-        return tuple(each for each in self.filters if each.group_id is None or each.group_id in groups)
+        """Return the filters that apply to a member of these groups, in order."""
+        return tuple(
+            content_filter
+            for content_filter in self.filters
+            if content_filter.group_id is None or content_filter.group_id in groups
+        )
 
 
 def compile_filters(records: Sequence[FilterRecord]) -> FilterSet:
@@ -54,5 +58,5 @@ def _filter(record: FilterRecord) -> Filter:
     )
 
 
-#: A policy is compiled anew whenever anything of it changes; its word lists are mostly the same as before.
+#: Cached: every change of a policy compiles its filters again, mostly with unchanged word lists.
 _keywords = lru_cache(maxsize=2_000)(Keywords)

@@ -1,6 +1,7 @@
-"""Records of what is inspected and what is done about it: DLP, content filters, policy rules, bundles, the registry.
+"""Records of governance: DLP, content filters, policy rules, compliance bundles, the model registry.
 
-Tolerant when read, the same bytes on the platform and by wire, compiled by `compile.py` and `compile_dlp.py`.
+Readers ignore unknown fields. The platform and the bundle have the same bytes. `compile.py` and `compile_dlp.py`
+compile them.
 """
 
 from typing import Literal, TypeAlias
@@ -20,9 +21,9 @@ PolicyAction: TypeAlias = Literal["ALLOW", "BLOCK", "REQUIRE_APPROVAL", "ROUTE",
 class DlpRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An organization's enabled rule, or one of its custom patterns (`custom`), which is a `regex` rule too.
 
-    `regex` with a `pattern` finds what the pattern matches; without one it takes the place of the platform's rules for
-    the built-in patterns of its entity type. `ner` finds `entities` (empty: all), `llm` the `labels` that score at
-    least `label_threshold`.
+    A `regex` rule with a `pattern` finds the pattern's matches; without one it replaces the platform's rules for the
+    built-in patterns of its entity type. `ner` finds `entities` (empty: all), `llm` the `labels` that score at least
+    `label_threshold`.
     """
 
     id: str
@@ -36,14 +37,14 @@ class DlpRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     entities: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     label_threshold: float = 0.5
-    #: labels in the model's answer are turned back for the caller
+    #: placeholders in the model's response are replaced by the original text for the caller
     reversible: bool = False
     custom: bool = False
 
 
 class BundleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An enabled, active compliance bundle: what it names is redacted at least. `framework` and `version` are for
-    people, and for whoever takes it over elsewhere."""
+    """An enabled, active compliance bundle: its entity types are at least redacted. `framework` and `version` are for
+    display and exports."""
 
     id: UUID
     name: str
@@ -62,7 +63,7 @@ class FilterRecord(msgspec.Struct, frozen=True, kw_only=True):
     group_id: UUID | None = None
     keywords: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
-    #: the score from which on a text is about a topic
+    #: minimum score of a topic
     threshold: float = 0.5
     instruction: str | None = None
 
@@ -82,7 +83,7 @@ class PolicyRuleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegistryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model registry says about a model (reference 3, Model registry entry)."""
+    """A model's entry in the model registry (docs/model-registry.md)."""
 
     provider: str
     model_id: str
@@ -92,7 +93,7 @@ class RegistryRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 class GovernanceRecords(msgspec.Struct, frozen=True, kw_only=True):
     dlp_rules: tuple[DlpRuleRecord, ...] = ()
-    #: ids of built-in patterns that the organization does not want
+    #: ids of built-in patterns that the organization has switched off
     suppressions: frozenset[str] = frozenset()
     #: by group, by entity type
     overrides: dict[UUID, dict[str, OverrideAction]] = {}
@@ -102,7 +103,7 @@ class GovernanceRecords(msgspec.Struct, frozen=True, kw_only=True):
     registry: tuple[RegistryRecord, ...] = ()
     #: risk tier of a model that is not in the registry
     unregistered_model_tier: str = "tier_4"
-    #: what is done about models that the registry does not hold as validated
+    #: action for models that are not validated in the registry
     registry_enforcement: RegistryEnforcement = "off"
     #: whether policy rules are in force
     governance_enabled: bool = True

@@ -1,4 +1,4 @@
-"""Who may use which model, compiled: the rules of groups, looked up by the group (reference 2, Group)."""
+"""Groups' access to models, compiled and looked up by group (docs/model-access.md)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -19,19 +19,19 @@ class ModelAccessRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupAccess(msgspec.Struct, frozen=True, gc=False):
-    """The models that a group's rules name, as `provider/model-id`."""
+    """The models of a group's rules, as `provider/model-id`."""
 
     allowed: frozenset[str]
     denied: frozenset[str]
 
 
 class ModelAccess(msgspec.Struct, frozen=True, kw_only=True):
-    #: groups without rules are not in it
+    #: groups without rules are absent
     groups: Mapping[UUID, GroupAccess] = {}
 
     def permits(self, groups: Iterable[UUID], provider: str, model_id: str, *, restricted: bool) -> bool:
-        """Whether a member of these groups may use a model. A DENY in any of them wins; a restricted model needs an
-        ALLOW in one, so whoever is in no group (a machine) has none."""
+        """Return whether a member of these groups may use a model. A DENY in any group wins. A restricted model needs
+        an ALLOW in one group, so a caller without groups (a machine) has no access."""
         if not self.groups:
             return not restricted
         name, granted = f"{provider}/{model_id}", not restricted
@@ -46,13 +46,13 @@ class ModelAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compile_access(records: Iterable[ModelAccessRecord]) -> ModelAccess:
-    """Rules for models that the catalog does not have stay: a model that comes back is denied as before."""
-    named: dict[UUID, dict[AccessType, set[str]]] = defaultdict(lambda: {"ALLOW": set(), "DENY": set()})
+    """Keeps rules for models that are not in the catalog: a model that comes back is denied as before."""
+    models: dict[UUID, dict[AccessType, set[str]]] = defaultdict(lambda: {"ALLOW": set(), "DENY": set()})
     for record in records:
-        named[record.group_id][record.access_type].add(record.model)
+        models[record.group_id][record.access_type].add(record.model)
     return ModelAccess(
         groups={
             group: GroupAccess(allowed=frozenset(rules["ALLOW"]), denied=frozenset(rules["DENY"]))
-            for group, rules in named.items()
+            for group, rules in models.items()
         }
     )

@@ -1,18 +1,18 @@
-"""What a host lays over an organization's records before they are compiled: an outpost's own overrides (reference 1,
-What the service does, 7). The platform lays nothing over them."""
+"""A host's overrides of an organization's records, applied when they are compiled: an outpost's own (docs/outposts.md,
+"Operators' calls"). The platform has none."""
 
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-#: Stands for every model in `Overrides.disabled`.
+#: Key of every model in `Overrides.disabled`.
 EVERY_MODEL: Final = "*"
 
 
 class Overrides(msgspec.Struct, frozen=True, kw_only=True):
-    """`disabled`: ids of providers that do not answer for a model, by its bare id, `provider/model-id`, or `*`.
-    `routes`: the entry of the catalog, as `provider/model-id`, that answers where a caller names another."""
+    """`disabled`: ids of providers that are not used for a model, by its bare id, `provider/model-id`, or `*`.
+    `routes`: the entry of the catalog, as `provider/model-id`, that is used for the model a caller names."""
 
     disabled: Mapping[str, frozenset[str]] = {}
     routes: Mapping[str, str] = {}

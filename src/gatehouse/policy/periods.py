@@ -1,4 +1,4 @@
-"""When a budget's period begins and ends: days and months are those of the organization's time zone."""
+"""Beginning and end of a budget's period: days and months are those of the organization's time zone."""
 
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -8,19 +8,19 @@ from gatehouse.policy.budgets import Period
 
 
 class Span(NamedTuple):
-    """Unix seconds, the end not included."""
+    """Unix seconds; the end is excluded."""
 
     start: int
     end: int
 
 
-def span(period: Period, at: float, zone: ZoneInfo) -> Span:
-    """The period that holds the moment `at` (Unix time). A day is from midnight to midnight of the zone's clocks: 23,
-    24 or 25 hours."""
+def span(period: Period, moment: float, zone: ZoneInfo) -> Span:
+    """Return the period that contains `moment` (Unix time). A day is from midnight to midnight of the zone's clocks:
+    23, 24 or 25 hours."""
     if period == "minute":
-        start = int(at) // 60 * 60
+        start = int(moment) // 60 * 60
         return Span(start, start + 60)
-    local = datetime.fromtimestamp(at, UTC).astimezone(zone)
+    local = datetime.fromtimestamp(moment, UTC).astimezone(zone)
     if period == "day":
         first = local.date()
         following = first + timedelta(days=1)
@@ -31,5 +31,5 @@ def span(period: Period, at: float, zone: ZoneInfo) -> Span:
 
 
 def _midnight(year: int, month: int, day: int, zone: ZoneInfo) -> int:
-    # Where clocks go forward at midnight there is none: the moment they jump is the day's beginning.
+    # If clocks go forward at midnight, the day begins at the moment they jump.
     return int(datetime(year, month, day, tzinfo=zone).timestamp())

@@ -1,4 +1,5 @@
-"""What a host hands to the compiler: plain records, tolerant when read, the same bytes on the platform and by wire."""
+"""Records that a host compiles to a snapshot. Readers ignore unknown fields. The platform and the bundle have the same
+bytes."""
 
 from decimal import Decimal
 from functools import cached_property
@@ -16,7 +17,7 @@ from gatehouse.policy.overlay import Overrides
 
 
 class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of one provider (reference 3, Provider, Config). Which ones matter depends on its kind."""
+    """Settings of one provider (docs/providers.md). The kind determines which ones apply."""
 
     timeout_ms: int = 30_000
     max_retries: int = 2
@@ -27,18 +28,18 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     hosted_api_version: str | None = None
     cloud_region: str | None = None
     cloud_access_key_id: str | None = None
-    #: instead of keys: the role of the machine that calls
+    #: authenticates by the calling machine's role, instead of keys
     use_instance_role: bool = False
     local_runtime_base_url: str | None = None
 
     @property
     def own_address(self) -> bool:
-        """Whether it names an address, instead of the vendor's."""
+        """Return whether it names an address other than the vendor's."""
         return bool(self.base_url or self.hosted_endpoint or self.local_runtime_base_url)
 
 
 class ProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`id` is the slug in `provider/model-id`; `sealed_credentials` a sealed JSON object, or None for none."""
+    """`id` is the slug in `provider/model-id`; `sealed_credentials` is a sealed JSON object, or None."""
 
     id: str
     name: str
@@ -46,17 +47,17 @@ class ProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     sealed_credentials: str | None = None
     config: ProviderConfig = ProviderConfig()
-    #: what the operator lets this organization reach, where that is less than others may; never sent to outposts
+    #: the operator's stricter egress policy for this organization; never sent to outposts
     egress_policy: EgressPolicy | None = None
 
     @property
     def egress(self) -> EgressPolicy | None:
-        """See `OutboundRequest.egress`."""
+        """Return the value of `OutboundRequest.egress`."""
         return (self.egress_policy or "private") if self.config.own_address else None
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One entry of the model catalog. Costs are USD a token, None where unknown."""
+    """One entry of the model catalog. Costs are USD a token; None is unknown."""
 
     id: UUID
     provider: str
@@ -76,13 +77,15 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def dearest(self) -> tuple[float, float | None] | None:
-        """USD a token, of input whatever class it is, and of output: for bounds of what a call can cost. None: no
-        price."""
+        """Return the highest USD a token of input of any class, and of output, for upper bounds of a call's cost; None
+        without a price."""
         prices = (self.cost_per_input_token, self.cost_per_cached_input_token, self.cost_per_cache_write_token)
         if prices[0] is None:
             return None
-        out = self.cost_per_output_token
-        return float(max(price for price in prices if price is not None)), None if out is None else float(out)
+        output_price = self.cost_per_output_token
+        return float(max(price for price in prices if price is not None)), None if output_price is None else float(
+            output_price
+        )
 
 
 Strategy: TypeAlias = Literal[
@@ -92,7 +95,8 @@ CapAction: TypeAlias = Literal["block", "use_cheapest", "warn"]
 
 
 class ModelFilters(msgspec.Struct, frozen=True, kw_only=True):
-    """Which models a routing policy chooses from. Excluded ones are named `provider/model-id`, or by their bare id."""
+    """The models that a routing policy chooses from. Excluded ones are named by `provider/model-id`, or by their bare
+    id."""
 
     min_context_window: int | None = None
     #: names of `policy.routing.Capability`
@@ -103,7 +107,7 @@ class ModelFilters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChainEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The lowest `priority` is tried first; `cost_weight` multiplies what the model seems to cost under `balanced`."""
+    """The lowest `priority` is tried first; `cost_weight` multiplies the model's price under `balanced`."""
 
     provider: str
     model_id: str
@@ -117,7 +121,7 @@ class CostCap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoutingPolicyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An enabled policy (reference 3, Cost routing policy). Without groups it is the organization's default."""
+    """An enabled policy (docs/cost-routing.md). Without groups it is the organization's default."""
 
     id: UUID
     name: str
@@ -127,12 +131,12 @@ class RoutingPolicyRecord(msgspec.Struct, frozen=True, kw_only=True):
     fallback_chain: tuple[ChainEntry, ...] = ()
     cost_cap: CostCap | None = None
     latency_budget_ms: int | None = None
-    #: how long answers are kept for the same request; None: not at all
+    #: seconds for which responses are cached; None: not cached
     cache_ttl_seconds: int | None = None
 
 
 class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """All that decides about a tenant's requests, at one revision."""
+    """Everything that decides about a tenant's requests, at one revision."""
 
     tenant_id: TenantId
     revision: int
@@ -140,20 +144,20 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[ModelRecord, ...] = ()
     feature_flags: dict[str, bool] = {}
     governance: GovernanceRecords = GovernanceRecords()
-    #: which models groups may use, and may not
+    #: models that groups may, or may not use
     model_access: tuple[ModelAccessRecord, ...] = ()
     #: CIDRs; None when the allowlist is not enforced
     ip_allowlist: tuple[str, ...] | None = None
     #: a caller with a fresh second factor passes from anywhere
     ip_bypass_for_mfa: bool = False
-    #: whose midnights begin days and months
+    #: time zone of days and months
     timezone: str = "UTC"
     budgets: tuple[BudgetRecord, ...] = ()
-    #: in the order in which they were made
+    #: in the order of their creation
     routing_policies: tuple[RoutingPolicyRecord, ...] = ()
-    #: fields of model calls that need permission, and have it
+    #: permitted fields of model calls, among those that need permission
     allowed_fields: tuple[str, ...] = ()
-    #: the share of requests of which a sample is kept
+    #: fraction of requests of which a sample is stored
     sample_share: float = 0.0
-    #: of the host that compiles them; never sent
+    #: the compiling host's overrides; never sent
     overrides: Overrides | None = None

@@ -1,8 +1,8 @@
-"""Routing policies of a tenant, compiled: whose they are, and which models they choose from (reference 3, Cost routing
-policy).
+"""Routing policies of a tenant, compiled: the callers they apply to, and the models they choose from
+(docs/cost-routing.md).
 
-Filters are applied here, at load time. A request adds what it needs itself (`Pool.capable`), which is worked out once
-for each combination of needs.
+Filters are applied here, at load time. A request adds its own needs (`Pool.capable`); the result is cached for each
+combination of needs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,29 +25,29 @@ from gatehouse.policy.records import (
 
 Capability: TypeAlias = Literal["vision", "function_calling", "json_mode", "streaming", "code_execution"]
 
-#: What a request can need, as bits.
+#: Capabilities that a request can need, as bits.
 NEEDS: Final[Mapping[str, int]] = {
     "vision": 1, "function_calling": 2, "json_mode": 4, "streaming": 8, "code_execution": 16,
 }  # fmt: skip
-#: Of those, what the catalog calls otherwise.
-_IN_CATALOG: Final = {"json_mode": "structured_output"}
-#: The price of what has none: USD a token, finite so that no tokens of it cost nothing.
+#: Capabilities with another name in the catalog.
+_CATALOG_NAMES: Final = {"json_mode": "structured_output"}
+#: USD a token of a model without a price. Finite, so that zero tokens cost nothing.
 UNKNOWN: Final = 1e30
-#: A window that nobody has stated is no bound.
-_ANY_WINDOW: Final = 2**62
+#: Tokens of a model without a stated context window.
+_UNBOUNDED_WINDOW: Final = 2**62
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the catalog as strategies see it. Prices are USD a token, for comparing alone: what is charged and
-    capped is counted in decimals. None: unknown."""
+    """One entry of the catalog as strategies see it. Prices are USD a token, for comparisons only: charges and caps are
+    computed in decimals. None: unknown."""
 
     provider: ProviderRecord
     model: ModelRecord
     #: `provider/model-id`
     name: str
-    #: the entry's id as a number, which is looked up in a third of the time
+    #: the entry's id as a number, which is looked up three times as fast as a UUID
     key: int
-    #: bits of `NEEDS` that the catalog says it supports, and that it says it does not
+    #: bits of `NEEDS` that the catalog lists as supported, and as unsupported
     supports: int
     lacks: int
     embeds: bool
@@ -58,34 +58,34 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Options(tuple[Option, ...]):
-    """Options, and the same in columns: with hundreds of them a strategy has no time to look into each."""
+    """Options with their values in columns, because strategies cannot inspect hundreds of objects in time."""
 
     keys: list[int]
     per_input: list[float]
     per_output: list[float]
-    #: the same times the entries' weights, and their sums where all prices are known
+    #: prices times the entries' weights, and their sums if all prices are known
     weighted_input: list[float]
     weighted_output: list[float]
     weighted_sums: tuple[float, float] | None
-    #: what was worked out of latencies: their state then, each model's milliseconds, and the sum
+    #: cached latencies: the state they were computed from, each model's milliseconds, and their sum
     times: tuple[object, list[float], float] | None
 
     def __new__(cls, options: Iterable[Option]) -> "Options":
-        made = super().__new__(cls, options)
-        made.keys = [option.key for option in made]
-        # What is dearer than anything comes last, without being asked about.
-        made.per_input = [UNKNOWN if option.per_input is None else option.per_input for option in made]
-        made.per_output = [UNKNOWN if option.per_output is None else option.per_output for option in made]
-        made.weighted_input = [price * o.weight for price, o in zip(made.per_input, made, strict=True)]
-        made.weighted_output = [price * o.weight for price, o in zip(made.per_output, made, strict=True)]
-        known = UNKNOWN not in made.per_input and UNKNOWN not in made.per_output
-        made.weighted_sums = (sum(made.weighted_input), sum(made.weighted_output)) if known else None
-        made.times = None
-        return made
+        new = super().__new__(cls, options)
+        new.keys = [option.key for option in new]
+        # An unknown price sorts last without a special case.
+        new.per_input = [UNKNOWN if option.per_input is None else option.per_input for option in new]
+        new.per_output = [UNKNOWN if option.per_output is None else option.per_output for option in new]
+        new.weighted_input = [price * option.weight for price, option in zip(new.per_input, new, strict=True)]
+        new.weighted_output = [price * option.weight for price, option in zip(new.per_output, new, strict=True)]
+        all_known = UNKNOWN not in new.per_input and UNKNOWN not in new.per_output
+        new.weighted_sums = (sum(new.weighted_input), sum(new.weighted_output)) if all_known else None
+        new.times = None
+        return new
 
 
 class Pool:
-    """Options, in an order that never changes."""
+    """Options in a fixed order."""
 
     __slots__ = ("_capable", "options")
 
@@ -94,30 +94,30 @@ class Pool:
         self._capable: dict[tuple[int, bool], Options] = {}
 
     def capable(self, needs: int, embeds: bool) -> Options:
-        """Those that the catalog says support what is needed; where there are none, those of which it does not say that
-        they do not."""
-        found = self._capable.get((needs, embeds))
-        if found is None:
-            of_its_kind = [option for option in self.options if option.embeds is embeds]
-            able = [option for option in of_its_kind if option.supports & needs == needs]
-            found = Options(able or [option for option in of_its_kind if not option.lacks & needs])
-            self._capable[needs, embeds] = found
-        return found
+        """Return the options that support the needs by the catalog; if there are none, those that do not exclude
+        them."""
+        capable = self._capable.get((needs, embeds))
+        if capable is None:
+            same_kind = [option for option in self.options if option.embeds is embeds]
+            supporting = [option for option in same_kind if option.supports & needs == needs]
+            capable = Options(supporting or [option for option in same_kind if not option.lacks & needs])
+            self._capable[needs, embeds] = capable
+        return capable
 
 
 class RoutingPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """`pool` is what passes the filters, in the order of the names, or under `quality_optimized` the best first: what
-    the chain names in its order, then the dearest. `chain` is the fallback chain in the order of its priorities, of
-    entries that there are, whatever the filters say: it was written by hand."""
+    """`pool` contains the options that pass the filters, sorted by name, or under `quality_optimized` the best first:
+    the chain's in its order, then by descending price. `chain` is the fallback chain by priority, without missing
+    entries; filters do not apply to it, because it was written by hand."""
 
     id: UUID
     name: str
     strategy: Strategy
     pool: Pool
     chain: Pool
-    #: both together, for a cap that asks for the cheapest; otherwise `pool`
+    #: pool and chain together for a cap with `use_cheapest`; otherwise `pool`
     every: Pool
-    #: which filters leave no model, for an error's message; empty where `pool` has some
+    #: filters that exclude all models, for an error's message; empty if `pool` is not
     nothing_passes: str = ""
     cap: CostCap | None = None
     latency_budget_ms: int | None = None
@@ -125,14 +125,14 @@ class RoutingPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Routing:
-    """A tenant's enabled policies. `of` costs nothing where there are none."""
+    """A tenant's enabled policies. `of` costs nothing if there are none."""
 
     __slots__ = ("_by_group", "_default", "_order")
 
     def __init__(self, policies: Sequence[tuple[RoutingPolicyRecord, RoutingPolicy]] = ()) -> None:
         self._by_group: dict[UUID, RoutingPolicy] = {}
         self._default: RoutingPolicy | None = None
-        #: which of several counts: the one that was made first
+        #: creation order: of several policies the oldest applies
         self._order = {policy.id: number for number, (_, policy) in enumerate(policies)}
         for record, policy in policies:
             for group in record.group_ids:
@@ -141,56 +141,56 @@ class Routing:
                 self._default = policy
 
     def of(self, groups: Sequence[UUID]) -> RoutingPolicy | None:
-        """The policy of a caller who is in these groups: of their policies the one that was made first, else the
-        organization's default."""
+        """Return the policy of a caller in these groups: the oldest of the groups' policies, else the organization's
+        default."""
         if self._by_group:
-            found = [policy for group in groups if (policy := self._by_group.get(group)) is not None]
-            if found:
-                return found[0] if len(found) == 1 else min(found, key=lambda policy: self._order[policy.id])
+            matching = [policy for group in groups if (policy := self._by_group.get(group)) is not None]
+            if matching:
+                return matching[0] if len(matching) == 1 else min(matching, key=lambda policy: self._order[policy.id])
         return self._default
 
 
 def compile_routing(
     records: Iterable[RoutingPolicyRecord], providers: Mapping[str, ProviderRecord], models: Iterable[ModelRecord]
 ) -> Routing:
-    """Records come in the order in which the policies were made. Nothing in them is a fault here: what a chain names
-    and the catalog lacks is left out until it is back."""
-    wanted = list(records)
-    if not wanted:
+    """Compiles records, which come in the order of their creation. No record is a fault: chain entries that the catalog
+    lacks are skipped until they are back."""
+    all_records = list(records)
+    if not all_records:
         return Routing()
     options = options_of(providers, models)
     pools: dict[object, Pool] = {}
-    return Routing([(record, compile_routing_policy(record, options, pools)) for record in wanted])
+    return Routing([(record, compile_routing_policy(record, options, pools)) for record in all_records])
 
 
 def options_of(providers: Mapping[str, ProviderRecord], models: Iterable[ModelRecord]) -> dict[str, Option]:
-    """The active entries of enabled providers, by name and in the order of their names."""
-    found = {}
+    """Return the active entries of enabled providers, by name and sorted by name."""
+    by_name = {}
     for model in models:
         provider = providers.get(model.provider)
         if model.is_active and provider is not None and provider.enabled:
             option = _option(provider, model)
-            found[option.name] = option
-    return dict(sorted(found.items()))
+            by_name[option.name] = option
+    return dict(sorted(by_name.items()))
 
 
 def compile_routing_policy(
     record: RoutingPolicyRecord, options: Mapping[str, Option], pools: dict[object, Pool] | None = None
 ) -> RoutingPolicy:
-    """`pools` are those of other policies over the same options: what chooses from the same models in the same way has
-    the same pool, for hundreds of policies over thousands of models are many."""
+    """`pools` caches pools of other policies over the same options: policies that choose from the same models in the
+    same way share one, which saves memory for hundreds of policies over thousands of models."""
     pools = {} if pools is None else pools
-    in_order = tuple(dict.fromkeys(map(_name, sorted(record.fallback_chain, key=lambda entry: entry.priority))))
-    chain = [options[name] for name in in_order if name in options]
+    chain_names = tuple(dict.fromkeys(map(_name, sorted(record.fallback_chain, key=lambda entry: entry.priority))))
+    chain = [options[name] for name in chain_names if name in options]
     weights = _weights(record) if record.strategy == "balanced" else {}
-    best_first = in_order if record.strategy == "quality_optimized" else None
+    best_first = chain_names if record.strategy == "quality_optimized" else None
     key = (record.model_filters, tuple(weights.items()), best_first)
     pool = pools.get(key)
     if pool is None:
-        found = [_weighted(each, weights) for each in options.values() if _passes(each, record.model_filters)]
+        passing = [_weighted(option, weights) for option in options.values() if _passes(option, record.model_filters)]
         if best_first is not None:
-            found.sort(key=partial(_quality, best_first))
-        pool = pools[key] = Pool(found)
+            passing.sort(key=partial(_quality, best_first))
+        pool = pools[key] = Pool(passing)
     every = pool
     if record.cost_cap is not None and record.cost_cap.action_on_exceed == "use_cheapest":
         every = Pool({option.name: option for option in (*pool.options, *chain)}.values())
@@ -209,7 +209,7 @@ def compile_routing_policy(
 
 
 def bits(capabilities: Iterable[str]) -> int:
-    """Of names in `NEEDS`."""
+    """Return the bits of capabilities named in `NEEDS`."""
     needed = 0
     for name in capabilities:
         needed |= NEEDS[name]
@@ -217,70 +217,70 @@ def bits(capabilities: Iterable[str]) -> int:
 
 
 def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
-    told = {name: model.capabilities.get(_IN_CATALOG.get(name, name)) for name in NEEDS}
+    stated = {name: model.capabilities.get(_CATALOG_NAMES.get(name, name)) for name in NEEDS}
     return Option(
         provider=provider,
         model=model,
         name=f"{model.provider}/{model.model_id}",
         key=model.id.int,
-        supports=bits(name for name, said in told.items() if said),
-        lacks=bits(name for name, said in told.items() if said is False),
+        supports=bits(name for name, supported in stated.items() if supported),
+        lacks=bits(name for name, supported in stated.items() if supported is False),
         embeds=bool(model.capabilities.get("embeddings")),
         per_input=_float(model.cost_per_input_token),
         per_output=_float(model.cost_per_output_token),
-        window=model.context_window or _ANY_WINDOW,
+        window=model.context_window or _UNBOUNDED_WINDOW,
     )
 
 
 def _passes(option: Option, filters: ModelFilters) -> bool:
-    return not any(excludes(option, filters) for excludes in _EXCLUDES.values())
+    return not any(excludes(option, filters) for excludes in _EXCLUSIONS.values())
 
 
-def _too_small(option: Option, filters: ModelFilters) -> bool:
-    least = filters.min_context_window
-    return least is not None and (option.model.context_window or 0) < least
+def _has_smaller_window(option: Option, filters: ModelFilters) -> bool:
+    minimum = filters.min_context_window
+    return minimum is not None and (option.model.context_window or 0) < minimum
 
 
-def _not_capable(option: Option, filters: ModelFilters) -> bool:
+def _lacks_capability(option: Option, filters: ModelFilters) -> bool:
     needed = bits(filters.required_capabilities)
     return option.supports & needed != needed
 
 
-def _named_as_excluded(option: Option, filters: ModelFilters) -> bool:
+def _is_excluded(option: Option, filters: ModelFilters) -> bool:
     return not filters.excluded_models.isdisjoint({option.name, option.model.model_id})
 
 
-def _of_another_provider(option: Option, filters: ModelFilters) -> bool:
+def _has_other_provider(option: Option, filters: ModelFilters) -> bool:
     return bool(filters.included_providers) and option.model.provider not in filters.included_providers
 
 
-def _too_dear(option: Option, filters: ModelFilters) -> bool:
-    dearest, price = filters.max_cost_per_1k_input_tokens_usd, option.model.cost_per_input_token
-    # What nobody knows the price of is not known to be cheap enough.
-    return dearest is not None and (price is None or price * 1000 > dearest)
+def _exceeds_price(option: Option, filters: ModelFilters) -> bool:
+    maximum, price = filters.max_cost_per_1k_input_tokens_usd, option.model.cost_per_input_token
+    # A model without a price may be too expensive.
+    return maximum is not None and (price is None or price * 1000 > maximum)
 
 
-_EXCLUDES: Final[Mapping[str, Callable[[Option, ModelFilters], bool]]] = {
-    "min_context_window": _too_small,
-    "required_capabilities": _not_capable,
-    "excluded_models": _named_as_excluded,
-    "included_providers": _of_another_provider,
-    "max_cost_per_1k_input_tokens_usd": _too_dear,
+_EXCLUSIONS: Final[Mapping[str, Callable[[Option, ModelFilters], bool]]] = {
+    "min_context_window": _has_smaller_window,
+    "required_capabilities": _lacks_capability,
+    "excluded_models": _is_excluded,
+    "included_providers": _has_other_provider,
+    "max_cost_per_1k_input_tokens_usd": _exceeds_price,
 }
 
 
 def _obstacles(options: Iterable[Option], filters: ModelFilters) -> str:
-    """How many models each filter excludes, such as `required_capabilities excludes 3 of 3`."""
-    every = list(options)
-    counts = {name: sum(excludes(option, filters) for option in every) for name, excludes in _EXCLUDES.items()}
-    excluding = [f"{name} excludes {count} of {len(every)}" for name, count in counts.items() if count]
+    """Return how many models each filter excludes, such as `required_capabilities excludes 3 of 3`."""
+    all_options = list(options)
+    counts = {name: sum(excludes(option, filters) for option in all_options) for name, excludes in _EXCLUSIONS.items()}
+    excluding = [f"{name} excludes {count} of {len(all_options)}" for name, count in counts.items() if count]
     return ", ".join(excluding) or "the catalog has none"
 
 
 def _quality(chain: Sequence[str], option: Option) -> tuple[int, float]:
-    """The chain is the organization's own word about quality; of the rest the price is taken for it."""
-    place = chain.index(option.name) if option.name in chain else len(chain)
-    return place, -((option.per_input or 0.0) + (option.per_output or 0.0))
+    """Sort key of quality: the chain's order first, then descending price, as an estimate of quality."""
+    rank = chain.index(option.name) if option.name in chain else len(chain)
+    return rank, -((option.per_input or 0.0) + (option.per_output or 0.0))
 
 
 def _weights(record: RoutingPolicyRecord) -> dict[str, float]:

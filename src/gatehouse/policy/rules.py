@@ -1,5 +1,4 @@
-"""The compiled rules of the policy engine, and the one function that decides by them (decisions of the contract:
-Policy engine)."""
+"""The compiled rules of the policy engine, and the function that evaluates them (docs/policies.md)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -10,9 +9,9 @@ from gatehouse.policy.cel_library import cel
 from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS, BadCondition, Failed, compiled, holds
 from gatehouse.policy.governance import GovernanceRecords, PolicyAction, PolicyRuleRecord
 
-#: Which of several actions counts.
+#: The strongest of several actions applies.
 STRENGTH: Final[Mapping[PolicyAction, int]] = {"LOG": 0, "ALLOW": 0, "REQUIRE_APPROVAL": 1, "ROUTE": 2, "BLOCK": 3}
-#: Of a model that the registry does not have.
+#: Validation status of a model that is not in the registry.
 UNREGISTERED: Final = "unregistered"
 
 Result: TypeAlias = Literal["matched", "failed", "unmatched"]
@@ -30,36 +29,36 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class Standing(NamedTuple):
-    """What the model registry says of a model."""
+class RegistryStatus(NamedTuple):
+    """A model's entry in the model registry."""
 
     risk_tier: str
     validation_status: str
 
 
 class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
-    """`rules` in the order in which they are looked at; `needs` the variables that they name."""
+    """`rules` in the order of their evaluation; `needs` contains the variables and functions that they use."""
 
     rules: tuple[Rule, ...] = ()
     needs: frozenset[str] = frozenset()
-    registry: Mapping[str, Standing] = {}
-    unregistered: Standing = Standing("tier_4", UNREGISTERED)
+    registry: Mapping[str, RegistryStatus] = {}
+    unregistered: RegistryStatus = RegistryStatus("tier_4", UNREGISTERED)
 
-    def standing(self, model: str) -> Standing:
-        """Of `provider/model-id`."""
+    def standing(self, model: str) -> RegistryStatus:
+        """Return the registry's entry of `provider/model-id`."""
         return self.registry.get(model, self.unregistered)
 
 
 class Facts(NamedTuple):
-    """What a request's rules are asked about. `context` holds the variables, of which those of a candidate are set
-    anew for each; `tokens` is None where no rule asks for them."""
+    """The facts that a request's rules are evaluated on. `context` contains the variables, of which the candidate's are
+    set for each candidate; `tokens` is None if no rule uses it."""
 
     context: cel.Context
     tokens: int | None
 
 
 class Said(NamedTuple):
-    """One rule's part in a decision; `reason` where it failed."""
+    """The result of one rule; `reason` if it failed."""
 
     rule: Rule
     result: Result
@@ -67,8 +66,8 @@ class Said(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """`decisive` is the first rule with the strongest action, None where no rule matched; `said` are the rules that
-    matched or failed, in order."""
+    """`decisive` is the first rule with the strongest action, or None if no rule matched; `said` contains the rules
+    that matched or failed, in order."""
 
     action: PolicyAction
     decisive: Rule | None
@@ -76,7 +75,7 @@ class Ruling(NamedTuple):
 
 
 def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
-    """The rules in force, and what is wrong with the records. None are in force without `governance_enabled`."""
+    """Return the rules in force, and the faults of the records. Without `governance_enabled` no rules are in force."""
     faults: list[str] = []
     rules: list[Rule] = []
     for record in records.policy_rules if records.governance_enabled else ():
@@ -84,14 +83,17 @@ def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
             rules.append(rule_of(record))
         except BadCondition as error:
             faults.append(f"policy rule {record.name!r}: condition {error}")
-    named = {name for rule in rules for name in rule.program.variables()}
+    used_names = {name for rule in rules for name in rule.program.variables()}
     if any("in_range" in rule.program.functions() for rule in rules):
-        named.add("in_range")
+        used_names.add("in_range")
     rule_set = RuleSet(
         rules=tuple(rules),
-        needs=frozenset(named & (EXAMPLES.keys() | FUNCTIONS.keys())),
-        registry={f"{e.provider}/{e.model_id}": Standing(e.risk_tier, e.validation_status) for e in records.registry},
-        unregistered=Standing(records.unregistered_model_tier, UNREGISTERED),
+        needs=frozenset(used_names & (EXAMPLES.keys() | FUNCTIONS.keys())),
+        registry={
+            f"{entry.provider}/{entry.model_id}": RegistryStatus(entry.risk_tier, entry.validation_status)
+            for entry in records.registry
+        },
+        unregistered=RegistryStatus(records.unregistered_model_tier, UNREGISTERED),
     )
     return rule_set, faults
 
@@ -110,44 +112,45 @@ def rule_of(record: PolicyRuleRecord) -> Rule:
 
 
 def context_of(variables: Mapping[str, Any], needs: frozenset[str]) -> cel.Context:
-    """For one request's evaluations. Functions cost more than variables, and few rules call one."""
+    """Return the context of one request's evaluations. Functions are only added if a rule needs them, because they cost
+    more than variables."""
     functions = {name: function for name, function in FUNCTIONS.items() if name in needs}
     return cel.Context(variables=dict(variables), functions=functions)
 
 
 def decide(rules: Sequence[Rule], context: cel.Context, model: str, trace: list[Said] | None = None) -> Ruling:
-    """In order, until a terminal rule matches. The strongest action of those that matched counts: BLOCK, ROUTE,
-    REQUIRE_APPROVAL, then ALLOW and LOG. A condition that fails counts as matched for BLOCK and as unmatched for all
-    else. ROUTE to `model`, which is what is asked about, is as good as ALLOW: the call is there. `trace` takes every
-    rule that was looked at."""
-    said: list[Said] = []
+    """Evaluates the rules in order, until a terminal rule matches. The strongest action of the matching rules applies:
+    BLOCK, ROUTE, REQUIRE_APPROVAL, then ALLOW and LOG. A failed condition counts as matched for BLOCK and as unmatched
+    for all other actions. ROUTE to `model`, the candidate, counts as ALLOW, because the call goes there already.
+    `trace` receives the result of every evaluated rule."""
+    results: list[Said] = []
     decisive: Rule | None = None
     action: PolicyAction = "ALLOW"
     for rule in rules:
-        outcome = _asked(rule, context)
+        result = _evaluate(rule, context)
         if trace is not None:
-            trace.append(outcome or Said(rule, "unmatched"))
-        if outcome is None:
+            trace.append(result or Said(rule, "unmatched"))
+        if result is None:
             continue
-        said.append(outcome)
-        if not matched(outcome):
+        results.append(result)
+        if not matched(result):
             continue
-        does: PolicyAction = "ALLOW" if rule.route_to == model else rule.action
-        if decisive is None or STRENGTH[does] > STRENGTH[action]:
-            decisive, action = rule, does
+        rule_action: PolicyAction = "ALLOW" if rule.route_to == model else rule.action
+        if decisive is None or STRENGTH[rule_action] > STRENGTH[action]:
+            decisive, action = rule, rule_action
         if rule.terminal:
             break
-    return Ruling(action, decisive, said)
+    return Ruling(action, decisive, results)
 
 
-def _asked(rule: Rule, context: cel.Context) -> Said | None:
-    """None: it did not match, which most rules do."""
+def _evaluate(rule: Rule, context: cel.Context) -> Said | None:
+    """Return the rule's result, or None if it did not match, as most rules do not."""
     try:
         return Said(rule, "matched") if holds(rule.program, context) else None
     except Failed as error:
         return Said(rule, "failed", str(error))
 
 
-def matched(said: Said) -> bool:
-    """Whether it counts as matched."""
-    return said.result == "matched" or (said.result == "failed" and said.rule.action == "BLOCK")
+def matched(result: Said) -> bool:
+    """Return whether the result counts as matched."""
+    return result.result == "matched" or (result.result == "failed" and result.rule.action == "BLOCK")

@@ -1,5 +1,4 @@
-"""Whether a bundle may come into force, judged where it arrives (decisions 9, Bundle). What is refused changes nothing:
-the one that was in force before stays."""
+"""Signs and verifies bundles. A refused bundle changes nothing: the previous one stays in force."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,12 +9,12 @@ from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.policy.wire import Bundle, UnreadableBundle, decode
 
-#: `typ` of the signature: nothing else that the platform signs is taken for a bundle, and a bundle for nothing else.
+#: `typ` of the signature, which distinguishes bundles from everything else that the platform signs.
 TYPE: Final = "gatehouse-policy-bundle"
 
 
 class BundleRefused(Exception):
-    """Says why, in a sentence for the outpost's status."""
+    """A refused bundle; the message is a sentence for the outpost's status."""
 
 
 def sign(document: bytes, key: SigningKey) -> str:
@@ -30,8 +29,8 @@ def verify(
     in_force: int = 0,
     now: float | None = None,
 ) -> Bundle:
-    """`in_force` is the version of the bundle until now. `now` (Unix time) is asked of one that was fetched, and not of
-    one that was kept: with the platform away, an old policy is better than none.
+    """Return the bundle. `in_force` is the version of the present one. `now` (Unix time) is set for a fetched bundle,
+    and None for a stored one: while the platform is unreachable, an expired policy is better than none.
 
     Raises `BundleRefused`.
     """

@@ -1,4 +1,4 @@
-"""A tenant's policy, compiled: frozen, indexed, replaced whole and never changed."""
+"""A tenant's compiled policy: immutable, indexed, and replaced as a whole."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, ProviderRecord]
     #: catalog entries by `provider/model-id`
     models: Mapping[str, ModelRecord]
-    #: the active ones by bare model id, which several providers may have: the cheapest first
+    #: active entries by bare model id, which several providers may have; the cheapest first
     bare: Mapping[str, tuple[ModelRecord, ...]]
     feature_flags: Mapping[str, bool]
     dlp: DlpPolicy
@@ -36,18 +36,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     #: empty while the feature flag `cost_routing` is off
     routing: Routing
     registry_enforcement: RegistryEnforcement = "off"
-    #: fields of model calls that go on with the organization's permission (`engine.fields`)
+    #: fields of model calls that are forwarded with the organization's permission (`engine.fields`)
     allowed_fields: frozenset[str] = frozenset()
-    #: the share of requests of which a sample is kept
+    #: fraction of requests of which a sample is stored
     sample_share: float = 0.0
     overrides: Overrides | None = None
 
     def find_model(self, name: str) -> ModelRecord | None:
-        """The active entry that `provider/model-id` or a bare id names, the cheapest of several; else None."""
+        """Return the active entry of `provider/model-id` or of a bare id, the cheapest of several; None if there is
+        none."""
         return next(iter(self.find_models(name)), None)
 
     def find_models(self, name: str) -> tuple[ModelRecord, ...]:
-        """The active entries that `provider/model-id` or a bare id names. Those of a bare id: the cheapest first."""
+        """Return the active entries of `provider/model-id` or of a bare id, the cheapest first."""
         if self.overrides is not None:
             name = self.overrides.routes.get(name, name)
         entry = self.models.get(name)

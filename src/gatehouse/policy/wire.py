@@ -1,11 +1,12 @@
-"""What an outpost is sent: an organization's records, and who may call, as JSON (decisions 9, Bundle).
+"""The bundle that an outpost receives: an organization's records and its callers, as JSON (docs/outpost-protocol.md,
+"The policy").
 
-Tolerant when read: fields that a reader does not know are passed over, those that it misses have their defaults. What
-cannot be read so is another `KIND`, which an older reader refuses.
+Readers ignore unknown fields; missing fields have their defaults. An incompatible change needs another `KIND`, which
+older readers refuse.
 
-No secret is in it that can be read on the way. Keys are SHA-256 digests. Providers come without their credentials,
-which an outpost has from its own environment, unless the organization has chosen to send them: then they are sealed to
-the key of the one outpost's certificate (`foundation.ecies`).
+It contains no readable secret. Keys are SHA-256 digests. Providers come without their credentials, which an outpost has
+in its own environment, unless the organization has chosen to send them: then they are sealed to the key of the
+outpost's certificate (`foundation.ecies`).
 """
 
 import hashlib
@@ -22,11 +23,11 @@ KIND: Final = "gatehouse/policy-bundle/1"
 
 
 class UnreadableBundle(Exception):
-    """It is no bundle, or one of a kind that this version does not know."""
+    """Not a bundle, or one of a kind that this version does not support."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key, by the SHA-256 of it. `expires_at` is Unix time; `scopes` None: its user's rights."""
+    """An API key, by its SHA-256 digest. `expires_at` is Unix time; `scopes` None: all rights of its user."""
 
     id: UUID
     user_id: UUID
@@ -45,7 +46,7 @@ class UserRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An OAuth client. `scopes` are what it may have now, whatever an older token of its says."""
+    """An OAuth client. `scopes` are its present ones, which limit older tokens too."""
 
     client_id: UUID
     enabled: bool = True
@@ -61,11 +62,11 @@ class CallerRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """What all of an organization's outposts are sent: `policy` and `callers` as they go over the wire.
+    """The part of the bundle that all outposts of an organization share: `policy` and `callers` as sent.
 
-    `switched_off` are the ids of models that a kill switch stops. `at_rest` are providers' credentials, where they are
-    sent, as the platform's rows have them: by provider, sealed under its own keys. `digest` changes with any of them
-    and with nothing else; `version` is the revision at which they were read.
+    `switched_off` contains the ids of models stopped by a kill switch. `at_rest` contains the credentials of providers,
+    if they are sent, as stored: by provider, sealed under the platform's keys. `digest` changes with any of them and
+    with nothing else; `version` is the revision at which they were read.
     """
 
     version: int
@@ -77,7 +78,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """One outpost's. `version` only ever rises; times are Unix times."""
+    """One outpost's bundle. `version` never decreases; times are Unix times."""
 
     kind: str
     version: int
@@ -92,7 +93,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     credentials: dict[str, str] = {}
 
 
-class _Written(msgspec.Struct, frozen=True, kw_only=True):
+class _BundleDocument(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     version: int
     issued_at: int
@@ -112,15 +113,19 @@ class _Kind(msgspec.Struct, frozen=True):
 def contents(
     records: TenantRecords, callers: bytes, switched_off: frozenset[UUID], *, with_credentials: bool = False
 ) -> Contents:
-    """`callers` are `CallerRecords` as JSON. Leaves out the revision, which is the bundle's version; and what is
-    sealed, or puts it aside, for the providers that are in use."""
-    sealed = [(each.id, each.sealed_credentials) for each in records.providers if with_credentials and each.enabled]
-    at_rest = tuple(sorted((provider, text) for provider, text in sealed if text is not None))
+    """Return the contents. `callers` are `CallerRecords` as JSON. Removes the revision, which is the bundle's version,
+    and sealed credentials, which `at_rest` contains for enabled providers if `with_credentials` is set."""
+    sealed = [
+        (provider.id, provider.sealed_credentials)
+        for provider in records.providers
+        if with_credentials and provider.enabled
+    ]
+    at_rest = tuple(sorted((provider_id, text) for provider_id, text in sealed if text is not None))
     providers = tuple(
-        msgspec.structs.replace(each, sealed_credentials=None, egress_policy=None) for each in records.providers
+        msgspec.structs.replace(provider, sealed_credentials=None, egress_policy=None) for provider in records.providers
     )
     plain = msgspec.structs.replace(records, providers=providers, revision=0)
-    # The same records are the same bytes, in whatever order a set or a dictionary holds them.
+    # Deterministic, so that the same records have the same digest.
     policy = msgspec.json.encode(msgspec.to_builtins(plain, str_keys=True, order="deterministic"))
     stopped = tuple(sorted(switched_off))
     digest = hashlib.sha256()
@@ -137,7 +142,7 @@ def contents(
 
 
 def encode(
-    held: Contents,
+    bundle_contents: Contents,
     *,
     outpost_id: UUID,
     tenant_id: TenantId,
@@ -145,30 +150,30 @@ def encode(
     expires_at: int,
     credentials: Mapping[str, str] | None = None,
 ) -> bytes:
-    """`credentials` are the contents' own, sealed to this outpost."""
+    """Return the bundle's JSON. `credentials` are the contents' own, sealed to this outpost."""
     return msgspec.json.encode(
-        _Written(
+        _BundleDocument(
             kind=KIND,
-            version=held.version,
+            version=bundle_contents.version,
             issued_at=issued_at,
             expires_at=expires_at,
             outpost_id=outpost_id,
             tenant_id=tenant_id,
-            policy=held.policy,
-            callers=held.callers,
-            switched_off=held.switched_off,
+            policy=bundle_contents.policy,
+            callers=bundle_contents.callers,
+            switched_off=bundle_contents.switched_off,
             credentials=credentials or {},
         )
     )
 
 
 def sealing_context(outpost_id: UUID, tenant_id: TenantId, provider_id: str) -> bytes:
-    """What an outpost's copy of a provider's credentials is bound to."""
+    """Return the context that an outpost's copy of a provider's credentials is bound to."""
     return f"outpost:{outpost_id}:{tenant_id}:{provider_id}".encode()
 
 
 def decode(document: bytes) -> Bundle:
-    """The policy has the bundle's version as its revision. Raises `UnreadableBundle`."""
+    """Return the bundle; its policy's revision is the bundle's version. Raises `UnreadableBundle`."""
     try:
         kind = msgspec.json.decode(document, type=_Kind).kind
         if kind != KIND:

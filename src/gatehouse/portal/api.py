@@ -1,4 +1,4 @@
-"""The table of contents of the portal: one line a family; and in which form its errors are told."""
+"""The portal's families, one line each, and the forms of their errors."""
 
 from dataclasses import replace
 from typing import Final
@@ -31,7 +31,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     pages.router,
 )
 
-#: One form, where there is no page: the gateway's paths are nothing here.
+#: One form for all paths but the pages'. The gateway's paths do not exist here.
 ERROR_FORMS: Final = ErrorForms(
     {
         **dict.fromkeys(DEFAULT_FORMS, PORTAL),
@@ -41,6 +41,6 @@ ERROR_FORMS: Final = ErrorForms(
     otherwise=PORTAL,
 )
 
-#: Paths whose reads ignore unknown query parameters: a provider may add some to a sign-in (OpenID Connect), and so may
-#: whoever runs a probe.
+#: Paths whose reads ignore unknown query parameters: an OpenID provider may add some to a sign-in, and probes may send
+#: any.
 ANY_PARAMETERS: Final = ("/login/static/", "/.well-known/", "/v1/auth/sso/", "/api/health/", "/metrics")

@@ -20,13 +20,14 @@ from gatehouse.foundation.http.read_only import ReadOnlyFields
 from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.portal import openapi
 from gatehouse.portal.api import ANY_PARAMETERS, ERROR_FORMS, FAMILIES
-from gatehouse.portal.front import Front
+from gatehouse.portal.front import PortalMiddleware
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.pages.rendering import FORM as PAGES_FORM
 
 
-def described(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI, handlers.ErrorResponses]:
-    """The API. Needs `app.state.host` before its first request, and no database to be described."""
+def build_api(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI, handlers.ErrorResponses]:
+    """Return the API and its error responses. Requests need `app.state.host`; the OpenAPI document needs no host and no
+    database."""
     app = FastAPI(
         title="Gatehouse portal",
         version=__version__,
@@ -35,7 +36,7 @@ def described(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI
         redoc_url=None,
         lifespan=lifespan,
     )
-    responses = handlers.install(app, ERROR_FORMS, away=DATABASE_AWAY, unknown=_unknown)
+    responses = handlers.install(app, ERROR_FORMS, away=DATABASE_AWAY, unknown=_unknown_path)
     app.add_middleware(KnownParameters, responses=responses, tolerant=ANY_PARAMETERS)
     app.add_middleware(ReadOnlyFields, responses=responses, moving={"provisioning_status", "updated_at"})
     for family in FAMILIES:
@@ -46,16 +47,16 @@ def described(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI
     return app, responses
 
 
-def _unknown(request: Request) -> Response | None:
-    """A page for a person who opens a path that there is not."""
+def _unknown_path(request: Request) -> Response | None:
+    """Return an error page if a browser opened an unknown path."""
     if not prefers_html(request.headers.get("accept", "")):
         return None
-    shown = rendered(NotFound(), PAGES_FORM)
-    return Response(shown.body, shown.status, shown.headers)
+    response = rendered(NotFound(), PAGES_FORM)
+    return Response(response.body, response.status, response.headers)
 
 
 def application(host: PortalHost) -> ASGIApp:
-    """With its front. The host's parts start with the server and stop with it."""
+    """Return the API in its middleware. The host starts with the server and stops with it."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -65,10 +66,10 @@ def application(host: PortalHost) -> ASGIApp:
         finally:
             await host.stop()
 
-    app, responses = described(lifespan)
+    app, responses = build_api(lifespan)
     app.state.host = host
     settings = host.settings
-    return Front(
+    return PortalMiddleware(
         app,
         addresses=ClientAddresses(settings.trusted_proxies),
         responses=responses,

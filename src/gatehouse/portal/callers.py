@@ -1,20 +1,20 @@
-"""Who may call, as types for a route's signature: the 401, 403 and 404 of the organization have happened before its
-first line.
+"""Types of authenticated callers for routes' signatures. A route with one has passed 401, 403 and the organization's
+404.
 
-    AdminKey           the portal's admin key; an organization in the path is there and not cancelled
-    AdminKeyOfAny      the same of a cancelled organization too
+    AdminKey           the portal's admin key; an organization in the path exists and is not cancelled
+    AdminKeyOfAny      the same, but the organization may be cancelled
     OrgMember          any token of the organization: a member's, or one that the admin key issued
-    OrgAdmin           the same of an administrator
+    OrgAdmin           the same, of an administrator
     KeyOrOrgMember     the admin key, or any token of the organization
     KeyOrOrgAdmin      the admin key, or a token of an administrator
-    OutpostCaller      an outpost, by the certificate that the portal has issued
-    PlatformCaller     the platform, by a token that it has signed for the portal
-    SignedIn           as OrgMember; also by the cookie of a browser, on what one of the portal's own pages sends
-    Arrived            a person who has signed in: by a partial token, or as a member; by a cookie as above
-    JustArrived        the same by a partial token alone: the platform told their address a moment ago
+    OutpostCaller      an outpost, by a certificate that the portal issued
+    PlatformCaller     the platform, by a token that it signed for the portal
+    SignedIn           as OrgMember; also by the session cookie, on requests from the portal's own pages
+    Arrived            a person who has signed in: by a partial token, or as a member; also by cookie, as above
+    JustArrived        the same, by a partial token alone: the platform has just confirmed their address
 
-The organization in a path is judged in one place, `_placed`. A route names its caller first: dependencies are solved in
-that order.
+The organization in a path is checked in one place, `_check_organization`. A route names its caller first, because
+dependencies are solved in that order.
 """
 
 import hmac
@@ -51,81 +51,81 @@ from gatehouse.portal.errors import (
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.identity import REQUESTS_PER_MINUTE, Caller, CallerKind, OrgId, shown_role
 from gatehouse.portal.provider import Person
-from gatehouse.portal.standing import Standing, of_certificate, person_of
+from gatehouse.portal.standing import TokenStatus, of_certificate, person_of
 
-#: Credentials of one address that may be wrong in a minute.
-WRONG_A_MINUTE: Final = 60
-#: Calls of one person with partial tokens: those count for no organization.
-_ARRIVALS_A_MINUTE: Final = 60
-#: Calls of one outpost.
-_OUTPOSTS_A_MINUTE: Final = 60
-#: `token_type` of what the platform signs for its notices: nothing else that it signs is taken for one.
+#: Wrong credentials that one address may send in a minute.
+MAX_FAILURES_PER_MINUTE: Final = 60
+#: Calls a minute of one person with partial tokens, which count for no organization.
+_PARTIAL_CALLS_PER_MINUTE: Final = 60
+#: Calls a minute of one outpost.
+_OUTPOST_CALLS_PER_MINUTE: Final = 60
+#: `token_type` of the platform's tokens for notices: other tokens that it signs are refused.
 PLATFORM_NOTICE: Final = "platform_notice"
 
 
-async def refused(request: Request, host: PortalHost, error: Unauthenticated) -> Exception:
-    """What a bad credential is answered with: it enters the count of its address, so that nobody tries many."""
-    taken = await host.counters.take(f"ip:{request.scope['state']['client_address']}", WRONG_A_MINUTE)
-    return error if taken.allowed else LimitExceeded(taken)
+async def failed_attempt(request: Request, host: PortalHost, error: Unauthenticated) -> Exception:
+    """Counts a wrong credential for its address, and returns the error to raise: `error`, or `LimitExceeded`."""
+    decision = await host.counters.take(f"ip:{request.scope['state']['client_address']}", MAX_FAILURES_PER_MINUTE)
+    return error if decision.allowed else LimitExceeded(decision)
 
 
 async def _any_admin_key(request: Request, host: TheHost) -> Caller:
-    """An organization that the path names is there, be it cancelled."""
-    sent = request.headers.get("x-api-key", "")
-    mine = digest(sent)
-    # All of them, each in constant time.
-    fitting = [hmac.compare_digest(mine, key) for key in host.admin_keys]
-    if True not in fitting:
-        raise await refused(request, host, AdminKeyMissing())
-    caller = Caller(kind=CallerKind.ADMIN_KEY, id=f"sha256:{mine.hex()[:12]}", role="admin")
-    named = _named(request)
-    if named is None:
-        return _kept(request, caller)
-    if await host.standings.of(named) is None:
+    """An organization in the path must exist; it may be cancelled."""
+    key_text = request.headers.get("x-api-key", "")
+    key_digest = digest(key_text)
+    # Compares all keys, each in constant time.
+    matches = [hmac.compare_digest(key_digest, key) for key in host.admin_keys]
+    if True not in matches:
+        raise await failed_attempt(request, host, AdminKeyMissing())
+    caller = Caller(kind=CallerKind.ADMIN_KEY, id=f"sha256:{key_digest.hex()[:12]}", role="admin")
+    org_id = _path_org_id(request)
+    if org_id is None:
+        return _store_caller(request, caller)
+    if await host.token_statuses.of(org_id) is None:
         raise OrganizationNotFound
-    return _kept(request, caller, named)
+    return _store_caller(request, caller, org_id)
 
 
 async def _admin_key(request: Request, host: TheHost, caller: Annotated[Caller, Depends(_any_admin_key)]) -> Caller:
     if caller.org_id is not None:
-        _placed(caller.org_id, request, await host.standings.of(caller.org_id))
+        _check_organization(caller.org_id, request, await host.token_statuses.of(caller.org_id))
     return caller
 
 
 async def _bearer(request: Request, host: PortalHost, missing: Unauthenticated) -> str:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise await refused(request, host, missing)
+        raise await failed_attempt(request, host, missing)
     return token.strip()
 
 
 async def _org_member(request: Request, host: TheHost) -> Caller:
-    return await of_token(request, host, await _bearer(request, host, TokenMissing()))
+    return await caller_of_token(request, host, await _bearer(request, host, TokenMissing()))
 
 
-async def of_token(request: Request, host: PortalHost, token: str) -> Caller:
-    """The caller with this organization token, from wherever it was sent. Raises what `OrgMember` does."""
+async def caller_of_token(request: Request, host: PortalHost, token: str) -> Caller:
+    """Return the caller with this organization token, from a header or a cookie. Raises what `OrgMember` does."""
     try:
-        caller, issued_at = _claimed(await host.keys.verify(token))
+        caller, issued_at = _caller_of_claims(await host.keys.verify(token))
     except ExpiredToken:
-        # It was good: nobody guesses who shows it.
+        # Not counted as a guess: an expired token was valid once.
         raise
     except Unauthenticated as error:
-        raise await refused(request, host, error) from None
+        raise await failed_attempt(request, host, error) from None
     org_id = caller.org_id
     assert org_id is not None
-    standing = await host.standings.of(org_id, caller.jti or "", caller.member_id)
-    if standing is None or _revoked(standing, issued_at, caller):
+    token_status = await host.token_statuses.of(org_id, caller.jti or "", caller.member_id)
+    if token_status is None or _revoked(token_status, issued_at, caller):
         raise TokenRevoked
-    taken = await host.counters.take(f"org:{org_id}", REQUESTS_PER_MINUTE[standing.plan])
-    if not taken.allowed:
-        raise LimitExceeded(taken)
-    request.scope["state"]["told"].update(taken.rate.headers())
-    _placed(org_id, request, standing)
-    if standing.role is not None:
-        # As it is now, whatever the token says.
-        caller = msgspec.structs.replace(caller, role=shown_role(standing.role))
-    return _kept(request, caller, org_id)
+    decision = await host.counters.take(f"org:{org_id}", REQUESTS_PER_MINUTE[token_status.plan])
+    if not decision.allowed:
+        raise LimitExceeded(decision)
+    request.scope["state"]["response_headers"].update(decision.rate.headers())
+    _check_organization(org_id, request, token_status)
+    if token_status.role is not None:
+        # The present role, not the token's.
+        caller = msgspec.structs.replace(caller, role=shown_role(token_status.role))
+    return _store_caller(request, caller, org_id)
 
 
 async def _org_admin(caller: Annotated[Caller, Depends(_org_member)]) -> Caller:
@@ -147,25 +147,25 @@ async def _key_or_org_admin(caller: Annotated[Caller, Depends(_key_or_org_member
 async def _outpost(request: Request, host: TheHost) -> Caller:
     token = await _bearer(request, host, CertificateMissing())
     try:
-        proven = certified.verify(
+        verified = certified.verify(
             token, await host.authorities.trusted(), audience=host.settings.issuer, now=host.clock.now()
         )
-        found = await of_certificate(host.database, proven.serial)
-        # The name in the token is the outpost's own word; whose certificate it is, the portal knows.
-        if found is None or proven.subject != str(found.outpost_id):
+        certificate = await of_certificate(host.database, verified.serial)
+        # The outpost chooses the token's subject; only the portal knows whose certificate it is.
+        if certificate is None or verified.subject != str(certificate.outpost_id):
             raise InvalidToken
-        # A token that was overheard is good on no other connection, where the listener asks for certificates.
+        # If the listener requests client certificates, a stolen token is useless on another connection.
         if not shows(request.scope, certified.shown(token).public_bytes(Encoding.DER)):
             raise CertificateNotShown
     except Unauthenticated as error:
-        raise await refused(request, host, error) from None
-    if not found.good:
+        raise await failed_attempt(request, host, error) from None
+    if not certificate.good:
         raise CertificateRevoked
-    taken = await host.counters.take(f"outpost:{found.outpost_id}", _OUTPOSTS_A_MINUTE)
-    if not taken.allowed:
-        raise LimitExceeded(taken)
-    _placed(found.org_id, request, await host.standings.of(found.org_id))
-    return _kept(request, Caller(kind=CallerKind.OUTPOST, id=str(found.outpost_id)), found.org_id)
+    decision = await host.counters.take(f"outpost:{certificate.outpost_id}", _OUTPOST_CALLS_PER_MINUTE)
+    if not decision.allowed:
+        raise LimitExceeded(decision)
+    _check_organization(certificate.org_id, request, await host.token_statuses.of(certificate.org_id))
+    return _store_caller(request, Caller(kind=CallerKind.OUTPOST, id=str(certificate.outpost_id)), certificate.org_id)
 
 
 async def _platform(request: Request, host: TheHost) -> Caller:
@@ -175,95 +175,96 @@ async def _platform(request: Request, host: TheHost) -> Caller:
         if claims.get("token_type") != PLATFORM_NOTICE:
             raise InvalidToken
     except Unauthenticated as error:
-        raise await refused(request, host, error) from None
-    return _kept(request, Caller(kind=CallerKind.PLATFORM, id=str(claims["iss"])))
+        raise await failed_attempt(request, host, error) from None
+    return _store_caller(request, Caller(kind=CallerKind.PLATFORM, id=str(claims["iss"])))
 
 
 async def _signed_in(request: Request, host: TheHost) -> Caller:
-    return await of_token(request, host, await shown_token(request, host, browser.SESSION))
+    return await caller_of_token(request, host, await presented_token(request, host, browser.SESSION_COOKIE))
 
 
 async def _arrived(request: Request, host: TheHost) -> Person:
-    token = await shown_token(request, host, browser.ARRIVED, browser.SESSION)
+    token = await presented_token(request, host, browser.PARTIAL_COOKIE, browser.SESSION_COOKIE)
     try:
-        return await arrived(host, token)
+        return await person_of_partial_token(host, token)
     except InvalidToken:
-        found = await person_of(host.database, await of_token(request, host, token))
-    if found is None:
+        person = await person_of(host.database, await caller_of_token(request, host, token))
+    if person is None:
         raise NoPerson
-    return found
+    return person
 
 
 async def _just_arrived(request: Request, host: TheHost) -> Person:
     try:
-        return await arrived(host, await shown_token(request, host, browser.ARRIVED))
+        return await person_of_partial_token(host, await presented_token(request, host, browser.PARTIAL_COOKIE))
     except Unauthenticated:
-        raise await refused(request, host, ArrivalMissing()) from None
+        raise await failed_attempt(request, host, ArrivalMissing()) from None
 
 
-async def arrived(host: PortalHost, token: str) -> Person:
-    """Whom a partial token names. Raises `InvalidToken`, `ExpiredToken`, `LimitExceeded`."""
+async def person_of_partial_token(host: PortalHost, token: str) -> Person:
+    """Return the person of a partial token. Raises `InvalidToken`, `ExpiredToken`, `LimitExceeded`."""
     claims = await host.keys.verify(token, audience=_partial_audience(host))
     person = Person(
         claims["sub"],
         UUID(claims["tenant_id"]),
         claims["email"],
         signed_in_at=claims["auth_time"],
-        proven=claims["email_verified"],
+        email_verified=claims["email_verified"],
         next=claims["next"],
     )
-    taken = await host.counters.take(f"person:{person.tenant_id}:{person.sub}", _ARRIVALS_A_MINUTE)
-    if not taken.allowed:
-        raise LimitExceeded(taken)
+    decision = await host.counters.take(f"person:{person.tenant_id}:{person.sub}", _PARTIAL_CALLS_PER_MINUTE)
+    if not decision.allowed:
+        raise LimitExceeded(decision)
     return person
 
 
 async def partial_token(host: PortalHost, person: Person, *, lifetime_seconds: int) -> str:
-    """What `arrived` reads."""
+    """Return a token that `person_of_partial_token` reads."""
     claims = {
         "sub": person.sub,
         "tenant_id": str(person.tenant_id),
         "email": person.email,
         "auth_time": person.signed_in_at,
-        "email_verified": person.proven,
+        "email_verified": person.email_verified,
         "next": person.next,
     }
     return await host.keys.sign(claims, lifetime_seconds=lifetime_seconds, audience=_partial_audience(host))
 
 
 def _partial_audience(host: PortalHost) -> str:
-    """Whom a partial token is for: nothing of an organization takes it."""
+    """Return the audience of partial tokens, which no organization's endpoint accepts."""
     return f"{host.settings.issuer}#arrived"
 
 
-async def shown_token(request: Request, host: PortalHost, *cookies: str) -> str:
-    """A bearer token, else what the browser shows. Raises `TokenMissing`, `Foreign`."""
+async def presented_token(request: Request, host: PortalHost, *cookies: str) -> str:
+    """Return the bearer token, else the first of the cookies' values. Raises `TokenMissing`, `ForeignRequest`."""
     if "authorization" not in request.headers:
-        found = [kept for cookie in cookies if (kept := browser.held(request, host, cookie))]
-        if found:
-            browser.refuse_foreign(request, host)
-            return found[0]
+        cookie_values = [value for cookie in cookies if (value := browser.cookie_value(request, host, cookie))]
+        if cookie_values:
+            browser.require_own_page(request, host)
+            return cookie_values[0]
     return await _bearer(request, host, TokenMissing())
 
 
-def _placed(org_id: OrgId, request: Request, standing: Standing | None) -> None:
-    """The organization in the path is the credential's own, and not cancelled (reference 1, Authentication, 5)."""
-    if "org_id" in request.path_params and _named(request) != org_id:
+def _check_organization(org_id: OrgId, request: Request, token_status: TokenStatus | None) -> None:
+    """Raises `AnotherOrganization` if the path names another organization than the credential's, and
+    `OrganizationNotFound` if it is cancelled."""
+    if "org_id" in request.path_params and _path_org_id(request) != org_id:
         raise AnotherOrganization
-    if standing is None or not standing.active:
+    if token_status is None or not token_status.active:
         raise OrganizationNotFound
 
 
-def _named(request: Request) -> OrgId | None:
-    """The organization in the path. One that cannot be any is nobody's."""
+def _path_org_id(request: Request) -> OrgId | None:
+    """Return the id of the organization in the path, or None if it is missing or not an id."""
     try:
         return TenantId(UUID(str(request.path_params["org_id"])))
     except (KeyError, ValueError):
         return None
 
 
-def _claimed(claims: dict[str, Any]) -> tuple[Caller, float]:
-    """Whom a token names, and when it was issued. Raises `InvalidToken`."""
+def _caller_of_claims(claims: dict[str, Any]) -> tuple[Caller, float]:
+    """Return the caller that a token names, and the Unix time of its issue. Raises `InvalidToken`."""
     try:
         jti, issued_at, member = str(claims["jti"]), float(claims["iat"]), claims.get("uid")
         org_id, member_id = TenantId(UUID(claims["sub"])), None if member is None else UUID(member)
@@ -274,7 +275,7 @@ def _claimed(claims: dict[str, Any]) -> tuple[Caller, float]:
         kind=CallerKind.ORG_TOKEN if member_id is None else CallerKind.MEMBER,
         id=jti if member_id is None else str(member_id),
         org_id=org_id,
-        # What the admin key issues acts as an administrator; what a member may is looked up.
+        # A token of the admin key acts as an administrator; a member's role is looked up.
         role="admin" if member_id is None else "member",
         member_id=member_id,
         jti=jti,
@@ -287,14 +288,14 @@ def _claimed(claims: dict[str, Any]) -> tuple[Caller, float]:
     return caller, issued_at
 
 
-def _revoked(standing: Standing, issued_at: float, caller: Caller) -> bool:
-    before = standing.revoked_before
-    gone = caller.member_id is not None and standing.role is None
-    return standing.revoked or gone or (before is not None and issued_at <= before)
+def _revoked(token_status: TokenStatus, issued_at: float, caller: Caller) -> bool:
+    revoked_before = token_status.revoked_before
+    removed = caller.member_id is not None and token_status.role is None
+    return token_status.revoked or removed or (revoked_before is not None and issued_at <= revoked_before)
 
 
-def _kept(request: Request, caller: Caller, org_id: OrgId | None = None) -> Caller:
-    """Where `requests` finds who calls, and whose rows they see."""
+def _store_caller(request: Request, caller: Caller, org_id: OrgId | None = None) -> Caller:
+    """Stores the caller where `requests` finds it, with the organization whose rows it may access."""
     if org_id is not None and caller.org_id is None:
         caller = msgspec.structs.replace(caller, org_id=org_id)
     request.scope["state"]["caller"] = caller
@@ -313,8 +314,8 @@ SignedIn = Annotated[Caller, Depends(_signed_in)]
 Arrived = Annotated[Person, Depends(_arrived)]
 JustArrived = Annotated[Person, Depends(_just_arrived)]
 
-#: What the document says of an operation, by the dependency in its signature: the innermost that is found counts.
-DESCRIBED: Final[dict[Callable[..., Any], dict[str, Any]]] = {
+#: Entries of an operation in the OpenAPI document, by the dependency in its signature; the outermost one counts.
+OPENAPI_SECURITY: Final[dict[Callable[..., Any], dict[str, Any]]] = {
     _any_admin_key: {"security": [{"adminKey": []}]},
     _org_member: {"security": [{"orgToken": []}], "x-required-role": "member"},
     _org_admin: {"security": [{"orgToken": []}], "x-required-role": "admin"},
@@ -342,7 +343,7 @@ SECURITY_SCHEMES: Final[dict[str, Any]] = {
     },
     "partialToken": {
         "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
-        "description": "Who has signed in, while it is not said for which organization: a browser has it as a cookie"
+        "description": "A person who has signed in and has not chosen an organization yet: a browser has it as a cookie"
         " for ten minutes.",
     },
     "platformToken": {
@@ -351,7 +352,7 @@ SECURITY_SCHEMES: Final[dict[str, Any]] = {
     },
 }  # fmt: skip
 
-#: what FastAPI's document says about a route with a caller
+#: Responses of every route with a caller, for the OpenAPI document.
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     401: {"description": "The credential is missing or not valid."},
     403: {"description": "The credential was revoked, is another organization's, or does not permit this."},

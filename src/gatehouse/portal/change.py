@@ -1,7 +1,7 @@
-"""A change: the mutation, its audit rows and the jobs that it wants, in one transaction.
+"""A change: the mutation, its audit rows and its jobs, in one transaction.
 
-The services change rows and say what they did (`record`); the commit happens once, after the route has returned and
-before its answer is sent.
+The services change rows and record what they did (`record`); the commit happens once, after the route has returned and
+before its response is sent.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ class Change:
         self._rows: list[dict[str, Any]] = []
 
     def record(self, action: str, resource_type: str | None = None, resource_id: object = None, **details: Any) -> None:
-        """Says what was done. `details` are changed fields and the like, never a secret."""
+        """Records an audit event. `details` are changed fields and the like, never a secret."""
         self._rows.append(
             {
                 "id": new_id(),
@@ -60,7 +60,7 @@ class Change:
         )
 
     async def commit(self) -> None:
-        """Everything or nothing."""
+        """Commits the rows and their audit events together."""
         if self._rows:
             await self.session.flush()
             await self.session.execute(_RECORD, self._rows)
@@ -75,7 +75,8 @@ def record_by_hand(
     resource_id: object,
     **details: Any,
 ) -> None:
-    """What an operator did at the command line, in the connection's transaction. `details` as of `Change.record`."""
+    """Records what an operator did at the command line, in the connection's transaction. `details` as in
+    `Change.record`."""
     connection.execute(
         "INSERT INTO portal.audit (id, actor_type, action, resource_type, resource_id, details)"
         " VALUES (%s, 'system', %s, %s, %s, %s)",

@@ -1,4 +1,4 @@
-"""What can go wrong in front of every family (reference 1, Cloud portal errors)."""
+"""Errors of authentication and limits, raised before a route is called (docs/errors.md)."""
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.counters import Taken
@@ -21,7 +21,7 @@ class ArrivalMissing(Unauthenticated):
 
 
 class NoPerson(Forbidden):
-    message = "This token is nobody's: the admin key has issued it."
+    message = "This token belongs to no person: the admin key issued it."
 
 
 class CertificateMissing(Unauthenticated):
@@ -57,12 +57,12 @@ class OrganizationNotFound(NotFound):
 
 
 class LimitExceeded(TooManyRequests):
-    """Of `limit` requests a minute none is left; `reset_at` is when the next one is."""
+    """None of the minute's `limit` requests is left; the next one is admitted at `reset_at`."""
 
-    def __init__(self, taken: Taken) -> None:
+    def __init__(self, decision: Taken) -> None:
         super().__init__(
-            f"More than {taken.rate.limit} requests a minute.",
-            headers={"Retry-After": str(taken.retry_after), **taken.rate.headers()},
-            limit=taken.rate.limit,
-            reset_at=iso(taken.rate.reset),
+            f"More than {decision.rate.limit} requests a minute.",
+            headers={"Retry-After": str(decision.retry_after), **decision.rate.headers()},
+            limit=decision.rate.limit,
+            reset_at=iso(decision.rate.reset),
         )

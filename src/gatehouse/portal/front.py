@@ -1,4 +1,4 @@
-"""In front of the application: a request's id, where it comes from, how large its body may be, and its figures."""
+"""ASGI middleware of the portal: request id, client address, body limits, and metrics."""
 
 import time
 from collections.abc import Callable
@@ -17,9 +17,9 @@ from gatehouse.foundation.http.replay import replay
 
 Observe: TypeAlias = Callable[[str, str, int, float], None]
 
-#: What is counted for a request whose client left before its answer.
-_LEFT: Final = 499
-_WITHOUT_A_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+#: Status in the metrics of a request whose client left before the response.
+_CLIENT_CLOSED_STATUS: Final = 499
+_METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class BodyTooSlow(BadRequest):
@@ -27,14 +27,14 @@ class BodyTooSlow(BadRequest):
     message = "The request's body did not arrive in time."
 
 
-class _Left(Exception):
-    """The client went away while it sent."""
+class _ClientLeft(Exception):
+    """The client closed the connection while it sent the body."""
 
 
-class Front:
+class PortalMiddleware:
     def __init__(
         self,
-        behind: ASGIApp,
+        app: ASGIApp,
         *,
         addresses: ClientAddresses,
         responses: ErrorResponses,
@@ -42,7 +42,7 @@ class Front:
         body_timeout_seconds: float,
         observe: Observe,
     ) -> None:
-        self._behind = behind
+        self._app = app
         self._addresses = addresses
         self._responses = responses
         self._max_bytes = max_request_bytes
@@ -51,41 +51,41 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._behind(scope, receive, send)
+            await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        chosen = request_id.choose(headers.get(b"x-request-id", b"").decode("latin-1") or None)
-        # Answers hold tokens, and keys shown once: nothing between here and the caller keeps them.
-        told = {"X-Request-Id": chosen, "Cache-Control": "no-store"}
+        new_request_id = request_id.choose(headers.get(b"x-request-id", b"").decode("latin-1") or None)
+        # Responses contain tokens and keys: no intermediary may store them.
+        response_headers = {"X-Request-Id": new_request_id, "Cache-Control": "no-store"}
         scope.setdefault("state", {}).update(
-            request_id=chosen, client_address=self._addresses.of_scope(scope), told=told
+            request_id=new_request_id, client_address=self._addresses.of_scope(scope), response_headers=response_headers
         )
-        began, status = time.monotonic(), _LEFT
+        started_at, status = time.monotonic(), _CLIENT_CLOSED_STATUS
 
-        async def with_headers(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                complete(message, told)
+                complete(message, response_headers)
             await send(message)
 
-        token = log.request_id.set(chosen)
+        token = log.request_id.set(new_request_id)
         try:
-            if scope["method"] not in _WITHOUT_A_BODY:
+            if scope["method"] not in _METHODS_WITHOUT_BODY:
                 receive = replay(await self._body(headers, receive), receive)
-            await self._behind(scope, receive, with_headers)
-        except _Left:
+            await self._app(scope, receive, send_with_headers)
+        except _ClientLeft:
             pass
         except Refusal as error:
-            await self._responses.to(scope, error)(scope, receive, with_headers)
+            await self._responses.to(scope, error)(scope, receive, send_with_headers)
         finally:
             log.request_id.reset(token)
-            # The template of the route: of those there are few, of paths as many as clients make up.
+            # The route's template, not the path: clients can send any number of paths.
             route = getattr(scope.get("route"), "path", None) or "unmatched"
-            self._observe(scope["method"], route, status, time.monotonic() - began)
+            self._observe(scope["method"], route, status, time.monotonic() - started_at)
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        """All of it. Raises `PayloadTooLarge` as soon as it must be, and `BodyTooSlow`."""
+        """Return the whole body. Raises `PayloadTooLarge` as early as possible, and `BodyTooSlow`."""
         announced = headers.get(b"content-length", b"0")
         if announced.isdigit() and int(announced) > self._max_bytes:
             raise self._too_large()
@@ -95,7 +95,7 @@ class Front:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise _Left
+                        raise _ClientLeft
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > self._max_bytes:

@@ -1,4 +1,4 @@
-"""What machines ask, without a credential: is it alive, ready, its figures; and the keys of its tokens."""
+"""Unauthenticated endpoints for machines: liveness, readiness, metrics, and the public keys of the portal's tokens."""
 
 from ipaddress import ip_address
 from typing import Any, Literal
@@ -31,18 +31,18 @@ class KeySet(Shown):
 
 
 class ScrapeRefused(Forbidden):
-    message = "Figures are for the addresses of METRICS_ALLOWED_CIDRS."
+    message = "Metrics are only served to the addresses of METRICS_ALLOWED_CIDRS."
 
 
 @router.get("/api/health/live", response_model=Alive)
 async def live() -> Alive:
-    """Answers while the process does."""
+    """Responds while the process runs."""
     return Alive()
 
 
 @router.get("/api/health/ready", response_model=Alive, responses={503: {"model": NotReady}})
 async def ready(host: TheHost) -> object:
-    """Whether new requests should come here."""
+    """Reports whether new requests should be routed here."""
     if host.failing is not None:
         return JSONResponse(NotReady(failing_checks=[host.failing]).model_dump(), 503)
     return Alive()
@@ -54,10 +54,10 @@ async def ready(host: TheHost) -> object:
     responses={403: {"description": "The caller's address is not in METRICS_ALLOWED_CIDRS."}},
 )
 async def metrics(request: Request, host: TheHost) -> Response:
-    """Figures in Prometheus' text form."""
+    """Metrics in Prometheus' text format."""
     caller = ip_address(request.scope["state"]["client_address"])
-    unknown = ClientAddresses(host.settings.trusted_proxies).unknown_origin(request.scope)
-    if unknown or not any(caller in network(cidr) for cidr in host.settings.metrics_allowed_cidrs):
+    unknown_origin = ClientAddresses(host.settings.trusted_proxies).unknown_origin(request.scope)
+    if unknown_origin or not any(caller in network(cidr) for cidr in host.settings.metrics_allowed_cidrs):
         raise ScrapeRefused
     host.figures.metrics.write()
     return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
@@ -65,5 +65,5 @@ async def metrics(request: Request, host: TheHost) -> Response:
 
 @router.get("/.well-known/jwks.json", response_model=KeySet, tags=["Tokens"])
 async def key_set(host: TheHost) -> object:
-    """The keys that organization tokens are signed with, those before them too while their tokens live."""
+    """The public keys of organization tokens, including retired keys while their tokens are valid."""
     return await host.keys.key_set()

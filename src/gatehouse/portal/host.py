@@ -1,4 +1,4 @@
-"""One process's parts, made, started and stopped in order; routes find them by `TheHost`."""
+"""One process's parts, created, started and stopped in order; routes get them by `TheHost`."""
 
 import asyncio
 import contextlib
@@ -19,24 +19,25 @@ from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import cancelled, wanted
 from gatehouse.portal.authorities import Authorities
 from gatehouse.portal.installation import Installation, admin_keys
-from gatehouse.portal.jobs import Tools, Worker
-from gatehouse.portal.metrics import Figures
+from gatehouse.portal.jobs import JobContext, JobWorker
+from gatehouse.portal.metrics import PortalMetrics
 from gatehouse.portal.migrations import SCHEMA
 from gatehouse.portal.platform import PlatformClient
 from gatehouse.portal.platform_keys import PlatformKeys
-from gatehouse.portal.provider import Provider
+from gatehouse.portal.provider import SignInProvider
 from gatehouse.portal.rows import OrgSession
 from gatehouse.portal.signing import Keyring
-from gatehouse.portal.standing import Standings
+from gatehouse.portal.standing import TokenStatusCache
 from gatehouse.portal.work import work
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between looks at the database, and after which it counts as away.
-_BEAT_SECONDS: Final = 1.0
-_AWAY_SECONDS: Final = 5.0
-_PURGE_BEATS: Final = 60
-_WAITING: Final = text("SELECT count(*) FROM jobs WHERE status IN ('queued', 'running')")
+#: Seconds between two checks of the database, and without a response after which it counts as unavailable.
+_CHECK_INTERVAL_SECONDS: Final = 1.0
+_UNAVAILABLE_SECONDS: Final = 5.0
+#: Checks between two purges of the local counters.
+_CHECKS_PER_PURGE: Final = 60
+_COUNT_WAITING_JOBS: Final = text("SELECT count(*) FROM jobs WHERE status IN ('queued', 'running')")
 
 
 class PortalHost:
@@ -47,27 +48,29 @@ class PortalHost:
         self.database = Database(installed.url, schema=SCHEMA, sessions=OrgSession)
         self.sealer = Sealer(installed.master_keys.keys, installed.master_keys.current)
         self.keys = Keyring(self.database, self.sealer, clock, issuer=settings.issuer)
-        self.standings = Standings(self.database)
+        self.token_statuses = TokenStatusCache(self.database)
         self._local = MemoryCounters(clock)
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
         self.outbound: Outbound = AiohttpOutbound(100, guard=EgressGuard(settings.egress_allowlist))
         self.platform = PlatformClient(settings, self.outbound)
         self.platform_keys = PlatformKeys(settings, self.outbound, clock)
-        self.provider = Provider(settings, self.platform, self.platform_keys)
+        self.provider = SignInProvider(settings, self.platform, self.platform_keys)
         self.authorities = Authorities(self.database, self.sealer)
-        self.figures = Figures(settings.home / "metrics")
-        self.tools = Tools(settings=settings, database=self.database, platform=self.platform, figures=self.figures)
-        self.jobs = Worker(self.tools)
+        self.figures = PortalMetrics(settings.home / "metrics")
+        self.job_context = JobContext(
+            settings=settings, database=self.database, platform=self.platform, figures=self.figures
+        )
+        self.jobs = JobWorker(self.job_context)
         self.failing: str | None = "starting"
-        self._waiting = 0
+        self._waiting_jobs = 0
         self._parts = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
-        """Raises what a part raises; what was started by then is stopped."""
+        """Raises what a part raises; the parts started by then are stopped."""
         async with contextlib.AsyncExitStack() as parts:
             parts.push_async_callback(self.database.close)
             self.figures.pool_available.read(self.database.available_connections)
-            self.figures.jobs_waiting.read(lambda: self._waiting)
+            self.figures.jobs_waiting.read(lambda: self._waiting_jobs)
             self.figures.metrics.start()
             parts.push_async_callback(self.figures.metrics.stop)
             if isinstance(self.counters, RedisCounters):
@@ -75,8 +78,8 @@ class PortalHost:
                 await self.counters.start()
             parts.push_async_callback(self.outbound.close)
             tasks = (
-                asyncio.create_task(self._beat(), name="beat"),
-                asyncio.create_task(work(self.tools, self.jobs), name="work"),
+                asyncio.create_task(self._check_database(), name="database check"),
+                asyncio.create_task(work(self.job_context, self.jobs), name="work"),
             )
             parts.push_async_callback(cancelled, *tasks)
             if not self.platform.configured:
@@ -86,28 +89,28 @@ class PortalHost:
             self._parts = parts.pop_all()
 
     async def stop(self) -> None:
-        """In reverse order of the start."""
+        """Stops the parts in reverse order of their start."""
         await self._parts.aclose()
 
-    async def _beat(self) -> None:
-        """Whether the database answers: a probe asks this, and never waits for a slow one."""
+    async def _check_database(self) -> None:
+        """Updates `failing`, which the readiness probe reads without waiting for a slow database."""
         loop = asyncio.get_running_loop()
-        answered_at, beats = loop.time(), 0
+        answered_at, checks = loop.time(), 0
         while wanted():
             try:
-                async with asyncio.timeout(_AWAY_SECONDS):
+                async with asyncio.timeout(_UNAVAILABLE_SECONDS):
                     async with self.database.service() as session:
-                        self._waiting = (await session.execute(_WAITING)).scalar_one()
+                        self._waiting_jobs = (await session.execute(_COUNT_WAITING_JOBS)).scalar_one()
                 answered_at, self.failing = loop.time(), None
             except Exception as error:
-                if loop.time() - answered_at > _AWAY_SECONDS or self.failing:
+                if loop.time() - answered_at > _UNAVAILABLE_SECONDS or self.failing:
                     if self.failing != "database":
                         log.warning("database.away", reason=type(error).__name__)
                     self.failing = "database"
-            beats += 1
-            if beats % _PURGE_BEATS == 0:
+            checks += 1
+            if checks % _CHECKS_PER_PURGE == 0:
                 self._local.purge()
-            await asyncio.sleep(_BEAT_SECONDS)
+            await asyncio.sleep(_CHECK_INTERVAL_SECONDS)
 
 
 def _host(request: Request) -> PortalHost:

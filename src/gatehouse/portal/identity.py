@@ -1,4 +1,4 @@
-"""Who calls the portal (reference 1, Authentication; decisions 8, Members)."""
+"""The callers of the portal (docs/portal.md)."""
 
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
@@ -13,12 +13,12 @@ OrgId: TypeAlias = TenantId
 Plan = Literal["starter", "business", "enterprise"]
 Role = Literal["admin", "member"]
 
-#: Requests a minute of an organization's tokens (decisions 7, Plan limits).
+#: Requests a minute of an organization's tokens, by plan.
 REQUESTS_PER_MINUTE: Final[dict[str, int]] = {"starter": 60, "business": 300, "enterprise": 1200}
 
 
 class CallerKind(StrEnum):
-    """How the caller proved itself; the value is also the audit row's `actor_type`."""
+    """How the caller authenticated; the value is also the audit row's `actor_type`."""
 
     ADMIN_KEY = "admin_key"
     #: a token that the admin key issued: it acts as an administrator of the organization
@@ -30,11 +30,10 @@ class CallerKind(StrEnum):
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """A caller whose credential was good when it was looked at. `id` is what the audit calls them: a key's fingerprint,
-    a token's `jti`, a member's or an outpost's id. `org_id` is None for the admin key where the path names no
-    organization. `jti`, `plan`, `issued_at` and `expires_at` (Unix times) are a token's. `family` is the
-    `jti` of the first token, where this one came of refreshing it. `signed_in_at` is when a member signed in; of the
-    admin key's tokens, when the first was issued."""
+    """An authenticated caller. `id` is the caller in the audit: a key's fingerprint, a token's `jti`, a member's or an
+    outpost's id. `org_id` is None for the admin key if the path names no organization. `jti`, `plan`, `issued_at` and
+    `expires_at` (Unix times) are the token's. `family` is the `jti` of the first token in a series of refreshed ones.
+    `signed_in_at` is when a member signed in, or when the first of the admin key's tokens was issued."""
 
     kind: CallerKind
     id: str
@@ -50,5 +49,5 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown_role(role: str) -> Role:
-    """An owner is shown, and acts, as an administrator (reference 2, Cloud portal resources)."""
+    """Return the role that is shown and enforced: an owner is an administrator."""
     return "member" if role == "member" else "admin"

@@ -1,4 +1,4 @@
-"""One installation of the portal: which database it has, its schema, its keys."""
+"""One installation of the portal: its database, its schema, its keys."""
 
 import subprocess
 from typing import Final
@@ -24,7 +24,7 @@ _NEWEST_SIGNING_KEY: Final = (
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """`url` is what the application connects to, `owner_url` what migrates."""
+    """`url` is the application's login, `owner_url` that of migrations."""
 
     settings: PortalSettings
     url: str
@@ -37,18 +37,19 @@ class Installation(msgspec.Struct, frozen=True):
 
 
 def connect(settings: PortalSettings | None = None) -> Installation:
-    """Starts the embedded database where there is no other. Raises `BadSettings`, also when nothing answers."""
+    """Starts the embedded database if no other is configured. Raises `BadSettings`, also if the database does not
+    respond."""
     settings = settings or PortalSettings.from_environment()
     if settings.portal_database_url is None:
         home = make_home(settings.home)
-        # Before the database: a key that cannot be read starts nothing.
+        # Before the database, so that an unreadable key fails first.
         keys = load_master_keys(settings)
         try:
             url = embedded.use(home)
         except (subprocess.SubprocessError, OSError, AssertionError, RuntimeError) as error:
-            said = f"{type(error).__name__}: {error}".split("\n", 1)[0]
+            reason = f"{type(error).__name__}: {error}".split("\n", 1)[0]
             raise BadSettings(
-                f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({said}); {home / 'postgres' / 'log'} says why"
+                f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({reason}); see {home / 'postgres' / 'log'}"
             ) from None
         return Installation(settings, url, url, keys)
     url = settings.portal_database_url
@@ -61,11 +62,11 @@ def connect(settings: PortalSettings | None = None) -> Installation:
 
 
 def prepare(installation: Installation) -> str | None:
-    """Migrates, and makes what a first start needs. The admin key where one was just made: it is shown once, and
-    nowhere kept."""
+    """Migrates, and creates what a first start needs. Return the admin key if one was created: it is shown once, and
+    only its digest is stored."""
     migrate.upgrade(installation.owner_url, SCRIPTS, SCHEMA)
     with psycopg.connect(installation.owner_url) as connection:
-        # Several starts at once are one after the other.
+        # Serializes concurrent first starts.
         connection.execute(GlobalLock.PORTAL_FIRST_START.sql)
         signing.ensure_key(connection, installation.sealer)
         authorities.ensure(connection, installation.sealer)
@@ -73,7 +74,7 @@ def prepare(installation: Installation) -> str | None:
 
 
 def check(installation: Installation) -> None:
-    """Raises `SchemaDrift`, `WrongRole` where the login cannot act as the roles that serve, and `BadSettings`."""
+    """Raises `SchemaDrift`, `WrongRole` if the login cannot assume the serving roles, and `BadSettings`."""
     migrate.check(installation.url, SCRIPTS, SCHEMA, mend="gatehouse migrate portal")
     for role in (roles.APP_ROLE, roles.SERVICE_ROLE):
         roles.connect(installation.url, role, connect_timeout=10).close()
@@ -81,7 +82,7 @@ def check(installation: Installation) -> None:
 
 
 def check_master_key(installation: Installation) -> None:
-    """Raises `BadSettings` where the master key does not open the key that signs tokens: then it opens no secret."""
+    """Raises `BadSettings` if the master key does not open the newest signing key: then it opens no secret."""
     with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
         newest = connection.execute(_NEWEST_SIGNING_KEY).fetchone()
     if newest is not None:
@@ -89,7 +90,7 @@ def check_master_key(installation: Installation) -> None:
 
 
 def admin_keys(settings: PortalSettings) -> tuple[bytes, ...]:
-    """Digests: of the environment's keys, or of the one of the first start."""
+    """Return the digests of the environment's admin keys, or of the key created at the first start."""
     path = settings.home / _KEY_FILE
     if settings.portal_admin_api_key or not path.exists():
         return settings.portal_admin_api_key
@@ -99,7 +100,7 @@ def admin_keys(settings: PortalSettings) -> tuple[bytes, ...]:
 def _ensure_admin_key(settings: PortalSettings) -> str | None:
     if admin_keys(settings):
         return None
-    made, path = mint_token("adm_"), settings.home / _KEY_FILE
+    key, path = mint_token("adm_"), settings.home / _KEY_FILE
     path.touch(mode=0o600)
-    path.write_text(made.digest.hex(), "ascii")
-    return made.plaintext
+    path.write_text(key.digest.hex(), "ascii")
+    return key.plaintext

@@ -1,14 +1,15 @@
-"""Jobs: what has to be done elsewhere, queued in the transaction of the change that wants it, tried again for hours.
+"""Jobs: work at the platform, queued in the transaction of the change that needs it, and retried with backoff for
+hours.
 
-    @job("org_provision", gave_up=failed)
-    async def provision(tools: Tools, org_id: OrgId | None) -> None: ...
+    @job("org_provision", on_failure=failed)
+    async def provision(context: JobContext, org_id: OrgId | None) -> None: ...
 
     await queue(change.session, provision, org_id)
 
-A job carries no orders: it reads what is so when it runs, and does it so that once more does no harm. So one that waits
-serves all that want it. Jobs of one organization run one after the other. Whoever runs one has a lease on it: of a
-killed process, another takes it up when that is over. Whose failure nobody is told of (`gave_up`) is owed to the
-platform: it is tried again until that has answered.
+A job has no parameters besides the organization: it reads the present state when it runs, and is idempotent. So one
+queued job serves every change that needs it. Jobs of one organization run one after the other. A worker has a lease on
+the job that it runs: after the lease of a killed process ends, another worker runs the job. A job without `on_failure`
+is retried until the platform has accepted it.
 """
 
 import asyncio
@@ -29,93 +30,93 @@ from gatehouse.foundation.storage.away import DATABASE_AWAY
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import wanted
 from gatehouse.portal.identity import OrgId
-from gatehouse.portal.metrics import Figures
-from gatehouse.portal.platform import NotConfigured, PlatformAway, PlatformClient, PlatformFailed
+from gatehouse.portal.metrics import PortalMetrics
+from gatehouse.portal.platform import NotConfigured, PlatformClient, PlatformError, PlatformUnavailable
 from gatehouse.portal.settings import PortalSettings
 
 log = structlog.get_logger(__name__)
 
-#: 2 s, 4 s, ... 34 min, then an hour each: after ten hours in all, who wants to be told is.
+#: Attempts of a job: delays of 2 s, 4 s, ... 34 min, then an hour each, ten hours in all, then `on_failure`.
 ATTEMPTS: Final = 21
-_FIRST_PAUSE: Final = 2.0
-_LONGEST_PAUSE: Final = 3600.0
-#: Longer than an attempt may take, which is cut off before.
+_MIN_RETRY_SECONDS: Final = 2.0
+_MAX_RETRY_SECONDS: Final = 3600.0
+#: Longer than `_ATTEMPT_TIMEOUT_SECONDS`, so that the lease outlives every attempt.
 _LEASE_SECONDS: Final = 90
-_ATTEMPT_SECONDS: Final = 60.0
+_ATTEMPT_TIMEOUT_SECONDS: Final = 60.0
 _WORKERS: Final = 4
-#: Seconds between looks where nothing is told: what another process has queued, and what is due by the clock.
-_LOOK_SECONDS: Final = 1.0
+#: Seconds between two polls for jobs that another process queued, or that are due.
+_POLL_INTERVAL_SECONDS: Final = 1.0
 
 
-class Tools(msgspec.Struct, frozen=True, kw_only=True):
-    """What jobs and duties can reach."""
+class JobContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects that jobs and periodic tasks may use."""
 
     settings: PortalSettings
     database: Database
     platform: PlatformClient
-    figures: Figures
+    figures: PortalMetrics
 
 
-Work: TypeAlias = Callable[[Tools, OrgId | None], Awaitable[None]]
+JobWork: TypeAlias = Callable[[JobContext, OrgId | None], Awaitable[None]]
 
 
 class Job(msgspec.Struct, frozen=True):
     kind: str
-    work: Work
-    #: told that the platform refuses, or that the last attempt has failed: in the transaction that says so, as the
-    #: service role. Without it there is no last attempt.
-    gave_up: Callable[[AsyncSession, OrgId | None, PlatformFailed], Awaitable[None]] | None
+    work: JobWork
+    #: Called when the platform refuses or the last attempt fails, in the transaction that ends the job, as the service
+    #: role. A job without it is retried for ever.
+    on_failure: Callable[[AsyncSession, OrgId | None, PlatformError], Awaitable[None]] | None
 
 
 _jobs: Final[dict[str, Job]] = {}
-_kinds: Final[dict[Work, str]] = {}
+_kinds: Final[dict[JobWork, str]] = {}
 
 
 def job(
-    kind: str, *, gave_up: Callable[[AsyncSession, OrgId | None, PlatformFailed], Awaitable[None]] | None = None
-) -> Callable[[Work], Work]:
-    """Registers what does jobs of this kind. Its module is named in `work.MODULES`."""
+    kind: str, *, on_failure: Callable[[AsyncSession, OrgId | None, PlatformError], Awaitable[None]] | None = None
+) -> Callable[[JobWork], JobWork]:
+    """Registers the function for jobs of this kind. Its module is listed in `work.MODULES`."""
 
-    def register(work: Work) -> Work:
-        _jobs[kind] = Job(kind, work, gave_up)
+    def register(work: JobWork) -> JobWork:
+        _jobs[kind] = Job(kind, work, on_failure)
         _kinds[work] = kind
         return work
 
     return register
 
 
-class Duty(msgspec.Struct, frozen=True):
-    """What is done again and again in every process: it must bear company."""
+class PeriodicTask(msgspec.Struct, frozen=True):
+    """Work that every process repeats: it must be safe to run in several processes at once."""
 
     name: str
     seconds: float
-    work: Callable[[Tools], Awaitable[None]]
+    work: Callable[[JobContext], Awaitable[None]]
 
 
-#: Of the modules that are imported.
-duties: Final[list[Duty]] = []
+#: Tasks of the imported modules.
+periodic_tasks: Final[list[PeriodicTask]] = []
 
 
-Repeated: TypeAlias = Callable[[Tools], Awaitable[None]]
+PeriodicWork: TypeAlias = Callable[[JobContext], Awaitable[None]]
 
 
-def duty(name: str, seconds: float) -> Callable[[Repeated], Repeated]:
-    """Registers what is done every so many seconds. Its module is named in `work.MODULES`."""
+def periodic(name: str, seconds: float) -> Callable[[PeriodicWork], PeriodicWork]:
+    """Registers the function to run every so many seconds. Its module is listed in `work.MODULES`."""
 
-    def register(work: Repeated) -> Repeated:
-        duties.append(Duty(name, seconds, work))
+    def register(work: PeriodicWork) -> PeriodicWork:
+        periodic_tasks.append(PeriodicTask(name, seconds, work))
         return work
 
     return register
 
 
-# One that waits is brought forward, and has all its attempts again.
+# A queued job becomes due now, and gets all its attempts again.
 _QUEUE: Final = text(
     "INSERT INTO jobs (id, kind, org_id, lane) VALUES (:id, :kind, :org, :lane)"
     " ON CONFLICT (kind, lane) WHERE status = 'queued' DO UPDATE SET run_at = now(), attempts = 0, updated_at = now()"
     " RETURNING id"
 )
-_TAKE: Final = text(
+_LEASE_NEXT: Final = text(
     "UPDATE jobs SET status = 'running', attempts = attempts + 1, updated_at = now(),"
     " leased_until = now() + make_interval(secs => :lease)"
     " WHERE id = (SELECT id FROM jobs j WHERE (status = 'queued' AND run_at <= now() AND NOT EXISTS"
@@ -127,8 +128,8 @@ _END: Final = text(
     "UPDATE jobs SET status = :status, error = :error, leased_until = NULL, updated_at = now()"
     " WHERE id = :id AND status = 'running'"
 )
-# Where another was queued meanwhile, that one does it: this one is over.
-_AGAIN: Final = text(
+# If another job of the same kind was queued meanwhile, this one is done.
+_RETRY: Final = text(
     "UPDATE jobs j SET status = CASE WHEN EXISTS (SELECT FROM jobs q WHERE q.kind = j.kind AND q.lane = j.lane"
     " AND q.status = 'queued') THEN 'done' ELSE 'queued' END, error = :error, leased_until = NULL, updated_at = now(),"
     " run_at = now() + make_interval(secs => :pause), attempts = attempts - :uncounted"
@@ -136,135 +137,135 @@ _AGAIN: Final = text(
 )
 
 
-async def queue(session: AsyncSession, work: Work, org_id: OrgId | None) -> UUID:
-    """Queues a job in the session's transaction: it exists when, and only when, that is committed. Returns its id."""
+async def queue(session: AsyncSession, work: JobWork, org_id: OrgId | None) -> UUID:
+    """Queues a job in the session's transaction: it exists if, and only if, that commits. Return its id."""
     kind = _kinds[work]
     values = {"id": new_id(), "kind": kind, "org": org_id, "lane": str(org_id or kind)}
     return UUID(str((await session.execute(_QUEUE, values)).scalar_one()))
 
 
-class Taken(msgspec.Struct, frozen=True):
+class LeasedJob(msgspec.Struct, frozen=True):
     id: UUID
     job: Job
     org_id: OrgId | None
     attempts: int
 
 
-class Worker:
-    """One a process. `look` says that there may be something to do."""
+class JobWorker:
+    """Runs jobs in one process. `wake` makes it look for jobs at once."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._news = asyncio.Event()
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._wake_event = asyncio.Event()
 
-    def look(self) -> None:
-        self._news.set()
+    def wake(self) -> None:
+        self._wake_event.set()
 
     async def run(self) -> None:
-        """Until it is cancelled. A dead database is waited for."""
+        """Runs until it is cancelled. Waits while the database is unavailable."""
         async with asyncio.TaskGroup() as group:
             for _ in range(_WORKERS):
                 group.create_task(self._work())
 
     async def _work(self) -> None:
-        told = False
+        logged = False
         while wanted():
             try:
-                if await self._one():
+                if await self._run_next():
                     continue
-                told = False
+                logged = False
             except DATABASE_AWAY as error:
-                if not told:
+                if not logged:
                     log.warning("jobs.interrupted", reason=type(error).__name__)
-                    told = True
+                    logged = True
             except Exception:
                 log.exception("jobs.fault")
-            self._news.clear()
+            self._wake_event.clear()
             try:
-                async with asyncio.timeout(_LOOK_SECONDS):
-                    await self._news.wait()
+                async with asyncio.timeout(_POLL_INTERVAL_SECONDS):
+                    await self._wake_event.wait()
             except TimeoutError:
                 pass
 
-    async def _one(self) -> bool:
-        """Whether there was one to do."""
-        taken = await self._take()
-        if taken is None:
+    async def _run_next(self) -> bool:
+        """Runs the next job. Return whether there was one."""
+        leased = await self._lease_next()
+        if leased is None:
             return False
-        until = time.monotonic() + _LEASE_SECONDS
+        lease_end = time.monotonic() + _LEASE_SECONDS
         try:
-            failed = await self._attempt(taken)
+            error = await self._attempt(leased)
         except asyncio.CancelledError:
-            # This process ends: another goes on at once, without waiting for the lease.
-            await asyncio.shield(self._again(taken, None, 0.0, uncounted=1))
+            # This process ends: another one runs the job at once, without waiting for the lease to end.
+            await asyncio.shield(self._retry(leased, None, 0.0, uncounted_attempts=1))
             raise
         while True:
             try:
-                await (self._done(taken) if failed is None else self._failed(taken, failed))
+                await (self._done(leased) if error is None else self._failed(leased, error))
             except DATABASE_AWAY:
-                # As long as it is said to run, none of its lane does.
-                if time.monotonic() + _LOOK_SECONDS >= until:
+                # Until the end is stored, the other jobs of the lane wait.
+                if time.monotonic() + _POLL_INTERVAL_SECONDS >= lease_end:
                     raise
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(_POLL_INTERVAL_SECONDS)
             else:
                 return True
 
-    async def _attempt(self, taken: Taken) -> PlatformFailed | None:
-        """None: it is done."""
+    async def _attempt(self, leased: LeasedJob) -> PlatformError | None:
+        """Return the error of the attempt, or None if the job is done."""
         try:
-            async with asyncio.timeout(_ATTEMPT_SECONDS):
-                await taken.job.work(self._tools, taken.org_id)
-        except PlatformFailed as failed:
-            return failed
+            async with asyncio.timeout(_ATTEMPT_TIMEOUT_SECONDS):
+                await leased.job.work(self._context, leased.org_id)
+        except PlatformError as error:
+            return error
         except TimeoutError:
-            return PlatformAway("it takes too long")
+            return PlatformUnavailable(f"not done within {_ATTEMPT_TIMEOUT_SECONDS:g} s")
         except Exception as error:
-            log.exception("jobs.fault", kind=taken.job.kind)
-            return PlatformAway(type(error).__name__)
+            log.exception("jobs.fault", kind=leased.job.kind)
+            return PlatformUnavailable(type(error).__name__)
         return None
 
-    async def _done(self, taken: Taken) -> None:
-        await self._execute(_END, {"id": taken.id, "status": "done", "error": None})
-        self._count(taken, "done")
+    async def _done(self, leased: LeasedJob) -> None:
+        await self._execute(_END, {"id": leased.id, "status": "done", "error": None})
+        self._count(leased, "done")
 
-    async def _take(self) -> Taken | None:
+    async def _lease_next(self) -> LeasedJob | None:
         try:
-            async with self._tools.database.service() as session:
-                row = (await session.execute(_TAKE, {"lease": _LEASE_SECONDS})).first()
+            async with self._context.database.service() as session:
+                row = (await session.execute(_LEASE_NEXT, {"lease": _LEASE_SECONDS})).first()
                 await session.commit()
         except IntegrityError:
-            # Somebody else has just taken another one of that organization.
+            # Another worker has just leased a job of the same lane.
             return None
-        return None if row is None else Taken(row.id, _jobs[row.kind], row.org_id, row.attempts)
+        return None if row is None else LeasedJob(row.id, _jobs[row.kind], row.org_id, row.attempts)
 
-    async def _failed(self, taken: Taken, failed: PlatformFailed) -> None:
-        if isinstance(failed, PlatformAway):
-            again = taken.job.gave_up is None or taken.attempts < ATTEMPTS
+    async def _failed(self, leased: LeasedJob, error: PlatformError) -> None:
+        if isinstance(error, PlatformUnavailable):
+            retries = leased.job.on_failure is None or leased.attempts < ATTEMPTS
         else:
-            # An address that is taken out of the settings may come back, too.
-            again = taken.job.gave_up is None and isinstance(failed, NotConfigured)
-        if again:
-            pause = min(_FIRST_PAUSE * 2 ** min(taken.attempts - 1, ATTEMPTS), _LONGEST_PAUSE)
-            # Apart from each other: a platform that comes back is not asked for everything in one moment.
-            await self._again(taken, str(failed), pause * random.uniform(0.8, 1.0))  # noqa: S311
-            self._count(taken, "again")
+            # PLATFORM_URL, when it was removed, may be set again.
+            retries = leased.job.on_failure is None and isinstance(error, NotConfigured)
+        if retries:
+            delay = min(_MIN_RETRY_SECONDS * 2 ** min(leased.attempts - 1, ATTEMPTS), _MAX_RETRY_SECONDS)
+            # Jitter: a platform that comes back must not get all retries in one moment.
+            await self._retry(leased, str(error), delay * random.uniform(0.8, 1.0))  # noqa: S311
+            self._count(leased, "again")
             return
-        log.warning("job.failed", kind=taken.job.kind, org_id=str(taken.org_id), reason=str(failed))
-        async with self._tools.database.service() as session:
-            ended = await session.execute(_END, {"id": taken.id, "status": "failed", "error": str(failed)})
-            # Not a second time, where the first one's commit had no answer.
-            if taken.job.gave_up is not None and ended.rowcount:  # type: ignore[attr-defined]
-                await taken.job.gave_up(session, taken.org_id, failed)
+        log.warning("job.failed", kind=leased.job.kind, org_id=str(leased.org_id), reason=str(error))
+        async with self._context.database.service() as session:
+            ended = await session.execute(_END, {"id": leased.id, "status": "failed", "error": str(error)})
+            # Not called twice, if the result of the first commit was lost.
+            if leased.job.on_failure is not None and ended.rowcount:  # type: ignore[attr-defined]
+                await leased.job.on_failure(session, leased.org_id, error)
             await session.commit()
-        self._count(taken, "failed")
+        self._count(leased, "failed")
 
-    async def _again(self, taken: Taken, error: str | None, pause: float, *, uncounted: int = 0) -> None:
-        await self._execute(_AGAIN, {"id": taken.id, "error": error, "pause": pause, "uncounted": uncounted})
+    async def _retry(self, leased: LeasedJob, error: str | None, delay: float, *, uncounted_attempts: int = 0) -> None:
+        await self._execute(_RETRY, {"id": leased.id, "error": error, "pause": delay, "uncounted": uncounted_attempts})
 
     async def _execute(self, statement: object, values: dict[str, object]) -> None:
-        async with self._tools.database.service() as session:
+        async with self._context.database.service() as session:
             await session.execute(statement, values)  # type: ignore[call-overload]
             await session.commit()
 
-    def _count(self, taken: Taken, result: str) -> None:
-        self._tools.figures.jobs.add((taken.job.kind, result))
+    def _count(self, leased: LeasedJob, result: str) -> None:
+        self._context.figures.jobs.add((leased.job.kind, result))

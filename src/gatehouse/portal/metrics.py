@@ -1,4 +1,4 @@
-"""Every figure that the portal publishes at `/metrics`."""
+"""Metrics that the portal publishes at `/metrics`."""
 
 from pathlib import Path
 from typing import Final
@@ -9,8 +9,8 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
 
-class Figures:
-    """One process's."""
+class PortalMetrics:
+    """The metrics of one process."""
 
     def __init__(self, directory: Path) -> None:
         self.requests = Counter(

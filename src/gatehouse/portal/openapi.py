@@ -1,6 +1,6 @@
-"""The portal's OpenAPI document: as FastAPI describes it, with who may call an operation, and how it fails.
+"""The portal's OpenAPI document: FastAPI's, with the caller and the error responses of each operation.
 
-Both are read from the operation: the caller from its signature, the statuses from its shape.
+Both come from the operation: the caller from its signature, the error statuses from its path and body.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from gatehouse.portal.api import FAMILIES
-from gatehouse.portal.callers import DESCRIBED, SECURITY_SCHEMES
+from gatehouse.portal.callers import OPENAPI_SECURITY, SECURITY_SCHEMES
 
 _TEXT: Final = {"type": "string"}
 _ERROR: Final[dict[str, Any]] = {
@@ -29,7 +29,7 @@ _CONTENT: Final = {"application/json": {"schema": {"$ref": "#/components/schemas
 
 
 def install(app: FastAPI) -> None:
-    """Replaces the application's document. It is made once, when it is first asked for."""
+    """Replaces the application's document, which is built on first use."""
     framework = app.openapi
 
     def document() -> dict[str, Any]:
@@ -41,10 +41,10 @@ def install(app: FastAPI) -> None:
 
 
 def _completed(document: dict[str, Any]) -> dict[str, Any]:
-    needs = {(path, method): need for path, method, need in _closed()}
+    requirements = {(path, method): requirement for path, method, requirement in _protected_operations()}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            operation.update(needs.get((path, method), {}))
+            operation.update(requirements.get((path, method), {}))
             _add_errors(operation, path)
     components = document.setdefault("components", {})
     components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
@@ -54,40 +54,40 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
 
 def _add_errors(operation: dict[str, Any], path: str) -> None:
     responses = operation["responses"]
-    # The framework's own description of failed validation is not how the portal answers.
+    # FastAPI's description of a failed validation does not match the portal's error form.
     responses.pop("422", None)
-    told = {
+    descriptions = {
         "400": "The request is malformed.",
         "422": "A parameter or field is not valid; `detail` names it.",
         "429": "Too many requests; `reset_at` says when the next one is let in.",
         "503": "Not available now.",
     }
     if "{" in path:
-        told["404"] = "There is no such thing, it is another organization's, or the organization is cancelled."
+        descriptions["404"] = "There is no such thing, it is another organization's, or the organization is cancelled."
     if "requestBody" in operation:
-        told |= {"408": "The body did not arrive in time.", "413": "The body is too large."}
-    for status, description in told.items():
+        descriptions |= {"408": "The body did not arrive in time.", "413": "The body is too large."}
+    for status, description in descriptions.items():
         responses.setdefault(status, {"description": description})
-    for status, answer in responses.items():
+    for status, response in responses.items():
         if status >= "400":
-            answer.setdefault("content", _CONTENT)
+            response.setdefault("content", _CONTENT)
 
 
-def _closed() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Path, method and need of each operation that a caller must prove themselves for."""
+def _protected_operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield path, method and caller requirement of each operation that needs a credential."""
     for family in FAMILIES:
         for route in family.routes:
-            if isinstance(route, APIRoute) and (need := _need(route.dependant)) is not None:
+            if isinstance(route, APIRoute) and (requirement := _requirement(route.dependant)) is not None:
                 for method in route.methods or ():
-                    yield route.path_format, method.lower(), need
+                    yield route.path_format, method.lower(), requirement
 
 
-def _need(dependant: Dependant) -> dict[str, Any] | None:
-    """Of the outermost dependency that says who may call: it asks for most."""
+def _requirement(dependant: Dependant) -> dict[str, Any] | None:
+    """Return the entries of the outermost dependency that is a caller: it is the strictest one."""
     level = [dependant]
     while level:
-        for each in level:
-            if each.call in DESCRIBED:
-                return DESCRIBED[each.call]
-        level = [inner for each in level for inner in each.dependencies]
+        for dependency in level:
+            if dependency.call in OPENAPI_SECURITY:
+                return OPENAPI_SECURITY[dependency.call]
+        level = [nested for dependency in level for nested in dependency.dependencies]
     return None

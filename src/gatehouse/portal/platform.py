@@ -1,4 +1,4 @@
-"""What the portal asks of the platform, with its platform-wide client (decisions 2 and 8)."""
+"""Client of the platform's API, with the portal's platform-wide OAuth client."""
 
 import asyncio
 import time
@@ -13,33 +13,33 @@ from gatehouse.foundation.http import forms
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
 from gatehouse.portal.settings import PortalSettings
 
-#: Of an answer: what was done with a thousand records of each kind has room in it.
-_MOST_BYTES: Final = 8 * 1024 * 1024
-#: How long an answer may take, unless the caller knows better.
-_PATIENCE_SECONDS: Final = 30.0
-#: A token is asked for anew as long before it ends.
-_EARLY_SECONDS: Final = 30
-#: What says nothing about the request itself: the same may pass later.
-_LATER: Final = frozenset({401, 403, 408, 425, 429})
+#: Maximum size of a response: enough for the results of importing a thousand records of each kind.
+_MAX_RESPONSE_BYTES: Final = 8 * 1024 * 1024
+#: Default seconds for a response.
+_TIMEOUT_SECONDS: Final = 30.0
+#: Seconds before its expiry at which the token is replaced.
+_RENEW_BEFORE_SECONDS: Final = 30
+#: Statuses that do not depend on the request itself: a retry may succeed.
+_RETRYABLE_STATUSES: Final = frozenset({401, 403, 408, 425, 429})
 
 
-class PlatformFailed(Exception):
-    """One line for a job's record, without secrets."""
+class PlatformError(Exception):
+    """A failed call. The message is one line for a job's record, without secrets."""
 
 
-class NotConfigured(PlatformFailed):
-    """No platform can be asked."""
+class NotConfigured(PlatformError):
+    """`PLATFORM_URL` is not set."""
 
     def __init__(self) -> None:
         super().__init__("PLATFORM_URL is not set")
 
 
-class PlatformAway(PlatformFailed):
-    """It did not answer, or not to this: trying again may help."""
+class PlatformUnavailable(PlatformError):
+    """The platform did not respond, or cannot serve the call now: a retry may succeed."""
 
 
-class PlatformRefused(PlatformFailed):
-    """It understood and refuses: the same again would be refused again."""
+class PlatformRefusal(PlatformError):
+    """The platform refused the call: a retry would be refused again."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(f"{status}: {reason}")
@@ -48,11 +48,11 @@ class PlatformRefused(PlatformFailed):
 
 
 class PlatformClient:
-    """One a process."""
+    """The client of one process."""
 
     def __init__(self, settings: PortalSettings, outbound: Outbound) -> None:
         self.configured = settings.platform_url is not None
-        #: scans a minute by plan; empty where the platform is not told any
+        #: scans a minute by plan; empty if the portal sets no limits
         self.scan_limits: dict[str, int] = dict(settings.portal_scan_rate_limits.items())
         self._base = (settings.platform_url or "").rstrip("/")
         self._client_id = settings.platform_client_id
@@ -60,92 +60,101 @@ class PlatformClient:
         self._outbound = outbound
         self._token = ""
         self._token_until = 0.0
-        self._asking = asyncio.Lock()
+        self._token_lock = asyncio.Lock()
 
     async def make_tenant(self, tenant_id: UUID, *, slug: str, name: str, plan: str) -> None:
-        """Once, however often it is asked. Raises `PlatformRefused`, where the slug or the id is another's."""
+        """Creates the tenant. Idempotent. Raises `PlatformRefusal` if another organization has the slug or the id."""
         body = {"id": str(tenant_id), "slug": slug, "name": name, "plan": plan}
         try:
             await self.call("POST", "/v1/platform/tenants", body)
             if self.scan_limits:
-                await self.entitle(tenant_id, plan)
-        except PlatformRefused as refused:
-            # An earlier attempt's answer may have been lost: then it is there.
-            if refused.status != 409 or not await self._entitled(tenant_id, plan):
+                await self.set_plan(tenant_id, plan)
+        except PlatformRefusal as error:
+            # The tenant may exist because an earlier attempt's response was lost.
+            if error.status != 409 or not await self._has_plan_set(tenant_id, plan):
                 raise
 
-    async def entitle(self, tenant_id: UUID, plan: str) -> None:
-        """Plan and, where the portal sets them, the limits that come with it. Raises `PlatformRefused`, 404 where there
-        is no such tenant."""
+    async def set_plan(self, tenant_id: UUID, plan: str) -> None:
+        """Sets the plan and, if the portal sets them, its limits. Raises `PlatformRefusal`, 404 if there is no such
+        tenant."""
         body: dict[str, Any] = {"plan": plan}
         if self.scan_limits:
             body["scan_rate_limit_rpm"] = self.scan_limits.get(plan)
         await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}/entitlements", body)
 
-    async def describe(self, tenant_id: UUID, *, name: str | None = None, contact_email: str | None = None) -> None:
-        """Tells what the organization is called and who answers for it; None changes nothing. Raises `PlatformRefused`,
-        404 where there is no such tenant."""
+    async def update_tenant(
+        self, tenant_id: UUID, *, name: str | None = None, contact_email: str | None = None
+    ) -> None:
+        """Sets the organization's name and contact address; None changes nothing. Raises `PlatformRefusal`, 404 if
+        there is no such tenant."""
         fields = {"name": name, "contact_email": contact_email}
         body = {field: value for field, value in fields.items() if value is not None}
         if body:
             await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", body)
 
     async def has_tenant(self, tenant_id: UUID) -> bool:
-        """Changes nothing. Raises `PlatformAway`, `NotConfigured`, `PlatformRefused`."""
+        """Return whether the tenant exists. Changes nothing. Raises `PlatformUnavailable`, `NotConfigured`,
+        `PlatformRefusal`."""
         try:
             await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", {})
-        except PlatformRefused as refused:
-            if refused.status == 404:
+        except PlatformRefusal as error:
+            if error.status == 404:
                 return False
             raise
         return True
 
-    async def _entitled(self, tenant_id: UUID, plan: str) -> bool:
+    async def _has_plan_set(self, tenant_id: UUID, plan: str) -> bool:
         try:
-            await self.entitle(tenant_id, plan)
-        except PlatformRefused as refused:
-            if refused.status == 404:
+            await self.set_plan(tenant_id, plan)
+        except PlatformRefusal as error:
+            if error.status == 404:
                 return False
             raise
         return True
 
     async def register_owner(self, tenant_id: UUID, *, email: str | None, key_prefix: str, digest: bytes) -> str:
-        """The tenant's owner, made where there is none of that address, with the key of this hash. The answer is who
-        that is on the platform."""
+        """Registers the tenant's owner, who is created if no user has the address, with the key of this hash. Return
+        the platform's id of the user."""
         body = {"email": email, "key_prefix": key_prefix, "key_sha256": digest.hex()}
-        answer = await self.call("PUT", f"/v1/platform/tenants/{tenant_id}/owner", body)
-        return str(answer["user_id"])
+        response = await self.call("PUT", f"/v1/platform/tenants/{tenant_id}/owner", body)
+        return str(response["user_id"])
 
     async def end_tenant(self, tenant_id: UUID) -> None:
-        """Once, however often it is asked."""
+        """Deletes the tenant. Idempotent."""
         try:
             await self.call("DELETE", f"/v1/platform/tenants/{tenant_id}")
-        except PlatformRefused as refused:
-            if refused.status != 404:
+        except PlatformRefusal as error:
+            if error.status != 404:
                 raise
 
     async def call(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, patience: float = _PATIENCE_SECONDS
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> Any:
-        """The decoded answer, None where it is empty. Raises `NotConfigured`, `PlatformAway`, `PlatformRefused`."""
+        """Return the decoded response, or None if it is empty. Raises `NotConfigured`, `PlatformUnavailable`,
+        `PlatformRefusal`."""
         if not self.configured:
             raise NotConfigured
-        sent = b"" if body is None else msgspec.json.encode(body)
-        headers = {"Content-Type": "application/json"} if sent else {}
+        content = b"" if body is None else msgspec.json.encode(body)
+        headers = {"Content-Type": "application/json"} if content else {}
         for attempt in (1, 2):
             token = await self._current_token()
-            shown = {**headers, "Authorization": f"Bearer {token}"}
-            status, answer = await self.ask(method, path, shown, sent, patience=patience)
+            authenticated = {**headers, "Authorization": f"Bearer {token}"}
+            status, response = await self.request(method, path, authenticated, content, timeout_seconds=timeout_seconds)
             if status != 401 or attempt == 2:
                 break
-            # Its keys were rotated, or the client was: a new token may do.
+            # The platform's keys or the client's secret were rotated: a new token may succeed.
             self._token_until = 0.0
         if status < 300:
-            return answer
-        raise _failure(status, answer)
+            return response
+        raise _failure(status, response)
 
     async def _current_token(self) -> str:
-        async with self._asking:
+        async with self._token_lock:
             if time.monotonic() >= self._token_until:
                 assert self._secret is not None
                 form = {
@@ -155,57 +164,60 @@ class PlatformClient:
                     "scope": "admin:write",
                 }
                 headers = {"Content-Type": forms.MEDIA_TYPE}
-                asked_at = time.monotonic()
-                status, answer = await self.ask("POST", "/oauth/token", headers, urlencode(form).encode())
+                requested_at = time.monotonic()
+                status, response = await self.request("POST", "/oauth/token", headers, urlencode(form).encode())
                 if status != 200:
-                    raise PlatformAway(f"no token for PLATFORM_CLIENT_ID: {status}: {_reason(answer)}")
-                self._token = str(answer["access_token"])
-                self._token_until = asked_at + int(answer["expires_in"]) - _EARLY_SECONDS
+                    raise PlatformUnavailable(f"no token for PLATFORM_CLIENT_ID: {status}: {_reason(response)}")
+                self._token = str(response["access_token"])
+                self._token_until = requested_at + int(response["expires_in"]) - _RENEW_BEFORE_SECONDS
         return self._token
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,
         headers: Mapping[str, str],
         body: bytes,
         *,
-        patience: float = _PATIENCE_SECONDS,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> tuple[int, Any]:
-        """Without the token of ours: status and decoded answer, whatever it is. Raises `PlatformAway`."""
+        """Sends a request without the portal's own token. Return status and decoded response. Raises
+        `PlatformUnavailable`."""
         request = OutboundRequest(
-            method=method, url=self._base + path, headers=headers, body=body, first_byte_timeout=patience
+            method=method, url=self._base + path, headers=headers, body=body, first_byte_timeout=timeout_seconds
         )
         try:
             reply = await self._outbound.send(request)
             try:
-                raw = await reply.read(_MOST_BYTES)
+                raw = await reply.read(_MAX_RESPONSE_BYTES)
             finally:
                 await reply.close()
             return reply.status, msgspec.json.decode(raw) if raw else None
-        except OutboundFailed as failed:
-            raise PlatformAway(failed.reason) from None
+        except OutboundFailed as error:
+            raise PlatformUnavailable(error.reason) from None
         except msgspec.DecodeError:
-            raise PlatformAway(f"{reply.status}: not an answer of the platform's") from None
+            raise PlatformUnavailable(f"{reply.status}: the response is not the platform's") from None
 
 
-def _failure(status: int, answer: Any) -> PlatformFailed:
-    if status >= 500 or status in _LATER:
-        return PlatformAway(f"{status}: {_reason(answer)}")
-    return PlatformRefused(status, _reason(answer))
+def _failure(status: int, response: Any) -> PlatformError:
+    if status >= 500 or status in _RETRYABLE_STATUSES:
+        return PlatformUnavailable(f"{status}: {_reason(response)}")
+    return PlatformRefusal(status, _reason(response))
 
 
-def _reason(answer: Any) -> str:
-    """The platform's own words, in whichever form."""
-    told = answer if isinstance(answer, dict) else {}
-    words = told.get("detail") or told.get("message") or told.get("error_description") or told.get("error") or ""
-    if isinstance(words, list):
-        words = "; ".join(map(_field, words))
-    return str(words)[:300]
+def _reason(response: Any) -> str:
+    """Return the platform's message, whichever error form the response has."""
+    fields = response if isinstance(response, dict) else {}
+    reason = (
+        fields.get("detail") or fields.get("message") or fields.get("error_description") or fields.get("error") or ""
+    )
+    if isinstance(reason, list):
+        reason = "; ".join(map(_field, reason))
+    return str(reason)[:300]
 
 
 def _field(fault: Any) -> str:
-    """A field that is not good, and why, as the platform lists them."""
+    """Return an invalid field and its fault, from the platform's list of faults."""
     try:
         return f"{'.'.join(map(str, fault['loc'][1:]))}: {fault['msg']}"
     except (KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""The platform's public keys: what it signs for the portal is verified by them (decisions 8, Wires)."""
+"""The platform's public keys, which verify what it signs for the portal."""
 
 import asyncio
 import time
@@ -14,93 +14,93 @@ from gatehouse.foundation.jwt import SigningKey, UnknownKey
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
 from gatehouse.portal.settings import PortalSettings
 
-#: A platform without an address of its own calls itself so.
-_NAMELESS: Final = "gatehouse"
-#: How long a key is believed that is not asked for again.
-_KEPT_SECONDS: Final = 600.0
-#: Between two questions for a key that is not there: strangers can make up as many as they like.
-_PAUSE_SECONDS: Final = 5.0
-#: After one that was not answered: nobody else waits for the same.
-_AWAY_SECONDS: Final = 1.0
-_MOST_BYTES: Final = 256 * 1024
+#: Issuer of a platform without a public URL.
+_DEFAULT_ISSUER: Final = "gatehouse"
+#: Seconds for which the keys are cached.
+_CACHE_SECONDS: Final = 600.0
+#: Seconds between two fetches because of unknown key ids, which strangers can invent.
+_MIN_FETCH_INTERVAL_SECONDS: Final = 5.0
+#: Seconds after a failed fetch without another one, so that callers fail at once.
+_FAILURE_CACHE_SECONDS: Final = 1.0
+_MAX_RESPONSE_BYTES: Final = 256 * 1024
 
 
-class PlatformUnknown(Unavailable):
-    message = "The platform cannot be asked for its keys now."
+class PlatformKeysUnavailable(Unavailable):
+    message = "The platform's keys cannot be fetched now."
 
 
 class PlatformKeys:
-    """One a process."""
+    """The cached keys of one process."""
 
     def __init__(self, settings: PortalSettings, outbound: Outbound, clock: Clock) -> None:
         self._base = (settings.platform_url or "").rstrip("/")
         self._outbound = outbound
         self._clock = clock
         self._keys: Mapping[str, SigningKey] = {}
-        self._issuer = _NAMELESS
-        self._asked_at = -_KEPT_SECONDS
-        self._away_at = -_AWAY_SECONDS
-        self._asking = asyncio.Lock()
+        self._issuer = _DEFAULT_ISSUER
+        self._fetched_at = -_CACHE_SECONDS
+        self._failed_at = -_FAILURE_CACHE_SECONDS
+        self._fetch_lock = asyncio.Lock()
 
     async def verify(self, token: str, *, audience: str) -> dict[str, Any]:
         """The claims of what the platform has signed for `audience`. Raises `ExpiredToken`, `InvalidToken`, and
-        `PlatformUnknown`."""
-        await self._look(_KEPT_SECONDS)
+        `PlatformKeysUnavailable`."""
+        await self._refresh(_CACHE_SECONDS)
         try:
             return self._verified(token, audience)
         except UnknownKey:
-            # It may have been made a moment ago.
-            await self._look(_PAUSE_SECONDS)
+            # The key may be new.
+            await self._refresh(_MIN_FETCH_INTERVAL_SECONDS)
             return self._verified(token, audience)
 
     def _verified(self, token: str, audience: str) -> dict[str, Any]:
         return jwt.verify(token, self._keys, issuer=self._issuer, audience=audience, now=self._clock.now())
 
-    async def _look(self, seconds: float) -> None:
-        """Asks, unless that was done in the last `seconds`."""
-        async with self._asking:
-            if time.monotonic() - self._asked_at < seconds:
+    async def _refresh(self, seconds: float) -> None:
+        """Fetches the keys, unless they were fetched in the last `seconds`."""
+        async with self._fetch_lock:
+            if time.monotonic() - self._fetched_at < seconds:
                 return
-            if not self._base or time.monotonic() - self._away_at < _AWAY_SECONDS:
-                raise PlatformUnknown
+            if not self._base or time.monotonic() - self._failed_at < _FAILURE_CACHE_SECONDS:
+                raise PlatformKeysUnavailable
             try:
-                self._keys, self._issuer = await self._told()
-            except PlatformUnknown:
-                self._away_at = time.monotonic()
+                self._keys, self._issuer = await self._fetch_keys()
+            except PlatformKeysUnavailable:
+                self._failed_at = time.monotonic()
                 raise
-            self._asked_at = time.monotonic()
+            self._fetched_at = time.monotonic()
 
-    async def _told(self) -> tuple[dict[str, SigningKey], str]:
-        """The platform's keys, and what it calls itself. Raises `PlatformUnknown`."""
-        status, keys = await self._ask("/.well-known/jwks.json")
-        told, configuration = await self._ask("/.well-known/openid-configuration")
-        # 404: it has no address of its own, and so no such document.
-        if status != 200 or told not in {200, 404}:
-            raise PlatformUnknown
+    async def _fetch_keys(self) -> tuple[dict[str, SigningKey], str]:
+        """Return the platform's keys and its issuer. Raises `PlatformKeysUnavailable`."""
+        status, keys = await self._fetch("/.well-known/jwks.json")
+        configuration_status, configuration = await self._fetch("/.well-known/openid-configuration")
+        # 404: the platform has no public URL, and so no such document.
+        if status != 200 or configuration_status not in {200, 404}:
+            raise PlatformKeysUnavailable
         try:
-            return _read(keys), str(configuration["issuer"]) if told == 200 else _NAMELESS
+            return _read(keys), str(configuration["issuer"]) if configuration_status == 200 else _DEFAULT_ISSUER
         except (KeyError, TypeError):
-            # Somebody answers there, who is no platform.
-            raise PlatformUnknown from None
+            # The server at this address is not a platform.
+            raise PlatformKeysUnavailable from None
 
-    async def _ask(self, path: str) -> tuple[int, Any]:
+    async def _fetch(self, path: str) -> tuple[int, Any]:
         try:
             reply = await self._outbound.send(OutboundRequest(method="GET", url=self._base + path, headers={}))
             try:
-                raw = await reply.read(_MOST_BYTES)
+                raw = await reply.read(_MAX_RESPONSE_BYTES)
             finally:
                 await reply.close()
             return reply.status, msgspec.json.decode(raw)
         except (OutboundFailed, msgspec.DecodeError):
-            raise PlatformUnknown from None
+            raise PlatformKeysUnavailable from None
 
 
-def _read(found: Any) -> dict[str, SigningKey]:
-    """By `kid`; what is no key for signatures is passed over."""
+def _read(key_set: Any) -> dict[str, SigningKey]:
+    """Return the keys by `kid`. Skips what is not a signature key."""
     keys = {}
-    for each in found["keys"]:
+    for jwk in key_set["keys"]:
         try:
-            key = SigningKey.from_jwk(each)
+            key = SigningKey.from_jwk(jwk)
         except ValueError:
             continue
         keys[key.kid] = key

@@ -1,4 +1,4 @@
-"""What a route gets handed: a session bound to one organization, a change to make, the row that the path names."""
+"""Parameters of routes: a session bound to one organization, a change, the row that the path names."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,21 +20,21 @@ R = TypeVar("R", bound=Row)
 
 
 async def _session(request: Request, host: TheHost) -> AsyncIterator[AsyncSession]:
-    """Bound to the caller's organization. The caller was judged before: routes name it first."""
+    """Bound to the caller's organization. The caller is checked before: routes name it first."""
     caller: Caller = request.scope["state"]["caller"]
     if caller.org_id is None:
-        # The path holds something that is no id.
+        # The organization in the path is not an id.
         raise OrganizationNotFound
     async with host.database.tenant(caller.org_id) as session:
         yield session
 
 
-#: For reading: one transaction, rolled back at the end.
+#: For reads: one transaction, rolled back at the end.
 Session = Annotated[AsyncSession, Depends(_session, scope="function")]
 
 
 async def _change(request: Request, session: Session, host: TheHost) -> AsyncIterator[Change]:
-    """Committed when the route has returned, before its answer is sent; rolled back when it raised."""
+    """Committed when the route has returned, before its response is sent; rolled back if it raised."""
     state = request.scope["state"]
     caller: Caller = state["caller"]
     change = Change(session, caller.org_id, caller, request_id=state["request_id"], ip=state["client_address"])
@@ -42,7 +42,7 @@ async def _change(request: Request, session: Session, host: TheHost) -> AsyncIte
     await commit(change, host)
 
 
-#: For changing: the same session, committed once.
+#: For changes: the same session, committed once.
 Changing = Annotated[Change, Depends(_change, scope="function")]
 
 
@@ -50,8 +50,8 @@ Changing = Annotated[Change, Depends(_change, scope="function")]
 async def changing(
     request: Request, host: PortalHost, org_id: OrgId, caller: Caller | None = None
 ) -> AsyncIterator[Change]:
-    """A change in an organization that the path does not name: a new one, or one that a sign-in has found. Committed at
-    the end of the block."""
+    """A change in an organization that the path does not name: a new one, or the one of a sign-in. Committed at the end
+    of the block."""
     state = request.scope["state"]
     async with host.database.tenant(org_id) as session:
         change = Change(session, org_id, caller, request_id=state["request_id"], ip=state["client_address"])
@@ -61,24 +61,24 @@ async def changing(
 
 async def commit(change: Change, host: PortalHost) -> None:
     await change.commit()
-    host.standings.forget()
-    host.jobs.look()
+    host.token_statuses.invalidate()
+    host.jobs.wake()
 
 
 def loaded(row: type[R], parameter: str, missing: type[NotFound]) -> Callable[..., Any]:
-    """A dependency: the organization's row that a path parameter names. Absent or another organization's is `missing`.
-    Locked where the request can change it: two changes at once are one after the other."""
+    """Return a dependency that loads the organization's row that a path parameter names, or raises `missing` if there
+    is none. Requests that can change the row lock it, which serializes concurrent changes."""
     key = row.id  # type: ignore[attr-defined]
 
-    async def load(session: Session, request: Request, wanted: Annotated[PathId, Path(alias=parameter)]) -> Row:
-        if wanted is None:
+    async def load(session: Session, request: Request, row_id: Annotated[PathId, Path(alias=parameter)]) -> Row:
+        if row_id is None:
             raise missing
-        query = select(row).where(key == wanted)
+        query = select(row).where(key == row_id)
         if request.method not in {"GET", "HEAD"}:
             query = query.with_for_update()
-        found = (await session.scalars(query)).one_or_none()
-        if found is None:
+        loaded_row = (await session.scalars(query)).one_or_none()
+        if loaded_row is None:
             raise missing
-        return found
+        return loaded_row
 
     return load

@@ -1,4 +1,4 @@
-"""What the portal's tables have in common. `org_id` is to them what `tenant_id` is to the platform's: its owner."""
+"""Bases of the portal's tables. `org_id` is the owner, as `tenant_id` is on the platform."""
 
 from sqlalchemy import MetaData, event
 from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
@@ -8,14 +8,14 @@ from gatehouse.foundation.storage.rows import Row
 
 
 class PortalRow(Row):
-    """Of tables of its own: the platform may have some of the same names."""
+    """Has its own metadata: the platform may have tables of the same names."""
 
     __abstract__ = True
     metadata = MetaData()
 
 
 class OrgRow(PortalRow):
-    """A row that belongs to an organization: PostgreSQL's row-level security asks for it too."""
+    """A row that belongs to an organization, which PostgreSQL's row-level security enforces too."""
 
     __abstract__ = True
 
@@ -23,12 +23,11 @@ class OrgRow(PortalRow):
 
 
 class OrgSession(Session):
-    """Asks for the rows of one organization alone, whatever a query forgot. Queries in plain SQL have the second wall
-    only."""
+    """Filters every ORM query by one organization. Queries in plain SQL are only filtered by row-level security."""
 
 
 @event.listens_for(OrgSession, "do_orm_execute")
-def _its_own_alone(state: ORMExecuteState) -> None:
+def _filter_by_organization(state: ORMExecuteState) -> None:
     if not (state.is_select or state.is_update or state.is_delete):
         return
     org_id = state.session.info["tenant_id"]

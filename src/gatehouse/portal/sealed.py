@@ -1,6 +1,6 @@
-"""Everything of the portal that is sealed under the master key (`gatehouse keys rotate-master portal`).
+"""All columns of the portal that are sealed under the master key (`gatehouse keys rotate-master portal`).
 
-A family that seals a column adds a line; a test compares it with the schema.
+A family that seals a column adds a line; a test compares the list with the schema.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ SEALED: Final = (
 
 
 async def reseal(session: AsyncSession, sealer: Sealer) -> Resealed:
-    """Seals everything under the current key, in this transaction, and commits it. Raises `CannotReseal`."""
+    """Seals everything under the current key, and commits the session's transaction. Raises `CannotReseal`."""
     resealed = await resealing.reseal(session, sealer, SEALED)
     if resealed.resealed:
         change = Change(session, None)

@@ -1,4 +1,4 @@
-"""`gatehouse serve portal`: one process, with its jobs and duties in it."""
+"""Implements `gatehouse serve portal`: one process, including its jobs and periodic tasks."""
 
 import socket
 import sys
@@ -21,7 +21,7 @@ from gatehouse.portal.settings import PortalSettings
 
 
 class _Server(uvicorn.Server):
-    """Says where it is when it serves."""
+    """Prints its address when it serves."""
 
     def __init__(self, config: uvicorn.Config, url: str) -> None:
         super().__init__(config)
@@ -35,7 +35,8 @@ class _Server(uvicorn.Server):
 
 
 def run(host: str, port: int) -> int:
-    """Until SIGTERM, which lets requests finish. Raises `CannotStart`, `BadSettings`, `SchemaDrift`, the database's."""
+    """Serves until SIGTERM, then finishes running requests. Raises `CannotStart`, `BadSettings`, `SchemaDrift`, and
+    database errors."""
     interruptible = Interruptible()
     settings = preflight.checked(PortalSettings, (preflight.listener_tls,))
     log.configure(settings.log_level)
@@ -51,7 +52,7 @@ def run(host: str, port: int) -> int:
             stack.callback(embedded.leave, settings.home, serving=True)
         try:
             with interruptible:
-                installed = _opened(settings)
+                installed = _open_installation(settings)
         except Interrupted:
             return 0
         metrics.clean(settings.home / "metrics")
@@ -64,7 +65,7 @@ def run(host: str, port: int) -> int:
             access_log=False,
             log_config=None,
             server_header=False,
-            # The client's address is worked out from TRUSTED_PROXIES, in one place.
+            # The client's address is derived from TRUSTED_PROXIES, in one place.
             proxy_headers=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=settings.drain_seconds,
@@ -79,12 +80,12 @@ def run(host: str, port: int) -> int:
         return 0 if server.started else 3
 
 
-def _opened(settings: PortalSettings) -> Installation:
+def _open_installation(settings: PortalSettings) -> Installation:
     installed = installation.connect(settings)
     if settings.embedded:
         admin_key = installation.prepare(installed)
         if admin_key is not None:
-            # At once: only its digest is kept, and what fails after this must not lose it.
+            # Printed at once: only its digest is stored, so that a later failure would lose the key.
             click.echo(f"Admin key (X-API-Key): {admin_key} (shown once)")
             sys.stdout.flush()
     installation.check(installed)

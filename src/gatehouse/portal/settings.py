@@ -1,4 +1,4 @@
-"""The portal's settings, read once from the environment (decisions 8, Settings)."""
+"""The portal's settings, read once from the environment (docs/portal.md, "Settings")."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
@@ -10,22 +10,22 @@ from gatehouse.foundation.settings import CommonSettings, Origin, WebAddress
 from gatehouse.foundation.tokens import digest
 from gatehouse.portal.identity import Plan
 
-#: Whoever guesses an admin key has every organization.
-_LEAST_KEY_CHARS: Final = 16
+#: The admin key gives access to every organization, so it must be hard to guess.
+_MIN_KEY_CHARS: Final = 16
 
 
 def _digests(value: object) -> object:
-    """The keys themselves are not kept."""
+    """Return the keys' digests, so that the keys themselves are not stored."""
     if not isinstance(value, str):
         return value
     keys = [key.strip() for key in value.split(",") if key.strip()]
-    if any(len(key) < _LEAST_KEY_CHARS for key in keys):
-        raise ValueError(f"a key has {_LEAST_KEY_CHARS} characters or more; openssl rand -hex 32 makes one")
+    if any(len(key) < _MIN_KEY_CHARS for key in keys):
+        raise ValueError(f"a key has {_MIN_KEY_CHARS} characters or more; openssl rand -hex 32 makes one")
     return tuple(map(digest, keys))
 
 
 def _by_plan(value: object) -> object:
-    """Of `plan=number` with commas between."""
+    """Return the numbers by plan of a text such as `plan=number,plan=number`."""
     if not isinstance(value, str):
         return value
     pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
@@ -61,7 +61,7 @@ class PortalSettings(CommonSettings):
 
     @property
     def home(self) -> Path:
-        """Beside the platform's, so that both may have one `GATEHOUSE_HOME`."""
+        """Return the portal's own folder, so that the platform can share the same `GATEHOUSE_HOME`."""
         return self.gatehouse_home / "portal"
 
     @property
@@ -70,7 +70,7 @@ class PortalSettings(CommonSettings):
 
     @property
     def issuer(self) -> str:
-        """`iss` and `aud` of every organization token."""
+        """Return `iss` and `aud` of every organization token."""
         return self.portal_public_url or "gatehouse-portal"
 
     def missing(self) -> list[str]:

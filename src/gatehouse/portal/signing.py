@@ -1,7 +1,7 @@
-"""The portal's keys: they sign organization tokens, and their public halves are at `/.well-known/jwks.json`.
+"""The portal's signing keys: they sign organization tokens; their public halves are at `/.well-known/jwks.json`.
 
-Every process looks at the table once a second while it is asked, so a rotation or a key cut off is known to all of them
-within that.
+Every process reads the table at most once a second while it is used, so that a rotation or a stolen key is known to all
+of them within a second.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.portal.change import record_by_hand
 
-#: The longest that an organization token may live, and so an old key is published.
+#: Maximum lifetime of an organization token, and so of a retired key's publication.
 MAX_LIFETIME_SECONDS: Final = 365 * 86_400
-_LOOK_SECONDS: Final = 1.0
+_REFRESH_INTERVAL_SECONDS: Final = 1.0
 
 _PUBLISHED: Final = text(
     "SELECT kid, public_jwk, sealed_private, retired_at IS NULL AS signs FROM signing_keys"
@@ -38,7 +38,7 @@ class NoSigningKey(Unavailable):
 
 
 class Keyring:
-    """One a process."""
+    """The keys as one process reads them."""
 
     def __init__(self, database: Database, sealer: Sealer, clock: Clock, *, issuer: str) -> None:
         self.issuer = issuer
@@ -46,17 +46,18 @@ class Keyring:
         self._sealer = sealer
         self._clock = clock
         self._published: dict[str, SigningKey] = {}
-        #: id and sealed private half of the key that signs
+        #: Id and sealed private half of the signing key.
         self._newest: tuple[str, str] | None = None
         self._opened: SigningKey | None = None
-        self._looked_at = -_LOOK_SECONDS
-        self._looking = asyncio.Lock()
+        self._refreshed_at = -_REFRESH_INTERVAL_SECONDS
+        self._refresh_lock = asyncio.Lock()
 
     async def sign(self, claims: Mapping[str, Any], *, lifetime_seconds: int, audience: str | None = None) -> str:
-        """A token that is good from now on, here or for another `audience`, which is then refused here.
+        """Return a token that is valid from now on, here or for another `audience`, which is then refused here.
 
-        Adds `iss`, `aud`, `iat` and `exp`, and `jti` where there is none. Raises `NoSigningKey`."""
-        await self._look()
+        Adds `iss`, `aud`, `iat`, `exp`, and `jti` if it is missing. Raises `NoSigningKey`.
+        """
+        await self._refresh()
         key = self._current()
         now = int(self._clock.now())
         stamped = {
@@ -70,29 +71,29 @@ class Keyring:
         return jwt.sign(stamped, key)
 
     async def verify(self, token: str, *, audience: str | None = None) -> dict[str, Any]:
-        """The claims. Raises `ExpiredToken`, `InvalidToken`."""
-        await self._look()
+        """Return the token's claims. Raises `ExpiredToken`, `InvalidToken`."""
+        await self._refresh()
         return jwt.verify(
             token, self._published, issuer=self.issuer, audience=audience or self.issuer, now=self._clock.now()
         )
 
     async def key_set(self) -> dict[str, Any]:
-        await self._look()
+        await self._refresh()
         return jwt.key_set(self._published.values())
 
-    async def _look(self) -> None:
-        if time.monotonic() - self._looked_at < _LOOK_SECONDS:
+    async def _refresh(self) -> None:
+        if time.monotonic() - self._refreshed_at < _REFRESH_INTERVAL_SECONDS:
             return
-        async with self._looking:
-            asked_at = time.monotonic()
-            if asked_at - self._looked_at < _LOOK_SECONDS:
+        async with self._refresh_lock:
+            queried_at = time.monotonic()
+            if queried_at - self._refreshed_at < _REFRESH_INTERVAL_SECONDS:
                 return
             async with self._database.service() as session:
                 rows = (await session.execute(_PUBLISHED)).all()
-            known = self._published
-            self._published = {row.kid: known.get(row.kid) or SigningKey.from_jwk(row.public_jwk) for row in rows}
+            published = self._published
+            self._published = {row.kid: published.get(row.kid) or SigningKey.from_jwk(row.public_jwk) for row in rows}
             self._newest = next(((row.kid, row.sealed_private) for row in rows if row.signs), None)
-            self._looked_at = asked_at
+            self._refreshed_at = queried_at
 
     def _current(self) -> SigningKey:
         if self._newest is None:
@@ -111,15 +112,15 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 
 def ensure_key(connection: Connection, sealer: Sealer) -> None:
-    """Makes a key where none signs yet."""
+    """Adds a key if none signs."""
     if connection.execute("SELECT 1 FROM portal.signing_keys WHERE retired_at IS NULL").fetchone() is None:
         _add(connection, sealer)
 
 
 def rotate(connection: Connection, sealer: Sealer, *, stolen: bool = False) -> tuple[str, list[str]]:
-    """A new key signs from now on; the old ones are published until their last token has expired, or with `stolen`
-    refused at once. The answer is the new key's id, and theirs."""
-    # Two at once are one after the other.
+    """Adds a new signing key and retires the others, which are published until their last token has expired, or with
+    `stolen` refused at once. Return the new key's id, and the retired keys' ids."""
+    # Serializes concurrent rotations.
     connection.execute("LOCK portal.signing_keys IN SHARE ROW EXCLUSIVE MODE")
     until = utc_now() if stolen else utc_now() + timedelta(seconds=MAX_LIFETIME_SECONDS)
     retired = connection.execute(
@@ -127,16 +128,16 @@ def rotate(connection: Connection, sealer: Sealer, *, stolen: bool = False) -> t
         " expires_at = least(expires_at, %s) WHERE retired_at IS NULL OR %s RETURNING kid",
         [until, stolen],
     ).fetchall()
-    made, before = _add(connection, sealer), [str(kid) for (kid,) in retired]
-    record_by_hand(connection, "signing_key.rotated", "signing_key", made, previous=before, stolen=stolen)
-    return made, before
+    new_kid, old_kids = _add(connection, sealer), [str(kid) for (kid,) in retired]
+    record_by_hand(connection, "signing_key.rotated", "signing_key", new_kid, previous=old_kids, stolen=stolen)
+    return new_kid, old_kids
 
 
 def _add(connection: Connection, sealer: Sealer) -> str:
     key = SigningKey.generate()
     sealed = sealer.seal(key.private_pem(), context=context(key.kid))
     connection.execute(
-        # The clock's time: the transaction's is when it began, and another may have come before.
+        # Not now(): another transaction may have added one since this transaction began.
         "INSERT INTO portal.signing_keys (kid, public_jwk, sealed_private, created_at)"
         " VALUES (%s, %s, %s, clock_timestamp())",
         [key.kid, Jsonb(key.published()), str(sealed)],

@@ -1,7 +1,7 @@
-"""Whether a token's organization, and whose token it is, still stand as they did when it was issued.
+"""The current status of a token's organization and member, which may have changed since the token was issued.
 
-What is read is kept for half a second. A change made here is known here at once (`forget`), and to other processes when
-that has passed: no news has to reach them, so none can be lost.
+A status is cached for half a second. A change made by this process applies at once (`invalidate`), and in other
+processes when their cached status expires: no message has to reach them, so none can be lost.
 """
 
 from collections import OrderedDict
@@ -16,8 +16,8 @@ from gatehouse.foundation.storage.database import Database
 from gatehouse.portal.identity import Caller, OrgId
 from gatehouse.portal.provider import Person
 
-KEPT_SECONDS: Final = 0.5
-_MOST: Final = 10_000
+CACHE_SECONDS: Final = 0.5
+_MAX_CACHED: Final = 10_000
 
 _READ: Final = text(
     "SELECT o.status, o.plan_tier, EXTRACT(EPOCH FROM o.tokens_revoked_before)::float8 AS revoked_before,"
@@ -26,8 +26,8 @@ _READ: Final = text(
 )
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """`revoked_before` is Unix time. `role` is the member's as stored; None where there is no such member."""
+class TokenStatus(msgspec.Struct, frozen=True):
+    """`revoked_before` is Unix time. `role` is the member's as stored; None if there is no such member."""
 
     active: bool
     plan: str
@@ -36,42 +36,43 @@ class Standing(msgspec.Struct, frozen=True):
     role: str | None
 
 
-class Standings:
-    """One a process."""
+class TokenStatusCache:
+    """One process's cache of token statuses."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._kept: OrderedDict[tuple[OrgId, str, UUID | None], tuple[float, Standing | None]] = OrderedDict()
-        #: goes up with each change: what was read before one is not kept after it
-        self._changes = 0
+        self._cache: OrderedDict[tuple[OrgId, str, UUID | None], tuple[float, TokenStatus | None]] = OrderedDict()
+        #: Grows with each change: a status read before a change is not cached after it.
+        self._generation = 0
 
-    async def of(self, org_id: OrgId, jti: str = "", member_id: UUID | None = None) -> Standing | None:
-        """None where there never was such an organization."""
+    async def of(self, org_id: OrgId, jti: str = "", member_id: UUID | None = None) -> TokenStatus | None:
+        """Return the status, or None if the organization never existed."""
         key = (org_id, jti, member_id)
-        found = self._kept.get(key)
-        if found is not None and monotonic() - found[0] < KEPT_SECONDS:
-            return found[1]
-        changes, asked_at = self._changes, monotonic()
+        cached = self._cache.get(key)
+        if cached is not None and monotonic() - cached[0] < CACHE_SECONDS:
+            return cached[1]
+        generation, queried_at = self._generation, monotonic()
         async with self._database.service() as session:
             row = (await session.execute(_READ, {"org": org_id, "jti": jti, "member": member_id})).first()
-        standing = None
+        status = None
         if row is not None:
-            standing = Standing(row.status == "active", row.plan_tier, row.revoked_before, row.revoked, row.role)
-        if changes == self._changes:
-            self._kept[key] = (asked_at, standing)
-            self._kept.move_to_end(key)
-            if len(self._kept) > _MOST:
-                self._kept.popitem(last=False)
-        return standing
+            status = TokenStatus(row.status == "active", row.plan_tier, row.revoked_before, row.revoked, row.role)
+        if generation == self._generation:
+            self._cache[key] = (queried_at, status)
+            self._cache.move_to_end(key)
+            if len(self._cache) > _MAX_CACHED:
+                self._cache.popitem(last=False)
+        return status
 
-    def forget(self) -> None:
-        """After the commit of a change to organizations, members or revoked tokens, and before its answer."""
-        self._changes += 1
-        self._kept.clear()
+    def invalidate(self) -> None:
+        """Empties the cache. Call it after the commit of a change to organizations, members or revoked tokens, before
+        its response."""
+        self._generation += 1
+        self._cache.clear()
 
 
-class CertificateStanding(msgspec.Struct, frozen=True):
-    """Whose certificate it is, and whether it may be used."""
+class CertificateStatus(msgspec.Struct, frozen=True):
+    """The owner of a certificate, and whether it is valid."""
 
     outpost_id: UUID
     org_id: OrgId
@@ -84,19 +85,20 @@ _CERTIFICATE: Final = text(
 )
 
 
-async def of_certificate(database: Database, serial: int) -> CertificateStanding | None:
-    """None where none with this serial number was issued. Nothing of it is kept: an outpost asks twice a minute."""
+async def of_certificate(database: Database, serial: int) -> CertificateStatus | None:
+    """Return the status of the certificate with this serial number, or None if none was issued. Not cached: an outpost
+    calls twice a minute."""
     async with database.service() as session:
         row = (await session.execute(_CERTIFICATE, {"serial": f"{serial:x}"})).first()
-    return None if row is None else CertificateStanding(row.outpost_id, row.org_id, row.good)
+    return None if row is None else CertificateStatus(row.outpost_id, row.org_id, row.good)
 
 
 _PERSON: Final = text("SELECT platform_sub, platform_tenant_id, email FROM members WHERE id = :id")
 
 
 async def person_of(database: Database, caller: Caller) -> Person | None:
-    """Who a member is on the platform, by the address of the membership; None for a token of the admin key's, and while
-    it is not known."""
+    """Return the member's identity on the platform, with the membership's address; None for a token of the admin key,
+    and while the identity is unknown."""
     if caller.member_id is None:
         return None
     async with database.service() as session:

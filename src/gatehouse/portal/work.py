@@ -1,4 +1,4 @@
-"""What a portal does besides answering: jobs, and duties by the clock."""
+"""Runs a portal's background work: jobs and periodic tasks."""
 
 import asyncio
 import importlib
@@ -8,11 +8,11 @@ import structlog
 from sqlalchemy import text
 
 from gatehouse.foundation.tasks import wanted
-from gatehouse.portal.jobs import Duty, Tools, Worker, duties, duty
+from gatehouse.portal.jobs import JobContext, JobWorker, PeriodicTask, periodic, periodic_tasks
 
 log = structlog.get_logger(__name__)
 
-#: Every module with jobs, a line each: imported before work starts.
+#: Modules with jobs and periodic tasks, imported before the work starts.
 MODULES: Final = ("gatehouse.portal.organizations.jobs", "gatehouse.portal.outposts.jobs")
 
 
@@ -23,32 +23,32 @@ _PRUNE: Final = (
 )
 
 
-@duty("what is over", 600.0)
-async def _prune(tools: Tools) -> None:
+@periodic("expired rows", 600.0)
+async def _prune(context: JobContext) -> None:
     for statement in _PRUNE:
-        async with tools.database.service() as session:
+        async with context.database.service() as session:
             await session.execute(statement)
             await session.commit()
 
 
-async def work(tools: Tools, worker: Worker) -> None:
-    """Until it is cancelled."""
+async def work(context: JobContext, worker: JobWorker) -> None:
+    """Runs until it is cancelled."""
     for module in MODULES:
         importlib.import_module(module)
     async with asyncio.TaskGroup() as group:
         group.create_task(worker.run())
-        for each in duties:
-            group.create_task(_repeat(each, tools))
+        for task in periodic_tasks:
+            group.create_task(_repeat(task, context))
 
 
-async def _repeat(each: Duty, tools: Tools) -> None:
-    told = False
+async def _repeat(task: PeriodicTask, context: JobContext) -> None:
+    logged = False
     while wanted():
         try:
-            await each.work(tools)
-            told = False
+            await task.work(context)
+            logged = False
         except Exception as error:
-            if not told:
-                log.warning("duty.failed", duty=each.name, reason=f"{type(error).__name__}: {error}"[:300])
-                told = True
-        await asyncio.sleep(each.seconds)
+            if not logged:
+                log.warning("duty.failed", duty=task.name, reason=f"{type(error).__name__}: {error}"[:300])
+                logged = True
+        await asyncio.sleep(task.seconds)

@@ -429,7 +429,7 @@ async def test_what_the_admin_key_issues_is_nobodys_session(org: Provisioned) ->
     session = (await org.client.get(f"{SSO}/session")).json()
     assert (session["user_id"], session["email"], session["role"]) == (None, None, "admin")
     answer = await org.client.post(f"{SSO}/select-org", json={"org_id": str(org.id)})
-    assert (answer.status_code, "nobody's" in answer.json()["detail"]) == (403, True)
+    assert (answer.status_code, "belongs to no person" in answer.json()["detail"]) == (403, True)
 
 
 async def test_who_signs_out_has_no_token_any_more(portal: RunningPortal, new_org: Provisioned, surfer: Surfer) -> None:

@@ -1,1 +1,1 @@
-"""The outpost's administration API, on a port of its own and with a token of its own (decisions 9)."""
+"""The outpost's administration API, on a separate port and with a separate token."""

@@ -1,4 +1,4 @@
-"""Who may call the administration API: whoever shows the outpost's admin token."""
+"""Authenticates callers of the administration API by the outpost's admin token."""
 
 import hmac
 from typing import Annotated, Final
@@ -12,7 +12,7 @@ from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.outpost.host import OutpostHost
 
-#: An operator's emergency calls: no limit refuses them once the token is good.
+#: Emergency calls of an operator. They are not rate limited once the token is verified.
 EMERGENCY_PATHS: Final = frozenset({"/admin/api/override/kill-switch"})
 
 _bearer = HTTPBearer(auto_error=False, scheme_name="admin_token", description="OUTPOST_ADMIN_TOKEN")
@@ -28,10 +28,10 @@ def host_of(request: Request) -> OutpostHost:
 
 
 async def admit(host: OutpostHost, address: str, token: str, path: str) -> None:
-    """Checks the token, then counts the call. Calls with a wrong token have a count of their own, so that whoever
-    shares an operator's address cannot use up the operator's limit. Raises `RateLimited`, `BadAdminToken`."""
-    secret = host.settings.outpost_admin_token
-    if secret is None or not hmac.compare_digest(token.encode(), secret.get_secret_value().encode()):
+    """Checks the token, then counts the call. Calls with a wrong token are counted separately, so that another client
+    of an operator's address cannot use up the operator's limit. Raises `RateLimited`, `BadAdminToken`."""
+    admin_token = host.settings.outpost_admin_token
+    if admin_token is None or not hmac.compare_digest(token.encode(), admin_token.get_secret_value().encode()):
         await count(host, f"admin-refused|{address_key(address)}", host.settings.rate_limit_admin_per_minute, "admin")
         raise BadAdminToken
     if path.rstrip("/") not in EMERGENCY_PATHS:
@@ -39,24 +39,24 @@ async def admit(host: OutpostHost, address: str, token: str, path: str) -> None:
 
 
 async def count(host: OutpostHost, key: str, limit: int, tier: str) -> None:
-    """Takes one request of `key`'s minute. Raises `RateLimited`."""
-    taken = await host.counters.take(key, limit)
-    if not taken.allowed:
-        raise RateLimited(Rule(key, limit, tier), taken)
+    """Counts one request of `key` in the current minute. Raises `RateLimited`."""
+    decision = await host.counters.take(key, limit)
+    if not decision.allowed:
+        raise RateLimited(Rule(key, limit, tier), decision)
 
 
 async def admitted(
     request: Request,
     host: Annotated[OutpostHost, Depends(host_of)],
-    shown: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> OutpostHost:
-    """Whoever has sent a body was asked before it was read (`admin.front`)."""
+    """Return the host once the token is verified. `admin.front` has verified it already for requests with a body."""
     if not getattr(request.state, "admitted", False):
         addresses: ClientAddresses = request.app.state.addresses
-        token = shown.credentials if shown is not None else ""
+        token = credentials.credentials if credentials is not None else ""
         await admit(host, addresses.of_scope(request.scope), token, request.url.path)
     return host
 
 
-#: In a route's signature: the outpost, for a caller who showed the token.
+#: Parameter of a route: the outpost, for a caller with a valid admin token.
 Operated = Annotated[OutpostHost, Depends(admitted)]

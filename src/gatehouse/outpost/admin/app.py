@@ -1,4 +1,4 @@
-"""The administration API as an application, and the outpost's OpenAPI document."""
+"""The administration API as an ASGI application, and the outpost's OpenAPI document."""
 
 from typing import Any, Final
 
@@ -14,26 +14,26 @@ from gatehouse.foundation.http.known_parameters import KnownParameters
 from gatehouse.foundation.http.read_only import ReadOnlyFields
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.outpost.admin import audit, budget, config, overrides, peers, siem, status
-from gatehouse.outpost.admin.front import Front
+from gatehouse.outpost.admin.front import AdminMiddleware
 from gatehouse.outpost.app import SERVED
 from gatehouse.outpost.host import OutpostHost
 
 _FAMILIES: Final = (
     status.router, overrides.router, budget.router, config.router, audit.router, siem.router, peers.router,
 )  # fmt: skip
-#: Fields of the budget that the outpost's own calls and its peers move.
+#: Fields of the budget that change by themselves, by calls of this outpost and its peers.
 _MOVING_FIELDS: Final = frozenset(
     {"began_at", "ends_at", "peers", "share_requests", "share_usd", "spent_requests", "spent_usd", "status"}
 )
 _PROBES: Final = {
     "/api/health/live": ("live", "Whether the process answers", "application/json"),
     "/api/health/ready": ("ready", "Whether requests are answered, else why not", "application/json"),
-    "/metrics": ("metrics", "Figures for Prometheus (`METRICS_ALLOWED_CIDRS`)", "text/plain"),
+    "/metrics": ("metrics", "Metrics for Prometheus (`METRICS_ALLOWED_CIDRS`)", "text/plain"),
 }
 
 
 def administration(host: OutpostHost | None) -> FastAPI:
-    """`host` None: to be described alone."""
+    """Return the application. Without a `host` it serves only to generate the OpenAPI document."""
     app = FastAPI(
         title="Gatehouse outpost",
         version=__version__,
@@ -50,7 +50,7 @@ def administration(host: OutpostHost | None) -> FastAPI:
     if host is not None:
         app.state.host = host
         addresses = app.state.addresses = ClientAddresses(host.settings.trusted_proxies)
-        app.add_middleware(Front, host=host, addresses=addresses, responses=responses)
+        app.add_middleware(AdminMiddleware, host=host, addresses=addresses, responses=responses)
         app.add_route("/api/health/live", _live, include_in_schema=False)
     return app
 
@@ -60,7 +60,7 @@ async def _live(request: Request) -> Response:
 
 
 def document() -> dict[str, Any]:
-    """The proxy's paths first: they are what most readers come for; then those of the admin port."""
+    """Return the OpenAPI document: the proxy's paths first, because most readers need those, then the admin port's."""
     described = administration(None).openapi()
     components = described.setdefault("components", {})
     components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
@@ -70,12 +70,12 @@ def document() -> dict[str, Any]:
 
 
 def _served(path: str) -> bool:
-    return any(path == each or path.startswith(each + "/") for each in SERVED)
+    return any(path == prefix or path.startswith(prefix + "/") for prefix in SERVED)
 
 
 def _probe(path: str) -> tuple[str, dict[str, Any]]:
     name, summary, media = _PROBES[path]
-    answers: dict[str, Any] = {"200": {"description": "Yes.", "content": {media: {}}}}
+    responses: dict[str, Any] = {"200": {"description": "Yes.", "content": {media: {}}}}
     if name == "ready":
-        answers["503"] = {"description": "No; `reasons` says why.", "content": {media: {}}}
-    return path, {"get": {"tags": ["Health"], "summary": summary, "operationId": name, "responses": answers}}
+        responses["503"] = {"description": "No; `reasons` says why.", "content": {media: {}}}
+    return path, {"get": {"tags": ["Health"], "summary": summary, "operationId": name, "responses": responses}}

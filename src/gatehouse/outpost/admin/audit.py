@@ -1,5 +1,5 @@
-"""The buffered audit log (reference 1, Outpost admin calls): to look at, and, where there is no way to the platform, to
-carry there (decisions 9)."""
+"""Export of the buffered audit log, to read it or to carry it to the platform where there is no connection
+(docs/outpost-records.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,16 +16,16 @@ from gatehouse.foundation.http.bodies import Body, Shown
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.audit_log import Cursor
 from gatehouse.outpost.export import Export
-from gatehouse.outpost.records import NotThere
+from gatehouse.outpost.records import UnknownPlace
 
 router = APIRouter(tags=["Audit"])
 log = structlog.get_logger(__name__)
 
-_LINES: Final = "application/x-ndjson"
-_EXPORTED: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "One object a line, oldest first.", "content": {_LINES: {"schema": {"type": "string"}}}}
+_NDJSON: Final = "application/x-ndjson"
+_EXPORT_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "One object a line, oldest first.", "content": {_NDJSON: {"schema": {"type": "string"}}}}
 }
-#: `<journal_id>:<sequence>` of a line
+#: `<journal_id>:<sequence>` of a line.
 PlaceText = Annotated[
     str,
     Field(
@@ -53,7 +53,7 @@ class Confirmed(Shown):
     journal_bytes: Annotated[int, Field(description="What the journal still holds.")]
 
 
-@router.get("/admin/audit/export", response_class=StreamingResponse, responses=_EXPORTED)
+@router.get("/admin/audit/export", response_class=StreamingResponse, responses=_EXPORT_RESPONSES)
 async def export_audit(
     host: Operated,
     *,
@@ -62,28 +62,29 @@ async def export_audit(
         bool, Query(description="Only what is still in the journal: not handed in, not confirmed.")
     ] = False,
 ) -> StreamingResponse:
-    """The buffered audit log: files that are kept, then the journal. `handed_in` says which of both."""
-    export = Export(host.records, after=_place(after), unsent=unsent)
+    """The buffered audit log: first the audit log's files, then the journal. `handed_in` says which of the two a line
+    comes from."""
+    export = Export(host.records, after=_cursor(after), unsent=unsent)
 
     async def parts() -> AsyncIterator[bytes]:
         while (part := await asyncio.to_thread(export.part)) is not None:
             yield part
         log.info("outpost.audit_exported", entries=export.entries)
 
-    return StreamingResponse(parts(), media_type=_LINES)
+    return StreamingResponse(parts(), media_type=_NDJSON)
 
 
 @router.post("/admin/audit/export/confirm", response_model=Confirmed)
 async def confirm_audit(host: Operated, body: Confirmation) -> Confirmed:
-    """Says that everything up to this line was carried away: it leaves the journal, and counts as handed in. Without
-    this, the journal of an outpost in an air gap fills."""
-    through = _place(body.through)
+    """Confirms that everything up to this line was carried away: it leaves the journal, and counts as handed in. The
+    journal of an outpost in an air gap fills up without this call."""
+    through = _cursor(body.through)
     assert through is not None
     if not await asyncio.to_thread(host.records.claim):
         raise AnotherProcess
     try:
         released = await asyncio.to_thread(host.records.confirm, through)
-    except NotThere:
+    except UnknownPlace:
         raise Unprocessable(
             faults=[FieldFault("through", "is not in the journal: never written, or confirmed before")]
         ) from None
@@ -91,7 +92,7 @@ async def confirm_audit(host: Operated, body: Confirmation) -> Confirmed:
     return Confirmed(released=released, journal_bytes=host.journal.size_bytes())
 
 
-def _place(text: str | None) -> Cursor | None:
+def _cursor(text: str | None) -> Cursor | None:
     if text is None:
         return None
     journal_id, _, sequence = text.partition(":")

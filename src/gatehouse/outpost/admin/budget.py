@@ -1,4 +1,4 @@
-"""The outpost's own monthly budget: what it is, what of it may be spent here, and what is spent (decisions 9)."""
+"""Reads and sets the outpost's own monthly budget (docs/outposts.md, "Budgets")."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -22,7 +22,7 @@ router = APIRouter(tags=["Budget"])
 ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
 
-def _ahead(end: datetime) -> datetime:
+def _future_time(end: datetime) -> datetime:
     end = end if end.tzinfo else end.replace(tzinfo=UTC)
     if end <= datetime.now(UTC):
         raise ValueError("must be in the future")
@@ -30,7 +30,7 @@ def _ahead(end: datetime) -> datetime:
 
 
 class Budget(Body):
-    """Replaces all of it; what is null or left out is without end."""
+    """Replaces the whole budget. A limit that is null or left out is unlimited."""
 
     monthly_usd: Annotated[
         Decimal | None,
@@ -38,12 +38,12 @@ class Budget(Body):
     ] = None
     monthly_requests: Annotated[int | None, Field(ge=0, le=1_000_000_000_000_000, examples=[100_000])] = None
     expires_at: Annotated[
-        Annotated[Moment, AfterValidator(_ahead)] | None,
+        Annotated[Moment, AfterValidator(_future_time)] | None,
         Field(description="From then on every model call is 429 `budget_exceeded`, until the budget is set anew."),
     ] = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> "Budget":
+    def _require_one_field(self) -> "Budget":
         if not self.model_fields_set:
             raise ValueError("needs monthly_usd, monthly_requests or expires_at; null takes one away")
         return self
@@ -90,14 +90,14 @@ async def read_budget(host: Operated) -> BudgetState:
 
 def budget_state(host: OutpostHost) -> BudgetState:
     spend = host.spend
-    said, month = spend.set, spend.month()
+    budget, month = spend.set, spend.month()
     share = spend.share(month.start)
     spent = spend.spent(month.start)
     return BudgetState(
-        monthly_usd=said.usd,
-        monthly_requests=said.requests,
-        expires_at=None if said.expires_at is None else iso(said.expires_at),
-        source="settings" if host.state.said.budget is None else "operator",
+        monthly_usd=budget.usd,
+        monthly_requests=budget.requests,
+        expires_at=None if budget.expires_at is None else iso(budget.expires_at),
+        source="settings" if host.state.current.budget is None else "operator",
         ignored_settings=_ignored_settings(host),
         status=spend.status(),
         began_at=iso(month.start),
@@ -106,13 +106,14 @@ def budget_state(host: OutpostHost) -> BudgetState:
         share_requests=share[1],
         spent_usd=_usd(spent[0]),
         spent_requests=spent[1],
-        peers=[_peer(each, month.start) for each in host.peers.all],
+        peers=[_peer(peer, month.start) for peer in host.peers.all],
     )
 
 
 @router.put("/admin/api/budget", response_model=BudgetState)
 async def set_budget(host: Operated, recorder: Recorder, body: Budget) -> BudgetState:
-    """In force for every request that comes after the answer. Set it the same at all peers: each divides its own."""
+    """Sets the outpost's monthly budget. It applies to every request that arrives after this response. Set the same
+    budget at all peers: each outpost divides its own."""
     end = body.expires_at
     budget = BudgetSet(
         usd=body.monthly_usd, requests=body.monthly_requests, expires_at=None if end is None else end.timestamp()
@@ -123,7 +124,7 @@ async def set_budget(host: Operated, recorder: Recorder, body: Budget) -> Budget
 
 
 def _ignored_settings(host: OutpostHost) -> list[str]:
-    if host.state.said.budget is None:
+    if host.state.current.budget is None:
         return []
     settings = {
         "BUDGET_MONTHLY_USD": host.settings.budget_monthly_usd,
@@ -133,11 +134,11 @@ def _ignored_settings(host: OutpostHost) -> list[str]:
 
 
 def _peer(peer: Peer, start: int) -> PeerState:
-    spent = peer.told.spent if peer.told is not None and peer.told.month == start else (0, 0)
+    spent = peer.message.spent if peer.message is not None and peer.message.month == start else (0, 0)
     return PeerState(
         address=peer.address,
-        outpost_id=None if peer.told is None else str(peer.told.id),
-        heard_at=None if peer.heard is None else iso(peer.heard),
+        outpost_id=None if peer.message is None else str(peer.message.id),
+        heard_at=None if peer.heard_at is None else iso(peer.heard_at),
         fault=peer.fault,
         spent_usd=_usd(spent[0]),
         spent_requests=spent[1],

@@ -1,5 +1,5 @@
-"""The DLP configuration that is in force here, as a document: for a look, a backup, or the move to the cloud (reference
-1, What the service does, 8)."""
+"""Exports and imports the DLP configuration in force as a document: to read it, to back it up, or to move it to the
+cloud (docs/moving-to-the-cloud.md)."""
 
 import time
 from typing import Annotated, Any, Final
@@ -13,7 +13,7 @@ from gatehouse.foundation.clock import iso
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http.bodies import Body, Shown, unsent
 from gatehouse.outpost.admin.access import Operated
-from gatehouse.outpost.admin.overrides import Disabled, Routes, out
+from gatehouse.outpost.admin.overrides import Disabled, Routes, without_empty
 from gatehouse.outpost.admin.recording import Recorder
 from gatehouse.outpost.bundle import InForce, NotLoaded
 from gatehouse.outpost.host import OutpostHost
@@ -22,8 +22,8 @@ from gatehouse.policy.governance import DlpRuleRecord
 router = APIRouter(tags=["Configuration"])
 
 VERSION: Final = "1.0"
-#: What comes with the platform's policy: it is changed there, and comes with the next bundle.
-_OF_THE_PLATFORM: Final = (
+#: Parts of the platform's policy. They are changed at the platform, and arrive with the next bundle.
+_PLATFORM_PARTS: Final = (
     "patterns", "dlp_rules", "custom_patterns", "suppressions", "group_overrides", "compliance_bundles",
     "content_filters",
 )  # fmt: skip
@@ -45,7 +45,7 @@ class Exported(Shown):
 
 
 class Imported(Shown):
-    """`imported` and `skipped` name the document's parts."""
+    """`imported` and `skipped` name parts of the document."""
 
     dry_run: bool
     imported: list[str]
@@ -53,14 +53,14 @@ class Imported(Shown):
 
 
 class ImportedOverrides(Body):
-    """Replaces all of them; what is left out is none."""
+    """Replaces all overrides. A part that is left out is emptied."""
 
     disabled: Disabled = Field(default_factory=dict)
     routes: Routes = Field(default_factory=dict)
 
 
 class Import(BaseModel):
-    """A document as it was exported. What this version does not know is skipped, by its name."""
+    """A document as it was exported. Parts unknown to this version are skipped and named in the response."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -70,7 +70,7 @@ class Import(BaseModel):
 
 @router.get("/admin/config/export", response_model=Exported)
 async def export_config(host: Operated) -> Exported:
-    """Holds no credential of anybody. 503 `service_unavailable` while no policy is loaded."""
+    """The DLP configuration in force. Contains no credentials. 503 `service_unavailable` while no policy is loaded."""
     if host.bundles.in_force is None:
         raise NotLoaded
     return _exported(host, host.bundles.in_force)
@@ -81,47 +81,48 @@ async def import_config(
     host: Operated,
     recorder: Recorder,
     body: Import,
-    dry_run: Annotated[bool, Query(description="Only tells what would be done.")] = False,
+    dry_run: Annotated[bool, Query(description="Only report what would be imported.")] = False,
 ) -> Imported:
-    """Takes what is this outpost's own, its overrides. Rules are the platform's: they are named as skipped."""
+    """Imports the outpost's own part of the document, its overrides. Rules belong to the platform: they are named in
+    `skipped`."""
     if body.version.partition(".")[0] != VERSION.partition(".")[0]:
         raise Unprocessable(faults=[FieldFault("version", f"must be {VERSION}, or a later one of {VERSION[0]}.x")])
-    sent = body.model_extra or {}
+    other_parts = body.model_extra or {}
     imported, skipped = [], {}
-    for name in sent:
-        if name in _OF_THE_PLATFORM:
+    for name in other_parts:
+        if name in _PLATFORM_PARTS:
             skipped[name] = "comes with the platform's policy: import it there"
         elif name not in {"exported_at", "outpost_id", "policy_version"}:
             skipped[name[:100]] = "unknown to this version"
     if "overrides" in body.model_fields_set:
         if not dry_run:
-            disabled = out(body.overrides.disabled)
+            disabled = without_empty(body.overrides.disabled)
             await host.override(disabled=disabled, routes=body.overrides.routes)
             await recorder.record("config_import", disabled=len(disabled), routes=len(body.overrides.routes))
         imported.append("overrides")
     return Imported(dry_run=dry_run, imported=imported, skipped=skipped)
 
 
-def _exported(host: OutpostHost, held: InForce) -> Exported:
-    records = held.bundle.policy.governance
-    enabled = held.snapshot.dlp.enabled
+def _exported(host: OutpostHost, in_force: InForce) -> Exported:
+    records = in_force.bundle.policy.governance
+    enabled = in_force.snapshot.dlp.enabled
     return Exported(
         version=VERSION,
         exported_at=iso(time.time()),
         outpost_id=str(host.id),
-        policy_version=held.bundle.version,
-        patterns=[each.id for each in BUILT_IN if enabled and each.id in held.snapshot.dlp.patterns],
-        dlp_rules=[_rule(each) for each in records.dlp_rules if not each.custom],
-        custom_patterns=[_rule(each) for each in records.dlp_rules if each.custom],
+        policy_version=in_force.bundle.version,
+        patterns=[pattern.id for pattern in BUILT_IN if enabled and pattern.id in in_force.snapshot.dlp.patterns],
+        dlp_rules=[_rule(rule) for rule in records.dlp_rules if not rule.custom],
+        custom_patterns=[_rule(rule) for rule in records.dlp_rules if rule.custom],
         suppressions=sorted(records.suppressions),
         group_overrides={str(group): dict(actions) for group, actions in records.overrides.items()},
-        compliance_bundles=[msgspec.to_builtins(each) for each in records.bundles],
-        content_filters=[msgspec.to_builtins(each) for each in records.filters],
-        overrides=msgspec.to_builtins(host.state.said.overrides, order="sorted"),
+        compliance_bundles=[msgspec.to_builtins(bundle) for bundle in records.bundles],
+        content_filters=[msgspec.to_builtins(content_filter) for content_filter in records.filters],
+        overrides=msgspec.to_builtins(host.state.current.overrides, order="sorted"),
     )
 
 
 def _rule(record: DlpRuleRecord) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(record)
-    del found["custom"]
-    return found
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    del fields["custom"]
+    return fields

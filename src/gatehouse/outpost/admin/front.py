@@ -1,6 +1,7 @@
-"""In front of the administration: who sends a body is asked for the token first, and a body has bounds.
+"""ASGI middleware of the administration: checks the token before it reads a body, and bounds the body's size.
 
-The framework reads a body whole before it asks who sends it, and the proxy's requests share this process' memory.
+The framework reads a whole body before it authenticates the caller, and the process shares its memory with the proxy's
+requests.
 """
 
 from typing import Final
@@ -18,18 +19,18 @@ from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.receive import Body
 from gatehouse.outpost.admin.access import admit
 from gatehouse.outpost.host import OutpostHost
-from gatehouse.outpost.peers import MOST_BYTES
+from gatehouse.outpost.peers import MAX_BODY_BYTES
 
-_WITHOUT_A_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-#: Peers prove themselves by certificates, where their calls end.
-_OF_PEERS: Final = "/peer/"
+_METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+#: Peers are authenticated by their certificates, in the routes.
+_PEER_PREFIX: Final = "/peer/"
 
 
-class Front:
+class AdminMiddleware:
     def __init__(
         self, app: ASGIApp, *, host: OutpostHost, addresses: ClientAddresses, responses: ErrorResponses
     ) -> None:
-        self._behind = app
+        self._app = app
         self._host = host
         self._addresses = addresses
         self._responses = responses
@@ -37,25 +38,25 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._behind(scope, receive, send)
+            await self._app(scope, receive, send)
             return
 
-        async def completed(message: Message) -> None:
+        async def send_completed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 complete(message, {})
             await send(message)
 
-        await self._handle(scope, receive, completed)
+        await self._handle(scope, receive, send_completed)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] in _WITHOUT_A_BODY:
-            await self._behind(scope, receive, send)
+        if scope["method"] in _METHODS_WITHOUT_BODY:
+            await self._app(scope, receive, send)
             return
         x = receiving.head(scope, self._addresses)
-        of_peer = x.path.startswith(_OF_PEERS)
-        body = Body(x, receive, MOST_BYTES if of_peer else self._host.settings.max_request_bytes, self._deadlines)
+        from_peer = x.path.startswith(_PEER_PREFIX)
+        body = Body(x, receive, MAX_BODY_BYTES if from_peer else self._host.settings.max_request_bytes, self._deadlines)
         try:
-            if not of_peer:
+            if not from_peer:
                 await self._admit(x, scope)
             content = await body.read()
         except ClientLeft:
@@ -65,7 +66,7 @@ class Front:
                 error.headers["Connection"] = "close"
             await self._responses.to(scope, error)(scope, receive, send)
             return
-        await self._behind(scope, replay(content, receive), send)
+        await self._app(scope, replay(content, receive), send)
 
     async def _admit(self, x: Received, scope: Scope) -> None:
         scheme, _, token = x.headers.get("authorization", "").partition(" ")

@@ -1,5 +1,5 @@
-"""What an operator lays over the policy: the kill switch (reference 1, Outpost admin calls), providers that are out for
-a model, models that are sent elsewhere (decisions 9)."""
+"""The operator's overrides of the policy: the kill switch, providers disabled for a model, and models routed to another
+entry of the catalog (docs/outposts.md, "Operators' calls")."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final
@@ -17,7 +17,7 @@ from gatehouse.outpost.host import OutpostHost
 router = APIRouter(tags=["Overrides"])
 log = structlog.get_logger(__name__)
 
-#: The most that an audit record holds of models' names.
+#: Maximum length of the models' names in an audit record.
 _MAX_RECORDED_CHARACTERS: Final = 300
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
@@ -31,15 +31,15 @@ class KillSwitch(Body):
 
 class KillSwitchState(Shown):
     active: bool
-    since: Annotated[str | None, Field(description="When it was engaged here.")]
-    engaged_by: Annotated[str | None, Field(description="The peer that has engaged it, if one has.")]
+    since: Annotated[str | None, Field(description="When it was engaged at this outpost.")]
+    engaged_by: Annotated[str | None, Field(description="Id of the peer that engaged it; null if none did.")]
 
 
 Disabled = Annotated[
     dict[Name, Annotated[list[Name], Field(max_length=200)]],
     Field(
         max_length=1_000,
-        description="Providers that do not answer for a model: by its id, `provider/model-id`, or `*` for every model.",
+        description="Providers that are not used for a model: by its id, `provider/model-id`, or `*` for every model.",
         examples=[{"gpt-4o": ["azure"], "*": ["openai"]}],
     ),
 ]
@@ -47,14 +47,14 @@ Routes = Annotated[
     dict[Name, Entry],
     Field(
         max_length=1_000,
-        description="The catalog's entry, as `provider/model-id`, that answers where a caller names a model.",
+        description="The entry of the catalog, as `provider/model-id`, that is used for the model a caller names.",
         examples=[{"gpt-4o": "azure/gpt-4o"}],
     ),
 ]
 
 
 class ProviderOverrides(Body):
-    """Replaces all of them."""
+    """Replaces all provider overrides."""
 
     disabled: Disabled
 
@@ -62,12 +62,13 @@ class ProviderOverrides(Body):
 class ProviderOverridesState(Shown):
     disabled: Disabled
     unknown: Annotated[
-        list[str], Field(description="Providers that the policy in force does not hold: disabling them has no effect.")
+        list[str],
+        Field(description="Providers that the policy in force does not contain: disabling them has no effect."),
     ]
 
 
 class RoutingOverrides(Body):
-    """Replaces all of them."""
+    """Replaces all routing overrides."""
 
     routes: Routes
 
@@ -75,48 +76,49 @@ class RoutingOverrides(Body):
 class RoutingState(Shown):
     routes: dict[str, str]
     unknown: Annotated[
-        list[str], Field(description="Targets that the policy in force does not hold: 503 `override_error`.")
+        list[str], Field(description="Targets that the policy in force does not contain: 503 `override_error`.")
     ]
 
 
 @router.post("/admin/api/override/kill-switch", response_model=KillSwitchState)
 async def set_kill_switch(host: Operated, recorder: Recorder, body: KillSwitch) -> KillSwitchState:
-    """Engages or releases the outpost's kill switch: engaged, it rejects every request from the answer on."""
+    """Engages or releases the outpost's kill switch. While it is engaged, every request is rejected, from this response
+    on."""
     if await host.state.switch(active=body.active):
         log.warning("outpost.kill_switch", active=body.active)
-    host.peers.tell()
+    host.peers.notify()
     await recorder.record("kill_switch", active=body.active)
     return kill_switch(host)
 
 
 @router.get("/admin/api/override/providers", response_model=ProviderOverridesState)
 async def read_provider_overrides(host: Operated) -> ProviderOverridesState:
-    disabled = host.state.said.overrides.disabled
+    disabled = host.state.current.overrides.disabled
     in_force = host.bundles.in_force
-    known = in_force.snapshot.providers if in_force is not None else {}
+    known_providers = in_force.snapshot.providers if in_force is not None else {}
     return ProviderOverridesState(
         disabled={model: sorted(providers) for model, providers in sorted(disabled.items())},
         unknown=sorted(
-            {provider for providers in disabled.values() for provider in providers if provider not in known}
+            {provider for providers in disabled.values() for provider in providers if provider not in known_providers}
         ),
     )
 
 
 @router.put("/admin/api/override/providers", response_model=ProviderOverridesState)
 async def set_provider_overrides(host: Operated, recorder: Recorder, body: ProviderOverrides) -> ProviderOverridesState:
-    """In force for every request that has not begun its call when the answer comes. A model whose providers are all
-    disabled is answered with 503 `providers_disabled`."""
-    await host.override(disabled=out(body.disabled))
-    await recorder.record("provider_overrides", **_summary(out(body.disabled)))
+    """Applies to every request whose provider call has not begun when this response is sent. A model whose providers
+    are all disabled is answered with 503 `providers_disabled`."""
+    await host.override(disabled=without_empty(body.disabled))
+    await recorder.record("provider_overrides", **_summary(without_empty(body.disabled)))
     return await read_provider_overrides(host)
 
 
 @router.get("/admin/api/override/routing", response_model=RoutingState)
 async def read_routing_overrides(host: Operated) -> RoutingState:
-    routes = dict(sorted(host.state.said.overrides.routes.items()))
-    held = host.bundles.in_force
-    known = held.snapshot.models if held is not None else {}
-    return RoutingState(routes=routes, unknown=sorted({target for target in routes.values() if target not in known}))
+    routes = dict(sorted(host.state.current.overrides.routes.items()))
+    in_force = host.bundles.in_force
+    models = in_force.snapshot.models if in_force is not None else {}
+    return RoutingState(routes=routes, unknown=sorted({target for target in routes.values() if target not in models}))
 
 
 @router.put("/admin/api/override/routing", response_model=RoutingState)
@@ -127,17 +129,17 @@ async def set_routing_overrides(host: Operated, recorder: Recorder, body: Routin
 
 
 def _summary(overrides: Mapping[str, object]) -> dict[str, str | int]:
-    """What an audit record says of overrides: how many there are, and the first models that they are about."""
+    """Return what an audit record contains of overrides: their number, and the first models' names."""
     return {"count": len(overrides), "models": ", ".join(sorted(overrides))[:_MAX_RECORDED_CHARACTERS]}
 
 
-def out(disabled: dict[str, list[str]]) -> dict[str, frozenset[str]]:
-    """As the policy takes it: a model of which no provider is out is not named."""
+def without_empty(disabled: dict[str, list[str]]) -> dict[str, frozenset[str]]:
+    """Return the form that the policy takes: without models that have no disabled provider."""
     return {model: frozenset(providers) for model, providers in disabled.items() if providers}
 
 
 def kill_switch(host: OutpostHost) -> KillSwitchState:
-    since = host.state.said.stopped_at
+    since = host.state.current.stopped_at
     return KillSwitchState(
         active=host.state.stopped, since=None if since is None else iso(since), engaged_by=host.state.stopped_by
     )

@@ -1,5 +1,5 @@
-"""What peers say to each other, on the administration's port (decisions 9). Certificates open it, and the admin token
-does not."""
+"""Calls between peers, on the administration's port (docs/outposts.md, "Several outposts, one budget"). They are
+authenticated by the outposts' certificates, not by the admin token."""
 
 from collections.abc import Callable
 from typing import Annotated, Final, TypeVar
@@ -14,93 +14,95 @@ from gatehouse.foundation.errors import BadRequest, NotFound, PayloadTooLarge, U
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.outpost.admin.access import count, host_of
 from gatehouse.outpost.host import OutpostHost
-from gatehouse.outpost.peers import MOST_BYTES, PROOF, Told, Wanted
+from gatehouse.outpost.peers import MAX_BODY_BYTES, PROOF, PeerMessage, ShareRequest
 
 T = TypeVar("T")
 
 router = APIRouter(prefix="/peer", include_in_schema=False)
 
-#: Calls a minute of one peer, which sends its state each second and asks for shares; and calls a minute from one
+#: Calls a minute of one peer, which sends its state every second and requests shares; and calls a minute from one
 #: address whose token is not verified.
-_PER_MINUTE: Final = 6_000
+_CALLS_PER_MINUTE: Final = 6_000
 
 
-class NotKept(Unavailable):
-    message = "It cannot be written down here now."
+class StateNotStored(Unavailable):
+    message = "The state cannot be stored now: the disk refuses the write."
 
 
-class BadTalk(BadRequest):
-    message = "This is not what peers say."
+class InvalidPeerMessage(BadRequest):
+    message = "The body is not a valid peer message."
 
 
 async def among_peers(request: Request, host: Annotated[OutpostHost, Depends(host_of)]) -> OutpostHost:
-    """404 where this outpost has no peers."""
+    """Return the host. Raises `NotFound` if this outpost has no peers."""
     if not host.peers.all:
         raise NotFound
     return host
 
 
 async def _count_unproven(request: Request, host: OutpostHost) -> None:
-    """Counts a call without a verified token by its address, apart from peers' calls: a stranger behind a peer's
+    """Counts a call without a verified token by its address, separately from peers' calls: a stranger at a peer's
     address must not use up the limit of the calls by which that peer reports its kill switch."""
     addresses: ClientAddresses = request.app.state.addresses
-    await count(host, f"peer-unproven|{address_key(addresses.of_scope(request.scope))}", _PER_MINUTE, "peer")
+    await count(host, f"peer-unproven|{address_key(addresses.of_scope(request.scope))}", _CALLS_PER_MINUTE, "peer")
 
 
 async def proven(request: Request, host: Annotated[OutpostHost, Depends(among_peers)]) -> UUID:
+    """Return the id of the peer whose token the request carries. Raises `NoPeer`, `RateLimited`."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     token = token.strip() if scheme.lower() == "bearer" else ""
     if not host.peers.has_verified(token):
         await _count_unproven(request, host)
-    peer_id = host.peers.proven(token)
-    await count(host, f"peer|{peer_id}", _PER_MINUTE, "peer")
+    peer_id = host.peers.verify_token(token)
+    await count(host, f"peer|{peer_id}", _CALLS_PER_MINUTE, "peer")
     return peer_id
 
 
-Meshed = Annotated[OutpostHost, Depends(among_peers)]
-Shown = Annotated[UUID, Depends(proven)]
+PeeredHost = Annotated[OutpostHost, Depends(among_peers)]
+ProvenPeer = Annotated[UUID, Depends(proven)]
 
 
 @router.get("/id")
-async def read_id(host: Meshed, request: Request) -> Response:
-    """Whom a token has to name."""
+async def read_id(host: PeeredHost, request: Request) -> Response:
+    """The outpost's id, which a peer's token has to name as its audience."""
     await _count_unproven(request, host)
     return Response(msgspec.json.encode({"id": host.id}), media_type="application/json")
 
 
 @router.post("/state")
-async def talk(peer_id: Shown, host: Meshed, request: Request) -> Response:
-    told = await _body(request, msgspec.json.Decoder(Told).decode)
-    if told.id != peer_id:
-        raise BadTalk
+async def exchange_state(peer_id: ProvenPeer, host: PeeredHost, request: Request) -> Response:
+    message = await _body(request, msgspec.json.Decoder(PeerMessage).decode)
+    if message.id != peer_id:
+        raise InvalidPeerMessage
     try:
-        return _answer(host, peer_id, await host.peers.heard(peer_id, told))
+        return _answer(host, peer_id, await host.peers.receive(peer_id, message))
     except OSError:
-        raise NotKept from None
+        raise StateNotStored from None
 
 
 @router.post("/share")
-async def give_share(peer_id: Shown, host: Meshed, request: Request) -> Response:
-    wanted = await _body(request, msgspec.json.Decoder(Wanted).decode)
+async def give_share(peer_id: ProvenPeer, host: PeeredHost, request: Request) -> Response:
+    share_request = await _body(request, msgspec.json.Decoder(ShareRequest).decode)
     try:
-        return _answer(host, peer_id, await host.peers.give(peer_id, wanted))
+        return _answer(host, peer_id, await host.peers.give(peer_id, share_request))
     except OSError:
-        raise NotKept from None
+        raise StateNotStored from None
 
 
 async def _body(request: Request, decode: Callable[[bytes], T]) -> T:
+    """Raises `PayloadTooLarge`, `InvalidPeerMessage`."""
     content = b""
     async for piece in request.stream():
         content += piece
-        if len(content) > MOST_BYTES:
+        if len(content) > MAX_BODY_BYTES:
             raise PayloadTooLarge
     try:
         return decode(content)
     except msgspec.DecodeError:
-        raise BadTalk from None
+        raise InvalidPeerMessage from None
 
 
-def _answer(host: OutpostHost, peer_id: UUID, told: object) -> Response:
+def _answer(host: OutpostHost, peer_id: UUID, content: object) -> Response:
     return Response(
-        msgspec.json.encode(told), media_type="application/json", headers={PROOF: host.peers.token(peer_id)}
+        msgspec.json.encode(content), media_type="application/json", headers={PROOF: host.peers.token(peer_id)}
     )

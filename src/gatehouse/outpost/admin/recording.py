@@ -1,7 +1,7 @@
-"""Records operators' calls in the journal, so that the audit log and the platform have them as they have requests.
+"""Records operators' calls in the journal, so that the audit log and the platform get them like requests.
 
-What a call has changed is kept elsewhere (`outpost.state`). A journal that takes nothing more does not keep an operator
-from engaging the kill switch: the call is then in the process' log alone.
+The changed state is stored elsewhere (`outpost.state`). A full journal does not prevent an operator from engaging the
+kill switch: the call is then only in the process's log.
 """
 
 import time
@@ -22,14 +22,14 @@ log = structlog.get_logger(__name__)
 
 
 class CallRecorder:
-    """Records what the operator of one request has changed."""
+    """Records what one request of an operator has changed."""
 
     def __init__(self, host: OutpostHost, address: str) -> None:
         self._host = host
         self._address = address
 
     async def record(self, call: str, **details: str | float | bool | None) -> None:
-        """Returns when the entry survives the end of this process."""
+        """Returns once the entry survives the end of this process."""
         in_force = self._host.bundles.in_force
         entry = Operated(
             id=new_id(),
@@ -50,5 +50,5 @@ def _recorder(request: Request, host: Annotated[OutpostHost, Depends(admitted)])
     return CallRecorder(host, addresses.of_scope(request.scope))
 
 
-#: In a route's signature, after the caller.
+#: Parameter of a route, after the caller.
 Recorder = Annotated[CallRecorder, Depends(_recorder)]

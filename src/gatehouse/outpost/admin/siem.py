@@ -1,4 +1,4 @@
-"""The SIEM that this outpost tells of its requests itself."""
+"""Tests the SIEM receiver of this outpost."""
 
 from time import monotonic
 from typing import Annotated
@@ -23,19 +23,19 @@ class NotConfigured(Conflict):
 
 class Tested(Shown):
     success: bool
-    error: Annotated[str | None, Field(description="Why the receiver has not taken it.")]
+    error: Annotated[str | None, Field(description="Why the receiver did not accept the event.")]
     latency_ms: float
 
 
 @router.post("/admin/api/siem/test", response_model=Tested, responses={409: {"description": "No receiver is set."}})
 async def test_siem(host: Operated) -> Tested:
-    """Sends one event now, past those that wait, and says whether the receiver took it."""
+    """Sends one event now, ahead of those that wait, and reports whether the receiver accepted it."""
     if host.siem is None:
         raise NotConfigured
     began, fault = monotonic(), None
-    held = host.bundles.in_force
+    in_force = host.bundles.in_force
     try:
-        await host.siem.test(None if held is None else held.bundle.tenant_id)
+        await host.siem.test(None if in_force is None else in_force.bundle.tenant_id)
     except NotTaken as error:
         fault = error.reason
     log.info("outpost.siem_tested", success=fault is None)

@@ -1,4 +1,4 @@
-"""How this outpost is: one look for an operator, or for whatever watches it."""
+"""The outpost's status for operators and monitoring."""
 
 import time
 from typing import Annotated
@@ -24,16 +24,16 @@ class PolicyStatus(Shown):
     source: Annotated[str | None, Field(description="`platform`, `file` or `kept`.")]
     issued_at: Time
     expires_at: Time
-    age_seconds: Annotated[int | None, Field(description="Since the platform has issued it.")]
+    age_seconds: Annotated[int | None, Field(description="Since the platform issued it.")]
     expired: Annotated[
         bool,
-        Field(description="It stays in force: an old policy is better than none. It is time to fetch a newer one."),
+        Field(description="True: a newer bundle is needed. The expired one stays in force until it arrives."),
     ]
     asked_at: Time
     fetched_at: Time
     activated_at: Time
     failed_at: Time
-    fault: Annotated[str | None, Field(description="Why the last one that came was refused.")]
+    fault: Annotated[str | None, Field(description="Why the last received bundle was refused.")]
     credentials_unopened: Annotated[
         list[str], Field(description="Providers whose credentials are sealed to a key that is not this outpost's.")
     ]
@@ -42,13 +42,13 @@ class PolicyStatus(Shown):
 class PlatformStatus(Shown):
     url: str
     heard_at: Time
-    fault: Annotated[str | None, Field(description="Why it gives no answer, while it does not.")]
+    fault: Annotated[str | None, Field(description="Why it cannot be reached; null while it answers.")]
 
 
 class PortalStatus(Shown):
     url: str
-    taken_at: Annotated[Time, Field(description="The last heartbeat that it has taken.")]
-    fault: Annotated[str | None, Field(description="Why it takes none, while it does not.")]
+    taken_at: Annotated[Time, Field(description="When it last accepted a heartbeat.")]
+    fault: Annotated[str | None, Field(description="Why the last heartbeat failed; null if it was accepted.")]
 
 
 class CertificateStatus(Shown):
@@ -57,23 +57,22 @@ class CertificateStatus(Shown):
 
 
 class JournalStatus(Shown):
-    """`handed_in`, `rejected` and `lost` count from the start on; null in an air gap, as the rest of what is about the
-    platform."""
+    """`handed_in`, `rejected` and `lost` count since the start. Everything about the platform is null in an air gap."""
 
-    bytes: Annotated[int, Field(description="Not handed in yet; freed in parts of up to 8 MiB.")]
+    bytes: Annotated[int, Field(description="Not uploaded yet; freed in parts of up to 8 MiB.")]
     full: bool
     handed_in: int | None
     handed_in_at: Time
-    rejected: Annotated[int | None, Field(description="Taken for no records; the audit log has them.")]
-    lost: Annotated[int | None, Field(description="Damaged, or asked for again and not kept any more.")]
-    fault: Annotated[str | None, Field(description="Why nothing is handed in, while it is so.")]
+    rejected: Annotated[int | None, Field(description="Rejected by the platform; the audit log has them.")]
+    lost: Annotated[int | None, Field(description="Damaged, or requested again and no longer stored.")]
+    fault: Annotated[str | None, Field(description="Why the upload fails; null while it works.")]
 
 
 class DiskStatus(Shown):
     used_percent: float | None
     threshold_percent: int
     shed: Annotated[
-        str, Field(description="`nothing`, `audit_files`, `audit_lines`, `journal_detail`: one after the other.")
+        str, Field(description="The last step taken: `nothing`, `audit_files`, `audit_lines`, `journal_detail`.")
     ]
     files_removed: int
     entries_thinned: int
@@ -84,8 +83,8 @@ class SiemStatus(Shown):
     sent: Annotated[int, Field(description="Events since the start.")]
     sent_at: Time
     skipped: Annotated[int, Field(description="Events that are too large for the receiver even alone.")]
-    waiting_bytes: Annotated[int, Field(description="Of the journal, not sent yet.")]
-    fault: Annotated[str | None, Field(description="Why it takes nothing, while it is so.")]
+    waiting_bytes: Annotated[int, Field(description="Bytes of the journal that are not sent yet.")]
+    fault: Annotated[str | None, Field(description="Why sending fails; null while it works.")]
 
 
 class CircuitState(Shown):
@@ -110,16 +109,18 @@ class Status(Shown):
     journal: JournalStatus
     disk: DiskStatus
     siem: Annotated[SiemStatus | None, Field(description="Null without `SIEM_DIRECT_TYPE`.")]
-    circuits: Annotated[list[CircuitState], Field(description="Models and providers that are left alone.")]
+    circuits: Annotated[
+        list[CircuitState], Field(description="Open circuits: models and providers that get no requests for now.")
+    ]
 
 
 @router.get("/admin/api/status", response_model=Status)
 async def read_status(host: Operated) -> Status:
-    held = host.bundles.in_force
+    in_force = host.bundles.in_force
     identity = host.identity
     return Status(
         outpost_id=str(host.id),
-        tenant_id=None if held is None else str(held.bundle.tenant_id),
+        tenant_id=None if in_force is None else str(in_force.bundle.tenant_id),
         version=__version__,
         started_at=iso(host.began),
         ready=host.ready,
@@ -151,8 +152,8 @@ def _circuits(host: OutpostHost) -> list[CircuitState]:
 
 
 def _policy(host: OutpostHost) -> PolicyStatus:
-    status, held = host.bundles.status, host.bundles.in_force
-    bundle = None if held is None else held.bundle
+    status, in_force = host.bundles.status, host.bundles.in_force
+    bundle = None if in_force is None else in_force.bundle
     return PolicyStatus(
         version=None if bundle is None else bundle.version,
         source=status.source,
@@ -160,12 +161,12 @@ def _policy(host: OutpostHost) -> PolicyStatus:
         expires_at=_time(None if bundle is None else bundle.expires_at),
         age_seconds=None if bundle is None else max(0, int(time.time() - bundle.issued_at)),
         expired=bundle is not None and bundle.expires_at <= time.time(),
-        asked_at=_time(status.asked),
-        fetched_at=_time(status.fetched),
-        activated_at=_time(status.activated),
-        failed_at=_time(status.failed),
+        asked_at=_time(status.asked_at),
+        fetched_at=_time(status.fetched_at),
+        activated_at=_time(status.activated_at),
+        failed_at=_time(status.failed_at),
         fault=status.fault,
-        credentials_unopened=[] if held is None else list(held.credentials.unopened),
+        credentials_unopened=[] if in_force is None else list(in_force.credentials.unopened),
     )
 
 
@@ -174,31 +175,31 @@ def _platform(host: OutpostHost) -> PlatformStatus | None:
     if follower is None or host.settings.platform_management_url is None:
         return None
     return PlatformStatus(
-        url=host.settings.platform_management_url, heard_at=_time(follower.heard), fault=follower.fault
+        url=host.settings.platform_management_url, heard_at=_time(follower.heard_at), fault=follower.fault
     )
 
 
 def _journal(host: OutpostHost) -> JournalStatus:
-    said = None if host.upload is None else host.upload.status
+    status = None if host.upload is None else host.upload.status
     return JournalStatus(
         bytes=host.journal.size_bytes(),
         full=host.journal.full(),
-        handed_in=None if said is None else said.handed_in,
-        handed_in_at=_time(None if said is None else said.at),
-        rejected=None if said is None else said.rejected,
-        lost=None if said is None else said.lost,
-        fault=None if said is None else said.fault,
+        handed_in=None if status is None else status.handed_in,
+        handed_in_at=_time(None if status is None else status.at),
+        rejected=None if status is None else status.rejected,
+        lost=None if status is None else status.lost,
+        fault=None if status is None else status.fault,
     )
 
 
 def _disk(host: OutpostHost) -> DiskStatus:
-    said = host.disk.status
+    status = host.disk.status
     return DiskStatus(
-        used_percent=None if said.percent is None else round(said.percent, 1),
+        used_percent=None if status.percent is None else round(status.percent, 1),
         threshold_percent=host.settings.disk_monitor_threshold,
-        shed=said.shed,
-        files_removed=said.files_removed,
-        entries_thinned=said.entries_thinned,
+        shed=status.shed,
+        files_removed=status.files_removed,
+        entries_thinned=status.entries_thinned,
     )
 
 
@@ -220,8 +221,8 @@ def _portal(host: OutpostHost) -> PortalStatus | None:
     heartbeat, url = host.heartbeat, host.settings.cloud_portal_url
     if heartbeat is None or url is None:
         return None
-    return PortalStatus(url=url, taken_at=_time(heartbeat.taken), fault=heartbeat.fault)
+    return PortalStatus(url=url, taken_at=_time(heartbeat.accepted_at), fault=heartbeat.fault)
 
 
-def _time(at: float | None) -> str | None:
-    return None if at is None else iso(at)
+def _time(timestamp: float | None) -> str | None:
+    return None if timestamp is None else iso(timestamp)

@@ -1,4 +1,3 @@
-"""The file that an outpost's `GET /admin/config/export` answers, taken over into the organization's tenant on the
-platform (reference 1, What the service does, 8). Here it is read, and refused where it is none; what it holds is the
-platform's to judge.
-"""
+"""Import of the file that an outpost's `GET /admin/config/export` returns into the organization's tenant on the
+platform (docs/moving-to-the-cloud.md). The portal checks that the file is such a document; the platform checks its
+content."""

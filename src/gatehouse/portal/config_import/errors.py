@@ -1,4 +1,4 @@
-"""What can go wrong with an import."""
+"""Errors of an import."""
 
 from gatehouse.foundation.errors import Conflict, Unavailable
 
@@ -8,5 +8,5 @@ class NotOnPlatform(Conflict):
 
 
 class PlatformUnreachable(Unavailable):
-    # Whether it has done what it was asked, nobody here knows.
-    message = "No good answer came from the platform. Try again in a moment: what it may have imported stays as it is."
+    # Whether the platform has imported anything is unknown.
+    message = "The platform did not respond properly. Try again in a moment: parts that were imported stay imported."

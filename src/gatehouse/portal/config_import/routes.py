@@ -1,4 +1,4 @@
-"""The import's endpoint (decisions 8, Config import)."""
+"""The import's endpoint."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from gatehouse.portal.host import TheHost
 
 router = APIRouter(prefix="/v1/orgs/{org_id}/config-import", tags=["Config import"], responses=RESPONSES)
 
-DryRun = Annotated[bool, Form(alias="dry_run", description="Only tells what would be done.")]
+DryRun = Annotated[bool, Form(alias="dry_run", description="Only report what would be imported.")]
 
 
 @router.post(
@@ -22,11 +22,13 @@ async def import_config(
     request: Request,
     host: TheHost,
     *,
-    file: Annotated[UploadFile, File(description="As an outpost's GET /admin/config/export answers it; up to 1 MiB.")],
+    file: Annotated[
+        UploadFile, File(description="The document of an outpost's GET /admin/config/export; up to 1 MiB.")
+    ],
     dry_run_field: DryRun = False,
-    dry_run: Annotated[bool, Query(description="The same, in the address.")] = False,
+    dry_run: Annotated[bool, Query(description="The same, as a query parameter.")] = False,
 ) -> ConfigImported:
-    """Takes an outpost's configuration over into your organization. Names that are there stay as they are, so once more
-    changes nothing; what is not good is named in `errors`, the rest is in force when the answer is there."""
-    content = await file.read(service.MOST_BYTES + 1)
+    """Imports an outpost's configuration into your organization. Existing names stay unchanged, so that a repeated
+    import changes nothing. Invalid parts are listed in `errors`; the rest is in force when the response arrives."""
+    content = await file.read(service.MAX_FILE_BYTES + 1)
     return await service.take_over(request, host, caller, content, dry_run=dry_run or dry_run_field)

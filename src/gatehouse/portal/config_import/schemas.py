@@ -1,4 +1,4 @@
-"""The answer of an import, in the platform's words (decisions 8, Config import)."""
+"""Response of an import, with the fields of the platform's."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from gatehouse.foundation.http.bodies import Shown
 
 
 class Imported(Shown):
-    part: Annotated[str, Field(description="Of the file.", examples=["dlp_rules"])]
+    part: Annotated[str, Field(description="Part of the file.", examples=["dlp_rules"])]
     name: str
 
 
@@ -17,16 +17,18 @@ class Skipped(Imported):
 
 
 class Fault(Shown):
-    where: Annotated[str, Field(description="In the file.", examples=["custom_patterns[2].pattern"])]
+    where: Annotated[str, Field(description="Position in the file.", examples=["custom_patterns[2].pattern"])]
     message: str
 
 
 class ConfigImported(Shown):
     dry_run: bool
-    standard_patterns: Annotated[int, Field(description="Of `patterns`, how many are the standard set's: it is there.")]
-    imported: list[Imported]
-    skipped: Annotated[list[Skipped], Field(description="What is there already, or has no place there.")]
-    missing_patterns: Annotated[
-        list[str], Field(description="Named by `patterns` or by a rule, and nowhere in the file: to be made by hand.")
+    standard_patterns: Annotated[
+        int, Field(description="Number of `patterns` in the standard set, which every tenant has.")
     ]
-    errors: Annotated[list[Fault], Field(description="What is not good, and was left out.")]
+    imported: list[Imported]
+    skipped: Annotated[list[Skipped], Field(description="Parts that exist already, or cannot be imported.")]
+    missing_patterns: Annotated[
+        list[str], Field(description="Named by `patterns` or by a rule, but missing in the file: create them by hand.")
+    ]
+    errors: Annotated[list[Fault], Field(description="Invalid parts, which were left out.")]

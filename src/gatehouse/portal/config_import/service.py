@@ -1,4 +1,4 @@
-"""The rules of an import."""
+"""Imports an outpost's configuration through the platform."""
 
 import re
 from typing import Any, Final
@@ -13,14 +13,14 @@ from gatehouse.portal.errors import OrganizationNotFound
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.identity import Caller
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.platform import PlatformFailed, PlatformRefused
+from gatehouse.portal.platform import PlatformError, PlatformRefusal
 from gatehouse.portal.requests import changing
 
-#: A thousand rules, and as many patterns, have room in it.
-MOST_BYTES: Final = 1024 * 1024
-#: As many take the platform a quarter of a minute, on a busy machine a minute.
-_PATIENCE_SECONDS: Final = 300.0
-_BYTE: Final = re.compile(r" \(byte (\d+)\)$")
+#: Maximum size of the file: enough for a thousand rules and as many patterns.
+MAX_FILE_BYTES: Final = 1024 * 1024
+#: Importing a thousand rules and patterns takes the platform 15 seconds, on a busy machine a minute.
+_IMPORT_TIMEOUT_SECONDS: Final = 300.0
+_BYTE_POSITION: Final = re.compile(r" \(byte (\d+)\)$")
 
 
 async def take_over(
@@ -29,7 +29,7 @@ async def take_over(
     """Raises `PayloadTooLarge`, `Unprocessable`, `NotOnPlatform`, `PlatformUnreachable`."""
     assert caller.org_id is not None
     config = _read(file)
-    # Nothing is held while the platform works.
+    # The session is closed before the call, so that no connection waits for the platform.
     async with host.database.tenant(caller.org_id) as session:
         org = await session.get(OrganizationRow, caller.org_id)
     if org is None:
@@ -38,58 +38,58 @@ async def take_over(
         raise NotOnPlatform
     path = f"/v1/platform/tenants/{org.tenant_id or org.id}/config-import"
     try:
-        sent = {"config": config, "dry_run": dry_run}
-        answer = await host.platform.call("POST", path, sent, patience=_PATIENCE_SECONDS)
-    except PlatformFailed as failed:
-        if isinstance(failed, PlatformRefused) and failed.status == 422:
-            told = failed.reason.removeprefix("config.").replace("; config.", "; ")
-            raise _fault(f"is not good at {told}") from None
-        if isinstance(failed, PlatformRefused) and failed.status == 404:
+        body = {"config": config, "dry_run": dry_run}
+        answer = await host.platform.call("POST", path, body, timeout_seconds=_IMPORT_TIMEOUT_SECONDS)
+    except PlatformError as error:
+        if isinstance(error, PlatformRefusal) and error.status == 422:
+            reason = error.reason.removeprefix("config.").replace("; config.", "; ")
+            raise _fault(f"is not good at {reason}") from None
+        if isinstance(error, PlatformRefusal) and error.status == 404:
             raise NotOnPlatform from None
         if not dry_run:
             async with changing(request, host, caller.org_id, caller) as change:
-                change.record("config.import_failed", "organization", org.id, reason=str(failed))
+                change.record("config.import_failed", "organization", org.id, reason=str(error))
         raise PlatformUnreachable from None
-    found = ConfigImported.model_validate(answer)
+    result = ConfigImported.model_validate(answer)
     if not dry_run:
         async with changing(request, host, caller.org_id, caller) as change:
             change.record(
                 "config.imported",
                 "organization",
                 org.id,
-                imported=len(found.imported),
-                skipped=len(found.skipped),
-                missing_patterns=found.missing_patterns,
-                errors=len(found.errors),
+                imported=len(result.imported),
+                skipped=len(result.skipped),
+                missing_patterns=result.missing_patterns,
+                errors=len(result.errors),
             )
-    return found
+    return result
 
 
 def _read(file: bytes) -> dict[str, Any]:
-    """Raises `PayloadTooLarge`, and `Unprocessable` that says where."""
-    if len(file) > MOST_BYTES:
-        raise PayloadTooLarge(f"file: may have {MOST_BYTES} bytes at most.")
-    # Some editors begin a file with a mark of its encoding.
+    """Raises `PayloadTooLarge`, and `Unprocessable` with the position of the fault."""
+    if len(file) > MAX_FILE_BYTES:
+        raise PayloadTooLarge(f"file: may have {MAX_FILE_BYTES} bytes at most.")
+    # Some editors write a byte order mark.
     file = file.removeprefix(b"\xef\xbb\xbf")
     try:
-        found = msgspec.json.decode(file)
+        config = msgspec.json.decode(file)
     except msgspec.DecodeError as error:
-        raise _fault(_placed(str(error), file)) from None
+        raise _fault(_located_message(str(error), file)) from None
     except RecursionError:
         raise _fault("is nested too deep") from None
-    if not isinstance(found, dict) or "version" not in found:
-        raise _fault("is no configuration of an outpost: GET /admin/config/export answers one")
-    return found
+    if not isinstance(config, dict) or "version" not in config:
+        raise _fault("is not an outpost's configuration as GET /admin/config/export returns it")
+    return config
 
 
-def _placed(message: str, file: bytes) -> str:
-    """A decoder counts bytes, an editor lines."""
-    at = _BYTE.search(message)
-    if at is None:
+def _located_message(message: str, file: bytes) -> str:
+    """Return the decoder's message with line and column instead of a byte position."""
+    match = _BYTE_POSITION.search(message)
+    if match is None:
         return f"is no JSON: {message}"
-    before = file[: int(at[1])]
-    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
-    return f"is no JSON: line {line}, column {column}: {message[: at.start()]}"
+    preceding = file[: int(match[1])]
+    line, column = preceding.count(b"\n") + 1, len(preceding) - preceding.rfind(b"\n")
+    return f"is no JSON: line {line}, column {column}: {message[: match.start()]}"
 
 
 def _fault(message: str) -> Unprocessable:

@@ -1,4 +1,4 @@
-"""What can go wrong with members."""
+"""Errors of members."""
 
 from gatehouse.foundation.errors import Conflict, NotFound
 
@@ -8,7 +8,7 @@ class MemberNotFound(NotFound):
 
 
 class AlreadyMember(Conflict):
-    message = "email: there is a member, or an invitation, with this address."
+    message = "email: a member or an invitation has this address."
 
 
 class LastAdmin(Conflict):

@@ -1,4 +1,4 @@
-"""The members' endpoints (reference 2, Cloud portal)."""
+"""The members' endpoints."""
 
 from typing import Annotated
 from uuid import UUID
@@ -16,12 +16,12 @@ router = APIRouter(prefix="/v1/orgs/{org_id}/members", tags=["Members"], respons
 
 
 async def _member(caller: OrgAdmin, session: Session, user_id: UUID) -> MemberRow:
-    """Two changes that each leave one administrator would together leave none: one is after the other."""
+    """Locks the organization's members, so that two changes cannot together leave it without an administrator."""
     await table.lock(session)
-    found = await session.get(MemberRow, user_id)
-    if found is None:
+    member = await session.get(MemberRow, user_id)
+    if member is None:
         raise MemberNotFound
-    return found
+    return member
 
 
 LoadedMember = Annotated[MemberRow, Depends(_member)]
@@ -37,10 +37,10 @@ async def list_members(caller: OrgMember, session: Session) -> object:
     "",
     status_code=201,
     response_model=MemberInvited,
-    responses={409: {"description": "There is a member, or an invitation, with this address."}},
+    responses={409: {"description": "A member or an invitation has this address."}},
 )
 async def invite_member(caller: OrgAdmin, body: NewMember, change: Changing) -> MemberInvited:
-    """Invites a person. Hand them the token yourself: it is shown once, and good for seven days."""
+    """Invites a person. Give them the token yourself: it is shown once, and valid for seven days."""
     return await service.invite(change, body)
 
 
@@ -50,11 +50,12 @@ async def invite_member(caller: OrgAdmin, body: NewMember, change: Changing) -> 
     responses={409: {"description": "It is the last administrator."}},
 )
 async def change_role(caller: OrgAdmin, member: LoadedMember, body: MemberUpdate, change: Changing) -> object:
-    """Changes what a member may do, from the answer on. `user_id` is the member's `id`."""
+    """Changes a member's role, from this response on. `user_id` is the member's `id`."""
     return await service.set_role(change, member, body.role)
 
 
 @router.delete("/{user_id}", status_code=204, responses={409: {"description": "It is the last administrator."}})
 async def remove_member(caller: OrgAdmin, member: LoadedMember, change: Changing) -> None:
-    """Removes a member: their tokens are refused from the answer on. Withdraws an invitation that is not accepted."""
+    """Removes a member: their tokens are refused from this response on. Withdraws an invitation that is not
+    accepted."""
     await service.remove(change, member)

@@ -1,4 +1,4 @@
-"""Bodies of the members' endpoints (reference 2, Cloud portal resources)."""
+"""Bodies of the members' endpoints."""
 
 from datetime import datetime
 from typing import Annotated
@@ -33,5 +33,5 @@ class Member(Shown):
 class MemberInvited(Shown):
     member: Member
     invite_token: Annotated[
-        str, Field(description="For POST /v1/auth/sso/accept-invite, within 7 days. Shown here and never again.")
+        str, Field(description="For POST /v1/auth/sso/accept-invite, within 7 days. Shown only here.")
     ]

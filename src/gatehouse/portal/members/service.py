@@ -1,4 +1,4 @@
-"""The rules of members."""
+"""Invites, changes and removes members."""
 
 from datetime import timedelta
 from typing import Final
@@ -15,15 +15,15 @@ from gatehouse.portal.members.errors import AlreadyMember, LastAdmin
 from gatehouse.portal.members.schemas import Member, MemberInvited, NewMember
 from gatehouse.portal.members.table import MemberRow
 
-#: How long an invitation is good.
-INVITATION: Final = timedelta(days=7)
+#: How long an invitation is valid.
+INVITATION_LIFETIME: Final = timedelta(days=7)
 
 
 async def invite(change: Change, new: NewMember) -> MemberInvited:
     """Raises `AlreadyMember`."""
     token = tokens.mint_token("inv_")
     member = _row(change, new.email, new.role)
-    member.invite_digest, member.invite_expires_at = token.digest, member.invited_at + INVITATION
+    member.invite_digest, member.invite_expires_at = token.digest, member.invited_at + INVITATION_LIFETIME
     change.session.add(member)
     try:
         await change.session.flush()
@@ -34,36 +34,37 @@ async def invite(change: Change, new: NewMember) -> MemberInvited:
 
 
 def add_owner(change: Change, email: str) -> None:
-    """Of a new organization. No invitation: the platform tells who they are when the organization is provisioned."""
+    """Adds the owner of a new organization. There is no invitation: the platform reports the owner's identity when the
+    organization is provisioned."""
     member = _row(change, email, "owner")
     change.session.add(member)
     change.record("member.added", "member", member.id, email=email, role="owner")
 
 
 async def set_role(change: Change, member: MemberRow, role: Role) -> MemberRow:
-    """An owner who is to be an administrator stays an owner. Raises `LastAdmin`."""
+    """An owner who becomes an administrator stays an owner. Raises `LastAdmin`."""
     if shown_role(member.role) == role:
         return member
     if role == "member":
-        await _another_administers(change, member)
+        await _require_another_admin(change, member)
     change.record("member.role_changed", "member", member.id, role=role, previous=member.role)
     member.role = role
     return member
 
 
 async def remove(change: Change, member: MemberRow) -> None:
-    """An invitation that is not accepted is withdrawn. Raises `LastAdmin`."""
+    """Removes a member, or withdraws an invitation. Raises `LastAdmin`."""
     if member.role != "member":
-        await _another_administers(change, member)
+        await _require_another_admin(change, member)
     await change.session.delete(member)
     change.record("member.removed", "member", member.id, email=member.email, role=member.role)
 
 
-async def _another_administers(change: Change, member: MemberRow) -> None:
-    """Nothing is asked for an invitation that is not accepted: its person administers nothing yet."""
+async def _require_another_admin(change: Change, member: MemberRow) -> None:
+    """Raises `LastAdmin`. An invitation does not count: its person is not an administrator yet."""
     if member.invited:
         return
-    if all(each.id == member.id for each in await table.admins(change.session)):
+    if all(admin.id == member.id for admin in await table.admins(change.session)):
         raise LastAdmin
 
 

@@ -21,7 +21,7 @@ class MemberRow(OrgRow):
     role: Mapped[str]
     invite_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     invite_expires_at: Mapped[datetime | None]
-    #: who it is on the platform, once that is known
+    #: the person's identity on the platform, once it is known
     platform_sub: Mapped[str | None]
     platform_tenant_id: Mapped[UUID | None]
     invited_at: Mapped[datetime]
@@ -30,7 +30,8 @@ class MemberRow(OrgRow):
 
     @property
     def invited(self) -> bool:
-        """Whether the invitation is not accepted. An owner has none: the platform knows who that is."""
+        """Return whether the row is an invitation that is not accepted. An owner has none: the platform knows their
+        identity."""
         return self.invite_digest is not None
 
 
@@ -38,17 +39,17 @@ _LOCK: Final = text("SELECT FROM organizations WHERE id = :org FOR NO KEY UPDATE
 
 
 async def all_members(session: AsyncSession) -> Sequence[MemberRow]:
-    """The organization's, oldest first."""
+    """Return the organization's members, oldest first."""
     return (await session.scalars(select(MemberRow).order_by(MemberRow.created_at, MemberRow.id))).all()
 
 
 async def lock(session: AsyncSession) -> None:
-    """Makes changes of members, and of which tokens are good, happen one after the other. Others go on adding rows that
-    belong to the organization."""
+    """Locks the organization's row, which serializes changes of members and revocations of tokens. Inserts of the
+    organization's other rows are not blocked."""
     await session.execute(_LOCK, {"org": session.info["tenant_id"]})
 
 
 async def admins(session: AsyncSession) -> Sequence[MemberRow]:
-    """Who administers the organization, without invitations that are not accepted."""
+    """Return the organization's administrators, without invitations that are not accepted."""
     accepted = MemberRow.invite_digest.is_(None)
     return (await session.scalars(select(MemberRow).where(MemberRow.role.in_(("owner", "admin")), accepted))).all()

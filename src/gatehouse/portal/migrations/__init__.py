@@ -1,4 +1,5 @@
-"""The portal's schema, revision by revision. Its tables are in a schema of that name: the database may be shared."""
+"""The portal's schema, revision by revision. Its tables are in the PostgreSQL schema `portal`, so that the database can
+be shared."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs on the connection that `foundation.storage.migrate` hands over."""
+"""Alembic's entry point. Runs on the connection that `foundation.storage.migrate` provides."""
 
 from alembic import context
 

@@ -1,8 +1,8 @@
-"""What an organization should know of (reference 2, Cloud portal; decisions 8, Notification).
+"""Notifications of an organization (docs/portal.md, "Notifications").
 
-outpost_stale         an outpost has not been seen for five minutes; over when it is seen again, or revoked
-dead_letter           deliveries of a webhook have failed for good, as the platform told; over when somebody says so
-provisioning_failed   the platform does not have the organization; over when it has
+outpost_stale         an outpost has not been seen for five minutes; resolved when it is seen again, or revoked
+dead_letter           a webhook's deliveries have failed for good, as the platform reported; resolved by hand
+provisioning_failed   the platform could not provision the organization; resolved once it has
 
-About one thing there is one of a kind at a time.
+One subject has at most one open notification of a kind.
 """

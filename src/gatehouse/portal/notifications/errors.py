@@ -1,4 +1,4 @@
-"""What can go wrong with notifications."""
+"""Errors of notifications."""
 
 from gatehouse.foundation.errors import NotFound
 

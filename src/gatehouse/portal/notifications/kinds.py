@@ -1,4 +1,4 @@
-"""What notifications are about, and how much they matter."""
+"""Kinds of notifications and their severities."""
 
 from typing import Final, Literal
 

@@ -1,4 +1,4 @@
-"""The notifications' endpoints (reference 2, Cloud portal)."""
+"""The notifications' endpoints."""
 
 from typing import Annotated
 
@@ -26,15 +26,15 @@ async def list_notifications(
     session: Session,
     window: Window,
     *,
-    resolved: Annotated[bool | None, Query(description="Only those that are over, or that are not.")] = None,
+    resolved: Annotated[bool | None, Query(description="Only resolved, or only open notifications.")] = None,
 ) -> object:
-    """What your organization should know of, the newest first: outposts that are not seen, deliveries that have failed
-    for good, a failed provisioning."""
+    """Your organization's notifications, newest first: unseen outposts, deliveries that have failed for good, a failed
+    provisioning."""
     items, total = await table.listed(session, window, resolved=resolved)
     return {"items": items, "total": total}
 
 
 @router.post("/{notification_id}/resolve", response_model=Notification)
 async def resolve_notification(caller: OrgAdmin, notification: LoadedNotification, change: Changing) -> object:
-    """Says that it has been seen to."""
+    """Marks the notification as resolved."""
     return service.resolve(change, notification)

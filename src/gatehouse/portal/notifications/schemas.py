@@ -1,4 +1,4 @@
-"""Bodies of the notifications' endpoints (decisions 8, Notification)."""
+"""Bodies of the notifications' endpoints."""
 
 from datetime import datetime
 from typing import Annotated
@@ -15,9 +15,9 @@ class Notification(Shown):
     type: Kind
     severity: Severity
     message: str
-    subject_id: Annotated[UUID, Field(description="What it is about: an outpost, a webhook, the organization.")]
+    subject_id: Annotated[UUID, Field(description="Id of the outpost, the webhook or the organization.")]
     created_at: datetime
-    resolved_at: Annotated[datetime | None, Field(description="Null while it holds.")]
+    resolved_at: Annotated[datetime | None, Field(description="Null while it is open.")]
 
 
 class Notifications(Shown):

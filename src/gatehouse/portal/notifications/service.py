@@ -1,4 +1,4 @@
-"""The rules of notifications."""
+"""Resolves notifications."""
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.portal.change import Change
@@ -6,7 +6,7 @@ from gatehouse.portal.notifications.table import NotificationRow
 
 
 def resolve(change: Change, notification: NotificationRow) -> NotificationRow:
-    """Somebody has seen to it. What is still wrong is told again only when it has been right meanwhile."""
+    """Marks the notification as resolved. The same problem is only reported again after it was gone in between."""
     if notification.resolved_at is None:
         notification.resolved_at = utc_now()
         change.record("notification.resolved", "notification", notification.id, type=notification.type)

@@ -39,7 +39,7 @@ class NotificationRow(OrgRow):
 
 
 async def notify(session: AsyncSession, org_id: OrgId, kind: Kind, subject_id: UUID, message: str) -> None:
-    """Where one about the same thing is open, that one says this now."""
+    """Opens a notification, or replaces the message of the open one about the same subject."""
     values = {"org": org_id, "kind": kind, "subject": subject_id, "message": message}
     await session.execute(_RAISE, {**values, "id": new_id(), "severity": SEVERITIES[kind]})
 
@@ -51,11 +51,11 @@ async def resolve(session: AsyncSession, org_id: OrgId, kind: Kind, subject_id: 
 async def listed(
     session: AsyncSession, window: OffsetWindow, *, resolved: bool | None
 ) -> tuple[Sequence[NotificationRow], int]:
-    """The organization's, the newest first, and how many there are."""
+    """Return the organization's notifications, newest first, and their total number."""
     query = select(NotificationRow)
     if resolved is not None:
-        over = NotificationRow.resolved_at
-        query = query.where(over.is_not(None) if resolved else over.is_(None))
+        resolved_at = NotificationRow.resolved_at
+        query = query.where(resolved_at.is_not(None) if resolved else resolved_at.is_(None))
     total = await session.scalar(select(func.count()).select_from(query.subquery()))
     ordered = query.order_by(NotificationRow.created_at.desc(), NotificationRow.id.desc())
     return (await session.scalars(window.apply(ordered))).all(), total or 0

@@ -1,4 +1,4 @@
-"""What can go wrong with organizations."""
+"""Errors of organizations."""
 
 from gatehouse.foundation.errors import Conflict, FieldFault, Unprocessable
 
@@ -21,4 +21,4 @@ class AlreadyProvisioned(Conflict):
 
 class TenantUnknown(Unprocessable):
     def __init__(self) -> None:
-        super().__init__(faults=[FieldFault("tenant_id", "is no tenant of the platform")])
+        super().__init__(faults=[FieldFault("tenant_id", "is not a tenant of the platform")])

@@ -1,4 +1,4 @@
-"""What organizations have to be on the platform (reference 2, Organization; decisions 8)."""
+"""Jobs that bring organizations to the platform (docs/portal.md, "Organizations")."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -8,10 +8,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.portal.change import Change
 from gatehouse.portal.identity import OrgId
-from gatehouse.portal.jobs import Tools, duty, job, queue
+from gatehouse.portal.jobs import JobContext, job, periodic, queue
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts.jobs import push_trust
-from gatehouse.portal.platform import NotConfigured, PlatformFailed
+from gatehouse.portal.platform import NotConfigured, PlatformError
 
 _READ = text("SELECT id, name, slug, plan_tier, status, provisioning_status, tenant_id, key_prefix, key_digest,"
              " contact_email FROM organizations WHERE id = :id")  # fmt: skip
@@ -43,42 +43,45 @@ class _Organization(NamedTuple):
 
     @property
     def tenant(self) -> UUID:
-        """The platform's tenant has the organization's id, unless another was named."""
+        """Return the tenant's id: the organization's own, unless another was given."""
         return self.tenant_id or self.id
 
 
-async def _failed(session: AsyncSession, org_id: OrgId | None, failed: PlatformFailed) -> None:
-    status = "unknown" if isinstance(failed, NotConfigured) else "failed"
+async def _failed(session: AsyncSession, org_id: OrgId | None, error: PlatformError) -> None:
+    status = "unknown" if isinstance(error, NotConfigured) else "failed"
     await session.execute(_NOT_PROVISIONED, {"id": org_id, "status": status})
     if org_id is not None and status == "failed":
-        why = f"The organization could not be made on the platform: {failed}"[:500]
-        await notifications.notify(session, org_id, "provisioning_failed", org_id, why)
+        message = f"The organization could not be made on the platform: {error}"[:500]
+        await notifications.notify(session, org_id, "provisioning_failed", org_id, message)
     change = Change(session, org_id)
-    change.record("organization.provisioning_failed", "organization", org_id, reason=str(failed))
+    change.record("organization.provisioning_failed", "organization", org_id, reason=str(error))
     await change.commit()
 
 
-@job("org_provision", gave_up=_failed)
-async def provision(tools: Tools, org_id: OrgId | None) -> None:
-    """The tenant is there with the plan, its owner has the first key, and the owner's membership is bound to them."""
-    async with tools.database.service() as session:
+@job("org_provision", on_failure=_failed)
+async def provision(context: JobContext, org_id: OrgId | None) -> None:
+    """Creates the tenant with its plan, registers the owner with the first key, and binds the owner's membership to the
+    platform's user."""
+    async with context.database.service() as session:
         org = await _read(session, org_id)
         owner = await session.scalar(_OWNER, {"id": org_id})
     if org.status == "cancelled" or org.provisioning_status == "active":
         return
     if org.tenant_id is None:
-        await tools.platform.make_tenant(org.tenant, slug=org.slug, name=org.name, plan=org.plan_tier)
-        # An earlier attempt may have made it, under the name of that time.
-        await tools.platform.describe(org.tenant, name=org.name, contact_email=org.contact_email)
+        await context.platform.make_tenant(org.tenant, slug=org.slug, name=org.name, plan=org.plan_tier)
+        # An earlier attempt may have created it under a former name.
+        await context.platform.update_tenant(org.tenant, name=org.name, contact_email=org.contact_email)
     else:
-        await tools.platform.entitle(org.tenant, org.plan_tier)
-    sub = await tools.platform.register_owner(org.tenant, email=owner, key_prefix=org.key_prefix, digest=org.key_digest)
-    async with tools.database.service() as session:
+        await context.platform.set_plan(org.tenant, org.plan_tier)
+    sub = await context.platform.register_owner(
+        org.tenant, email=owner, key_prefix=org.key_prefix, digest=org.key_digest
+    )
+    async with context.database.service() as session:
         await session.execute(_PROVISIONED, {"id": org_id, "tenant": org.tenant})
         if owner is not None:
             await session.execute(_BIND_OWNER, {"id": org_id, "tenant": org.tenant, "sub": sub})
         await notifications.resolve(session, org.id, "provisioning_failed", org.id)
-        # Outposts may have been registered before.
+        # Outposts may have been registered already.
         await queue(session, push_trust, None)
         change = Change(session, org_id)
         change.record("organization.provisioned", "organization", org_id, tenant_id=str(org.tenant))
@@ -86,42 +89,42 @@ async def provision(tools: Tools, org_id: OrgId | None) -> None:
 
 
 @job("entitlement_update")
-async def update_entitlements(tools: Tools, org_id: OrgId | None) -> None:
-    """The tenant has the organization's plan. One that is not there yet gets it when it is made."""
-    if (org := await _on_platform(tools, org_id)) is not None:
-        await tools.platform.entitle(org.tenant, org.plan_tier)
+async def update_entitlements(context: JobContext, org_id: OrgId | None) -> None:
+    """Sets the tenant's plan. A tenant that does not exist yet gets the plan when it is created."""
+    if (org := await _on_platform(context, org_id)) is not None:
+        await context.platform.set_plan(org.tenant, org.plan_tier)
 
 
-@duty("limits of plans", 6 * 3600.0)
-async def _update_limits(tools: Tools) -> None:
-    """Tells the platform the limits of `PORTAL_SCAN_RATE_LIMITS`, which may have changed since the last start."""
-    if not tools.platform.scan_limits:
+@periodic("limits of plans", 6 * 3600.0)
+async def _update_limits(context: JobContext) -> None:
+    """Sends the platform the limits of `PORTAL_SCAN_RATE_LIMITS`, which may have changed since the last start."""
+    if not context.platform.scan_limits:
         return
-    async with tools.database.service() as session:
+    async with context.database.service() as session:
         for (org_id,) in (await session.execute(_ON_PLATFORM)).all():
             await queue(session, update_entitlements, org_id)
         await session.commit()
 
 
 @job("org_update")
-async def update_details(tools: Tools, org_id: OrgId | None) -> None:
-    """The tenant has the organization's name and contact address. An address that is removed here stays there."""
-    if (org := await _on_platform(tools, org_id)) is not None:
-        await tools.platform.describe(org.tenant, name=org.name, contact_email=org.contact_email)
+async def update_details(context: JobContext, org_id: OrgId | None) -> None:
+    """Sets the tenant's name and contact address. An address that is removed here stays at the platform."""
+    if (org := await _on_platform(context, org_id)) is not None:
+        await context.platform.update_tenant(org.tenant, name=org.name, contact_email=org.contact_email)
 
 
 @job("org_deprovision")
-async def deprovision(tools: Tools, org_id: OrgId | None) -> None:
-    """The tenant is ended. Where there was no platform to ask for one, there is none."""
-    async with tools.database.service() as session:
+async def deprovision(context: JobContext, org_id: OrgId | None) -> None:
+    """Deletes the tenant. Without a platform, none was created."""
+    async with context.database.service() as session:
         org = await _read(session, org_id)
     if org.provisioning_status != "unknown":
-        await tools.platform.end_tenant(org.tenant)
+        await context.platform.end_tenant(org.tenant)
 
 
-async def _on_platform(tools: Tools, org_id: OrgId | None) -> _Organization | None:
-    """The organization, while the platform has a tenant for it."""
-    async with tools.database.service() as session:
+async def _on_platform(context: JobContext, org_id: OrgId | None) -> _Organization | None:
+    """Return the organization, or None if the platform has no tenant for it."""
+    async with context.database.service() as session:
         org = await _read(session, org_id)
     return org if org.status == "active" and org.provisioning_status == "active" else None
 

@@ -1,4 +1,4 @@
-"""The organizations' endpoints (reference 2, Cloud portal)."""
+"""The organizations' endpoints."""
 
 from typing import Annotated
 
@@ -35,8 +35,8 @@ LoadedOrg = Annotated[OrganizationRow, Depends(loaded(OrganizationRow, "org_id",
 async def create_organization(
     caller: AdminKey, request: Request, host: TheHost, body: NewOrganization
 ) -> OrganizationCreated:
-    """Makes an organization, and queues what makes its tenant on the platform. The owner's API key is shown once; it
-    works when `provisioning_status` is `active`."""
+    """Creates an organization, and queues the creation of its tenant on the platform. The owner's API key is shown
+    once; it works when `provisioning_status` is `active`."""
     await service.check_tenant(host.platform, body)
     async with changing(request, host, TenantId(new_id()), caller) as change:
         return await service.create(change, body)
@@ -50,7 +50,8 @@ async def show_organization(caller: OrgMember, org: LoadedOrg) -> object:
 
 @router.patch("/{org_id}", response_model=Organization)
 async def update_organization(caller: AdminKey, org: LoadedOrg, body: OrganizationUpdate, change: Changing) -> object:
-    """Changes what is sent. Another `plan_tier` is in force here at once, on the platform as soon as it can be told."""
+    """Changes the fields that are sent. Another `plan_tier` applies here at once, and on the platform as soon as it is
+    reachable."""
     return await service.update(change, org, body.sent())
 
 
@@ -62,8 +63,8 @@ async def update_settings(caller: OrgAdmin, org: LoadedOrg, body: OrganizationSe
 
 @router.delete("/{org_id}", status_code=204, responses={409: {"description": "It is cancelled already."}})
 async def cancel_organization(caller: AdminKeyOfAny, org: LoadedOrg, change: Changing) -> None:
-    """Cancels an organization for good: its tokens are refused from the answer on, and the platform is told to end its
-    tenant."""
+    """Cancels an organization for good: its tokens are refused from this response on, and the deletion of its tenant is
+    queued."""
     await service.cancel(change, org)
 
 
@@ -74,6 +75,6 @@ async def cancel_organization(caller: AdminKeyOfAny, org: LoadedOrg, change: Cha
     responses={409: {"description": "It is on the platform already."}},
 )
 async def provision_organization(caller: AdminKey, org: LoadedOrg, change: Changing) -> ProvisioningQueued:
-    """Tries again, at once, to make the organization's tenant on the platform."""
+    """Retries the creation of the organization's tenant on the platform at once."""
     job_id = await service.retry_provisioning(change, org)
     return ProvisioningQueued(org=Organization.model_validate(org), provisioning_job_id=job_id)

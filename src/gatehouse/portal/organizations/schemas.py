@@ -1,4 +1,4 @@
-"""Bodies of the organizations' endpoints (reference 2, Cloud portal resources)."""
+"""Bodies of the organizations' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -27,11 +27,11 @@ class NewOrganization(Body):
     plan_tier: Annotated[Plan, Field(examples=["business"])]
     contact_email: Annotated[Email | None, Field(description="Becomes the owner.")] = None
     billing_email: Email | None = None
-    tenant_id: Annotated[Id | None, Field(description="Its tenant, where the platform has one already.")] = None
+    tenant_id: Annotated[Id | None, Field(description="Its tenant, if the platform has one already.")] = None
 
 
 class OrganizationUpdate(Body):
-    """Only what is sent changes. The addresses can be set to null."""
+    """Only fields that are sent change. The addresses can be set to null."""
 
     name: Annotated[Name, Field(default_factory=unsent)]
     plan_tier: Annotated[Plan, Field(default_factory=unsent)]
@@ -52,14 +52,14 @@ class Organization(Shown):
     provisioning_status: Literal["active", "provisioning", "failed", "unknown"]
     contact_email: str | None
     billing_email: str | None
-    tenant_id: Annotated[UUID | None, Field(description="On the platform; null until it is there.")]
+    tenant_id: Annotated[UUID | None, Field(description="Its tenant on the platform; null until it is provisioned.")]
     created_at: datetime
     updated_at: datetime
 
 
 class OrganizationCreated(Shown):
     org: Organization
-    api_key: Annotated[str, Field(description="The owner's key on the platform. Shown here and never again.")]
+    api_key: Annotated[str, Field(description="The owner's key on the platform. Shown only here.")]
     provisioning_job_id: UUID
 
 

@@ -1,4 +1,4 @@
-"""The rules of organizations."""
+"""Creates, updates, provisions and cancels organizations."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,27 +24,28 @@ from gatehouse.portal.organizations.jobs import deprovision, provision, update_d
 from gatehouse.portal.organizations.schemas import NewOrganization, Organization, OrganizationCreated
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.outposts.jobs import push_trust
-from gatehouse.portal.platform import PlatformClient, PlatformFailed
+from gatehouse.portal.platform import PlatformClient, PlatformError
 
-#: How long a request waits for the platform's answer.
-_PLATFORM_ANSWER_SECONDS: Final = 5.0
+#: Seconds that a request waits for the platform's response.
+_PLATFORM_TIMEOUT_SECONDS: Final = 5.0
 
 
 async def check_tenant(platform: PlatformClient, new: NewOrganization) -> None:
-    """Raises `TenantUnknown` where the platform says so. While it is away, provisioning finds out."""
+    """Raises `TenantUnknown` if the platform has no such tenant. While the platform is unavailable, provisioning finds
+    out."""
     if new.tenant_id is None:
         return
     try:
-        async with asyncio.timeout(_PLATFORM_ANSWER_SECONDS):
-            known = await platform.has_tenant(new.tenant_id)
-    except (PlatformFailed, TimeoutError):
+        async with asyncio.timeout(_PLATFORM_TIMEOUT_SECONDS):
+            exists = await platform.has_tenant(new.tenant_id)
+    except (PlatformError, TimeoutError):
         return
-    if not known:
+    if not exists:
         raise TenantUnknown
 
 
 async def create(change: Change, new: NewOrganization) -> OrganizationCreated:
-    """The change is in the organization that is to be. Raises `SlugTaken`, `TenantTaken`."""
+    """The change belongs to the organization to be created. Raises `SlugTaken`, `TenantTaken`."""
     assert change.org_id is not None
     key, now = tokens.mint_api_key(), utc_now()
     org = OrganizationRow(
@@ -70,8 +71,8 @@ async def create(change: Change, new: NewOrganization) -> OrganizationCreated:
     return OrganizationCreated(org=Organization.model_validate(org), api_key=key.plaintext, provisioning_job_id=job_id)
 
 
-async def update(change: Change, org: OrganizationRow, sent: Mapping[str, Any]) -> OrganizationRow:
-    changed = {name: value for name, value in sent.items() if getattr(org, name) != value}
+async def update(change: Change, org: OrganizationRow, fields: Mapping[str, Any]) -> OrganizationRow:
+    changed = {name: value for name, value in fields.items() if getattr(org, name) != value}
     if not changed:
         return org
     for name, value in changed.items():
@@ -93,12 +94,12 @@ async def cancel(change: Change, org: OrganizationRow) -> None:
     org.cancelled_at = org.updated_at = utc_now()
     change.record("organization.cancelled", "organization", org.id)
     await jobs.queue(change.session, deprovision, org.id)
-    # Its outposts are refused, whatever becomes of the tenant.
+    # Its outposts are refused even if the tenant cannot be deleted.
     await jobs.queue(change.session, push_trust, None)
 
 
 async def retry_provisioning(change: Change, org: OrganizationRow) -> UUID:
-    """At once, and with all attempts again. The answer is the job's id. Raises `AlreadyProvisioned`."""
+    """Queues the provisioning at once, with all its attempts. Return the job's id. Raises `AlreadyProvisioned`."""
     if org.provisioning_status == "active":
         raise AlreadyProvisioned
     org.provisioning_status = "provisioning"
@@ -108,12 +109,12 @@ async def retry_provisioning(change: Change, org: OrganizationRow) -> UUID:
 
 
 async def _flush(session: AsyncSession) -> None:
-    """It alone sees two requests at once."""
+    """Raises `SlugTaken`, `TenantTaken`. Only the constraints detect two concurrent requests."""
     try:
         await session.flush()
     except IntegrityError as error:
         constraint = getattr(getattr(error.orig, "diag", None), "constraint_name", None)
-        taken = {"organizations_slug": SlugTaken, "organizations_tenant": TenantTaken}.get(constraint or "")
-        if taken is None:
+        conflict = {"organizations_slug": SlugTaken, "organizations_tenant": TenantTaken}.get(constraint or "")
+        if conflict is None:
             raise
-        raise taken from None
+        raise conflict from None

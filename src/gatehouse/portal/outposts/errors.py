@@ -1,4 +1,4 @@
-"""What can go wrong with outposts."""
+"""Errors of outposts."""
 
 from gatehouse.foundation.errors import Conflict, NotFound
 
@@ -12,8 +12,8 @@ class OutpostNameTaken(Conflict):
 
 
 class TooManyOutposts(Conflict):
-    def __init__(self, most: int) -> None:
-        super().__init__(f"The organization has {most} outposts, which is the most: revoke one that is not used.")
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The organization has {limit} outposts, which is the maximum: revoke one that is not used.")
 
 
 class OutpostRevoked(Conflict):

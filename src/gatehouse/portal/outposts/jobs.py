@@ -1,4 +1,4 @@
-"""What the platform has to know of outposts, and what organizations are told of them (decisions 8, Outposts, Wires)."""
+"""Sends valid certificates to the platform, and notifies organizations of stale outposts."""
 
 import time
 from typing import Any, Final
@@ -7,23 +7,23 @@ from sqlalchemy import text
 
 from gatehouse.portal import authorities, jobs
 from gatehouse.portal.identity import OrgId
-from gatehouse.portal.jobs import Tools, duty, job
+from gatehouse.portal.jobs import JobContext, job, periodic
 
-#: Serial numbers of one outpost that the platform takes; who renews more often loses the oldest.
-_MOST_SERIALS: Final = 10
-#: Seconds for which nobody is called stale: while the portal was away, nobody could be seen.
-_GRACE: Final = 90.0
-_BEGAN: Final = time.monotonic()
+#: Serial numbers that the platform accepts for one outpost; more frequent renewals drop the oldest.
+_MAX_SERIALS: Final = 10
+#: Seconds after the start without stale outposts: no heartbeat could arrive while the portal was down.
+_GRACE_SECONDS: Final = 90.0
+_STARTED_AT: Final = time.monotonic()
 
-_OUTPOSTS: Final = text(
+_VALID_CERTIFICATES: Final = text(
     "SELECT o.id AS org_id, o.tenant_id, p.id AS outpost_id, c.serials FROM organizations o"
     " JOIN outposts p ON p.org_id = o.id AND p.revoked_at IS NULL,"
     " LATERAL (SELECT array_agg(serial) AS serials FROM (SELECT serial FROM outpost_certificates"
     " WHERE outpost_id = p.id AND good_until > now() ORDER BY issued_at DESC LIMIT :most) good) c"
     " WHERE o.status = 'active' AND o.provisioning_status = 'active' AND c.serials IS NOT NULL ORDER BY p.id"
 )
-# Whoever was told of it, and has put it aside, is told again when it was seen in between.
-_STALE: Final = text(
+# After a notification was resolved by hand, the next one comes once the outpost was seen in between.
+_NOTIFY_STALE: Final = text(
     "INSERT INTO notifications (id, org_id, type, severity, message, subject_id)"
     " SELECT gen_random_uuid(), p.org_id, 'outpost_stale', 'warning', CASE WHEN p.last_seen_at IS NULL"
     " THEN format('The outpost %s has never been seen.', p.outpost_name)"
@@ -35,27 +35,27 @@ _STALE: Final = text(
     " AND n.created_at > coalesce(p.last_seen_at, p.created_at))"
     " ON CONFLICT (org_id, type, subject_id) WHERE resolved_at IS NULL DO NOTHING"
 )
-# One that has just been told, or is about to be, serves.
-_TOLD: Final = text(
+# A push that has just ended, or is running, suffices.
+_PUSHED_RECENTLY: Final = text(
     "SELECT EXISTS (SELECT FROM jobs WHERE kind = 'trust_push'"
     " AND (status IN ('done', 'failed') AND updated_at > now() - interval '25 seconds' OR status = 'running'))"
 )
-_FORGET: Final = text(
+_DELETE_OLD_PUSHES: Final = text(
     "DELETE FROM jobs WHERE kind = 'trust_push' AND status IN ('done', 'failed')"
     " AND updated_at < now() - interval '1 hour'"
 )
 
 
 @job("trust_push")
-async def push_trust(tools: Tools, org_id: OrgId | None) -> None:
-    """The platform believes whom the portal believes: everything, each time."""
-    if not tools.platform.configured:
+async def push_trust(context: JobContext, org_id: OrgId | None) -> None:
+    """Sends the platform the complete list of trusted authorities, organizations and outposts' certificates."""
+    if not context.platform.configured:
         return
-    async with tools.database.service() as session:
-        # One look at all of it: a certificate is never told without its authority.
+    async with context.database.service() as session:
+        # One snapshot for both queries: no certificate is sent without its authority.
         await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
-        trusted = (await session.execute(authorities.TRUSTED)).all()
-        rows = (await session.execute(_OUTPOSTS, {"most": _MOST_SERIALS})).all()
+        trusted = (await session.execute(authorities.TRUSTED_AUTHORITIES)).all()
+        rows = (await session.execute(_VALID_CERTIFICATES, {"most": _MAX_SERIALS})).all()
     body: dict[str, Any] = {
         "ca_certificates": [row.certificate for row in trusted],
         "organizations": [
@@ -66,29 +66,29 @@ async def push_trust(tools: Tools, org_id: OrgId | None) -> None:
             {"outpost_id": str(row.outpost_id), "org_id": str(row.org_id), "serials": row.serials} for row in rows
         ],
     }
-    await tools.platform.call("PUT", "/v1/platform/outpost-trust", body)
+    await context.platform.call("PUT", "/v1/platform/outpost-trust", body)
 
 
-@duty("trust in outposts", 5.0)
-async def tell_regularly(tools: Tools) -> None:
-    """Time makes certificates bad, and an operator may have told the platform something else."""
-    if not tools.platform.configured:
+@periodic("trust in outposts", 5.0)
+async def push_regularly(context: JobContext) -> None:
+    """Queues a push now and then: certificates expire, and an operator may have changed the platform's list."""
+    if not context.platform.configured:
         return
-    async with tools.database.service() as session:
-        if not (await session.execute(_TOLD)).scalar_one():
-            await session.execute(_FORGET)
+    async with context.database.service() as session:
+        if not (await session.execute(_PUSHED_RECENTLY)).scalar_one():
+            await session.execute(_DELETE_OLD_PUSHES)
             await jobs.queue(session, push_trust, None)
             await session.commit()
 
 
-@duty("stale outposts", 10.0)
-async def watch(tools: Tools) -> None:
-    if time.monotonic() - _BEGAN >= _GRACE:
-        await find_stale(tools)
+@periodic("stale outposts", 10.0)
+async def watch_outposts(context: JobContext) -> None:
+    if time.monotonic() - _STARTED_AT >= _GRACE_SECONDS:
+        await find_stale(context)
 
 
-async def find_stale(tools: Tools) -> None:
-    """Tells organizations of outposts that are not seen."""
-    async with tools.database.service() as session:
-        await session.execute(_STALE)
+async def find_stale(context: JobContext) -> None:
+    """Notifies organizations of outposts that have not been seen for five minutes."""
+    async with context.database.service() as session:
+        await session.execute(_NOTIFY_STALE)
         await session.commit()

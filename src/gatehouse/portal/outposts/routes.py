@@ -1,4 +1,4 @@
-"""The outposts' endpoints (reference 2, Cloud portal; decisions 8, Outposts)."""
+"""The outposts' endpoints."""
 
 from typing import Annotated
 from uuid import UUID
@@ -11,7 +11,7 @@ from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts import service, table
 from gatehouse.portal.outposts.errors import OutpostNotFound
 from gatehouse.portal.outposts.schemas import Heartbeat, NewHeartbeat, NewOutpost, Outpost, OutpostCertified
-from gatehouse.portal.outposts.service import Certification
+from gatehouse.portal.outposts.service import CertificateIssuer
 from gatehouse.portal.outposts.table import OutpostRow
 from gatehouse.portal.requests import Changing, Session, loaded
 
@@ -21,11 +21,11 @@ _PATH = "/orgs/{org_id}/outposts"
 LoadedOutpost = Annotated[OutpostRow, Depends(loaded(OutpostRow, "outpost_id", OutpostNotFound))]
 
 
-def _certification(request: Request, host: TheHost) -> Certification:
-    return Certification(host.authorities, host.settings, str(request.base_url))
+def _certificate_issuer(request: Request, host: TheHost) -> CertificateIssuer:
+    return CertificateIssuer(host.authorities, host.settings, str(request.base_url))
 
 
-TheCertification = Annotated[Certification, Depends(_certification)]
+TheCertificateIssuer = Annotated[CertificateIssuer, Depends(_certificate_issuer)]
 
 
 @router.post(
@@ -35,16 +35,16 @@ TheCertification = Annotated[Certification, Depends(_certification)]
     responses={409: {"description": "Another outpost of the organization has the name, or it has 500 outposts."}},
 )
 async def register_outpost(
-    caller: AdminKey, body: NewOutpost, certification: TheCertification, change: Changing
+    caller: AdminKey, body: NewOutpost, issuer: TheCertificateIssuer, change: Changing
 ) -> OutpostCertified:
-    """Registers an outpost. Its key is shown once; its certificate is good for 90 days, on the platform as soon as the
-    platform was told of it, which takes a second."""
-    return await service.register(change, certification, body)
+    """Registers an outpost. Its key is shown once; its certificate is valid for 90 days, and accepted by the platform
+    about a second later."""
+    return await service.register(change, issuer, body)
 
 
 @router.get(_PATH, response_model=list[Outpost])
 async def list_outposts(caller: KeyOrOrgMember, session: Session) -> object:
-    """The organization's outposts, oldest first, and those that were revoked."""
+    """The organization's outposts, oldest first, including revoked ones."""
     return await table.all_outposts(session)
 
 
@@ -56,8 +56,8 @@ async def show_outpost(caller: KeyOrOrgMember, outpost: LoadedOutpost) -> object
 
 @router.delete(_PATH + "/{outpost_id}", status_code=204, responses={409: {"description": "It is revoked already."}})
 async def revoke_outpost(caller: KeyOrOrgAdmin, outpost: LoadedOutpost, change: Changing) -> None:
-    """Revokes an outpost for good: the portal refuses it from the answer on, the platform as soon as it was told, and
-    what the outpost still has of policy ends within seven days."""
+    """Revokes an outpost for good: the portal refuses it from this response on, the platform about a second later, and
+    the policy that the outpost still has expires within seven days."""
     await service.revoke(change, outpost)
 
 
@@ -67,17 +67,18 @@ async def revoke_outpost(caller: KeyOrOrgAdmin, outpost: LoadedOutpost, change: 
     responses={409: {"description": "It is revoked."}},
 )
 async def renew_outpost(
-    caller: KeyOrOrgAdmin, outpost: LoadedOutpost, certification: TheCertification, change: Changing
+    caller: KeyOrOrgAdmin, outpost: LoadedOutpost, issuer: TheCertificateIssuer, change: Changing
 ) -> OutpostCertified:
-    """Issues another certificate with another key, shown once. The one before is good for 24 hours more."""
-    return await service.renew(change, certification, outpost)
+    """Issues another certificate with another key, shown once. The previous one is valid for another 24 hours."""
+    return await service.renew(change, issuer, outpost)
 
 
 @router.post("/outposts/heartbeat", response_model=Heartbeat)
 async def take_heartbeat(caller: OutpostCaller, session: Session, body: NewHeartbeat) -> Heartbeat:
-    """An outpost says that it is there. Without one for five minutes it is `stale`, and its organization is told."""
+    """Reports that an outpost is running. After five minutes without a heartbeat the outpost is `stale`, and its
+    organization is notified."""
     assert caller.org_id is not None
-    outpost = await table.seen(session, UUID(caller.id), body.model_dump(exclude_none=True))
+    outpost = await table.record_heartbeat(session, UUID(caller.id), body.model_dump(exclude_none=True))
     await notifications.resolve(session, caller.org_id, "outpost_stale", outpost.id)
     await session.commit()
     assert outpost.last_seen_at is not None

@@ -1,4 +1,4 @@
-"""Bodies of the outposts' endpoints (reference 2, Cloud portal resources; decisions 8, Outposts)."""
+"""Bodies of the outposts' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -25,11 +25,11 @@ class Outpost(Shown):
     region: str
     deployment_env: str
     status: Annotated[Status, Field(description="`stale`: not seen for five minutes.")]
-    cert_serial: Annotated[str, Field(description="Of its newest certificate, in hexadecimal.")]
+    cert_serial: Annotated[str, Field(description="Serial number of its newest certificate, in hexadecimal.")]
     cert_issued_at: datetime
     cert_expires_at: datetime
     last_seen_at: datetime | None
-    reported: Annotated[dict[str, Any], Field(description="What its last heartbeat said.")]
+    reported: Annotated[dict[str, Any], Field(description="Body of its last heartbeat.")]
     created_at: datetime
     revoked_at: datetime | None
 
@@ -39,23 +39,23 @@ class OutpostCertified(Shown):
 
     outpost: Outpost
     client_cert: Annotated[str, Field(description="As PEM.")]
-    client_key: Annotated[str, Field(description="As PEM. Shown here and never again: the portal keeps no copy.")]
-    ca_chain: Annotated[
-        str, Field(description="As PEM: the authority that has issued it, then others that outposts are known by.")
-    ]
+    client_key: Annotated[str, Field(description="As PEM. Shown only here: the portal stores no copy.")]
+    ca_chain: Annotated[str, Field(description="As PEM: the authority that issued it, then the other trusted ones.")]
     platform_url: Annotated[str | None, Field(description="PLATFORM_MANAGEMENT_URL of the outpost.")]
     bundle_url: Annotated[str | None, Field(description="Where its policy comes from.")]
     heartbeat_url: str
 
 
 class NewHeartbeat(Body):
-    """What the outpost says of itself. One that is newer than the portal may say more."""
+    """The outpost's report. Unknown fields of a newer outpost are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
     version: Annotated[str | None, Field(max_length=64, description="Of its software.")] = None
     bundle_version: Annotated[int | None, Field(ge=0, le=2**53)] = None
-    unsent_records: Annotated[int | None, Field(ge=0, le=2**53, description="Records still to hand in.")] = None
+    unsent_records: Annotated[int | None, Field(ge=0, le=2**53, description="Records that are not uploaded yet.")] = (
+        None
+    )
     journal_bytes: Annotated[int | None, Field(ge=0, le=2**63)] = None
     status: Annotated[str | None, Field(max_length=64)] = None
 
@@ -64,5 +64,8 @@ class Heartbeat(Shown):
     outpost_id: UUID
     status: Status
     received_at: datetime
-    cert_serial: Annotated[str, Field(description="Of its newest certificate: after a renewal not its own.")]
+    cert_serial: Annotated[
+        str,
+        Field(description="Of the outpost's newest certificate, which after a renewal may not be the caller's."),
+    ]
     cert_expires_at: datetime

@@ -1,4 +1,4 @@
-"""The rules of outposts."""
+"""Registers, renews and revokes outposts."""
 
 from datetime import timedelta
 from functools import partial
@@ -12,7 +12,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.portal import jobs
-from gatehouse.portal.authorities import LIFETIME, Authorities
+from gatehouse.portal.authorities import CERTIFICATE_LIFETIME, Authorities
 from gatehouse.portal.change import Change
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.notifications import table as notifications
@@ -23,14 +23,15 @@ from gatehouse.portal.outposts.schemas import NewOutpost, Outpost, OutpostCertif
 from gatehouse.portal.outposts.table import CertificateRow, OutpostRow
 from gatehouse.portal.settings import PortalSettings
 
-#: What the certificate before is still good for (decisions 8, Outposts).
-OVERLAP: Final = timedelta(hours=24)
-#: Outposts of one organization. The platform takes 20,000 of all, and without a limit one could keep out the others'.
-MOST: Final = 500
+#: How long the previous certificate stays valid after a renewal.
+RENEWAL_OVERLAP: Final = timedelta(hours=24)
+#: Outposts of one organization. The platform accepts 20,000 in all, of which one organization must not use up the
+#: others' part.
+MAX_OUTPOSTS: Final = 500
 
 
-class Certification:
-    """What a new certificate is made with. `address` is where the caller has found the portal."""
+class CertificateIssuer:
+    """Issues certificates. `address` is the address at which the caller reached the portal."""
 
     def __init__(self, authorities: Authorities, settings: PortalSettings, address: str) -> None:
         self._authorities = authorities
@@ -38,11 +39,11 @@ class Certification:
         self._portal = settings.portal_public_url or address.rstrip("/")
 
     async def issue(self, outpost_id: UUID, org_id: OrgId) -> tuple[UUID, Issued, str]:
-        """The authority's id, the certificate, and the chain. Raises `NoAuthority`."""
+        """Return the authority's id, the certificate, and the chain. Raises `NoAuthority`."""
         authority_id, authority, chain = await self._authorities.issuing()
-        return authority_id, authority.issue(str(outpost_id), str(org_id), lifetime=LIFETIME), chain
+        return authority_id, authority.issue(str(outpost_id), str(org_id), lifetime=CERTIFICATE_LIFETIME), chain
 
-    def told(self, outpost: OutpostRow, issued: Issued, chain: str) -> OutpostCertified:
+    def response(self, outpost: OutpostRow, issued: Issued, chain: str) -> OutpostCertified:
         return OutpostCertified(
             outpost=Outpost.model_validate(outpost),
             client_cert=issued.certificate,
@@ -54,14 +55,18 @@ class Certification:
         )
 
 
-async def register(change: Change, certification: Certification, new: NewOutpost) -> OutpostCertified:
+async def register(change: Change, issuer: CertificateIssuer, new: NewOutpost) -> OutpostCertified:
     """Raises `TooManyOutposts`, `OutpostNameTaken`, `NoAuthority`."""
     assert change.org_id is not None
     await require_room(
-        change.session, ScopedLock.OUTPOSTS, table.count_outposts, limit=MOST, full=partial(TooManyOutposts, MOST)
+        change.session,
+        ScopedLock.OUTPOSTS,
+        table.count_outposts,
+        limit=MAX_OUTPOSTS,
+        full=partial(TooManyOutposts, MAX_OUTPOSTS),
     )
     outpost_id = new_id()
-    authority_id, issued, chain = await certification.issue(outpost_id, change.org_id)
+    authority_id, issued, chain = await issuer.issue(outpost_id, change.org_id)
     outpost = OutpostRow(
         id=outpost_id,
         org_id=change.org_id,
@@ -79,24 +84,24 @@ async def register(change: Change, certification: Certification, new: NewOutpost
         await change.session.flush()
     except IntegrityError:
         raise OutpostNameTaken from None
-    change.session.add(_recorded(outpost, authority_id))
+    change.session.add(_certificate_row(outpost, authority_id))
     change.record("outpost.registered", "outpost", outpost_id, outpost_name=new.outpost_name, serial=issued.serial)
     await jobs.queue(change.session, push_trust, None)
-    return certification.told(outpost, issued, chain)
+    return issuer.response(outpost, issued, chain)
 
 
-async def renew(change: Change, certification: Certification, outpost: OutpostRow) -> OutpostCertified:
+async def renew(change: Change, issuer: CertificateIssuer, outpost: OutpostRow) -> OutpostCertified:
     """Raises `OutpostRevoked`, `NoAuthority`."""
     if outpost.revoked_at is not None:
         raise OutpostRevoked
-    authority_id, issued, chain = await certification.issue(outpost.id, outpost.org_id)
-    await table.replace_certificates(change.session, outpost.id, utc_now() + OVERLAP)
+    authority_id, issued, chain = await issuer.issue(outpost.id, outpost.org_id)
+    await table.replace_certificates(change.session, outpost.id, utc_now() + RENEWAL_OVERLAP)
     previous, outpost.cert_serial = outpost.cert_serial, issued.serial
     outpost.cert_issued_at, outpost.cert_expires_at = issued.issued_at, issued.expires_at
-    change.session.add(_recorded(outpost, authority_id))
+    change.session.add(_certificate_row(outpost, authority_id))
     change.record("outpost.renewed", "outpost", outpost.id, serial=issued.serial, previous=previous)
     await jobs.queue(change.session, push_trust, None)
-    return certification.told(outpost, issued, chain)
+    return issuer.response(outpost, issued, chain)
 
 
 async def revoke(change: Change, outpost: OutpostRow) -> None:
@@ -111,7 +116,7 @@ async def revoke(change: Change, outpost: OutpostRow) -> None:
     await jobs.queue(change.session, push_trust, None)
 
 
-def _recorded(outpost: OutpostRow, authority_id: UUID) -> CertificateRow:
+def _certificate_row(outpost: OutpostRow, authority_id: UUID) -> CertificateRow:
     return CertificateRow(
         serial=outpost.cert_serial,
         org_id=outpost.org_id,

@@ -1,4 +1,4 @@
-"""What an outpost's state is called."""
+"""The status of an outpost."""
 
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -6,7 +6,7 @@ from typing import Final, Literal
 from gatehouse.foundation.clock import utc_now
 
 Status = Literal["active", "stale", "revoked"]
-#: An outpost that has not been seen for as long is stale (reference 2, Cloud portal).
+#: Time without a heartbeat after which an outpost is stale.
 STALE_AFTER: Final = timedelta(minutes=5)
 
 

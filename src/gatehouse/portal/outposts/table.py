@@ -46,18 +46,18 @@ class CertificateRow(OrgRow):
 
 
 async def all_outposts(session: AsyncSession) -> Sequence[OutpostRow]:
-    """The organization's, oldest first."""
+    """Return the organization's outposts, oldest first."""
     return (await session.scalars(select(OutpostRow).order_by(OutpostRow.created_at, OutpostRow.id))).all()
 
 
 async def count_outposts(session: AsyncSession) -> int:
-    """Of the organization's, those that are not revoked."""
+    """Return the number of the organization's outposts that are not revoked."""
     query = select(func.count()).select_from(OutpostRow).where(OutpostRow.revoked_at.is_(None))
     return (await session.execute(query)).scalar_one()
 
 
 async def replace_certificates(session: AsyncSession, outpost_id: UUID, good_until: datetime) -> None:
-    """None of the outpost's is good for longer than that."""
+    """Limits the validity of the outpost's certificates to `good_until`."""
     await session.execute(
         update(CertificateRow)
         .where(CertificateRow.outpost_id == outpost_id, CertificateRow.good_until > good_until)
@@ -65,7 +65,7 @@ async def replace_certificates(session: AsyncSession, outpost_id: UUID, good_unt
     )
 
 
-async def seen(session: AsyncSession, outpost_id: UUID, reported: dict[str, Any]) -> OutpostRow:
-    """What it says of itself, now."""
+async def record_heartbeat(session: AsyncSession, outpost_id: UUID, reported: dict[str, Any]) -> OutpostRow:
+    """Stores the outpost's report and the time of its heartbeat."""
     query = update(OutpostRow).where(OutpostRow.id == outpost_id).values(last_seen_at=utc_now(), reported=reported)
     return (await session.scalars(query.returning(OutpostRow))).one()

@@ -1,4 +1,4 @@
-"""The portal's own pages."""
+"""Templates and error form of the portal's pages."""
 
 from datetime import datetime
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Final
 from gatehouse.foundation.http.pages import Pages, errors
 
 
-def moment(at: datetime | None) -> str:
-    return "never" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
+def moment(time: datetime | None) -> str:
+    return "never" if time is None else f"{time:%Y-%m-%d %H:%M} UTC"
 
 
 PAGES: Final = Pages(
@@ -17,6 +17,6 @@ PAGES: Final = Pages(
     files={"portal.css": "text/css"},
     functions={"moment": moment},
 )
-#: The form of every path under which people find pages.
+#: Error form of all paths of pages.
 FORM: Final = errors.form(PAGES)
 PATHS: Final = ("/login", "/logout", "/dashboard", "/settings", "/organizations", "/invitation")

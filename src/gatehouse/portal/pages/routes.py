@@ -1,4 +1,4 @@
-"""The pages. What a form on one of them asks for, the families' services do."""
+"""The pages. Their forms call the families' services."""
 
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -37,18 +37,18 @@ _NOTES: Final = {
     " browser.",
     "ended": "Your session has ended. Sign in again.",
 }
-#: What the dashboard shows of what is open; the API has the rest.
-_NEWEST: Final = OffsetWindow(limit=20, offset=0)
+#: Open notifications shown on the dashboard; the API lists all of them.
+_DASHBOARD_WINDOW: Final = OffsetWindow(limit=20, offset=0)
 
 
 @router.get("/")
 async def home() -> Response:
-    return RedirectResponse(browser.HOME, 303)
+    return RedirectResponse(browser.HOME_PATH, 303)
 
 
 @router.get("/login")
 async def login(host: TheHost, next: str = "", note: str = "") -> Response:
-    target = next if next in browser.PAGES else browser.HOME
+    target = next if next in browser.PAGE_PATHS else browser.HOME_PATH
     return PAGES.page(
         "login.html",
         sign_in_url=f"/v1/auth/sso/login?{urlencode({'redirect_uri': target})}",
@@ -60,12 +60,12 @@ async def login(host: TheHost, next: str = "", note: str = "") -> Response:
 
 @router.post("/logout")
 async def logout(request: Request, host: TheHost) -> Response:
-    """Be the session over already: then the browser forgets it."""
-    browser.refuse_foreign(request, host)
-    await sso.leave(request, host, browser.held(request, host, browser.SESSION))
-    answer = RedirectResponse("/login?note=out", 303)
-    browser.drop(answer, host, browser.SESSION, browser.ARRIVED)
-    return answer
+    """Ends the session, if it is not over already, and deletes its cookies."""
+    browser.require_own_page(request, host)
+    await sso.leave(request, host, browser.cookie_value(request, host, browser.SESSION_COOKIE))
+    response = RedirectResponse("/login?note=out", 303)
+    browser.delete_cookies(response, host, browser.SESSION_COOKIE, browser.PARTIAL_COOKIE)
+    return response
 
 
 @router.get("/organizations")
@@ -96,26 +96,26 @@ async def accept(
         await sso.leave_former(request, host)
         return _signed_in(host, person, issued)
     except Refusal as error:
-        found = await table.memberships(host.database, person)
-        return PAGES.page("invitation.html", error.status, person=person, found=found, fault=error.text)
+        memberships = await table.memberships(host.database, person)
+        return PAGES.page("invitation.html", error.status, person=person, found=memberships, fault=error.text)
 
 
 @router.get("/dashboard")
 async def dashboard(caller: Visitor, host: TheHost, session: Session) -> Response:
-    open_ones, total = await notifications.listed(session, _NEWEST, resolved=False)
+    open_notifications, total = await notifications.listed(session, _DASHBOARD_WINDOW, resolved=False)
     return PAGES.page(
         "dashboard.html",
         **await frame(host, caller, session),
         here="dashboard",
         outposts=await outposts.all_outposts(session),
-        notifications=open_ones,
+        notifications=open_notifications,
         total=total,
     )
 
 
 @router.get("/settings")
 async def settings(caller: Visitor, host: TheHost, session: Session, saved: bool = False) -> Response:
-    return PAGES.page("settings.html", **await frame(host, caller, session), **_nothing_yet(saved=saved))
+    return PAGES.page("settings.html", **await frame(host, caller, session), **_empty_settings(saved=saved))
 
 
 @router.post("/settings")
@@ -127,9 +127,9 @@ async def rename(
     try:
         body = OrganizationSettings(name=name)
     except ValidationError as error:
-        told = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        shown = _nothing_yet() | {"fault": f"Name: {told}"}
-        return PAGES.page("settings.html", 400, **await frame(host, caller, change.session), **shown)
+        message = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        fields = _empty_settings() | {"fault": f"Name: {message}"}
+        return PAGES.page("settings.html", 400, **await frame(host, caller, change.session), **fields)
     org = await change.session.get(OrganizationRow, caller.org_id, with_for_update=True)
     assert org is not None
     await organizations.update(change, org, body.sent())
@@ -147,27 +147,27 @@ async def import_config(
 ) -> Response:
     if caller.role != "admin":
         raise AdminsOnly
-    content = await file.read(config_import.MOST_BYTES + 1)
-    shown = _nothing_yet()
+    content = await file.read(config_import.MAX_FILE_BYTES + 1)
+    fields = _empty_settings()
     status = 200
     try:
-        shown["result"] = await config_import.take_over(request, host, caller, content, dry_run=dry_run)
+        fields["result"] = await config_import.take_over(request, host, caller, content, dry_run=dry_run)
     except Refusal as error:
         status = error.status
         faults = error.faults if isinstance(error, Unprocessable) else []
-        shown["import_fault"] = f"The file {faults[0].message}." if faults else error.text
+        fields["import_fault"] = f"The file {faults[0].message}." if faults else error.text
     assert caller.org_id is not None
     async with host.database.tenant(caller.org_id) as session:
-        return PAGES.page("settings.html", status, **await frame(host, caller, session), **shown)
+        return PAGES.page("settings.html", status, **await frame(host, caller, session), **fields)
 
 
-def _nothing_yet(*, saved: bool = False) -> dict[str, Any]:
+def _empty_settings(*, saved: bool = False) -> dict[str, Any]:
     return {"here": "settings", "saved": saved, "fault": None, "import_fault": None, "result": None}
 
 
 def _signed_in(host: PortalHost, person: Person, issued: SsoToken) -> Response:
-    # What has led to an organization is done; what they came for otherwise, they get now.
-    target = browser.HOME if person.next in {browser.INVITATION, browser.ORGANIZATIONS} else person.next
-    answer = RedirectResponse(target, 303)
-    browser.keep_session(answer, host, issued.token)
-    return answer
+    # The invitation or the choice is done; any other page is the one that the person opened first.
+    target = browser.HOME_PATH if person.next in {browser.INVITATION_PATH, browser.ORGANIZATIONS_PATH} else person.next
+    response = RedirectResponse(target, 303)
+    browser.keep_session(response, host, issued.token)
+    return response

@@ -1,4 +1,4 @@
-"""Who looks at a page."""
+"""Callers of pages: members with a session, and people who have signed in."""
 
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.jwt import InvalidToken
 from gatehouse.portal import browser
-from gatehouse.portal.callers import arrived, of_token
+from gatehouse.portal.callers import caller_of_token, person_of_partial_token
 from gatehouse.portal.errors import OrganizationNotFound, TokenRevoked
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.identity import Caller
@@ -22,7 +22,7 @@ from gatehouse.portal.standing import person_of
 
 
 class SignInFirst(Refusal):
-    """The browser goes there, and comes back."""
+    """Redirects the browser to the sign-in, which leads back to the page."""
 
     status = 303
     message = "You have to sign in first."
@@ -32,25 +32,25 @@ class SignInFirst(Refusal):
 
 
 async def _visitor(request: Request, host: TheHost) -> Caller:
-    token = browser.held(request, host, browser.SESSION)
+    token = browser.cookie_value(request, host, browser.SESSION_COOKIE)
     if token is None:
         raise SignInFirst(_login(request))
-    browser.refuse_foreign(request, host)
+    browser.require_own_page(request, host)
     try:
-        return await of_token(request, host, token)
+        return await caller_of_token(request, host, token)
     except Unauthenticated:
-        # The token has ended: the platform still knows whom it has signed in, or asks.
-        raise SignInFirst(_again(request)) from None
+        # The token has expired: the platform still has a session of the person, or asks for a sign-in.
+        raise SignInFirst(_sign_in_again(request)) from None
     except (TokenRevoked, OrganizationNotFound):
-        raise SignInFirst("/login?note=ended", cookie=_dropped(host)) from None
+        raise SignInFirst("/login?note=ended", cookie=_deleted_session_cookie(host)) from None
 
 
 async def _newcomer(request: Request, host: TheHost) -> Person:
-    """Somebody who has signed in, member or not."""
-    browser.refuse_foreign(request, host)
-    if (token := browser.held(request, host, browser.ARRIVED)) is not None:
+    """Return a person who has signed in, member or not."""
+    browser.require_own_page(request, host)
+    if (token := browser.cookie_value(request, host, browser.PARTIAL_COOKIE)) is not None:
         try:
-            return await arrived(host, token)
+            return await person_of_partial_token(host, token)
         except InvalidToken:
             raise SignInFirst(_login(request)) from None
     person = await person_of(host.database, await _visitor(request, host))
@@ -60,14 +60,14 @@ async def _newcomer(request: Request, host: TheHost) -> Person:
 
 
 async def _invited(request: Request, host: TheHost) -> Person:
-    """Somebody whose address the platform has just told."""
-    browser.refuse_foreign(request, host)
-    token = browser.held(request, host, browser.ARRIVED)
+    """Return a person whose address the platform has just confirmed."""
+    browser.require_own_page(request, host)
+    token = browser.cookie_value(request, host, browser.PARTIAL_COOKIE)
     if token is None:
-        known = browser.held(request, host, browser.SESSION) is not None
-        raise SignInFirst(_again(request) if known else _login(request))
+        has_session = browser.cookie_value(request, host, browser.SESSION_COOKIE) is not None
+        raise SignInFirst(_sign_in_again(request) if has_session else _login(request))
     try:
-        return await arrived(host, token)
+        return await person_of_partial_token(host, token)
     except InvalidToken:
         raise SignInFirst(_login(request)) from None
 
@@ -78,8 +78,8 @@ Invited = Annotated[Person, Depends(_invited)]
 
 
 async def frame(host: PortalHost, caller: Caller, session: AsyncSession) -> dict[str, Any]:
-    """What every page of a signed-in person names: `org`, `member`, `admin`, and whether there are `several`
-    organizations to choose from."""
+    """Return the variables of every page of a signed-in person: `org`, `member`, `admin`, and whether there are
+    `several` organizations to choose from."""
     org = await session.get(OrganizationRow, caller.org_id)
     member = None if caller.member_id is None else await session.get(MemberRow, caller.member_id)
     person = await person_of(host.database, caller)
@@ -87,8 +87,9 @@ async def frame(host: PortalHost, caller: Caller, session: AsyncSession) -> dict
     return {"org": org, "member": member, "admin": caller.role == "admin", "several": several}
 
 
-def _again(request: Request) -> str:
-    """Where the platform is asked without a page of ours between; what a form sent is lost, so there is one then."""
+def _sign_in_again(request: Request) -> str:
+    """Return the address that signs in at the platform without a page of the portal in between. A form's content would
+    be lost, so a POST leads to the login page."""
     if request.method != "GET":
         return _login(request)
     return f"/v1/auth/sso/login?{urlencode({'redirect_uri': request.url.path})}"
@@ -96,10 +97,10 @@ def _again(request: Request) -> str:
 
 def _login(request: Request) -> str:
     path = request.url.path
-    return "/login" if path not in browser.PAGES else f"/login?{urlencode({'next': path})}"
+    return "/login" if path not in browser.PAGE_PATHS else f"/login?{urlencode({'next': path})}"
 
 
-def _dropped(host: PortalHost) -> str:
-    answer = Response()
-    browser.drop(answer, host, browser.SESSION)
-    return answer.headers["set-cookie"]
+def _deleted_session_cookie(host: PortalHost) -> str:
+    response = Response()
+    browser.delete_cookies(response, host, browser.SESSION_COOKIE)
+    return response.headers["set-cookie"]

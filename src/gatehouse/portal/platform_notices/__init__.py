@@ -1,5 +1,5 @@
-"""What the platform tells the portal of (decisions 8, Wires): dead letters of an organization's webhooks.
+"""Notices from the platform: dead letters of an organization's webhooks.
 
-The platform proves itself by a token that it signs with the keys of its own `/.well-known/jwks.json`, for the portal
-(`aud`) and for this alone (`token_type`). The same may be told again: it makes no second notification.
+The platform authenticates by a token signed with the keys of its `/.well-known/jwks.json`, for the portal (`aud`) and
+for notices alone (`token_type`). A repeated notice makes no second notification.
 """

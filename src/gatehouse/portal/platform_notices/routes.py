@@ -1,4 +1,4 @@
-"""The platform's own endpoint (decisions 8, Wires)."""
+"""The endpoint of the platform's notices."""
 
 from fastapi import APIRouter
 
@@ -12,8 +12,8 @@ router = APIRouter(prefix="/v1/platform-notices", tags=["Notifications"], respon
 
 @router.post("", response_model=NoticesTaken)
 async def take_platform_notices(caller: PlatformCaller, host: TheHost, body: NewNotices) -> NoticesTaken:
-    """The platform tells what organizations should know of."""
+    """Receives notices from the platform, which become notifications of organizations."""
     async with host.database.service() as session:
-        taken = await service.take(session, body)
+        result = await service.take(session, body)
         await session.commit()
-    return taken
+    return result

@@ -1,4 +1,4 @@
-"""Bodies of the platform's notices (decisions 8, Wires)."""
+"""Bodies of the platform's notices."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from gatehouse.foundation.http.bodies import Body, Id, Shown
 
 class Notice(Body):
     type: Literal["dead_letter"]
-    tenant_id: Annotated[Id, Field(description="The organization's, on the platform.")]
+    tenant_id: Annotated[Id, Field(description="The organization's tenant on the platform.")]
     subject_id: Annotated[Id, Field(description="The webhook.")]
     message: Annotated[str, Field(min_length=1, max_length=500, examples=['Deliveries of the webhook "ops" failed.'])]
 
@@ -20,4 +20,4 @@ class NewNotices(Body):
 
 class NoticesTaken(Shown):
     accepted: int
-    unknown: Annotated[int, Field(description="About tenants that are no organization's (any more).")]
+    unknown: Annotated[int, Field(description="Notices about tenants of no active organization.")]

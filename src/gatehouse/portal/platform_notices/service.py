@@ -1,4 +1,4 @@
-"""The rules of the platform's notices."""
+"""Turns the platform's notices into notifications."""
 
 from typing import Final
 from uuid import UUID
@@ -16,11 +16,13 @@ _ORGANIZATIONS: Final = text(
 
 
 async def take(session: AsyncSession, new: NewNotices) -> NoticesTaken:
-    """Each becomes its organization's notification."""
-    wanted = {"tenants": list({each.tenant_id for each in new.notices})}
-    orgs: dict[UUID, OrgId] = {row.tenant_id: row.id for row in await session.execute(_ORGANIZATIONS, wanted)}
-    # In one order, as whoever locks several rows must.
-    known = sorted((each for each in new.notices if each.tenant_id in orgs), key=lambda each: each.subject_id)
-    for each in known:
-        await notify(session, orgs[each.tenant_id], each.type, each.subject_id, each.message)
-    return NoticesTaken(accepted=len(known), unknown=len(new.notices) - len(known))
+    """Makes a notification of each notice about an active organization's tenant."""
+    tenants = {"tenants": list({notice.tenant_id for notice in new.notices})}
+    orgs: dict[UUID, OrgId] = {row.tenant_id: row.id for row in await session.execute(_ORGANIZATIONS, tenants)}
+    # Sorted, so that concurrent requests lock the rows in the same order.
+    accepted = sorted(
+        (notice for notice in new.notices if notice.tenant_id in orgs), key=lambda notice: notice.subject_id
+    )
+    for notice in accepted:
+        await notify(session, orgs[notice.tenant_id], notice.type, notice.subject_id, notice.message)
+    return NoticesTaken(accepted=len(accepted), unknown=len(new.notices) - len(accepted))

@@ -1,4 +1,4 @@
-"""What can go wrong with single sign-on."""
+"""Errors of single sign-on."""
 
 from gatehouse.foundation.errors import Conflict, Forbidden, NotFound, Unauthenticated
 
@@ -16,7 +16,7 @@ class RefreshedTooLong(Unauthenticated):
 
 
 class InvitationNotFound(NotFound):
-    message = "There is no such invitation: it has expired, was used, or was taken back."
+    message = "There is no such invitation: it has expired, was used, or was withdrawn."
 
 
 class AnothersInvitation(Forbidden):

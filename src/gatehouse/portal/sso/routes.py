@@ -1,5 +1,5 @@
-"""The endpoints of single sign-on (reference 2, Cloud portal). Where a browser sends its cookie instead of a token, the
-answer's token is kept in a cookie too."""
+"""The endpoints of single sign-on. If the browser sends its cookie instead of a token, the response sets the new token
+as a cookie too."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -12,40 +12,40 @@ from gatehouse.portal.callers import RESPONSES, Arrived, JustArrived, SignedIn, 
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.members.table import MemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.provider import CALLBACK
+from gatehouse.portal.provider import CALLBACK_PATH
 from gatehouse.portal.requests import Changing, Session
 from gatehouse.portal.sso import service, table
 from gatehouse.portal.sso.schemas import Acceptance, Selection, SignedOut, SsoSession, SsoToken
 
 router = APIRouter(prefix="/v1/auth/sso", tags=["Single sign-on"])
 
-_ARRIVED_SECONDS: Final = 600
-_BROWSERS: Final[dict[str, Any]] = {"status_code": 303, "response_class": Response}
+_PARTIAL_TOKEN_SECONDS: Final = 600
+_REDIRECT: Final[dict[str, Any]] = {"status_code": 303, "response_class": Response}
 
 
-@router.get("/login", **_BROWSERS, responses={303: {"description": "To the platform, to sign in."}})
+@router.get("/login", **_REDIRECT, responses={303: {"description": "To the platform's sign-in."}})
 async def login(
     request: Request,
     host: TheHost,
-    redirect_uri: Annotated[str | None, Query(description="One of the portal's own pages, to end at.")] = None,
+    redirect_uri: Annotated[str | None, Query(description="The portal's page at which the sign-in ends.")] = None,
     prompt: Annotated[
         Literal["login", "select_account"] | None,
-        Query(description="Asks on the platform too whoever is signed in there already."),
+        Query(description="Shows the platform's sign-in even to a person who is signed in there."),
     ] = None,
 ) -> Response:
     """Sends a browser to the platform to sign in."""
-    begun, kept = service.begin(host, browser.own_page(redirect_uri, host))
-    answer = RedirectResponse(await host.provider.address(begun, prompt=prompt), 303)
-    browser.keep_begun(request, answer, host, begun.state, kept, seconds=service.BEGUN_SECONDS)
-    return answer
+    sign_in, sealed = service.begin(host, browser.own_page(redirect_uri, host))
+    redirect = RedirectResponse(await host.provider.address(sign_in, prompt=prompt), 303)
+    browser.keep_sign_in(request, redirect, host, sign_in.state, sealed, seconds=service.SIGN_IN_SECONDS)
+    return redirect
 
 
 @router.get(
-    CALLBACK.removeprefix(router.prefix),
-    **_BROWSERS,
+    CALLBACK_PATH.removeprefix(router.prefix),
+    **_REDIRECT,
     responses={
-        303: {"description": "To the dashboard, or wherever the sign-in was to end; to the selector where there is a"
-              " choice between organizations; to the page of invitations where there is none."},
+        303: {"description": "To the dashboard, or another page at which the sign-in was to end; to the selection if"
+              " there are several organizations; to the page of invitations if there is none."},
         400: {"description": "The sign-in is over, or did not begin in this browser."},
     },
     openapi_extra={
@@ -56,33 +56,35 @@ async def login(
     },
 )  # fmt: skip
 async def callback(request: Request, host: TheHost) -> Response:
-    """Where the platform sends a browser back to."""
-    kept = browser.held(request, host, browser.begun(request.query_params.get("state", "")))
-    begun, told = service.resumed(host, kept, request.scope["query_string"])
-    person = await service.arrive(host, begun, told)
-    found = await table.memberships(host.database, person)
-    # An invitation is accepted by who shows a partial token: whatever they are a member of already.
-    invited = not found or person.next == browser.INVITATION
-    if len(found) == 1 and not invited:
-        answer: Response = RedirectResponse(person.next, 303)
-        browser.keep_session(answer, host, (await service.open_session(request, host, person, found[0].org_id)).token)
+    """The redirect URI to which the platform sends a browser back."""
+    sealed = browser.cookie_value(request, host, browser.sign_in_cookie(request.query_params.get("state", "")))
+    sign_in, parameters = service.resumed(host, sealed, request.scope["query_string"])
+    person = await service.arrive(host, sign_in, parameters)
+    memberships = await table.memberships(host.database, person)
+    # Accepting an invitation needs a partial token, even for a member of another organization.
+    invited = not memberships or person.next == browser.INVITATION_PATH
+    if len(memberships) == 1 and not invited:
+        redirect: Response = RedirectResponse(person.next, 303)
+        browser.keep_session(
+            redirect, host, (await service.open_session(request, host, person, memberships[0].org_id)).token
+        )
     else:
-        answer = RedirectResponse(browser.INVITATION if invited else browser.ORGANIZATIONS, 303)
-        token = await partial_token(host, person, lifetime_seconds=_ARRIVED_SECONDS)
-        if person.next != browser.INVITATION:
-            # Whoever came to accept an invitation may leave it at that, and go on as a member.
-            browser.drop(answer, host, browser.SESSION)
-        browser.keep(answer, host, browser.ARRIVED, token, seconds=_ARRIVED_SECONDS)
-    browser.drop(answer, host, browser.begun(begun.state))
-    return answer
+        redirect = RedirectResponse(browser.INVITATION_PATH if invited else browser.ORGANIZATIONS_PATH, 303)
+        token = await partial_token(host, person, lifetime_seconds=_PARTIAL_TOKEN_SECONDS)
+        if person.next != browser.INVITATION_PATH:
+            # A person who came for an invitation keeps their session: they may not accept it.
+            browser.delete_cookies(redirect, host, browser.SESSION_COOKIE)
+        browser.set_cookie(redirect, host, browser.PARTIAL_COOKIE, token, seconds=_PARTIAL_TOKEN_SECONDS)
+    browser.delete_cookies(redirect, host, browser.sign_in_cookie(sign_in.state))
+    return redirect
 
 
 @router.post("/select-org", response_model=SsoToken, responses=RESPONSES)
 async def select_org(person: Arrived, request: Request, response: Response, host: TheHost, body: Selection) -> SsoToken:
-    """A token of one of your organizations. A member's token that asked for it is refused from the answer on."""
+    """Returns a token of one of your organizations. A member's token that is sent is refused from this response on."""
     issued = await service.open_session(request, host, person, TenantId(body.org_id))
     await service.leave_former(request, host)
-    return _told(request, response, host, issued)
+    return _with_cookie(request, response, host, issued)
 
 
 @router.post(
@@ -90,23 +92,24 @@ async def select_org(person: Arrived, request: Request, response: Response, host
     response_model=SsoToken,
     responses={
         **RESPONSES,
-        404: {"description": "No invitation has this token: it has expired, was used, or was taken back."},
+        404: {"description": "No invitation has this token: it has expired, was used, or was withdrawn."},
         409: {"description": "You are a member of the organization already."},
     },
 )
 async def accept_invite(
     person: JustArrived, request: Request, response: Response, host: TheHost, body: Acceptance
 ) -> SsoToken:
-    """Makes you a member of the organization that has invited you. The invitation's token is good once, for whoever has
-    just signed in with the address that was invited; in another organization than that, with one of a proven domain."""
+    """Makes you a member of the organization that invited you. The invitation's token can be used once, by a person
+    who has just signed in with the invited address; if they signed in at another organization, its domain must be
+    verified."""
     issued = await service.accept(request, host, person, body.invite_token)
     await service.leave_former(request, host)
-    return _told(request, response, host, issued)
+    return _with_cookie(request, response, host, issued)
 
 
 @router.get("/session", response_model=SsoSession, responses=RESPONSES)
 async def show_session(caller: SignedIn, session: Session) -> SsoSession:
-    """Who you are here, for which organization, and how long."""
+    """Your identity, your organization, and the end of your session."""
     org = await session.get(OrganizationRow, caller.org_id)
     assert org is not None
     member = None if caller.member_id is None else await session.get(MemberRow, caller.member_id)
@@ -115,20 +118,21 @@ async def show_session(caller: SignedIn, session: Session) -> SsoSession:
 
 @router.post("/refresh", response_model=SsoToken, responses=RESPONSES)
 async def refresh(caller: SignedIn, request: Request, response: Response, host: TheHost, change: Changing) -> SsoToken:
-    """Another token, which ends later. The old one is refused from the answer on; twelve hours after the sign-in, you
-    sign in again. A token of the admin key's is replaced by one with the same plan and lifetime, for a year at most."""
-    return _told(request, response, host, await service.refresh(change, host, caller))
+    """Returns a token that expires later. The old one is refused from this response on; twelve hours after the sign-in,
+    you have to sign in again. A token of the admin key is replaced by one with the same plan and lifetime, for at most
+    a year."""
+    return _with_cookie(request, response, host, await service.refresh(change, host, caller))
 
 
 @router.post("/logout", response_model=SignedOut, responses=RESPONSES)
 async def logout(caller: SignedIn, response: Response, host: TheHost, change: Changing) -> SignedOut:
-    """Refuses your token from the answer on. At the platform you stay signed in."""
+    """Revokes your token from this response on. You stay signed in at the platform."""
     await service.end(change, caller, "signed out")
-    browser.drop(response, host, browser.SESSION, browser.ARRIVED)
+    browser.delete_cookies(response, host, browser.SESSION_COOKIE, browser.PARTIAL_COOKIE)
     return SignedOut()
 
 
-def _told(request: Request, response: Response, host: PortalHost, issued: SsoToken) -> SsoToken:
+def _with_cookie(request: Request, response: Response, host: PortalHost, issued: SsoToken) -> SsoToken:
     if "authorization" not in request.headers:
         browser.keep_session(response, host, issued.token)
     return issued

@@ -1,4 +1,4 @@
-"""Bodies of single sign-on (decisions 8, SSO session)."""
+"""Bodies of single sign-on."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ class SsoToken(Shown):
 
 
 class SsoSession(Shown):
-    user_id: Annotated[UUID | None, Field(description="The member's `id`; null for a token of the admin key's.")]
+    user_id: Annotated[UUID | None, Field(description="The member's `id`; null for a token of the admin key.")]
     email: str | None
     org_id: UUID
     role: Role

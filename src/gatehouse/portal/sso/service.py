@@ -1,4 +1,4 @@
-"""The rules of single sign-on."""
+"""Starts, completes, refreshes and ends sign-ins."""
 
 import hmac
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from gatehouse.foundation.http.forms import BadForm
 from gatehouse.foundation.sealing import CannotOpen
 from gatehouse.foundation.tokens import digest
 from gatehouse.portal import browser
-from gatehouse.portal.callers import of_token
+from gatehouse.portal.callers import caller_of_token
 from gatehouse.portal.change import Change
 from gatehouse.portal.errors import OrganizationNotFound, TokenRevoked
 from gatehouse.portal.host import PortalHost
@@ -26,7 +26,7 @@ from gatehouse.portal.identity import Caller, CallerKind, OrgId, shown_role
 from gatehouse.portal.members import table as members
 from gatehouse.portal.members.table import MemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.provider import Begun, Person, SignInFailed
+from gatehouse.portal.provider import Person, SignIn, SignInFailed
 from gatehouse.portal.requests import changing
 from gatehouse.portal.signing import MAX_LIFETIME_SECONDS
 from gatehouse.portal.sso import table
@@ -43,59 +43,66 @@ from gatehouse.portal.sso.schemas import SsoSession, SsoToken
 from gatehouse.portal.tokens import service as tokens
 from gatehouse.portal.tokens.errors import AlreadyRevoked
 
-#: How long somebody may be away at the platform, and then take to choose.
-BEGUN_SECONDS: Final = 600
+#: Seconds that a person may take for the sign-in at the platform, and then for the choice of an organization.
+SIGN_IN_SECONDS: Final = 600
 TOKEN_SECONDS: Final = 3600
 _CONTEXT: Final = b"portal sign-in"
 
 
-def begin(host: PortalHost, next_page: str) -> tuple[Begun, str]:
-    """And as the browser keeps it."""
-    begun = Begun.new(next_page, int(host.clock.now()) + BEGUN_SECONDS)
-    return begun, host.sealer.seal(msgspec.json.encode(begun), context=_CONTEXT)
+def begin(host: PortalHost, next_page: str) -> tuple[SignIn, str]:
+    """Return a new sign-in, and its sealed form for the browser."""
+    sign_in = SignIn.new(next_page, int(host.clock.now()) + SIGN_IN_SECONDS)
+    return sign_in, host.sealer.seal(msgspec.json.encode(sign_in), context=_CONTEXT)
 
 
-def resumed(host: PortalHost, kept: str | None, query: bytes) -> tuple[Begun, dict[str, str]]:
-    """The sign-in that this browser began, and what it came back with. Raises `SignInFailed`."""
+def resumed(host: PortalHost, sealed: str | None, query: bytes) -> tuple[SignIn, dict[str, str]]:
+    """Return the browser's sign-in, and the parameters that the platform sent. Raises `SignInFailed`."""
     try:
-        told = forms.parsed(query)
-        begun = msgspec.json.decode(host.sealer.open(kept or "", context=_CONTEXT), type=Begun)
+        parameters = forms.parsed(query)
+        sign_in = msgspec.json.decode(host.sealer.open(sealed or "", context=_CONTEXT), type=SignIn)
     except (BadForm, CannotOpen, msgspec.DecodeError):
         raise SignInFailed from None
-    if not hmac.compare_digest(told.get("state", "").encode(), begun.state.encode()) or host.clock.now() > begun.until:
+    if (
+        not hmac.compare_digest(parameters.get("state", "").encode(), sign_in.state.encode())
+        or host.clock.now() > sign_in.until
+    ):
         raise SignInFailed
-    return begun, told
+    return sign_in, parameters
 
 
-async def arrive(host: PortalHost, begun: Begun, told: dict[str, str]) -> Person:
-    """Raises `SignInFailed`, `ProviderAway`."""
-    if told.get("iss") != await host.provider.issuer():
-        # Somebody else's answer, though the browser brings it (RFC 9207).
+async def arrive(host: PortalHost, sign_in: SignIn, parameters: dict[str, str]) -> Person:
+    """Completes the sign-in. Raises `SignInFailed`, `ProviderUnavailable`."""
+    if parameters.get("iss") != await host.provider.issuer():
+        # Another provider's response (RFC 9207).
         raise SignInFailed
-    if "error" in told or not told.get("code"):
+    if "error" in parameters or not parameters.get("code"):
         raise SignInFailed("The platform did not sign you in. Begin again, or ask your administrator.")
-    return await host.provider.person(begun, told["code"])
+    return await host.provider.person(sign_in, parameters["code"])
 
 
 async def open_session(request: Request, host: PortalHost, person: Person, org_id: OrgId) -> SsoToken:
-    """A session that they have already moves there: none is left that its person does not know of, and cannot end.
+    """Opens a session in the organization, and ends the person's present session, so that no session is left that they
+    do not know of.
 
-    Raises `NotAMember`, `SignInAgain`, `AlreadyRevoked`."""
-    found = [each for each in await table.memberships(host.database, person) if each.org_id == org_id]
-    if not found:
+    Raises `NotAMember`, `SignInAgain`, `AlreadyRevoked`.
+    """
+    matching = [
+        membership for membership in await table.memberships(host.database, person) if membership.org_id == org_id
+    ]
+    if not matching:
         raise NotAMember
-    if (former := person.session) is not None:
-        assert former.org_id is not None
-        async with changing(request, host, former.org_id, former) as change:
-            await end(change, former, "an organization was chosen")
-    async with changing(request, host, org_id, _caller(found[0].member_id, found[0].role, org_id)) as change:
-        member = await change.session.get(MemberRow, found[0].member_id, with_for_update=True)
+    if (previous := person.session) is not None:
+        assert previous.org_id is not None
+        async with changing(request, host, previous.org_id, previous) as change:
+            await end(change, previous, "an organization was chosen")
+    async with changing(request, host, org_id, _caller(matching[0].member_id, matching[0].role, org_id)) as change:
+        member = await change.session.get(MemberRow, matching[0].member_id, with_for_update=True)
         if member is None:
             raise NotAMember
         if member.accepted_at is None:
             member.accepted_at = utc_now()
             change.record("member.accepted", "member", member.id)
-        return await _issued(change, host, member, person.signed_in_at)
+        return await _issue_session_token(change, host, member, person.signed_in_at)
 
 
 async def accept(request: Request, host: PortalHost, person: Person, invite_token: str) -> SsoToken:
@@ -105,7 +112,7 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
     if org_id is None:
         raise InvitationNotFound
     async with changing(request, host, org_id) as change:
-        # An administrator may withdraw the invitation at this moment: one of both is the first.
+        # Serializes with an administrator who withdraws the invitation.
         await members.lock(change.session)
         query = select(MemberRow).where(MemberRow.invite_digest == invited).with_for_update()
         member = (await change.session.scalars(query)).one_or_none()
@@ -113,8 +120,8 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
             raise InvitationNotFound
         if not _same_address(member.email, person.email):
             raise AnothersInvitation
-        if not person.proven and person.tenant_id != await _tenant_of(change):
-            # Any organization's administrator may make an account with any address.
+        if not person.email_verified and person.tenant_id != await _tenant_of(change):
+            # Administrators of any organization can create accounts with any address.
             raise AddressUnproven
         member.platform_sub, member.platform_tenant_id = person.sub, person.tenant_id
         member.accepted_at, member.invite_digest, member.invite_expires_at = utc_now(), None, None
@@ -124,25 +131,25 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
             raise MemberAlready from None
         change.caller = _caller(member.id, member.role, org_id)
         change.record("member.accepted", "member", member.id)
-        return await _issued(change, host, member, person.signed_in_at)
+        return await _issue_session_token(change, host, member, person.signed_in_at)
 
 
 async def refresh(change: Change, host: PortalHost, caller: Caller) -> SsoToken:
     """Raises `SignInAgain`, `RefreshedTooLong`, `NotAMember`, `AlreadyRevoked`."""
     await end(change, caller, "refreshed")
     if caller.member_id is None:
-        return await _reissued(change, host, caller)
+        return await _reissue_admin_token(change, host, caller)
     member = await change.session.get(MemberRow, caller.member_id)
     if member is None:
         raise NotAMember
-    return await _issued(change, host, member, caller.signed_in_at, family=caller.family)
+    return await _issue_session_token(change, host, member, caller.signed_in_at, family=caller.family)
 
 
-async def _reissued(change: Change, host: PortalHost, caller: Caller) -> SsoToken:
-    """Replaces a token of the admin key's by one with its plan and lifetime. All that come of one token end with the
-    longest lifetime that a token may have. Raises `RefreshedTooLong`."""
-    left = caller.signed_in_at + MAX_LIFETIME_SECONDS - int(host.clock.now())
-    if left <= 0:
+async def _reissue_admin_token(change: Change, host: PortalHost, caller: Caller) -> SsoToken:
+    """Replaces a token of the admin key by one with its plan and lifetime. All tokens of a series end with the maximum
+    lifetime of a token. Raises `RefreshedTooLong`."""
+    seconds_left = caller.signed_in_at + MAX_LIFETIME_SECONDS - int(host.clock.now())
+    if seconds_left <= 0:
         raise RefreshedTooLong
     org = await _organization(change)
     issued = await tokens.issue(
@@ -150,7 +157,7 @@ async def _reissued(change: Change, host: PortalHost, caller: Caller) -> SsoToke
         host.keys,
         host.clock,
         org,
-        lifetime_seconds=min(caller.expires_at - caller.issued_at, left),
+        lifetime_seconds=min(caller.expires_at - caller.issued_at, seconds_left),
         plan=caller.plan,
         signed_in_at=caller.signed_in_at,
         family=caller.family,
@@ -159,17 +166,17 @@ async def _reissued(change: Change, host: PortalHost, caller: Caller) -> SsoToke
 
 
 async def leave_former(request: Request, host: PortalHost) -> None:
-    """Ends the session that a browser has kept from before, where another one takes its place."""
+    """Ends the session of the browser's cookie when another one replaces it."""
     if "authorization" not in request.headers:
-        await leave(request, host, browser.held(request, host, browser.SESSION))
+        await leave(request, host, browser.cookie_value(request, host, browser.SESSION_COOKIE))
 
 
 async def leave(request: Request, host: PortalHost, token: str | None) -> None:
-    """Ends the session that a browser shows, if it still is one."""
+    """Ends the session of a browser's cookie, if it is still valid."""
     if token is None:
         return
     try:
-        caller = await of_token(request, host, token)
+        caller = await caller_of_token(request, host, token)
         assert caller.org_id is not None
         async with changing(request, host, caller.org_id, caller) as change:
             await end(change, caller, "signed out")
@@ -178,8 +185,8 @@ async def leave(request: Request, host: PortalHost, token: str | None) -> None:
 
 
 async def end(change: Change, caller: Caller, reason: str) -> None:
-    """Revokes the caller's token. Raises `AlreadyRevoked` where it was revoked since the caller was identified, alone
-    or with all others of the organization."""
+    """Revokes the caller's token. Raises `AlreadyRevoked` if it was revoked since the caller was authenticated, alone
+    or with all tokens of the organization."""
     assert caller.jti is not None
     await members.lock(change.session)
     revoked_before = (await _organization(change)).tokens_revoked_before
@@ -210,12 +217,12 @@ async def _tenant_of(change: Change) -> UUID:
     return org.tenant_id or org.id
 
 
-async def _issued(
+async def _issue_session_token(
     change: Change, host: PortalHost, member: MemberRow, signed_in_at: int, *, family: str | None = None
 ) -> SsoToken:
-    """However a session came about, it ends twelve hours after the platform has vouched for the person."""
-    left = signed_in_at + browser.SIGNED_IN_SECONDS - int(host.clock.now())
-    if left <= 0:
+    """Issues a token that ends at most twelve hours after the sign-in at the platform. Raises `SignInAgain`."""
+    seconds_left = signed_in_at + browser.SIGNED_IN_SECONDS - int(host.clock.now())
+    if seconds_left <= 0:
         raise SignInAgain
     org = await _organization(change)
     issued = await tokens.issue(
@@ -223,7 +230,7 @@ async def _issued(
         host.keys,
         host.clock,
         org,
-        lifetime_seconds=min(TOKEN_SECONDS, left),
+        lifetime_seconds=min(TOKEN_SECONDS, seconds_left),
         member=member,
         signed_in_at=signed_in_at,
         family=family,
@@ -235,8 +242,8 @@ def _caller(member_id: object, role: str, org_id: OrgId) -> Caller:
     return Caller(kind=CallerKind.MEMBER, id=str(member_id), org_id=org_id, role=shown_role(role))
 
 
-def _same_address(invited: str, shown: str) -> bool:
+def _same_address(invited: str, signed_in: str) -> bool:
     try:
-        return emails.normal(invited) == emails.normal(shown)
+        return emails.normal(invited) == emails.normal(signed_in)
     except ValueError:
         return False

@@ -1,4 +1,4 @@
-"""What is looked up across organizations, as the service role: which it is about, is known only once it is found."""
+"""Queries across organizations, as the service role: the organization is only known from the result."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -31,7 +31,7 @@ _INVITATION: Final = text(
 
 
 async def memberships(database: Database, person: Person) -> Sequence[Membership]:
-    """Of organizations that there are, by name."""
+    """Return the person's memberships in active organizations, sorted by name."""
     async with database.service() as session:
         rows = await session.execute(_MEMBERSHIPS, {"sub": person.sub, "tenant": person.tenant_id})
         return [Membership(OrgId(row[0]), *row[1:]) for row in rows]
@@ -39,5 +39,5 @@ async def memberships(database: Database, person: Person) -> Sequence[Membership
 
 async def org_of_invitation(database: Database, digest: bytes) -> OrgId | None:
     async with database.service() as session:
-        found = await session.scalar(_INVITATION, {"digest": digest})
-    return None if found is None else OrgId(found)
+        org_id = await session.scalar(_INVITATION, {"digest": digest})
+    return None if org_id is None else OrgId(org_id)

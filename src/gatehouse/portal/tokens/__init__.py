@@ -1,5 +1,4 @@
-"""Organization tokens: signed, not stored; refused once their time is over or they are revoked (reference 1,
-Authentication, 5).
+"""Organization tokens: signed, not stored; refused after they expire or are revoked (docs/portal.md, "Tokens").
 
-    issued -> revoked      with all of the organization, by time; or alone, by `jti`
+issued -> revoked      with all tokens of the organization, by time; or alone, by `jti`
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with organization tokens."""
+"""Errors of organization tokens."""
 
 from gatehouse.foundation.errors import Conflict, NotFound
 

@@ -1,4 +1,4 @@
-"""The tokens' endpoints (reference 2, Cloud portal)."""
+"""The tokens' endpoints."""
 
 from uuid import UUID
 
@@ -22,10 +22,10 @@ async def issue_token(caller: AdminKey, org: LoadedOrg, host: TheHost, body: New
 
 @router.post("/revoke", response_model=TokensRevoked)
 async def revoke_all_tokens(caller: AdminKey, org: LoadedOrg, change: Changing) -> TokensRevoked:
-    """Refuses every token of the organization that was issued until now, from the answer on."""
-    before = service.revoke_all(change, org)
+    """Revokes every token of the organization that was issued until now, from this response on."""
+    revoked_before = service.revoke_all(change, org)
     return TokensRevoked(
-        org_id=org.id, tokens_revoked_before=before, message="All tokens issued until now are refused."
+        org_id=org.id, tokens_revoked_before=revoked_before, message="All tokens issued until now are refused."
     )
 
 
@@ -38,8 +38,8 @@ async def revoke_all_tokens(caller: AdminKey, org: LoadedOrg, change: Changing) 
     },
 )
 async def revoke_token(caller: AdminKey, jti: UUID, body: TokenRevocation, change: Changing) -> TokenRevoked:
-    """Refuses one token, from the answer on. Where it was refreshed, the one that has taken its place is refused, and
-    the answer has its `jti`."""
+    """Revokes one token, from this response on. If it was refreshed, its successor is revoked, and the response has the
+    successor's `jti`."""
     row = await service.revoke_issued(change, str(jti), body.reason)
     return TokenRevoked(
         jti=row.jti, org_id=row.org_id, revoked_at=row.revoked_at, reason=row.reason, message="The token is refused."

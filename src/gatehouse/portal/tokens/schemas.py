@@ -1,4 +1,4 @@
-"""Bodies of the tokens' endpoints (reference 2, Cloud portal resources)."""
+"""Bodies of the tokens' endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -12,12 +12,12 @@ from gatehouse.portal.signing import MAX_LIFETIME_SECONDS
 
 
 class NewToken(Body):
-    plan: Annotated[Plan | None, Field(description="The claim `plan`; omitted: the organization's.")] = None
+    plan: Annotated[Plan | None, Field(description="The claim `plan`; by default the organization's.")] = None
     expires_in: Annotated[int, Field(ge=60, le=MAX_LIFETIME_SECONDS, description="Seconds.", examples=[3600])] = 3600
 
 
 class IssuedToken(Shown):
-    token: Annotated[str, Field(description="Shown here and never again.")]
+    token: Annotated[str, Field(description="Shown only here.")]
     expires_in: Annotated[int, Field(description="Seconds.")]
     token_type: Literal["Bearer"] = "Bearer"  # noqa: S105 - the contract's word
     jti: str

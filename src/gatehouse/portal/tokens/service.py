@@ -1,4 +1,4 @@
-"""The rules of organization tokens. Single sign-on issues and revokes its own by the same functions."""
+"""Issues and revokes organization tokens, also those of single sign-on."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -31,11 +31,11 @@ async def issue(
     signed_in_at: int | None = None,
     family: str | None = None,
 ) -> IssuedToken:
-    """A token of the organization, or of one of its members, who signed in at that Unix time. `family` is the `jti` of
-    the first token, where this one comes of refreshing it."""
-    # Tokens count whole seconds, and those of the second in which all were revoked are refused.
-    if (before := org.tokens_revoked_before) is not None:
-        await asyncio.sleep(max(0.0, int(before.timestamp()) + 1 - clock.now()))
+    """Issues a token of the organization, or of one of its members, who signed in at that Unix time. `family` is the
+    `jti` of the first token in a series of refreshed ones."""
+    # Issue times are whole seconds, and tokens of the second in which all were revoked are refused.
+    if (revoked_before := org.tokens_revoked_before) is not None:
+        await asyncio.sleep(max(0.0, int(revoked_before.timestamp()) + 1 - clock.now()))
     jti = str(uuid4())
     claims: dict[str, str | int] = {"sub": str(org.id), "plan": plan or org.plan_tier, "jti": jti}
     if member is not None:
@@ -57,16 +57,16 @@ async def issue(
 
 
 def revoke_all(change: Change, org: OrganizationRow) -> datetime:
-    """Everything issued until now is refused, members' tokens too."""
+    """Revokes every token issued until now, including members' tokens. Return that time."""
     org.tokens_revoked_before = org.updated_at = utc_now()
     change.record("token.all_revoked", "organization", org.id)
     return org.tokens_revoked_before
 
 
 async def revoke_issued(change: Change, jti: str, reason: str) -> RevokedTokenRow:
-    """Refuses a token that was issued here, or the one that has taken its place. Raises `TokenNotFound`,
+    """Revokes a token that was issued here, or its successor after a refresh. Raises `TokenNotFound`,
     `AlreadyRevoked`."""
-    # A refresh at this moment is before or after.
+    # Serializes with a refresh of the token.
     await members.lock(change.session)
     newest = await table.newest_of_family(change.session, jti)
     if newest is None:
@@ -75,7 +75,7 @@ async def revoke_issued(change: Change, jti: str, reason: str) -> RevokedTokenRo
 
 
 async def revoke(change: Change, jti: str, reason: str, *, expires_at: datetime | None = None) -> RevokedTokenRow:
-    """`expires_at` is the token's own end, where that is known. Raises `AlreadyRevoked`."""
+    """Revokes a token. `expires_at` is the token's expiry, if it is known. Raises `AlreadyRevoked`."""
     assert change.org_id is not None
     now = utc_now()
     row = RevokedTokenRow(

@@ -1,4 +1,4 @@
-"""Rows of tokens that are refused by name, and which tokens were issued."""
+"""Revoked tokens' rows, and queries for issued tokens."""
 
 from datetime import datetime
 from typing import Final
@@ -21,7 +21,7 @@ class RevokedTokenRow(OrgRow):
     expires_at: Mapped[datetime]
 
 
-# Every token has its event, in the transaction that issued it. The index is that of the organization's events.
+# The transaction that issues a token records its audit event. Uses the index of the organization's events.
 _NEWEST: Final = text(
     "SELECT resource_id FROM audit WHERE org_id = :org AND action = 'token.issued'"
     " AND (resource_id = :family OR details->>'family' = :family)"
@@ -34,7 +34,7 @@ _FAMILY: Final = text(
 
 
 async def newest_of_family(session: AsyncSession, jti: str) -> str | None:
-    """The token that has come of this one by refreshing, the newest; None where none was issued under this `jti`."""
+    """Return the newest token of the series that this one belongs to, or None if none was issued under this `jti`."""
     org_id = session.info["tenant_id"]
     family = await session.scalar(_FAMILY, {"org": org_id, "jti": jti})
     if family is None:

@@ -1,4 +1,4 @@
-"""Everything that the first portal needs, a file for each family's tables."""
+"""The portal's first schema, with one file for each family's tables."""
 
 from pathlib import Path
 from typing import Final
@@ -10,13 +10,13 @@ from gatehouse.foundation.storage import roles
 revision = "0001"
 down_revision = None
 
-#: in this order: each may refer to tables of those before it
+#: In this order: a table may reference tables of earlier parts.
 _PARTS: Final[tuple[str, ...]] = ("organizations", "members", "tokens", "jobs", "audit", "outposts", "notifications")
 
 
 def upgrade() -> None:
     cursor = op.get_bind().connection.cursor()
-    # Plain scripts without parameters: their percent signs and colons are PostgreSQL's own.
+    # Executed without parameters, so that percent signs and colons need no escaping.
     here = Path(__file__).parent
     cursor.execute(roles.CREATE_ROLES_SQL.read_text())
     cursor.execute((here / "r0001_foundation.sql").read_text())
