@@ -30,7 +30,7 @@ async def test_one_organizations_faults_do_not_keep_a_worker_from_starting(
 async def test_the_organization_that_called_longest_ago_is_forgotten_first(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publish, "KEPT", 2)
+    monkeypatch.setattr(publish, "MAX_SNAPSHOTS", 2)
     first, second, third = [TenantId((await platform.new_tenant()).id) for _ in range(3)]
     publisher = Publisher(platform.host.database)
     of_first = await publisher.current(first)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gatehouse.platform.sharing import Acceptor, Board, Counted
+from gatehouse.platform.sharing import Acceptor, ConnectionBoard, ConnectionSet
 
 
 @dataclass(eq=False)
@@ -21,8 +21,8 @@ class Connection:
 
 
 class Worker:
-    def __init__(self, board: Board, listener: socket.socket) -> None:
-        self.connections = Counted(board)
+    def __init__(self, board: ConnectionBoard, listener: socket.socket) -> None:
+        self.connections = ConnectionSet(board)
         self.may_serve = asyncio.Event()
         self.may_serve.set()
         self.acceptor = Acceptor(listener, self.connections, self._serve)
@@ -35,7 +35,7 @@ class Worker:
 @contextlib.asynccontextmanager
 async def two() -> AsyncIterator[tuple[list[Worker], tuple[str, int]]]:
     with socket.create_server(("127.0.0.1", 0)) as listener, listener.dup() as again:
-        workers = [Worker(board, each) for board, each in zip(Board.of(2), (listener, again), strict=True)]
+        workers = [Worker(board, each) for board, each in zip(ConnectionBoard.of(2), (listener, again), strict=True)]
         try:
             yield workers, listener.getsockname()
         finally:

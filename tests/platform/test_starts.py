@@ -390,7 +390,7 @@ def test_a_slow_start_is_not_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path:
     ready, ready_end = os.pipe()
     slow = ["/bin/sh", "-c", f"sleep 0.6; printf 1 >/dev/fd/{ready_end}; sleep 60"]
     child = Child(lambda: subprocess.Popen(slow, pass_fds=[ready_end]), tmp_path)
-    unneeded = Child(lambda: subprocess.Popen(["/bin/true"]), tmp_path, wanted=lambda: False)
+    unneeded = Child(lambda: subprocess.Popen(["/bin/true"]), tmp_path, is_needed=lambda: False)
     try:
         child.start()
         Supervisor(host="127.0.0.1", port=0, workers=1)._wait_ready([child], ready, unneeded)

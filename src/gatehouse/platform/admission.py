@@ -1,5 +1,6 @@
-"""In front of administration: who calls and whether there is room, before any application logic (reference 1, Rate
-limiting, 1). It answers nobody for a bad credential: which paths need one is the routes' affair."""
+"""ASGI middleware in front of administration. It identifies the caller and applies maintenance mode, the rate limit,
+the IP allowlist and the body limit before any application code runs (docs/rate-limits.md). It does not refuse a bad
+credential: the routes decide which paths need one."""
 
 import time
 from collections.abc import Callable
@@ -28,31 +29,35 @@ from gatehouse.ingress.credentials import presented
 from gatehouse.ingress.gateway import CLIENT_LEFT, Observe
 from gatehouse.ingress.receive import Body
 
-LOGIN: Final = "/api/auth/login"
+LOGIN_PATH: Final = "/api/auth/login"
 
-#: What must answer in maintenance too: probes, the way to end it (a machine's begins at the token endpoint), and the
-#: published keys, with which others verify tokens and signatures.
-OPEN_IN_MAINTENANCE: Final = (
+#: Path prefixes that answer during maintenance: probes, the endpoints needed to end it (a machine starts at the token
+#: endpoint), and the published keys with which other systems verify tokens and signatures.
+MAINTENANCE_EXEMPT_PREFIXES: Final = (
     "/.well-known/", "/api/saml/metadata", "/oauth/token",
-    "/health", "/api/health/", "/metrics", "/api/admin/system/", LOGIN, "/api/auth/refresh", "/api/auth/mfa/verify",
-    "/api/auth/mfa/webauthn/assert/", "/login", "/logout",
+    "/health", "/api/health/", "/metrics", "/api/admin/system/", LOGIN_PATH, "/api/auth/refresh",
+    "/api/auth/mfa/verify", "/api/auth/mfa/webauthn/assert/", "/login", "/logout",
 )  # fmt: skip
 
-#: How a second factor is shown: where it lets in from anywhere (`bypass_for_mfa`), these must be reached without it.
-STEPPING_UP: Final = frozenset(
+#: The endpoints that verify a second factor. With `bypass_for_mfa` a fresh second factor bypasses the IP allowlist, so
+#: these paths must be reachable from any address.
+MFA_VERIFICATION_PATHS: Final = frozenset(
     {"/api/auth/mfa/verify", "/api/auth/mfa/webauthn/assert/begin", "/api/auth/mfa/webauthn/assert/finish"}
 )
 
-#: What is read of a body before anybody has shown a credential: it is held, and parsed, before the 401.
-_STRANGERS_BYTES: Final = 1024 * 1024
+#: Body limit in bytes of a request without a valid credential: its body is buffered and parsed before the 401.
+_MAX_ANONYMOUS_BODY_BYTES: Final = 1024 * 1024
+_MAX_LOGIN_BODY_BYTES: Final = 64 * 1024
 
-_WITHOUT_A_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Admission:
+    """`tries` counts sign-in attempts across all workers; `ports.counters` counts everything else."""
+
     def __init__(
         self,
-        behind: ASGIApp,
+        app: ASGIApp,
         ports: Ports,
         *,
         tries: Counters,
@@ -62,7 +67,7 @@ class Admission:
         body_timeout_seconds: float,
         observe: Observe = lambda *_: None,
     ) -> None:
-        self._behind = behind
+        self._app = app
         self._ports = ports
         self._tries = tries
         self._addresses = addresses
@@ -73,14 +78,17 @@ class Admission:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._behind(scope, receive, send)
+            await self._app(scope, receive, send)
             return
         received = receiving.head(scope, self._addresses)
         state = scope.setdefault("state", {})
-        # Answers hold tokens, keys shown once, and who is who: nothing between here and the caller keeps them.
-        told = {"X-Request-Id": received.request_id, "Cache-Control": "no-store"}
+        # Responses contain tokens, keys shown once, and personal data: no cache on the way may store them.
+        response_headers = {"X-Request-Id": received.request_id, "Cache-Control": "no-store"}
         state.update(
-            received=received, request_id=received.request_id, client_address=received.client_address, told=told
+            received=received,
+            request_id=received.request_id,
+            client_address=received.client_address,
+            response_headers=response_headers,
         )
         status = CLIENT_LEFT
 
@@ -88,12 +96,12 @@ class Admission:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                complete(message, told)
+                complete(message, response_headers)
             await send(message)
 
         try:
             try:
-                receive = await self._admit(received, state, told, receive)
+                receive = await self._admit(received, state, response_headers, receive)
             except ClientLeft:
                 return
             except Refusal as error:
@@ -103,23 +111,25 @@ class Admission:
                 answer = await self._responses.database_away(Request(scope), error)
                 await answer(scope, receive, with_headers)
                 return
-            await self._behind(scope, receive, with_headers)
+            await self._app(scope, receive, with_headers)
         finally:
             self._observe(received.method, _route(scope), status, time.monotonic() - received.started)
 
-    async def _admit(self, x: Received, state: dict[str, object], told: dict[str, str], receive: Receive) -> Receive:
-        """Puts `caller` or `refused_credential` into the state. Raises whatever refuses the request."""
-        if not x.path.startswith(OPEN_IN_MAINTENANCE):
+    async def _admit(
+        self, x: Received, state: dict[str, object], response_headers: dict[str, str], receive: Receive
+    ) -> Receive:
+        """Puts `caller` or `refused_credential` into the state. Raises the `Refusal` of the first failed check."""
+        if not x.path.startswith(MAINTENANCE_EXEMPT_PREFIXES):
             verdict = maintenance.check(x, self._ports)
             if isinstance(verdict, Refuse):
                 raise verdict.error
         caller = self._caller(x, state)
-        rate, refused = await self._toll(x, caller, state, receive)
+        rate, refusal = await self._count(x, caller, state, receive)
         state["rate"] = rate
         if rate is not None:
-            told.update(rate.headers())
-        if refused is not None:
-            raise refused
+            response_headers.update(rate.headers())
+        if refusal is not None:
+            raise refusal
         if caller is not None and caller.tenant_id is not None:
             await self._check_address(x, caller)
         return await self._bounded(x, state, receive)
@@ -135,60 +145,68 @@ class Admission:
         state["caller"] = caller
         return caller
 
-    async def _toll(self, x: Received, caller: Caller | None, state: dict[str, object], receive: Receive) -> Toll:
+    async def _count(self, x: Received, caller: Caller | None, state: dict[str, object], receive: Receive) -> Toll:
+        """Counts the request against its rate limit."""
         limits, path = self._ports.limits, x.path.removesuffix("/")
-        if x.method != "POST" or not _trying(path, caller):
+        if x.method != "POST" or not _is_sign_in_attempt(path, caller):
             return await rate_limit.take(x, caller, limits, self._ports.counters)
-        email_of = _SIGN_INS.get(path)
+        email_of = _EMAIL_PARSERS.get(path)
         if email_of is None:
             return await rate_limit.take(x, caller, limits, self._tries)
-        # Whose account is tried stands in the body, which is read here and handed on.
-        body = await Body(x, receive, 64 * 1024, self._deadlines).read()
+        # The body names the account. It is read here and replayed to the route.
+        body = await Body(x, receive, _MAX_LOGIN_BODY_BYTES, self._deadlines).read()
         state["body"] = body
         return await rate_limit.take_login(email_of(body), x.client_address, limits, self._tries)
 
     async def _check_address(self, x: Received, caller: Caller) -> None:
         assert caller.tenant_id is not None
         policy = await self._ports.policies.current(caller.tenant_id)
-        if policy.ip_bypass_for_mfa and x.path.removesuffix("/") in STEPPING_UP:
+        if policy.ip_bypass_for_mfa and x.path.removesuffix("/") in MFA_VERIFICATION_PATHS:
             return
-        refused = ip_allowlist.refused(x, caller, policy)
-        if refused is not None:
-            raise refused
+        refusal = ip_allowlist.refused(x, caller, policy)
+        if refusal is not None:
+            raise refusal
 
     async def _bounded(self, x: Received, state: dict[str, object], receive: Receive) -> Receive:
-        """Hands on the body, which administration reads whole: so its bound is looked at here, where it can be 413."""
-        known = state.pop("body", None)
-        if known is None:
-            if x.method in _WITHOUT_A_BODY:
+        """Reads the body and returns a `receive` that replays it. Raises the 413 for a body over the limit."""
+        body = state.pop("body", None)
+        if body is None:
+            if x.method in _METHODS_WITHOUT_BODY:
                 return receive
-            limit = self._max_request_bytes if "caller" in state else min(self._max_request_bytes, _STRANGERS_BYTES)
-            known = await Body(x, receive, limit, self._deadlines).read()
-        return replay(known, receive)
+            limit = (
+                self._max_request_bytes
+                if "caller" in state
+                else min(self._max_request_bytes, _MAX_ANONYMOUS_BODY_BYTES)
+            )
+            body = await Body(x, receive, limit, self._deadlines).read()
+        return replay(body, receive)
 
 
 def _email_of_form(body: bytes) -> str | None:
-    """As `rate_limit.email_of` reads the API's body, by the parser of the page behind this."""
+    """Return the e-mail address in the sign-in page's form, parsed as the page parses it; None if there is none."""
     try:
-        named = forms.parsed(body).get("email")
+        email = forms.parsed(body).get("email")
     except BadForm:
         return None
-    return named if rate_limit.is_name(named) else None
+    return email if rate_limit.is_name(email) else None
 
 
-#: Where passwords are tried, and whose account a body says. Both enter the same counts.
-_SIGN_INS: Final[dict[str, Callable[[bytes], str | None]]] = {LOGIN: rate_limit.email_of, "/login": _email_of_form}
-#: Limited whoever calls (`engine.limits`).
-_BY_ADDRESS: Final = frozenset({*_SIGN_INS, "/api/auth/register", "/api/auth/refresh"})
-#: Where a stranger tries passwords, second factors, one-time tokens and clients' secrets.
-_STRANGERS_TRY: Final = ("/api/auth/", "/login/", "/oauth/token")
+#: Parsers of the account's e-mail address, by the path that checks passwords. Both paths share the same counts.
+_EMAIL_PARSERS: Final[dict[str, Callable[[bytes], str | None]]] = {
+    LOGIN_PATH: rate_limit.email_of,
+    "/login": _email_of_form,
+}
+#: Paths limited by client address, with or without a credential (`engine.limits`).
+_LIMITED_BY_ADDRESS: Final = frozenset({*_EMAIL_PARSERS, "/api/auth/register", "/api/auth/refresh"})
+#: Paths where a request without a credential can try passwords, second factors, one-time tokens and client secrets.
+_AUTHENTICATION_PREFIXES: Final = ("/api/auth/", "/login/", "/oauth/token")
 
 
-def _trying(path: str, caller: Caller | None) -> bool:
-    """Whether a POST tries to get in. Those are counted where all workers count together, Redis or not."""
-    return path in _BY_ADDRESS or (caller is None and path.startswith(_STRANGERS_TRY))
+def _is_sign_in_attempt(path: str, caller: Caller | None) -> bool:
+    """Return whether a POST is a sign-in attempt. Those are counted across all workers, with or without Redis."""
+    return path in _LIMITED_BY_ADDRESS or (caller is None and path.startswith(_AUTHENTICATION_PREFIXES))
 
 
 def _route(scope: Scope) -> str:
-    """The template of the route that answered: of those there are few, of paths as many as clients make up."""
+    """Return the template of the matched route. Metrics use it because the number of paths is unbounded."""
     return getattr(scope.get("route"), "path", None) or "unmatched"

@@ -1,4 +1,4 @@
-"""The table of contents: every family of the administration API, a line each."""
+"""The families of the administration API: their routers, error forms, and exceptions from common rules."""
 
 from typing import Final
 
@@ -169,7 +169,7 @@ ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/api/v1/admin/webhooks": WEBHOOKS_FORM,
 }
 
-#: Fields of resources that change without an update of theirs: counters, times of use, states that are observed.
+#: Fields of resources that change without an update of the resource: counters, times of use, observed states.
 MOVING_FIELDS: Final = frozenset(
     {
         "available_models", "current", "health", "last_error", "last_health_check", "last_login", "last_seen_at",
@@ -177,10 +177,10 @@ MOVING_FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 
-#: Resources that are read under another path than they are changed under, by the prefixes of both.
+#: Resources that are read under another path than they are changed under: prefix for changes to prefix for reads.
 SHOWN_ELSEWHERE: Final = {"/api/admin/providers/byoe/": "/api/admin/providers/"}
 
-#: Reads that ignore query parameters which they do not know: protocols that say so, probes, and what browsers open.
+#: Path prefixes whose reads ignore unknown query parameters: protocols that require it, probes, and browser pages.
 ANY_PARAMETERS: Final = (
     "/.well-known/", "/oauth/", "/api/oauth/", "/api/saml/", "/api/scim/", "/login", "/logout", "/health",
     "/api/health/", "/metrics", "/api/conversations/shared/",

@@ -1,4 +1,4 @@
-"""The platform as one ASGI application: the gateway in front, administration behind it."""
+"""The platform as one ASGI application: the gateway, which passes requests that it does not serve to administration."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -30,20 +30,21 @@ from gatehouse.platform.api import ANY_PARAMETERS, ERROR_FORMS, FAMILIES, MOVING
 from gatehouse.platform.host import PlatformHost
 from gatehouse.platform.organization.system_config.keys import check_environment
 
-#: Headers that a page in a browser may read.
-EXPOSED: Final = (
+#: Response headers that CORS lets a page in a browser read.
+CORS_EXPOSED_HEADERS: Final = (
     "X-Request-Id", "request-id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After",
     "X-API-Variant",
     "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Gateway-Cache",
     "X-Gateway-Warning", "X-Cost-USD",
 )  # fmt: skip
 
-#: Administration's own paths under `/v1`, beside which everything there is the model API's.
-_ADMINISTRATION: Final = ("/v1/audit/", "/v1/outposts/", "/v1/platform/")
+#: Administration's paths under `/v1`. All other paths there belong to the model API.
+_ADMINISTRATION_PREFIXES: Final = ("/v1/audit/", "/v1/outposts/", "/v1/platform/")
 
 
 def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses]:
-    """The administration API. Needs `app.state.host` before its first request, and no database to be described."""
+    """Build the administration API. It needs `app.state.host` before its first request; its OpenAPI document needs no
+    host and no database."""
     app = FastAPI(
         title="Gatehouse platform",
         version=__version__,
@@ -58,7 +59,7 @@ def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses
     for family in FAMILIES:
         app.include_router(family)
     for path, method in GATEWAY_PATHS.items():
-        # Only what the gateway leaves gets here, other methods: a route makes that a 405 that names the right one.
+        # The gateway passes on requests with other methods. A route turns them into a 405 that names the right method.
         app.add_route(path, _unreached, methods=[method], include_in_schema=False)
     openapi.install(app)
     docs.install(app)
@@ -67,16 +68,18 @@ def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses
 
 
 class _NoSuchPage(NotFound):
-    """With words of its own."""
+    """A 404 page with the message of the model API's error."""
 
 
 def _unknown(request: Request) -> Refusal | Response | None:
-    """The answer to a path that no route has: a page for a person, the model API's own words for its clients."""
+    """Return the 404 for a path without a route: a page for a browser, the model API's message for its clients."""
     path = request.url.path
-    error = None if path.startswith(_ADMINISTRATION) else not_served.refusal(request.method, path, request.headers)
+    error = (
+        None if path.startswith(_ADMINISTRATION_PREFIXES) else not_served.refusal(request.method, path, request.headers)
+    )
     if prefers_html(request.headers.get("accept", "")):
-        shown = rendered(NotFound() if error is None else _NoSuchPage(error.text), PAGES_FORM)
-        return Response(shown.body, shown.status, shown.headers)
+        page = rendered(NotFound() if error is None else _NoSuchPage(error.text), PAGES_FORM)
+        return Response(page.body, page.status, page.headers)
     return error
 
 
@@ -85,8 +88,8 @@ async def _unreached(request: Request) -> Response:
 
 
 class Platform:
-    """One worker's application. Its parts start with the server and stop with it; administration's routes, which take
-    a second to make, are there before, so that the processes that serve it share them."""
+    """One worker's application. Its parts start and stop with the server. Administration's routes, which take a second
+    to build, are built in the constructor, so that the forked worker processes share them."""
 
     def __init__(self, settings: Settings, make_host: Callable[[], PlatformHost]) -> None:
         self._administration = administration(settings)
@@ -94,7 +97,7 @@ class Platform:
         self._make_host = make_host
         self._app: ASGIApp | None = None
         self._host: PlatformHost | None = None
-        #: there while it serves
+        #: set while the application serves
         self.gateway: Gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,7 +108,7 @@ class Platform:
         await self._app(scope, receive, send)
 
     def drain(self) -> None:
-        """What would wait for something to happen does not wait any more: this worker is about to end."""
+        """End long polls: this worker is about to stop."""
         if self._host is not None:
             self._host.drain()
 
@@ -168,5 +171,5 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
         allow_methods=["*"],
         allow_headers=["*"],
         allow_credentials=False,
-        expose_headers=EXPOSED,
+        expose_headers=CORS_EXPOSED_HEADERS,
     )

@@ -1,6 +1,6 @@
-"""What must be there before the first request: the tenant `default`, its admin, a signing key, the sandbox.
+"""Creates the rows needed before the first request: the tenant `default`, its admin, a signing key, the sandbox.
 
-Done as the owner, right after the migrations, and again at every start: each step looks whether it is needed.
+Runs as the database owner after the migrations, and again at every start. Each step is idempotent.
 """
 
 import secrets
@@ -21,7 +21,7 @@ from gatehouse.foundation.tokens import digest, mint_api_key
 from gatehouse.platform import first_admin
 from gatehouse.platform.change import CHANNEL, DEFAULT_TENANT
 
-#: The sandbox's models as the catalog first holds them: what each shows, and made-up prices, so that costs can be seen.
+#: Display names of the sandbox's models in the initial catalog, by model id.
 SANDBOX_MODELS: Final = {
     "echo": "Echo: answers with what it was asked",
     "slow-200ms": "Answers after 200 ms",
@@ -31,14 +31,15 @@ SANDBOX_MODELS: Final = {
     "cut": "Breaks its stream off half-way",
     "embed": "Embeddings, deterministic",
 }
-_INPUT_PRICE: Final = Decimal("0.000001")
-_OUTPUT_PRICE: Final = Decimal("0.000002")
+#: Invented prices in USD a token, so that usage shows a cost.
+_INPUT_TOKEN_USD: Final = Decimal("0.000001")
+_OUTPUT_TOKEN_USD: Final = Decimal("0.000002")
 
 
 def prepare(url: str, settings: Settings, master_keys: MasterKeys) -> None:
-    """Everything above, in one transaction."""
+    """Create all of them in one transaction."""
     with psycopg.connect(url) as connection:
-        # Several starts at once are one after the other.
+        # Serializes concurrent starts.
         connection.execute(GlobalLock.PLATFORM_FIRST_START.sql)
         connection.execute(
             "INSERT INTO tenants (id, slug, name) VALUES (%s, 'default', 'Default') ON CONFLICT DO NOTHING",
@@ -51,13 +52,13 @@ def prepare(url: str, settings: Settings, master_keys: MasterKeys) -> None:
 
 
 def ensure_signing_key(connection: psycopg.Connection[tuple[object, ...]], sealer: Sealer) -> None:
-    """Makes a key where none signs yet."""
+    """Add a signing key if there is no active one."""
     if connection.execute("SELECT 1 FROM signing_keys WHERE retired_at IS NULL").fetchone() is None:
         add_signing_key(connection, sealer)
 
 
 def add_signing_key(connection: psycopg.Connection[tuple[object, ...]], sealer: Sealer) -> str:
-    """A new key that signs from now on. The answer is its id."""
+    """Add a key, which becomes the signing key, and return its id."""
     key = SigningKey.generate()
     sealed = sealer.seal(key.private_pem(), context=f"signing_key:{key.kid}".encode())
     connection.execute(
@@ -68,7 +69,7 @@ def add_signing_key(connection: psycopg.Connection[tuple[object, ...]], sealer: 
 
 
 def check_admin_password(settings: Settings) -> None:
-    """Raises `BadSettings` where `GATEHOUSE_ADMIN_PASSWORD` may not become a password."""
+    """Check `GATEHOUSE_ADMIN_PASSWORD` against the password rules. Raises `BadSettings`."""
     assert settings.gatehouse_admin_password is not None
     try:
         check_new(settings.gatehouse_admin_password.get_secret_value(), about=settings.gatehouse_admin_email)
@@ -81,12 +82,12 @@ def _ensure_admin(connection: psycopg.Connection[tuple[object, ...]], settings: 
     if operators.fetchone() is not None:
         return
     email = settings.gatehouse_admin_email or "admin@gatehouse.local"
-    given = settings.gatehouse_admin_password
-    if given is not None:
+    configured_password = settings.gatehouse_admin_password
+    if configured_password is not None:
         check_admin_password(settings)
-        password = given.get_secret_value()
+        password = configured_password.get_secret_value()
     else:
-        # Before the account: a start that is killed between the two loses nothing.
+        # Stored before the account exists: a start killed between the two steps does not lose the password.
         password = secrets.token_urlsafe(15)
         first_admin.store(settings.gatehouse_home, email, password)
     connection.execute(
@@ -97,12 +98,12 @@ def _ensure_admin(connection: psycopg.Connection[tuple[object, ...]], settings: 
 
 
 def _ensure_sandbox(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    made = connection.execute(
+    inserted = connection.execute(
         "INSERT INTO providers (tenant_id, id, name, kind) VALUES (%s, 'sandbox', 'Sandbox', 'sandbox')"
         " ON CONFLICT DO NOTHING RETURNING id",
         [DEFAULT_TENANT],
     )
-    if made.fetchone() is None:
+    if inserted.fetchone() is None:
         return
     for model_id, display_name in SANDBOX_MODELS.items():
         capabilities = {
@@ -115,23 +116,23 @@ def _ensure_sandbox(connection: psycopg.Connection[tuple[object, ...]]) -> None:
             " VALUES (%s, %s, 'sandbox', %s, %s, %s, 128000, 4096, %s, %s, %s)",
             [
                 new_id(), DEFAULT_TENANT, model_id, display_name, model_id == "echo",
-                Jsonb(capabilities), _INPUT_PRICE, _OUTPUT_PRICE,
+                Jsonb(capabilities), _INPUT_TOKEN_USD, _OUTPUT_TOKEN_USD,
             ],
         )  # fmt: skip
 
 
 def trial_key_file(url: str, settings: Settings) -> Path | None:
-    """The file with an API key of the first admin, for the printed curl line: the key itself is never printed.
+    """Return the file with an API key of the first admin, for the printed curl command. The key is never printed.
 
-    Embedded installations only: whoever reads that file can read the database beside it as well. It is made once: None
-    where somebody has deleted it since, who wanted it gone.
+    For embedded installations only: a user who can read the file can read the database in the same folder too. The key
+    is minted once. None if it was deleted or disabled since.
     """
     path = (settings.gatehouse_home / "trial.key").absolute()
     with psycopg.connect(url) as connection:
         if path.exists():
-            kept = path.read_text().strip()
-            known = connection.execute("SELECT 1 FROM api_keys WHERE digest = %s AND is_enabled", [digest(kept)])
-            return path if known.fetchone() is not None else None
+            key = path.read_text().strip()
+            rows = connection.execute("SELECT 1 FROM api_keys WHERE digest = %s AND is_enabled", [digest(key)])
+            return path if rows.fetchone() is not None else None
         minted = mint_api_key()
         row = connection.execute(
             "INSERT INTO api_keys (id, tenant_id, user_id, key_prefix, digest, description)"
@@ -147,7 +148,7 @@ def trial_key_file(url: str, settings: Settings) -> Path | None:
 
 
 def touch(connection: psycopg.Connection[tuple[object, ...]], topic: str, key: str) -> None:
-    """What `Change.touch` does, for the command line: tells running workers to load this again."""
+    """Notify running workers to reload a row, as `Change.touch` does. For the command line."""
     row = connection.execute("UPDATE revision_head SET revision = revision + 1 RETURNING revision").fetchone()
     assert row is not None
     connection.execute(

@@ -1,25 +1,25 @@
-"""Who may call, as types for a route's signature: the 401 and 403 have happened before its first line.
+"""Caller types for a route's signature. The 401 and 403 are raised before the route's first line.
 
-    SessionUser     a person with a session token: not a key, not a client
-    SessionUserStepUp  the same with a fresh second factor where one is asked for (decisions 3)
+    SessionUser     a person with a session token: no API key and no OAuth client
+    SessionUserStepUp  the same with a fresh second factor, where the policy requires one (docs/mfa.md)
     AdminReader     admin or auditor; a client with `admin:read`
     AuditReader     the same with `audit:read`
     DlpReader       the same with `dlp:read`
     GroupReader     the same with `groups:read`
     Admin           admin; a client with `admin:write`
     GroupAdmin      the same with `groups:write`
-    AdminStepUp     Admin, and for people a fresh second factor where one is asked for (decisions 3)
-    ClientReader    whoever may see OAuth clients: AdminReader, and the platform-wide client; `admin:write` is enough
-    ClientAdmin     whoever may change them: AdminStepUp, and the platform-wide client
-    OperatorStepUp  admin with the operator mark, and a fresh second factor
-    PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use; and OperatorStepUp
-    ScimClient      a SCIM token; it is good under /api/scim/v2 alone, where nothing else is
-    OutpostCaller   an outpost's own token; it is good under /v1/outposts alone, where nothing else is
-    Scoped("..")    any caller; clients need that scope
+    AdminStepUp     Admin; people need a fresh second factor, where the policy requires one (docs/mfa.md)
+    ClientReader    reads OAuth clients: AdminReader and the platform-wide client; `admin:write` is enough
+    ClientAdmin     changes OAuth clients: AdminStepUp and the platform-wide client
+    OperatorStepUp  admin with the operator flag and a fresh second factor
+    PlatformClient  the platform-wide client with `admin:write`, which the portal's jobs use; or OperatorStepUp
+    ScimClient      a SCIM token, valid only under /api/scim/v2, which accepts no other credential
+    OutpostCaller   an outpost's token, valid only under /v1/outposts, which accepts no other credential
+    ApiReader       any caller; a client, or a key with scopes, needs `api:read`
     PersonReader    a user, by session or key; a key with scopes needs `api:read`
     PersonWriter    the same with `api:write`
 
-A route names its caller first: dependencies are solved in that order, so 401 and 403 come before 404 and 422.
+A route declares its caller first: FastAPI resolves dependencies in order, so 401 and 403 come before 404 and 422.
 """
 
 import time
@@ -73,7 +73,7 @@ class MfaRequired(Forbidden):
 
 
 class EnrolmentRequired(MfaRequired):
-    """There is nothing to verify yet."""
+    """The user has no second factor to verify."""
 
     message = (
         "This needs a second factor, and you have none: enrol one at POST /api/auth/mfa/totp or"
@@ -85,11 +85,11 @@ class EnrolmentRequired(MfaRequired):
 
 
 def _caller(request: Request) -> Caller:
-    """What the front found: a caller, or why the credential was refused."""
+    """Return the caller that admission identified. Raises the refusal of a bad credential, `MissingCredential`."""
     state = request.scope["state"]
-    refused: Refusal | None = state.get("refused_credential")
-    if refused is not None:
-        raise refused
+    refusal: Refusal | None = state.get("refused_credential")
+    if refusal is not None:
+        raise refusal
     caller = state.get("caller")
     if caller is None:
         raise MissingCredential
@@ -97,7 +97,7 @@ def _caller(request: Request) -> Caller:
 
 
 def is_caller(dependency: object) -> bool:
-    """Whether this is the dependency behind all of the types above: a route that has it needs a credential."""
+    """Return whether this is the dependency on which all caller types are based. A route with it needs a credential."""
     return dependency is _caller
 
 
@@ -114,7 +114,7 @@ def _session_user(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
 
 
 def session_user(request: Request) -> Caller:
-    """For routes that something in the body opens too. Raises what `SessionUser` does."""
+    """Return the `SessionUser`, for routes that accept a token in the body instead. Raises as `SessionUser` does."""
     return _session_user(_caller(request))
 
 
@@ -123,7 +123,7 @@ def _session_step_up(caller: Annotated[Caller, Depends(_session_user)]) -> Calle
 
 
 def reads(scope: str) -> Callable[..., Caller]:
-    """A dependency: who administers or audits the organization; a client, or a key with scopes, needs this one."""
+    """Return a dependency that admits admins and auditors. A client, or a key with scopes, needs `scope`."""
 
     def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
         if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role not in {Role.ADMIN, Role.AUDITOR}:
@@ -148,12 +148,12 @@ def _group_admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
 
 
 def _any_admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    """Admins, and the platform-wide client too, which has no tenant."""
+    """Admits admins and the platform-wide client, which has no tenant."""
     return stepped_up(_is_admin(caller))
 
 
 def _any_admin_reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    """Who reads OAuth clients. `admin:write` includes their management (reference 2, OAuth client)."""
+    """Admits readers of OAuth clients. `admin:write` includes reading, because it includes managing them."""
     if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role not in {Role.ADMIN, Role.AUDITOR}:
         raise AdminOnly
     return caller if caller.has_scope("admin:write") else _with_scope(caller, "admin:read")
@@ -192,16 +192,16 @@ def _outpost(request: Request, caller: Annotated[Caller, Depends(_member)]) -> C
         raise InvalidToken
     token = presented(request.state.received)
     assert token is not None
-    # A token that was overheard is good on no other connection, where the listener asks for certificates.
+    # Where the listener requests certificates, a stolen token is useless on a connection without its certificate.
     if not shows(request.scope, certified.shown(token).public_bytes(Encoding.DER)):
         raise ClientCertificateMissing
     return caller
 
 
 def stepped_up(caller: Caller) -> Caller:
-    """Raises `MfaRequired`, `EnrolmentRequired`. For routes that ask for the second factor only if the body gives a
-    right, or the row is one that is protected; all others name one of the types below."""
-    # A machine has no second factor: its credential is all it can show.
+    """Return the caller if its second factor is fresh or not required. Raises `MfaRequired`, `EnrolmentRequired`. For
+    routes that require it only when the body grants a right or the row is protected; others declare a type below."""
+    # A machine has no second factor.
     if caller.kind is CallerKind.USER and caller.mfa_required and not caller.has_fresh_factor(time.time()):
         raise MfaRequired if caller.has_factor else EnrolmentRequired
     return caller
@@ -214,7 +214,7 @@ def _with_scope(caller: Caller, scope: str) -> Caller:
 
 
 def scoped(scope: str) -> Callable[..., Caller]:
-    """A dependency: any caller of a tenant; a client, or a key with scopes, needs this one."""
+    """Return a dependency that admits any caller of a tenant. A client, or a key with scopes, needs `scope`."""
 
     def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
         return _with_scope(caller, scope)
@@ -223,7 +223,7 @@ def scoped(scope: str) -> Callable[..., Caller]:
 
 
 def person(scope: str) -> Callable[..., Caller]:
-    """A dependency: a user of a tenant, whatever their role; a key with scopes needs this one."""
+    """Return a dependency that admits users of a tenant with any role. A key with scopes needs `scope`."""
 
     def check(caller: Annotated[Caller, Depends(_member)]) -> Caller:
         if caller.user_id is None:
@@ -252,7 +252,7 @@ ApiReader = Annotated[Caller, Depends(scoped("api:read"))]
 PersonReader = Annotated[Caller, Depends(person("api:read"))]
 PersonWriter = Annotated[Caller, Depends(person("api:write"))]
 
-#: what FastAPI's OpenAPI document says about a route with a caller
+#: Responses of a route with a caller, for the OpenAPI document.
 RESPONSES: dict[int | str, dict[str, Any]] = {
     401: {"description": "The credential is missing or not valid."},
     403: {"description": "The credential does not permit this."},

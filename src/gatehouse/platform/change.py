@@ -1,8 +1,8 @@
 """A change: the mutation, its audit events, its outgoing events and a new revision, in one transaction.
 
-The services mutate rows and say what they did (`record`, `announce`, `touch`); the commit happens once, after the
-route has returned and before its answer is sent. The revision's lock is taken last and held until commit, so
-revisions are in the order of commits and whoever follows them misses nothing.
+Services mutate rows and call `record`, `announce` and `touch`. The commit happens once, after the route has returned
+and before its response is sent. The revision's lock is taken last and kept until the commit, so revisions are in
+commit order and a reader that follows them misses none.
 """
 
 from collections.abc import AsyncIterator
@@ -21,14 +21,14 @@ from gatehouse.platform.chain.actions import ACTIONS
 from gatehouse.platform.chain.links import AuditEvent
 from gatehouse.platform.chain.table import append
 
-#: The tenant of operators; platform-wide clients' events are in its chain.
+#: The operators' tenant. Its audit chain also contains the events of platform-wide clients.
 DEFAULT_TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-000000000001"))
 
-#: PostgreSQL's channel on which workers hear of a new revision.
+#: PostgreSQL NOTIFY channel that announces a new revision to the workers.
 CHANNEL: Final = "gatehouse_changes"
 
 _NEXT_REVISION = text("UPDATE revision_head SET revision = revision + 1 RETURNING revision")
-# In one statement: a directory may change ten thousand members of a group at once.
+# One statement for all: a SCIM directory may change ten thousand members of a group at once.
 _ADD_CHANGES = text(
     "INSERT INTO changes (revision, tenant_id, topic, key) SELECT :revision, tenant, topic, key"
     " FROM unnest(CAST(:tenants AS uuid[]), CAST(:topics AS text[]), CAST(:keys AS text[])) AS t (tenant, topic, key)"
@@ -40,7 +40,7 @@ _NOTIFY = text("SELECT pg_notify(:channel, :revision)")
 
 
 class Change:
-    """One administration request's changes. `caller` is who makes them, None for the system itself."""
+    """The changes of one administration request. `caller` is the actor, None for the system."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Change:
         self.tenant_id = tenant_id or (caller.tenant_id if caller else None) or DEFAULT_TENANT
         self.request_id = request_id
         self.ip = ip
-        #: set by changes after which nothing may go on under the old state: the answer waits for every worker
+        #: set by changes that revoke something: the response waits until every worker has applied them
         self.urgent = False
         self.revision: int | None = None
         self._events: list[AuditEvent] = []
@@ -64,6 +64,7 @@ class Change:
         self._touched: list[tuple[str, str, TenantId | None]] = []
 
     def touches(self, topic: str) -> bool:
+        """Return whether `touch` was called with this topic."""
         return any(touched == topic for touched, _, _ in self._touched)
 
     def record(
@@ -78,8 +79,8 @@ class Change:
         target_model: str | None = None,
         **details: Any,
     ) -> None:
-        """Says in the audit chain what was done. `details` are changed fields and the like, never a secret."""
-        assert action in ACTIONS, f"{action} is missing in chain/actions.py"
+        """Add an event to the audit chain. `details` are the changed fields and similar facts, never a secret."""
+        assert action in ACTIONS, f"{action} is missing from chain/actions.py"
         self._events.append(
             AuditEvent(
                 action=action,
@@ -93,29 +94,29 @@ class Change:
                 target_provider=target_provider,
                 target_model=target_model,
                 reason=reason,
-                # As JSON holds them: the hash is over what the database gives back.
+                # JSON types: the hash covers the details as the database returns them.
                 details=msgspec.to_builtins(details),
             )
         )
 
     def announce(self, event_type: str, payload: dict[str, Any]) -> None:
-        """Puts an event into the outbox, for webhooks and whoever else listens (reference 3, Events)."""
+        """Put an event into the outbox, for webhooks and SIEM targets (docs/webhooks.md)."""
         self._announcements.append((event_type, payload))
 
     def touch(self, topic: str, key: object, *, urgent: bool = False, tenant_id: TenantId | None = None) -> None:
-        """Tells every worker to load this again. `topic` is `policy`, or one of
-        `platform.live.queries`; `key` is the row's id, of `policy` the organization's.
+        """Notify every worker to reload a row. `topic` is `policy` or a topic of `platform.live.queries`; `key` is the
+        row's id, for `policy` the organization's.
 
-        `urgent` where a right was taken away: the answer waits until every live worker has confirmed.
+        Pass `urgent` where a right was revoked: the response waits until every live worker has confirmed.
         """
         self._touched.append((topic, str(key), tenant_id or self.tenant_id))
         self.urgent = self.urgent or urgent
 
     @asynccontextmanager
     async def inside(self, tenant_id: TenantId) -> AsyncIterator["Change"]:
-        """A part of this change that is another tenant's: what it records stands in that tenant's chain. For what the
-        platform's operators and clients do to an organization; committed with the whole. Of its own tenant it is the
-        change itself."""
+        """Return a part of this change that belongs to another tenant and records into that tenant's chain. For
+        operations of the platform's operators and clients on an organization. Committed with the whole change. For the
+        change's own tenant it returns the change itself."""
         if tenant_id == self.tenant_id:
             yield self
             return
@@ -128,7 +129,7 @@ class Change:
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
-        """A part of this change that may fail by itself: then nothing of it stays, be it done or said."""
+        """Run a part of this change that may fail alone. On an exception its mutations and its events are undone."""
         events, announcements, touched = len(self._events), len(self._announcements), len(self._touched)
         try:
             async with self.session.begin_nested():
@@ -138,7 +139,7 @@ class Change:
             raise
 
     async def commit(self) -> None:
-        """Everything or nothing. Audit first, then the revision: its lock is shared by all tenants, so it is last."""
+        """Commit everything or nothing. The revision comes last, because all tenants share its lock."""
         await self._write()
         if self._touched:
             await self.session.flush()

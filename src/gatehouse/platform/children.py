@@ -1,4 +1,4 @@
-"""The supervisor's children: how each is started, started again when it dies, and stopped."""
+"""The supervisor's child processes: starting, restarting with backoff, and stopping them."""
 
 import subprocess
 import sys
@@ -15,50 +15,53 @@ from gatehouse.foundation.storage import embedded
 
 log = structlog.get_logger(__name__)
 
-#: a process that ends sooner than this after its start has a fault that starting again at once would not mend
-_SETTLED_SECONDS: Final = 10.0
-_LONGEST_PAUSE_SECONDS: Final = 10.0
+#: A process that ends sooner than this after its start counts as failed and is restarted with backoff.
+_MIN_UPTIME_SECONDS: Final = 10.0
+_MAX_BACKOFF_SECONDS: Final = 10.0
+#: Delay after the operating system could not start a process.
+_SPAWN_RETRY_SECONDS: Final = 1.0
 
 
 class Child:
-    """One process and how to start it again."""
+    """One child process. `spawn` starts it, `on_exit` is called when it has ended, and it is started only while
+    `is_needed()`. `metrics_directory` is where the process publishes its metrics."""
 
     def __init__(
         self,
-        begin: Callable[[], "Forked | subprocess.Popen[bytes]"],
-        figures: Path,
-        died: Callable[[], None] = lambda: None,
-        wanted: Callable[[], bool] = lambda: True,
+        spawn: Callable[[], "Forked | subprocess.Popen[bytes]"],
+        metrics_directory: Path,
+        on_exit: Callable[[], None] = lambda: None,
+        is_needed: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._begin = begin
-        self._wanted = wanted
-        self._figures = figures
-        self._died = died
+        self._spawn = spawn
+        self._is_needed = is_needed
+        self._metrics_directory = metrics_directory
+        self._on_exit = on_exit
         self._failures = 0
         self.start_at = 0.0
         self.process: Forked | subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self.process = self._begin()
+        self.process = self._spawn()
         self.started_at = time.monotonic()
 
-    def look(self) -> None:
-        """Starts it once it is wanted, and again if it has died: at once after a good while, else later and later."""
+    def supervise(self) -> None:
+        """Start the process if it is needed and not running: at once if it ran long, else with exponential backoff."""
         now = time.monotonic()
         if self.process is not None and self.process.poll() is not None:
-            quick = now - self.started_at < _SETTLED_SECONDS
-            self._failures = self._failures + 1 if quick else 0
-            self.start_at = now + min(0.1 * 2**self._failures, _LONGEST_PAUSE_SECONDS)
-            metrics.bury(self._figures, self.process.pid)
-            self._died()
+            failed = now - self.started_at < _MIN_UPTIME_SECONDS
+            self._failures = self._failures + 1 if failed else 0
+            self.start_at = now + min(0.1 * 2**self._failures, _MAX_BACKOFF_SECONDS)
+            metrics.bury(self._metrics_directory, self.process.pid)
+            self._on_exit()
             self.process = None
-        if self.process is None and now >= self.start_at and self._wanted():
+        if self.process is None and now >= self.start_at and self._is_needed():
             try:
                 self.start()
             except OSError as error:
-                # No more processes, or no memory, for now: the others go on.
+                # The system is out of processes or memory. The other children are not affected.
                 log.warning("supervisor.cannot_start", reason=str(error))
-                self.start_at = now + 1.0
+                self.start_at = now + _SPAWN_RETRY_SECONDS
 
     def signal(self, number: int) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -66,22 +69,23 @@ class Child:
 
 
 class EmbeddedDatabase:
-    """The embedded PostgreSQL. It is not a child process of the supervisor, which starts it again when it has died."""
+    """The embedded PostgreSQL. It is no child process of the supervisor, which restarts it nevertheless."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._pause = 0.0
+        self._backoff_seconds = 0.0
         self._start_at = 0.0
         self._starting: subprocess.Popen[bytes] | None = None
 
-    def look(self) -> None:
+    def supervise(self) -> None:
+        """Start the server if it has died, with exponential backoff."""
         now = time.monotonic()
         if self._starting is not None:
             if (status := self._starting.poll()) is None:
                 return
             self._starting = None
-            self._pause = 0.0 if status == 0 else min(2 * self._pause or 0.5, _LONGEST_PAUSE_SECONDS)
-            self._start_at = now + self._pause
+            self._backoff_seconds = 0.0 if status == 0 else min(2 * self._backoff_seconds or 0.5, _MAX_BACKOFF_SECONDS)
+            self._start_at = now + self._backoff_seconds
             log.warning("supervisor.database_started" if status == 0 else "supervisor.database_not_started")
         elif now >= self._start_at and embedded.pid(self._home) is None:
             log.warning("supervisor.database_died")
@@ -89,24 +93,24 @@ class EmbeddedDatabase:
                 self._starting = subprocess.Popen(embedded.restart_command(self._home))  # noqa: S603 - our own words
             except OSError as error:
                 log.warning("supervisor.cannot_start", reason=str(error))
-                self._start_at = now + 1.0
+                self._start_at = now + _SPAWN_RETRY_SECONDS
 
     def stop(self) -> None:
-        """Stops the server, unless another process uses it."""
+        """Stop the server unless another process uses it."""
         if self._starting is not None:
-            # A start under way cannot be stopped: it ends first, then the server is stopped.
+            # A start in progress cannot be interrupted.
             self._starting.wait()
         embedded.leave(self._home, serving=True)
 
 
 def detection_process() -> "subprocess.Popen[bytes]":
-    # -P: a module of ours is called `platform`, and must not stand in for the standard library's.
+    # -P keeps our package `platform` from shadowing the standard library's module.
     command = [sys.executable, "-P", "-m", "gatehouse.detection.service"]
     return subprocess.Popen(command)  # noqa: S603 - our own words
 
 
 def stop_all(children: list[Child], number: int, timeout_seconds: float) -> None:
-    """Sends the signal to all, and kills those that have not ended in time."""
+    """Send the signal to all children and kill those that have not ended after the timeout."""
     for child in children:
         child.signal(number)
     deadline = time.monotonic() + timeout_seconds

@@ -1,7 +1,7 @@
-"""The error answers in the OpenAPI document: which statuses an operation can give, each in its path's form.
+"""Adds error responses to the OpenAPI document: the statuses of each operation, in the error form of its path.
 
-What follows from an operation's shape is said here, once: a path parameter can name nothing (404), a body can be too
-large (413), everything is limited (429) and can be closed for maintenance (503).
+The statuses follow from the operation's shape: with a path parameter 404, with a body 413, on every operation 429
+(rate limit) and 503 (maintenance).
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ SCHEMAS: Final[dict[str, Any]] = {
     "MaintenanceError": _object(["error", "message"], error={"const": "maintenance_mode"}, message=_TEXT),
 }
 
-_OF_FORM: Final[dict[Callable[[Refusal], dict[str, Any]], str]] = {
+_SCHEMA_OF_FORM: Final[dict[Callable[[Refusal], dict[str, Any]], str]] = {
     envelopes.detail: "DetailError",
     envelopes.coded: "CodedError",
     envelopes.named: "CodedError",
@@ -49,21 +49,21 @@ _OF_FORM: Final[dict[Callable[[Refusal], dict[str, Any]], str]] = {
 }
 _FORMS: Final = ErrorForms(ERROR_FORMS)
 
-#: What a status can look like beside its path's form: some errors have a form of their own, as `mfa_required` has.
-_ALSO: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "503": ["MaintenanceError"]}
-#: The same where sign-in and second factors tell programs what is missing.
-_SIGN_IN: Final = "/api/auth/"
-_ALSO_AT_SIGN_IN: Final = {status: ["CodedError"] for status in ("400", "401", "409", "429")}
+#: Schemas of a status in addition to its path's form: some errors, such as `mfa_required`, have a form of their own.
+_EXTRA_SCHEMAS: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "503": ["MaintenanceError"]}
+#: The same for sign-in and second factors, whose errors have codes for programs.
+_SIGN_IN_PREFIX: Final = "/api/auth/"
+_EXTRA_SIGN_IN_SCHEMAS: Final = {status: ["CodedError"] for status in ("400", "401", "409", "429")}
 
-_WRITES: Final = {"post", "put", "patch", "delete"}
+_WRITE_METHODS: Final = {"post", "put", "patch", "delete"}
 
 
 def complete(document: dict[str, Any]) -> None:
-    """Adds to administration's operations what their shape says and they do not say themselves."""
+    """Add the missing error responses to administration's operations, in place."""
     document["components"]["schemas"].update(SCHEMAS)
     for path, operations in document["paths"].items():
         form = _FORMS.for_path(path)
-        schema = _OF_FORM.get(form.render)
+        schema = _SCHEMA_OF_FORM.get(form.render)
         for method, operation in operations.items():
             if schema is not None:
                 _complete(operation, method, path, schema, form)
@@ -71,34 +71,36 @@ def complete(document: dict[str, Any]) -> None:
 
 def _complete(operation: dict[str, Any], method: str, path: str, schema: str, form: ErrorForm) -> None:
     responses = operation["responses"]
-    # The framework's own description of failed validation is not how this path answers.
+    # FastAPI's description of failed validation does not match this path's error form.
     responses.pop("422", None)
     for status, description in _statuses(operation, method, path).items():
         responses.setdefault(status, {"description": description})
-    for status, told in responses.items():
+    for status, response in responses.items():
         if status >= "400":
-            also = _ALSO.get(status, []) + (_ALSO_AT_SIGN_IN.get(status, []) if path.startswith(_SIGN_IN) else [])
-            names = list(dict.fromkeys([schema, *also]))
-            content = told.setdefault("content", {form.media_type: {"schema": _any_of(names)}})
+            extra = list(_EXTRA_SCHEMAS.get(status, []))
+            if path.startswith(_SIGN_IN_PREFIX):
+                extra += _EXTRA_SIGN_IN_SCHEMAS.get(status, [])
+            names = list(dict.fromkeys([schema, *extra]))
+            content = response.setdefault("content", {form.media_type: {"schema": _any_of(names)}})
             if form.in_browsers is not None:
                 content["text/html"] = {"schema": _TEXT}
 
 
 def _statuses(operation: dict[str, Any], method: str, path: str) -> dict[str, str]:
-    found = {
+    descriptions = {
         "400": "The request is malformed.",
         "422": "A parameter or field is not valid; the answer names it.",
         "429": "Too many requests; `Retry-After` says when the next one is let in.",
         "503": "Not available now, or closed for maintenance.",
     }
     if "{" in path:
-        found["404"] = "There is no such thing, or it is another organization's."
-    if method in _WRITES:
-        found["409"] = "It conflicts with what exists."
-        found["412"] = "`If-Match` names another version than the one that is there."
+        descriptions["404"] = "There is no such thing, or it is another organization's."
+    if method in _WRITE_METHODS:
+        descriptions["409"] = "It conflicts with what exists."
+        descriptions["412"] = "`If-Match` names another version than the one that is there."
     if "requestBody" in operation:
-        found["413"] = "The body is too large."
-    return found
+        descriptions["413"] = "The body is too large."
+    return descriptions
 
 
 def _any_of(names: list[str]) -> dict[str, Any]:

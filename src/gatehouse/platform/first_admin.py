@@ -1,4 +1,4 @@
-"""The first administrator's password, where it was made up: stored until it has been used, and shown by each start."""
+"""The first administrator's generated password. It is stored until its first use, and each start shows it."""
 
 import os
 import sys
@@ -16,23 +16,25 @@ from gatehouse.foundation.serving import make_home
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.change import DEFAULT_TENANT
 
-_FILE: Final = "first-admin"
+_FILE_NAME: Final = "first-admin"
 
-_USED: Final = (
+_ACCOUNT: Final = (
     "SELECT last_login_at IS NOT NULL, password_hash FROM users WHERE tenant_id = %s AND operator AND email = %s"
 )
-_SIGNED_IN: Final = text(
+_HAS_SIGNED_IN: Final = text(
     "SELECT last_login_at IS NOT NULL FROM users WHERE tenant_id = :tenant AND operator AND email = :email"
 )
 
 
 class FirstAdmin(msgspec.Struct):
+    """The first administrator's e-mail address, generated password, and the file that stores them."""
+
     email: str
     password: str
     file: Path
 
     def announce(self) -> None:
-        """Shows the password to a person. Output that is not a terminal may be kept: it gets the file's name."""
+        """Print the password. Output that is not a terminal may be logged, so it gets the file's name instead."""
         if sys.stdout.isatty():
             click.echo(f"First admin: {self.email}, password {self.password} (shown until its first use)")
         else:
@@ -40,10 +42,11 @@ class FirstAdmin(msgspec.Struct):
 
 
 def path_in(home: Path) -> Path:
-    return (home / _FILE).absolute()
+    return (home / _FILE_NAME).absolute()
 
 
 def stored(home: Path) -> FirstAdmin | None:
+    """Read the stored password; None if there is no valid file."""
     path = path_in(home)
     try:
         email, password = path.read_text("utf-8").splitlines()
@@ -53,7 +56,7 @@ def stored(home: Path) -> FirstAdmin | None:
 
 
 def store(home: Path, email: str, password: str) -> None:
-    """Durable when it returns: the account is made after it. Raises `BadSettings` where the home cannot be written."""
+    """Store the password durably; the account is created afterwards. Raises `BadSettings` if `home` is not writable."""
     path = path_in(make_home(home))
     unfinished = path.with_name(path.name + ".new")
     unfinished.unlink(missing_ok=True)
@@ -67,11 +70,12 @@ def store(home: Path, email: str, password: str) -> None:
 
 
 def unused(connection: psycopg.Connection[tuple[object, ...]], home: Path) -> FirstAdmin | None:
-    """The stored password, while it still is the account's and nobody has signed in with it; else the file goes."""
+    """Return the stored password if it is still the account's and was never used. Otherwise delete the file and return
+    None."""
     admin = stored(home)
     if admin is None:
         return None
-    row = connection.execute(_USED, [DEFAULT_TENANT, admin.email]).fetchone()
+    row = connection.execute(_ACCOUNT, [DEFAULT_TENANT, admin.email]).fetchone()
     if row is None or row[0] or not row[1] or not matches_now(str(row[1]), admin.password):
         admin.file.unlink(missing_ok=True)
         return None
@@ -79,13 +83,13 @@ def unused(connection: psycopg.Connection[tuple[object, ...]], home: Path) -> Fi
 
 
 async def forget_when_used(database: Database, home: Path) -> None:
-    """Removes the stored password once the first admin has signed in."""
+    """Delete the stored password if the first admin has signed in."""
     admin = stored(home)
     if admin is None:
         return
     async with database.service() as session:
         used = (
-            await session.execute(_SIGNED_IN, {"tenant": DEFAULT_TENANT, "email": admin.email})
+            await session.execute(_HAS_SIGNED_IN, {"tenant": DEFAULT_TENANT, "email": admin.email})
         ).scalar_one_or_none()
     if used:
         admin.file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""One worker's parts, made and started in order, stopped in reverse."""
+"""The parts of one worker: created and started in order, stopped in reverse order."""
 
 import asyncio
 import contextlib
@@ -57,15 +57,15 @@ from gatehouse.policy.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two purges of expired counts (reference 1, Rate limiting on the platform, 2).
-_PURGE_SECONDS: Final = 60.0
-#: After this long a worker serves without models that rules need and that are not loaded.
+#: Interval between purges of expired rate-limit counts.
+_PURGE_INTERVAL_SECONDS: Final = 60.0
+#: After this time a worker serves without the detection models that are still not loaded.
 _MODEL_LOAD_TIMEOUT_SECONDS: Final = 30.0
 
 
 class PlatformHost:
-    """`master_keys` seal secrets at rest; the signature of cursors is derived from the current one. `detecting` is up
-    once some worker needs the process of DLP's models."""
+    """All parts of one worker. `master_keys` seal secrets at rest; the key that signs list cursors is derived from the
+    current one. `detecting` is raised once a worker needs the detection process."""
 
     def __init__(
         self,
@@ -140,14 +140,14 @@ class PlatformHost:
         self.ports: Ports
 
     def _activated(self, snapshot: Snapshot) -> None:
-        """The models that its rules need are loaded ahead: no request has to wait for that."""
+        """Load the models that the snapshot's rules need, so that no request waits for them."""
         if snapshot.dlp.entities:
             self.detectors.need("ner")
-        if snapshot.dlp.labels or any(each.topics for each in snapshot.filters.filters):
+        if snapshot.dlp.labels or any(content_filter.topics for content_filter in snapshot.filters.filters):
             self.detectors.need("llm")
 
     def build(self) -> None:
-        """What needs a running loop: the journal, and the engine over it."""
+        """Create the parts that need a running event loop: the journal and the engine."""
         journal = self.settings.gatehouse_home / "journal"
         journal.mkdir(parents=True, exist_ok=True)
         self.journal = JournalWriter(
@@ -207,7 +207,7 @@ class PlatformHost:
             figures.redis_local_takes.read(lambda: counters.degraded_total)
 
     async def start(self) -> None:
-        """Raises what a part raises, after it has stopped the parts that were started before."""
+        """Start all parts. If one raises, the parts started before are stopped and the exception propagates."""
         async with contextlib.AsyncExitStack() as parts:
             await self._open_parts(parts)
             await self._start_parts(parts)
@@ -215,7 +215,7 @@ class PlatformHost:
         self.startup.done(self.clock.monotonic())
 
     async def _open_parts(self, parts: contextlib.AsyncExitStack) -> None:
-        """Parts that the others use. They are closed last."""
+        """Open the parts that the others use. They are closed last."""
         parts.push_async_callback(self.database.close)
         self.figures.metrics.start()
         parts.push_async_callback(self.figures.metrics.stop)
@@ -258,15 +258,15 @@ class PlatformHost:
             log.warning("models.not_loaded", tiers=missing, seconds=_MODEL_LOAD_TIMEOUT_SECONDS)
 
     def drain(self) -> None:
-        """No request waits for news any more: those that do are answered now."""
+        """Answer all long polls now and accept no new ones."""
         self.replica.news.close()
 
     async def stop(self) -> None:
-        """In reverse order of the start."""
+        """Stop all parts in reverse order of the start."""
         await self._parts.aclose()
 
     async def _purge(self) -> None:
-        """Takes drop expired counts too, but only while there are takes: after a flood there may be none."""
+        """Purge expired counts periodically. Counting purges them too, but after a flood no request may follow."""
         while True:
-            await asyncio.sleep(_PURGE_SECONDS)
+            await asyncio.sleep(_PURGE_INTERVAL_SECONDS)
             self._local.purge()

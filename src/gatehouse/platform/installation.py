@@ -1,4 +1,4 @@
-"""One installation: which database it has, its schema, its master keys. Shared by `serve` and the command line."""
+"""An installation: its database, schema and master keys. Used by `serve` and the command line."""
 
 import subprocess
 from pathlib import Path
@@ -18,7 +18,7 @@ from gatehouse.platform.migrations import SCRIPTS
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """`url` is what the application connects to, `owner_url` what migrates."""
+    """The application connects to `url`; migrations connect to `owner_url`."""
 
     settings: Settings
     url: str
@@ -31,11 +31,12 @@ class Installation(msgspec.Struct, frozen=True):
 
 
 def connect(settings: Settings | None = None) -> Installation:
-    """Starts the embedded database where there is no other. Raises `BadSettings`, also when nothing answers."""
+    """Connect to the configured database, or start the embedded one. Raises `BadSettings`, also if the database does
+    not answer."""
     settings = settings or Settings.from_environment()
     if settings.database_url is None:
         home = make_home(settings.gatehouse_home)
-        # Before the database: a key that cannot be read starts nothing.
+        # Before the database starts: an unreadable key must not leave a process behind.
         keys = load_master_keys(settings)
         url = embedded_url(home)
         return Installation(settings, url, url, keys)
@@ -49,7 +50,7 @@ def connect(settings: Settings | None = None) -> Installation:
 
 
 def embedded_url(home: Path) -> str:
-    """Starts the embedded database for this process. Raises `BadSettings`."""
+    """Start the embedded database for this process and return its URL. Raises `BadSettings`."""
     try:
         return embedded.use(home)
     except (subprocess.SubprocessError, OSError, AssertionError, RuntimeError) as error:
@@ -60,19 +61,19 @@ def embedded_url(home: Path) -> str:
 
 
 def prepare(installation: Installation) -> None:
-    """Migrates, and makes what a first start needs."""
+    """Migrate the schema and create the rows that a first start needs."""
     migrate.upgrade(installation.owner_url, SCRIPTS)
     bootstrap.prepare(installation.owner_url, installation.settings, installation.master_keys)
 
 
 def unused_first_admin(installation: Installation) -> FirstAdmin | None:
-    """The first admin whose made-up password lies in this home and has not been used."""
+    """Return the first admin if its generated password is stored in this home and was never used."""
     with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
         return first_admin.unused(connection, installation.home)
 
 
 def check_all(installation: Installation) -> None:
-    """What every process asks that works on the database for long. Raises as the checks do."""
+    """Run all checks of a long-running process on its database. Raises as the single checks do."""
     check(installation)
     check_roles(installation)
     check_pooler(installation)
@@ -80,18 +81,18 @@ def check_all(installation: Installation) -> None:
 
 
 def check(installation: Installation) -> None:
-    """Raises `SchemaDrift`."""
+    """Check that the schema matches this version. Raises `SchemaDrift`."""
     migrate.check(installation.url, SCRIPTS)
 
 
 def check_roles(installation: Installation) -> None:
-    """Raises `WrongRole` where the login of `DATABASE_URL` cannot act as the roles that serve."""
+    """Check that the login of `DATABASE_URL` can assume the application's roles. Raises `WrongRole`."""
     for role in (roles.APP_ROLE, roles.SERVICE_ROLE):
         roles.connect(installation.url, role, connect_timeout=10).close()
 
 
 def check_master_key(installation: Installation) -> None:
-    """Raises `BadSettings` where the master key does not open the key that signs tokens: then it opens no secret."""
+    """Check that the master key opens the newest signing key. If not, it opens no secret. Raises `BadSettings`."""
     with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
         newest = connection.execute(NEWEST_SIGNING_KEY).fetchone()
     if newest is None:
@@ -102,14 +103,15 @@ def check_master_key(installation: Installation) -> None:
 
 
 def check_pooler(installation: Installation) -> None:
-    """Raises `BadSettings` where a pooler lends connections by the transaction, and roles with them."""
-    who = "SELECT pg_backend_pid()"
+    """Check that no connection pooler in transaction mode lies between, because it would mix up the connections' roles.
+    Raises `BadSettings`."""
+    backend_pid = "SELECT pg_backend_pid()"
     with (
         psycopg.connect(installation.url, autocommit=True, connect_timeout=10) as first,
         psycopg.connect(installation.url, autocommit=True, connect_timeout=10) as second,
     ):
-        # Two open connections that are one to the server.
-        if first.execute(who).fetchone() == second.execute(who).fetchone():
+        # Two open connections that share one server process.
+        if first.execute(backend_pid).fetchone() == second.execute(backend_pid).fetchone():
             raise BadSettings(
-                "DATABASE_URL: a pooler lends connections by the transaction; set pool_mode = session in PgBouncer"
+                "DATABASE_URL: a connection pooler works in transaction mode; set pool_mode = session in PgBouncer"
             )

@@ -1,12 +1,12 @@
-"""Background jobs: kept in PostgreSQL, queued in the transaction of the change that wants them, tried again on failure.
+"""Background jobs: stored in PostgreSQL, queued in the transaction of the change, retried with backoff on failure.
 
     @job("access.anonymise")                               @scheduled("keeper.prune", "*/10 * * * *")
     async def anonymise(tools: Tools, *, id: str): ...     async def prune(tools: Tools): ...
 
     await defer(change.session, anonymise, id="...")
 
-A rolled-back change queues nothing; a committed one runs its job at least once, on one of the machines that work on
-jobs (`keeper.work`, which lists the modules with jobs). Scheduled jobs run once for all machines.
+A rolled-back change queues nothing. A committed change runs its job at least once, on one of the machines that run
+jobs (`keeper.work` lists the modules with jobs). A scheduled job runs once across all machines.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,10 +28,10 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.metrics import notifications
 
-#: Opened with a connector of the service role by whoever works on jobs. Queueing needs no opening.
+#: The job runner opens it with a connector of the service role. Queueing does not need it open.
 app: Final = procrastinate.App(connector=procrastinate.PsycopgConnector())
 
-_TOOLS: Final = "tools"
+_TOOLS_KEY: Final = "tools"
 _QUEUE: Final = "default"
 _DEFER: Final = text(
     "SELECT (procrastinate_defer_jobs_v1(ARRAY[ROW(:queue, :task, 0, CAST(:lock AS text), NULL,"
@@ -42,25 +42,25 @@ Work = TypeVar("Work", bound=Callable[..., Awaitable[None]])
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job can reach."""
+    """The parts of the process that a job can use."""
 
     settings: Settings
     database: Database
     sealer: Sealer
     outbound: Outbound
     clock: Clock
-    #: to where customers want to hear of things
+    #: HTTP client for webhooks' and alerts' receivers
     receivers: Receivers
-    #: what came of that: where a process publishes figures, its own
+    #: results of these notifications; a process that publishes metrics passes its own counter
     notifications: Counter = msgspec.field(default_factory=notifications)
 
 
 def job(name: str, *, attempts: int = 5) -> Callable[[Work], Work]:
-    """Registers `async def work(tools, **args)`. Tried `attempts` times, each after twice the pause before."""
+    """Register `async def work(tools, **args)` as a job. It is tried up to `attempts` times; the delay doubles."""
 
     def register(work: Work) -> Work:
         async def run(context: JobContext, /, **args: Any) -> None:
-            await work(context.additional_context[_TOOLS], **args)
+            await work(context.additional_context[_TOOLS_KEY], **args)
 
         retry = RetryStrategy(max_attempts=attempts, exponential_wait=2)
         app.task(name=name, queue=_QUEUE, pass_context=True, retry=retry)(run)
@@ -71,11 +71,11 @@ def job(name: str, *, attempts: int = 5) -> Callable[[Work], Work]:
 
 
 def scheduled(name: str, cron: str, *, alone: bool = True) -> Callable[[Work], Work]:
-    """Registers `async def work(tools)` to run at the minutes that `cron` names, not beside itself if `alone`."""
+    """Register `async def work(tools)` to run on the `cron` schedule. With `alone` its runs do not overlap."""
 
     def register(work: Work) -> Work:
         async def run(context: JobContext, timestamp: int) -> None:
-            await work(context.additional_context[_TOOLS])
+            await work(context.additional_context[_TOOLS_KEY])
 
         lock = name if alone else None
         task = app.task(name=name, queue=_QUEUE, pass_context=True, lock=lock, queueing_lock=name)(run)
@@ -86,7 +86,7 @@ def scheduled(name: str, cron: str, *, alone: bool = True) -> Callable[[Work], W
     return register
 
 
-#: by the function that does the work
+#: job names, by the registered function
 _names: Final[dict[Callable[..., Awaitable[None]], str]] = {}
 
 
@@ -98,9 +98,10 @@ async def defer(
     at: datetime | None = None,
     **args: Any,
 ) -> int:
-    """Queues a job in the session's transaction: it exists when, and only when, that is committed. Returns its id.
+    """Queue a job in the session's transaction and return its id. The job exists if and only if that is committed.
 
-    Jobs with the same `lock` run one after the other, in the order in which they were queued. `args` are JSON.
+    Jobs with the same `lock` run one after the other in the order in which they were queued. `args` are JSON. The job
+    does not run before `at`.
     """
     values = {
         "queue": _QUEUE, "task": _names[work], "lock": lock, "at": at,
@@ -110,5 +111,5 @@ async def defer(
 
 
 def context(tools: Tools) -> dict[str, Any]:
-    """What a worker is given so that its jobs find their tools."""
-    return {_TOOLS: tools}
+    """Return the procrastinate context that passes `tools` to the jobs of a worker."""
+    return {_TOOLS_KEY: tools}

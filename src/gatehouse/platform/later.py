@@ -1,4 +1,5 @@
-"""Work that an answer must not wait for, because how long it took would tell the caller something."""
+"""Background tasks that a response must not wait for, because their duration would leak information (a timing side
+channel)."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,26 +9,26 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-#: Waiting at most. A flood beyond waits for its own work: slower, and nothing is lost or piled up.
-_PLACES: Final = 256
+#: Beyond this number a caller waits for its own task, so that the set stays bounded and nothing is dropped.
+_MAX_TASKS: Final = 256
 
 
 class Later:
-    """One a worker. What fails is logged; what is still waiting at the end of the worker is finished first."""
+    """The background tasks of one worker. Failures are logged; the worker finishes all tasks before it stops."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Starts the work; returns at once unless too much is waiting."""
+        """Start the work and return at once, unless too many tasks are running."""
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        if len(self._tasks) > _PLACES:
+        if len(self._tasks) > _MAX_TASKS:
             await asyncio.shield(task)
 
     async def settle(self) -> None:
-        """Returns when everything that was started is done."""
+        """Wait until all started tasks are done."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 

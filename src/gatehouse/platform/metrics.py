@@ -1,5 +1,5 @@
-"""Every figure that the platform publishes at `/metrics` (reference 3, Health and system, Metric families): the
-gateway's, and those of its database, its administration and what leaves it."""
+"""All metrics that the platform publishes at `/metrics` (docs/operations.md): those of the gateway, the database,
+administration and outgoing notifications."""
 
 from pathlib import Path
 
@@ -8,15 +8,15 @@ from gatehouse.ingress.figures import GatewayFigures, counter, highest, total
 
 
 def notifications() -> Counter:
-    """Of attempts at webhooks' and alerts' receivers (`delivered`, `failed`, `blocked`), and of deliveries that nothing
-    will be tried with any more (`dead_letter`)."""
+    """Return the counter of attempts at webhooks' and alerts' receivers (`delivered`, `failed`, `blocked`) and of
+    deliveries that are not retried any more (`dead_letter`)."""
     return counter(
         "service_notifications_total", "Attempts at receivers of webhooks and alerts; dead letters.", "kind", "result"
     )
 
 
 class Figures(GatewayFigures):
-    """One process's."""
+    """The metrics of one process."""
 
     def __init__(self, home: Path) -> None:
         self.pool_available = total("service_db_pool_available_connections", "Database connections free to take.")

@@ -1,6 +1,5 @@
-"""The platform's OpenAPI document: administration as FastAPI describes it, the gateway's paths, and who needs what.
-
-Whether an operation needs a credential is read from its signature, as everything about callers is.
+"""The platform's OpenAPI document: FastAPI's document of administration, the gateway's paths, security requirements and
+error responses. An operation needs a credential if its signature declares a caller.
 """
 
 from collections.abc import Iterator
@@ -15,17 +14,17 @@ from gatehouse.platform import error_responses
 from gatehouse.platform.api import FAMILIES
 from gatehouse.platform.callers import is_caller
 
-#: Either of them.
+#: Alternatives: any one of the schemes is enough.
 _SECURITY: Final[list[dict[str, list[str]]]] = [{name: []} for name in SECURITY_SCHEMES]
 
 
 def install(app: FastAPI) -> None:
-    """Replaces the application's document. It is made once, when it is first asked for."""
-    described = app.openapi
+    """Replace the application's OpenAPI document. It is built once, on the first request for it."""
+    build_document = app.openapi
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _completed(described())
+            app.openapi_schema = _completed(build_document())
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
@@ -33,29 +32,29 @@ def install(app: FastAPI) -> None:
 
 def _completed(document: dict[str, Any]) -> dict[str, Any]:
     paths = document["paths"]
-    for path, method in _closed():
+    for path, method in _authenticated_operations():
         if method in paths.get(path, {}):
             paths[path][method]["security"] = _SECURITY
     components = document.setdefault("components", {})
     components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
     schemas = components.setdefault("schemas", {})
     error_responses.complete(document)
-    taken = schemas.keys() & SCHEMAS.keys()
-    if taken:
-        raise ValueError(f"two schemas of one name: {', '.join(sorted(taken))}")
+    duplicates = schemas.keys() & SCHEMAS.keys()
+    if duplicates:
+        raise ValueError(f"two schemas of one name: {', '.join(sorted(duplicates))}")
     schemas.update(SCHEMAS)
-    # The gateway first: it is what most readers come for.
+    # The gateway comes first: most readers look for it.
     return {**document, "paths": {**gateway_paths(), **paths}}
 
 
-def _closed() -> Iterator[tuple[str, str]]:
-    """Path and method of each operation of administration that a caller must prove themselves for."""
+def _authenticated_operations() -> Iterator[tuple[str, str]]:
+    """Yield path and method of the administration operations that need a credential."""
     for family in FAMILIES:
         for route in family.routes:
-            if isinstance(route, APIRoute) and _names_a_caller(route.dependant):
+            if isinstance(route, APIRoute) and _declares_caller(route.dependant):
                 for method in route.methods or ():
                     yield route.path_format, method.lower()
 
 
-def _names_a_caller(dependant: Dependant) -> bool:
-    return is_caller(dependant.call) or any(map(_names_a_caller, dependant.dependencies))
+def _declares_caller(dependant: Dependant) -> bool:
+    return is_caller(dependant.call) or any(map(_declares_caller, dependant.dependencies))

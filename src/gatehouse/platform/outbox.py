@@ -1,8 +1,8 @@
-"""The outbox's one reader: hands events to everybody who listens (reference 3, Events).
+"""The outbox's reader, which passes events to the listeners: webhooks (docs/webhooks.md) and SIEM targets.
 
-An event is written with the change that caused it. It is marked as dispatched in the transaction in which the listeners
-note what it means to them, so each listener has it once, whatever is killed meanwhile. Listeners are named in
-`keeper.work`; they write rows and nothing else: what asks the outside world works from these rows afterwards.
+An event is written in the transaction of the change that caused it. It is marked as dispatched in the transaction in
+which the listeners write their rows, so each listener processes it exactly once, even if a process is killed.
+`keeper.work` lists the listeners. They only write rows; delivery to other systems works from these rows later.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,54 +30,53 @@ class Event(NamedTuple):
     created_at: datetime
 
 
-#: Called in the service role's transaction, with events in their order. Raises nothing that it can help.
+#: Called in a transaction of the service role with events in order. It should not raise for a single bad event.
 Listener: TypeAlias = Callable[[AsyncSession, Sequence[Event]], Awaitable[None]]
 
-#: Events of one transaction.
-BATCH: Final = 1000
+#: Maximum number of events in one transaction.
+MAX_BATCH_EVENTS: Final = 1000
 
-# Most of the time there is nothing, which takes one round trip to know.
-_ANY: Final = text("SELECT EXISTS (SELECT FROM outbox WHERE dispatched_at IS NULL)")
-# One reader at a time, on whatever machine: two would mix up the order.
+# Usually no event waits; this query finds that out in one round trip.
+_ANY_WAITING: Final = text("SELECT EXISTS (SELECT FROM outbox WHERE dispatched_at IS NULL)")
+# One reader at a time across all machines: two would break the order.
 _LOCK: Final = text(GlobalLock.OUTBOX_READER.try_sql)
 _WAITING: Final = text(
     "SELECT id, tenant_id, event_type, payload::text, created_at FROM outbox WHERE dispatched_at IS NULL"
-    " ORDER BY created_at, id LIMIT :most"
+    " ORDER BY created_at, id LIMIT :limit"
 )
 _DISPATCHED: Final = text("UPDATE outbox SET dispatched_at = now() WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 
-async def dispatch(database: Database, listeners: Sequence[Listener], *, most: int = BATCH) -> int:
-    """Tells the listeners of the oldest events that wait. Returns how many these were; none while another process is
-    at it."""
+async def dispatch(database: Database, listeners: Sequence[Listener], *, limit: int = MAX_BATCH_EVENTS) -> int:
+    """Dispatch the oldest waiting events to the listeners and return their number; 0 while another process does."""
     async with database.at_once() as connection:
-        if not (await connection.execute(_ANY)).scalar_one():
+        if not (await connection.execute(_ANY_WAITING)).scalar_one():
             return 0
     async with database.service() as session:
         if not (await session.execute(_LOCK)).scalar_one():
             return 0
-        events = [Event(*row) for row in await session.execute(_WAITING, {"most": most})]
+        events = [Event(*row) for row in await session.execute(_WAITING, {"limit": limit})]
         if events:
             for listener in listeners:
-                await _tell(session, listener, events)
+                await _deliver(session, listener, events)
             await session.execute(_DISPATCHED, {"ids": [event.id for event in events]})
             await session.commit()
         return len(events)
 
 
-async def _tell(session: AsyncSession, listener: Listener, events: Sequence[Event]) -> None:
-    """An event that a listener cannot take costs that listener this event: it must not hold up everybody's others for
-    ever."""
+async def _deliver(session: AsyncSession, listener: Listener, events: Sequence[Event]) -> None:
+    """Pass events to one listener in a savepoint. If it fails, retry them one by one and skip, for this listener only,
+    an event that it cannot process, so that the event does not block all later ones."""
     try:
         async with session.begin_nested():
             await listener(session, events)
     except (OperationalError, InterfaceError):
-        # The database's trouble, not the event's: all of it is tried again.
+        # A fault of the database, not of the event: the whole batch is retried.
         raise
     except Exception as error:
         if len(events) > 1:
             for event in events:
-                await _tell(session, listener, [event])
+                await _deliver(session, listener, [event])
             return
         log.warning(
             "outbox.event_not_taken", event_id=str(events[0].id), event_type=events[0].event_type,

@@ -1,4 +1,5 @@
-"""What administration reaches besides its own rows: made once a worker by `platform.host`, found by the routes here."""
+"""The parts of a worker that administration uses besides its own rows. `platform.host` creates them once per worker;
+routes get them from `TheHost`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Protocol
@@ -32,41 +33,43 @@ from gatehouse.policy.wire import Contents
 
 
 class TokenSigner(Protocol):
-    """See `access.signing.Signer`."""
+    """Signs tokens and documents. Implemented by `access.signing.Signer`."""
 
-    #: The master key does not open the key that signs.
+    #: whether the master key fails to open the signing key
     cannot_open: bool
 
     async def open(self) -> None:
-        """Opens the key ahead. What fails shows in `cannot_open`."""
+        """Open the signing key ahead of its first use. A failure sets `cannot_open`."""
 
     async def sign(self, claims: Mapping[str, Any], lifetime_seconds: int, *, audience: str | None = None) -> str:
-        """A token with these claims and `iss`, `aud` (this platform without an `audience`), `iat`, `exp`, `jti`."""
+        """Return a token with these claims and `iss`, `aud` (`audience`, by default this platform), `iat`, `exp`,
+        `jti`."""
 
     async def sign_document(self, document: bytes, *, kind: str) -> str:
-        """Any bytes, signed by the same key; `kind` is the header's `typ`."""
+        """Return the document signed with the same key; `kind` is the header's `typ`."""
 
 
 class OutpostSupply(Protocol):
-    """What outposts get, and hand in. See `platform.supply`."""
+    """Serves policy to outposts and stores their records. Implemented by `platform.supply`."""
 
     async def contents(self, tenant_id: TenantId, at_least: int = 0) -> Contents:
-        """What all outposts of an organization are sent, of this revision or a later one."""
+        """Return the contents that all outposts of an organization receive, of revision `at_least` or later."""
 
     async def credentials(
         self, contents: Contents, key: EllipticCurvePublicKey, *, tenant_id: TenantId, outpost_id: UUID
     ) -> dict[str, str]:
-        """The contents' credentials sealed to an outpost's key, by provider; none where the organization sends none."""
+        """Return the contents' credentials by provider, sealed to an outpost's key; empty if the organization sends
+        none."""
 
-    def confirmed(self, said: Confirmed) -> None:
-        """An outpost has said what it has in force. Waits for nothing."""
+    def confirmed(self, confirmation: Confirmed) -> None:
+        """Record the version that an outpost reports as in force. Does not block."""
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
-        """Stores what is new of it, once each, in order. Raises `SequenceGap`, `Unavailable`."""
+        """Store the upload's new records in order, each once. Raises `SequenceGap`, `Unavailable`."""
 
 
 class Startup:
-    """How far a worker's start has come; times are monotonic seconds."""
+    """Progress of a worker's start. Times are monotonic seconds."""
 
     def __init__(self, began: float) -> None:
         self._began = began
@@ -81,7 +84,7 @@ class Startup:
 
 
 class Host(Protocol):
-    """One worker's parts."""
+    """The parts of one worker. Implemented by `platform.host.PlatformHost`."""
 
     settings: Settings
     database: Database
@@ -90,9 +93,9 @@ class Host(Protocol):
     node: Node
     counters: Counters
     detectors: DetectionClient
-    #: what the engine reaches: for those who try out what it would do
+    #: the engine's ports, for families that simulate its decisions
     ports: Ports
-    #: for families that call models themselves
+    #: for families that call models
     engine: Engine
     journal: JournalWriter
     startup: Startup
@@ -100,18 +103,18 @@ class Host(Protocol):
     sealer: Sealer
     cursors: CursorSigner
     outbound: Outbound
-    #: to where customers want to hear of things
+    #: HTTP client for webhooks' and alerts' receivers
     receivers: Receivers
     resolver: TxtResolver
     clock: Clock
     passwords: Passwords
-    #: typed as a protocol, so that chapters below `access` do not reach up to it through here
+    #: typed as a protocol, so that packages below `access` do not import it through this module
     signer: TokenSigner
     supply: OutpostSupply
     later: Later
-    #: in which families that call models count theirs
+    #: calls in progress, including those of families that call models
     calls: InProgress
-    #: `iss` and `aud` of every token this platform signs
+    #: `iss` and default `aud` of the tokens that this platform signs
     issuer: str
 
 

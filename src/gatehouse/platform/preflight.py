@@ -1,4 +1,4 @@
-"""The platform's settings, checked before anything is started."""
+"""Checks the platform's settings before anything is started."""
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -13,7 +13,8 @@ from gatehouse.platform.tracing.exporter import headers_of
 
 
 def settings(*, listens: bool = True) -> Settings:
-    """Raises one `BadSettings` with every fault. `listens`: whether this process serves a port, perhaps with TLS."""
+    """Return the settings, or raise one `BadSettings` that lists every fault. `listens` says whether this process opens
+    a port, so that the TLS settings are checked too."""
     tls = (preflight.listener_tls,) if listens else ()
     return preflight.checked(
         Settings,
@@ -22,7 +23,7 @@ def settings(*, listens: bool = True) -> Settings:
 
 
 def _admin_password(settings: Settings) -> None:
-    """Of a first start; a later one does not use the setting."""
+    """Check the password that a first start uses; later starts ignore the setting."""
     if not settings.embedded or embedded.exists(settings.gatehouse_home):
         return
     if settings.gatehouse_admin_password is not None:
@@ -35,7 +36,7 @@ def _database_urls(settings: Settings) -> None:
         try:
             conninfo_to_dict(url or "")
         except psycopg.ProgrammingError:
-            # Its own words may hold the URL, and with it a password.
+            # The exception's message may contain the URL and its password.
             faults.append(f"{name}: cannot be read as postgresql://user:password@host:port/database")
     if faults:
         raise BadSettings("\n".join(faults))

@@ -1,9 +1,10 @@
-"""From rows to policy: gathers what the families' `bundle.py` give, compiles it aside, and swaps it in one assignment.
+"""Builds policy snapshots from rows: gathers the records of the families' `bundle.py`, compiles them in a thread, and
+swaps the snapshot in one assignment.
 
-    find -name bundle.py      answers what can change the gateway's behaviour
+    find -name bundle.py      lists everything that can change the gateway's behaviour
 
-A worker keeps the snapshots of the tenants that call, the least recently used go first. A snapshot that cannot be
-made leaves the old one in force and shows in `status`.
+A worker caches the snapshots of the tenants that call and evicts the least recently used. If a snapshot cannot be
+compiled, the old one stays in force and `status` shows the faults.
 """
 
 import asyncio
@@ -45,15 +46,17 @@ from gatehouse.policy.snapshot import Snapshot
 
 log = structlog.get_logger(__name__)
 
-#: Snapshots a worker keeps.
-KEPT: Final = 2_000
+#: Maximum number of snapshots in a worker's cache.
+MAX_SNAPSHOTS: Final = 2_000
 
 _TENANT = text(
     "SELECT feature_flags, ip_allowlist, request_fields, dlp_sampling, timezone, monthly_request_limit FROM tenants"
     " WHERE id = :tenant AND deleted_at IS NULL"
 )
 _REVISION = text("SELECT revision FROM revision_head")
-_ACTIVE = text("SELECT id FROM tenants WHERE deleted_at IS NULL ORDER BY id = :first DESC, updated_at DESC LIMIT :most")
+_ACTIVE = text(
+    "SELECT id FROM tenants WHERE deleted_at IS NULL ORDER BY id = :first DESC, updated_at DESC LIMIT :limit"
+)
 
 
 class PolicyUnavailable(Unavailable):
@@ -62,9 +65,9 @@ class PolicyUnavailable(Unavailable):
 
 
 class PolicyStatus(msgspec.Struct):
-    """The four times of a tenant's policy, as Unix time, and what kept the last one from being made."""
+    """Unix times of the steps of the last load of a tenant's policy, and the faults that made it fail."""
 
-    asked: float = 0.0
+    requested: float = 0.0
     fetched: float = 0.0
     activated: float = 0.0
     failed: float | None = None
@@ -72,8 +75,8 @@ class PolicyStatus(msgspec.Struct):
 
 
 async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | None:
-    """All records of a tenant's policy, or None where there is no such tenant."""
-    # Before the rest: what commits meanwhile is then loaded twice, never missed.
+    """Return all records of a tenant's policy, or None if the tenant does not exist."""
+    # Read first: a change that commits meanwhile is loaded twice instead of missed.
     revision = (await session.execute(_REVISION)).scalar_one()
     tenant = (await session.execute(_TENANT, {"tenant": tenant_id})).first()
     if tenant is None:
@@ -98,7 +101,7 @@ async def gather(session: AsyncSession, tenant_id: TenantId) -> TenantRecords | 
 
 
 async def _governance(session: AsyncSession, tenant_id: TenantId) -> GovernanceRecords:
-    configured = await system_config.records(session, tenant_id)
+    settings = await system_config.records(session, tenant_id)
     own_rules = await dlp_rules.records(session, tenant_id)
     return GovernanceRecords(
         dlp_rules=own_rules + await dlp_customization.records(session, tenant_id),
@@ -108,17 +111,17 @@ async def _governance(session: AsyncSession, tenant_id: TenantId) -> GovernanceR
         filters=await content_filters.records(session, tenant_id),
         policy_rules=await policies.records(session, tenant_id),
         registry=await model_registry.records(session, tenant_id),
-        unregistered_model_tier=configured["unregistered_model_tier"],
-        registry_enforcement=model_registry.enforcement(configured["registry_enforcement"]),
-        governance_enabled=configured["governance_enabled"] == "true",
+        unregistered_model_tier=settings["unregistered_model_tier"],
+        registry_enforcement=model_registry.enforcement(settings["registry_enforcement"]),
+        governance_enabled=settings["governance_enabled"] == "true",
     )
 
 
 class Publisher:
-    """One worker's snapshots: the engine's `Policies`."""
+    """The snapshot cache of one worker. Implements the engine's `Policies`."""
 
     def __init__(self, database: Database, activated: Callable[[Snapshot], None] = lambda _: None) -> None:
-        """`activated` is told of each snapshot that came into force."""
+        """`activated` is called with each snapshot that comes into force."""
         self._database = database
         self._activated = activated
         self._snapshots: OrderedDict[TenantId, Snapshot] = OrderedDict()
@@ -131,7 +134,7 @@ class Publisher:
         if snapshot is not None:
             self._snapshots.move_to_end(tenant_id)
             return snapshot
-        # Many first requests at once wait for one load.
+        # Concurrent first requests share one load.
         task = self._loading.get(tenant_id)
         if task is None:
             task = self._loading[tenant_id] = asyncio.create_task(self._load(tenant_id))
@@ -139,9 +142,9 @@ class Publisher:
         return await asyncio.shield(task)
 
     async def changed(self, tenant_ids: set[str]) -> None:
-        """Compiles the policies of these tenants anew, those that this worker has; the others when they are asked.
+        """Recompile the policies of these tenants that this worker has cached; the others load on demand.
 
-        Raises what the database raises: the feed then confirms nothing, and comes back with the same tenants.
+        Exceptions of the database propagate: the feed then does not confirm the revision and retries these tenants.
         """
         for text_id in tenant_ids:
             tenant_id = TenantId(UUID(text_id))
@@ -151,19 +154,19 @@ class Publisher:
                 except PolicyUnavailable:
                     self._warn(tenant_id)
 
-    async def preload(self, first: TenantId, most: int = 200) -> None:
-        """Compiles ahead, so that these tenants are served also if the database goes away right after the start.
+    async def preload(self, first: TenantId, limit: int = 200) -> None:
+        """Compile policies ahead, so that these tenants are served even if the database fails right after the start.
 
-        Call it once the feed follows: what changes during a load is then loaded again.
+        Call it after the feed has started, which reloads what changes during a load.
         """
         async with self._database.service() as session:
-            tenants = (await session.execute(_ACTIVE, {"first": first, "most": most})).scalars().all()
+            tenants = (await session.execute(_ACTIVE, {"first": first, "limit": limit})).scalars().all()
         self._preloading.update(TenantId(tenant_id) for tenant_id in tenants)
         for tenant_id in map(TenantId, tenants):
             try:
                 await self._fetch(tenant_id)
             except PolicyUnavailable:
-                # One organization's faults must not keep the worker from serving the others.
+                # The faults of one organization must not stop the worker from serving the others.
                 self._warn(tenant_id)
         self._preloading.clear()
 
@@ -175,7 +178,7 @@ class Publisher:
 
     async def _fetch(self, tenant_id: TenantId) -> Snapshot:
         status = self.status.setdefault(tenant_id, PolicyStatus())
-        status.asked = time.time()
+        status.requested = time.time()
         try:
             async with self._database.service() as session:
                 records = await gather(session, tenant_id)
@@ -190,21 +193,21 @@ class Publisher:
         if records is None:
             self._snapshots.pop(tenant_id, None)
             raise PolicyUnavailable
-        # Aside, in a thread: a thousand patterns take their time to compile, and requests go on meanwhile.
+        # In a thread: compiling a thousand patterns takes long, and requests must go on meanwhile.
         compiled = await asyncio.to_thread(compile_policy, records, self._snapshots.get(tenant_id))
         if isinstance(compiled, list):
             status.failed, status.faults = time.time(), [str(fault) for fault in compiled]
             raise PolicyUnavailable
-        held = self._snapshots.get(tenant_id)
-        # A load that began before a change may end after the one that the change causes: the newer revision stays.
-        if held is None or held.revision <= compiled.revision:
+        current = self._snapshots.get(tenant_id)
+        # A load that began before a change may end after the load that the change caused: keep the newer revision.
+        if current is None or current.revision <= compiled.revision:
             self._snapshots[tenant_id] = compiled
             self._snapshots.move_to_end(tenant_id)
             self._activated(compiled)
         status.activated, status.failed, status.faults = time.time(), None, []
-        while len(self._snapshots) > KEPT:
-            dropped, _ = self._snapshots.popitem(last=False)
-            self.status.pop(dropped, None)
+        while len(self._snapshots) > MAX_SNAPSHOTS:
+            evicted, _ = self._snapshots.popitem(last=False)
+            self.status.pop(evicted, None)
         return self._snapshots[tenant_id]
 
     def _warn(self, tenant_id: TenantId) -> None:

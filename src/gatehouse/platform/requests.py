@@ -1,4 +1,4 @@
-"""What a route gets handed: a session bound to the caller's tenant, a change to make, the row that the path names."""
+"""Dependencies of routes: a session bound to the caller's tenant, a change, and the row that the path names."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,40 +22,41 @@ R = TypeVar("R", bound=Row)
 
 
 async def _tenant_session(request: Request, host: TheHost) -> AsyncIterator[AsyncSession]:
-    """Bound to the caller's tenant. The caller was judged before: routes name it first."""
+    """Yield a session bound to the caller's tenant. The caller is already authorized: routes declare it first."""
     caller: Caller = request.scope["state"]["caller"]
-    # A platform-wide client has no tenant: it acts where operators act.
+    # A platform-wide client has no tenant: it acts in the operators' tenant.
     operator = caller.operator or caller.tenant_id is None
     async with host.database.tenant(caller.tenant_id or DEFAULT_TENANT, operator=operator) as session:
         yield session
 
 
-#: For reading: one transaction, rolled back at the end.
+#: A session for reading: one transaction, rolled back at the end.
 Session = Annotated[AsyncSession, Depends(_tenant_session, scope="function")]
 
 
 async def _change(request: Request, session: Session, host: TheHost, versions: TheVersions) -> AsyncIterator[Change]:
-    """Committed when the route has returned, before its answer is sent; rolled back when it raised."""
+    """Yield a change. It is committed after the route has returned and before its response is sent, or rolled back if
+    the route raised."""
     state = request.scope["state"]
     change = Change(session, state["caller"], request_id=state["request_id"], ip=state["client_address"])
-    # Here, and not where the row is loaded: whether it is the caller's to see was judged in between.
+    # Not where the row is loaded: the caller's right to see the row is checked in between.
     versions.require()
     yield change
     missing = await models.load_ahead(change, host.detectors)
     await commit(change, host)
     versions.changed()
     if missing:
-        state["told"]["X-Gateway-Warning"] = models.WARNING.format(" and ".join(missing))
+        state["response_headers"]["X-Gateway-Warning"] = models.WARNING.format(" and ".join(missing))
 
 
 @asynccontextmanager
 async def changing(
     request: Request, host: Host, tenant_id: TenantId, caller: Caller | None = None
 ) -> AsyncIterator[Change]:
-    """A change in a tenant that the caller's credential does not name: signing in, and the like.
+    """Yield a change in a tenant that no credential of the request names, for example at sign-in.
 
-    Committed at the end of the block, so that slow work (a password's hash) can be done before it, without holding a
-    connection. `caller` may be set on the change once it is known who it is.
+    It is committed at the end of the block, so that slow work (hashing a password) can be done before the block without
+    holding a connection. `caller` may be set on the change later, when the caller has been identified.
     """
     state = request.scope["state"]
     async with host.database.tenant(tenant_id) as session:
@@ -67,10 +68,10 @@ async def changing(
 
 
 async def commit(change: Change, host: TheHost) -> Propagation | None:
-    """Commits, and after an urgent change waits until every live worker has confirmed it (two seconds at most).
+    """Commit, and after an urgent change wait until every live worker has confirmed it (two seconds at most).
 
-    The answer is how far an urgent change has come. A route that shows it commits by itself; the commit that follows
-    it then finds nothing left to do.
+    Returns the propagation of an urgent change. A route that shows it commits by itself; the later commit of `Changing`
+    is then a no-op.
     """
     await change.commit()
     if not change.urgent or change.revision is None:
@@ -79,13 +80,13 @@ async def commit(change: Change, host: TheHost) -> Propagation | None:
     return await wait_for(host.database, change.revision)
 
 
-#: For changing: the same session, committed once.
+#: A change in the same session, committed once.
 Changing = Annotated[Change, Depends(_change, scope="function")]
 
 
 class Apart:
-    """For a route that asks the outside world in the middle: what it reads and what it changes are transactions of
-    their own, so that a provider that hangs holds no connection to the database."""
+    """Separate transactions for a route that calls an external system in between, so that a provider that hangs does
+    not occupy a database connection."""
 
     def __init__(self, request: Request, host: TheHost) -> None:
         state = request.scope["state"]
@@ -97,13 +98,14 @@ class Apart:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncSession]:
+        """Yield a session for reading, rolled back at the end of the block."""
         operator = self.caller.operator or self.caller.tenant_id is None
         async with self._host.database.tenant(self.tenant_id, operator=operator) as session:
             yield session
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[Change]:
-        """Committed at the end of the block, rolled back when it raised."""
+        """Yield a change. It is committed at the end of the block, or rolled back if the block raised."""
         async with self.reading() as session:
             change = Change(session, self.caller, request_id=self._request_id, ip=self._ip)
             yield change
@@ -116,26 +118,27 @@ InParts = Annotated[Apart, Depends(Apart)]
 def loaded(
     row: type[R], parameter: str, missing: type[NotFound], *, column: str = "id", part: str = ""
 ) -> Callable[..., Any]:
-    """A dependency: the caller's tenant's row that a path parameter names. Absent or another tenant's is `missing`.
+    """Return a dependency that loads the row of the caller's tenant that a path parameter names. It raises `missing` if
+    the row does not exist or belongs to another tenant.
 
-    Locked for change where the request can change it: two changes at once are one after the other, and one that names
-    another version in `If-Match` is 412. The answer carries the row's `ETag` where the path ends with the parameter, or
-    with a `part` of the row behind it.
+    The row is locked if the request can change it: concurrent changes are serialized, and one whose `If-Match` names
+    another version is refused with 412. The response carries the row's `ETag` if the path ends with the parameter, or
+    with the parameter and `part`.
     """
     key = getattr(row, column)
 
     async def load(
-        session: Session, request: Request, versions: TheVersions, wanted: Annotated[PathId, Path(alias=parameter)]
+        session: Session, request: Request, versions: TheVersions, row_id: Annotated[PathId, Path(alias=parameter)]
     ) -> Row:
-        if wanted is None:
+        if row_id is None:
             raise missing
-        query = select(row).where(key == wanted)
+        query = select(row).where(key == row_id)
         if request.method not in READING:
             query = query.with_for_update()
-        found = (await session.scalars(query)).one_or_none()
-        if found is None:
+        record = (await session.scalars(query)).one_or_none()
+        if record is None:
             raise missing
-        versions.about(found, parameter, part=part)
-        return found
+        versions.about(record, parameter, part=part)
+        return record
 
     return load

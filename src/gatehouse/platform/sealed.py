@@ -1,6 +1,6 @@
-"""Everything that is sealed under the master key, and how it gets under another (`gatehouse keys rotate-master`).
+"""The columns sealed under the master key, and their re-sealing under a new one (`gatehouse keys rotate-master`).
 
-A family that seals a column adds a line to `SEALED`; a test compares it with the schema.
+A family that seals a column adds a line to `SEALED`; a test compares the list with the schema.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ SEALED: Final = (
     ),
     SealedColumn("saml_keys", ("id",), "sealed_private", lambda key_id: f"saml_key:{key_id}".encode()),
     SealedColumn("providers", ("tenant_id", "id"), "sealed_credentials", sealing_context),
-    # Their texts are sealed under a key of each conversation's, each sample's own.
+    # Each conversation and each sample has a key of its own, which seals its texts.
     SealedColumn("conversations", ("id",), "sealed_key", key_context),
     SealedColumn("dlp_samples", ("tenant_id", "id"), "sealed_key", sample_key_context),
     SealedColumn("share_links", ("id",), "sealed_token", token_context),
@@ -37,7 +37,7 @@ SEALED: Final = (
 
 
 async def reseal(session: AsyncSession, sealer: Sealer) -> Resealed:
-    """Seals everything under the current key, in this transaction, and commits it. Raises `CannotReseal`."""
+    """Seal everything under the current key in this transaction and commit. Raises `CannotReseal`."""
     resealed = await resealing.reseal(session, sealer, SEALED)
     if resealed.resealed:
         change = Change(session, None)

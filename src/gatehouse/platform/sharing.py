@@ -1,5 +1,5 @@
-"""New connections go to the worker with the fewest. All accept from one socket, and the kernel gives a whole burst to
-whoever wakes first: so each looks at the others' numbers before it takes one more.
+"""Balances new connections between workers. All workers accept from one socket, and the kernel gives a whole burst to
+the worker that wakes first. So a worker compares its number of connections with the others' before it accepts one.
 """
 
 import asyncio
@@ -14,83 +14,90 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-#: Seconds for which a worker with more than another leaves a connection to that one, and between two looks whether it
-#: was taken. Then the other is busy, or stopped: nothing is left to it until it looks again.
-_LEAVE: Final = 0.05
-_LOOK: Final = 0.002
-#: Seconds without accepting where the process is out of descriptors or memory.
-_OUT: Final = 0.5
-_ACCEPTS_NONE: Final = -1
+#: How long a worker yields a connection to a worker with fewer. If that one does not accept it, it is busy or stopped,
+#: and nothing is yielded to it until it has polled the board again.
+_YIELD_SECONDS: Final = 0.05
+#: Interval at which a yielding worker checks whether the connection was accepted.
+_YIELD_CHECK_SECONDS: Final = 0.002
+#: Pause after accepting failed because the process is out of descriptors or memory.
+_ACCEPT_ERROR_PAUSE_SECONDS: Final = 0.5
+#: Number on the board of a worker that does not accept connections.
+_NOT_ACCEPTING: Final = -1
 
 
-class Board:
-    """How many connections each worker has open, in memory that all of them share, as one of them sees it."""
+class ConnectionBoard:
+    """The number of open connections of each worker, in shared memory, as seen by the worker `slot`. `polled` are the
+    times of the workers' last `others_have_fewer`, in nanoseconds of the monotonic clock."""
 
-    def __init__(self, slot: int, connections: "memoryview[int]", looked: "memoryview[int]") -> None:
+    def __init__(self, slot: int, connections: "memoryview[int]", polled: "memoryview[int]") -> None:
         self._slot = slot
         self._open = connections
-        self._looked = looked
+        self._polled = polled
 
     @classmethod
-    def of(cls, workers: int) -> list["Board"]:
-        """One for each worker; nobody accepts yet."""
-        # Anonymous memory: processes that are forked from this one share it.
+    def of(cls, workers: int) -> list["ConnectionBoard"]:
+        """Return a view for each worker. No worker accepts yet."""
+        # Anonymous shared memory: processes forked from this one inherit it.
         numbers = memoryview(mmap.mmap(-1, workers * 16)).cast("q")
         boards = [cls(slot, numbers[:workers], numbers[workers:]) for slot in range(workers)]
         for board in boards:
             board.leave()
         return boards
 
-    def tell(self, connections: int) -> None:
+    def publish(self, connections: int) -> None:
+        """Set this worker's number of connections."""
         self._open[self._slot] = connections
 
     def leave(self) -> None:
-        """This worker accepts no more: it is ending, has died, or has not begun."""
-        self._open[self._slot] = _ACCEPTS_NONE
+        """Mark this worker as not accepting: it is stopping, has died, or has not started."""
+        self._open[self._slot] = _NOT_ACCEPTING
 
-    def look(self, now: int, since: int) -> bool:
-        """Whether one that has looked later than `since` has fewer. Nanoseconds of the clock that all share."""
-        self._looked[self._slot] = now
-        mine = self._open[self._slot]
+    def others_have_fewer(self, now: int, since: int) -> bool:
+        """Return whether an accepting worker that polled the board after `since` has fewer connections. Times are
+        nanoseconds of the monotonic clock, which all workers share."""
+        self._polled[self._slot] = now
+        own_number = self._open[self._slot]
         return any(
-            _ACCEPTS_NONE < number < mine and looked > since
-            for number, looked in zip(self._open, self._looked, strict=True)
+            _NOT_ACCEPTING < number < own_number and polled > since
+            for number, polled in zip(self._open, self._polled, strict=True)
         )
 
 
-class Counted(set[Any]):
-    """A server's set of connections, with their number on the board while it accepts."""
+class ConnectionSet(set[Any]):
+    """A uvicorn server's set of connections, which publishes its size on the board while the server accepts."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: ConnectionBoard) -> None:
         super().__init__()
         self.board = board
         self.accepting = False
-        #: those that are accepted and not in the set yet: a handshake takes its time
-        self.coming = 0
-        #: the server has told all connections that it ends
+        #: accepted connections that are not in the set yet because their TLS handshake is in progress
+        self.handshaking = 0
+        #: whether the server has shut down all connections
         self.closing = False
 
     def add(self, connection: Any, /) -> None:
         super().add(connection)
-        self.tell()
+        self.publish()
         if self.closing:
-            # It came too late to be told with the others, and is not ready to be told yet.
+            # It was added after the shutdown of the others, and cannot be shut down before this call returns.
             asyncio.get_running_loop().call_soon(connection.shutdown)
 
     def discard(self, connection: Any, /) -> None:
         super().discard(connection)
-        self.tell()
+        self.publish()
 
-    def tell(self) -> None:
+    def publish(self) -> None:
+        """Publish the number of connections if the server accepts."""
         if self.accepting:
-            self.board.tell(len(self) + self.coming)
+            self.board.publish(len(self) + self.handshaking)
 
 
 class Acceptor:
-    """Accepts until it is closed, as a server of asyncio's does. `serve` makes a connection of an accepted socket."""
+    """Accepts connections until it is closed, with the interface of `asyncio.Server`. `serve` makes a connection of an
+    accepted socket."""
 
     def __init__(
-        self, listener: socket.socket, connections: Counted, serve: Callable[[socket.socket], Awaitable[object]]
+        self, listener: socket.socket, connections: ConnectionSet, serve: Callable[[socket.socket], Awaitable[object]]
     ) -> None:
         self._listener = listener
         self._connections = connections
@@ -98,12 +105,12 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._paused: asyncio.TimerHandle | None = None
-        #: since when a connection is left to others, and when they were last waited for in vain
-        self._left_at = 0
-        self._in_vain_at = 0
+        #: when this worker began to yield a connection to others (0: it does not), and when it last yielded in vain
+        self._yielding_since = 0
+        self._yielded_in_vain_at = 0
         listener.setblocking(False)
         connections.accepting = True
-        connections.tell()
+        connections.publish()
         self._loop.add_reader(listener, self._readable)
 
     def close(self) -> None:
@@ -115,52 +122,52 @@ class Acceptor:
             self._loop.remove_reader(self._listener)
 
     async def wait_closed(self) -> None:
-        """A server of asyncio's has this too. What was accepted is the connections' own affair."""
+        """Return at once. `asyncio.Server` has this method; accepted connections end by themselves."""
 
     def _readable(self) -> None:
-        """Takes one at most: what else waits is the next turn's, or another worker's."""
+        """Accept one connection at most. The next is for the next call or another worker."""
         now = time.monotonic_ns()
-        if self._connections.board.look(now, self._in_vain_at):
-            self._left_at = self._left_at or now
-            if now - self._left_at < _LEAVE * 1e9:
-                self._pause(_LOOK)
+        if self._connections.board.others_have_fewer(now, self._yielded_in_vain_at):
+            self._yielding_since = self._yielding_since or now
+            if now - self._yielding_since < _YIELD_SECONDS * 1e9:
+                self._pause(_YIELD_CHECK_SECONDS)
                 return
-            self._in_vain_at = now
-        self._left_at = 0
+            self._yielded_in_vain_at = now
+        self._yielding_since = 0
         try:
-            wire, _ = self._listener.accept()
+            accepted_socket, _ = self._listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
             log.warning("connections.not_accepted", reason=str(error))
-            self._pause(_OUT)
+            self._pause(_ACCEPT_ERROR_PAUSE_SECONDS)
             return
-        wire.setblocking(False)
-        self._connections.coming += 1
-        self._connections.tell()
-        task = self._loop.create_task(self._begin(wire), name="connection")
+        accepted_socket.setblocking(False)
+        self._connections.handshaking += 1
+        self._connections.publish()
+        task = self._loop.create_task(self._begin(accepted_socket), name="connection")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _begin(self, wire: socket.socket) -> None:
+    async def _begin(self, accepted_socket: socket.socket) -> None:
         try:
-            await self._serve(wire)
+            await self._serve(accepted_socket)
         except OSError:
-            # The handshake failed, or the client has left: there is nobody to tell.
-            wire.close()
+            # The handshake failed or the client disconnected.
+            accepted_socket.close()
         finally:
-            self._connections.coming -= 1
-            self._connections.tell()
+            self._connections.handshaking -= 1
+            self._connections.publish()
 
     def _pause(self, seconds: float) -> None:
         self._loop.remove_reader(self._listener)
-        self._paused = self._loop.call_later(seconds, self._go_on)
+        self._paused = self._loop.call_later(seconds, self._resume)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         self._paused = None
-        looking = select.poll()
-        looking.register(self._listener, select.POLLIN)
-        if not looking.poll(0):
-            # Whoever it was left to has taken it.
-            self._left_at = 0
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        if not poll.poll(0):
+            # Another worker has accepted the connection.
+            self._yielding_since = 0
         self._loop.add_reader(self._listener, self._readable)

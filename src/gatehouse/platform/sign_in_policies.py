@@ -1,7 +1,6 @@
-"""How an organization wants its people's sessions and second factors, as values, with what holds where nobody has set
-anything (reference 2, Organization settings, sub-policies).
+"""An organization's policies for sessions (docs/sessions.md) and second factors (docs/mfa.md), with their defaults.
 
-The family `organization.policies` shows and changes them; each worker's replica holds what follows from them.
+The family `organization.policies` shows and changes them; each worker's replica holds the values derived from them.
 """
 
 from datetime import datetime
@@ -15,8 +14,9 @@ MfaMethod: TypeAlias = Literal["totp", "webauthn"]
 
 
 class SessionPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """A session lives `session_timeout_minutes` from sign-in or from its last refresh, and `refresh_token_ttl_days` in
-    all; not used for `idle_timeout_minutes` it ends. Without refresh tokens it ends with its timeout."""
+    """Lifetime and number of sessions. A session ends `session_timeout_minutes` after sign-in or its last refresh,
+    `refresh_token_ttl_days` after sign-in, or after `idle_timeout_minutes` without use. Without refresh tokens it ends
+    with its timeout."""
 
     session_timeout_minutes: int = 1440
     idle_timeout_minutes: int = 480
@@ -26,15 +26,16 @@ class SessionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     refresh_token_ttl_days: int = 30
 
     @property
-    def most_sessions(self) -> int | None:
+    def max_sessions(self) -> int | None:
         if self.enforce_single_session:
             return 1
         return None if self.concurrent_sessions == "unlimited" else int(self.concurrent_sessions)
 
 
 class MfaPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """`optional`: who has a method is asked. `required`: everybody is, once the grace period is over, which begins when
-    the policy was set (or the user made, if that was later) and ends at the deadline at the latest."""
+    """Enforcement of second factors. `optional`: required of users who have enrolled one. `required`: required of all
+    users after the grace period, which begins when the policy was set (or the user created, if later) and ends at the
+    deadline at the latest."""
 
     enforcement_level: Enforcement = "optional"
     sensitive_endpoints_require_mfa: bool = True
@@ -45,10 +46,10 @@ class MfaPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_session_policy(stored: dict[str, Any]) -> SessionPolicy:
-    """Of the tenant's column `session_policy`, which holds what was set."""
+    """Parse the tenant's column `session_policy`, which contains only the fields that were set."""
     return msgspec.convert(stored, SessionPolicy)
 
 
 def read_mfa_policy(stored: dict[str, Any]) -> MfaPolicy:
-    """Of the tenant's column `mfa_policy`."""
+    """Parse the tenant's column `mfa_policy`, which contains only the fields that were set."""
     return msgspec.convert(stored, MfaPolicy)

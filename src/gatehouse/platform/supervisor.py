@@ -1,13 +1,13 @@
-"""`gatehouse serve platform`: opens the port, starts the processes, restarts those that die, ends them in order.
+"""`gatehouse serve platform`: opens the port, starts the processes, restarts those that die, stops them in order.
 
-supervisor   this process; holds the port and serves nothing
-gateway      one a core: the gateway and administration
-keeper       one: drains the journals into the database, runs scheduled work
-detection    one: holds the models of DLP's tiers, for all gateways; started when a rule first needs one
-PostgreSQL   where it is embedded: no child, but started again when it dies
+supervisor   this process; opens the port and serves no request
+gateway      one process per core: the gateway and administration
+keeper       one process: drains the journals into the database, runs jobs
+detection    one process: runs the models of the DLP tiers for all gateways; started when a rule first needs one
+PostgreSQL   if embedded: no child process, but restarted when it dies
 
-The order of a start: settings, home folder, port, and only then the database. What cannot be used ends the start before
-anything is written.
+A start checks settings, home folder and port before it opens the database, so that a bad value ends it before anything
+is written.
 """
 
 import functools
@@ -35,19 +35,24 @@ from gatehouse.platform.children import Child, EmbeddedDatabase, detection_proce
 from gatehouse.platform.installation import Installation
 from gatehouse.platform.keeper import run as run_keeper
 from gatehouse.platform.preflight import settings as checked_settings
-from gatehouse.platform.sharing import Board
+from gatehouse.platform.sharing import ConnectionBoard
 from gatehouse.platform.worker import platform_of, serve_gateway
 
 log = structlog.get_logger(__name__)
 
-#: A start takes as long as it takes; after so many seconds, and again after as many, the log says that it goes on.
-_SLOW_START_SECONDS: Final = 30.0
-#: what a gateway needs besides `DRAIN_SECONDS` to end, and what the keeper needs to store what was written last
-_GATEWAY_SECONDS: Final = 5.0
-_KEEPER_SECONDS: Final = 30.0
+#: A start has no timeout. At this interval the log says that it is still in progress.
+_SLOW_START_LOG_SECONDS: Final = 30.0
+_SUPERVISION_INTERVAL_SECONDS: Final = 0.2
+_READY_POLL_SECONDS: Final = 0.1
+#: Time that a gateway gets to stop, in addition to `DRAIN_SECONDS`.
+_GATEWAY_STOP_SECONDS: Final = 5.0
+#: Time that the keeper gets to store the last records.
+_KEEPER_STOP_SECONDS: Final = 30.0
 
 
 class Supervisor:
+    """Runs the platform on one machine with `workers` gateway processes."""
+
     def __init__(self, *, host: str, port: int, workers: int) -> None:
         self._host = host
         self._port = port
@@ -56,8 +61,9 @@ class Supervisor:
         self._signals = Interruptible()
 
     def run(self) -> int:
-        """Serves until SIGTERM or SIGINT. Raises `CannotStart`, `BadSettings`, `SchemaDrift`, the database's."""
-        # Whoever started this one may ignore its children's ends, which would hide those of ours.
+        """Serve until SIGTERM or SIGINT and return the exit status. Raises `CannotStart`, `BadSettings`, `SchemaDrift`,
+        and exceptions of the database."""
+        # The parent process may have set SIGCHLD to be ignored, which would hide the exits of our children.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         return_large_blocks()
         settings = checked_settings()
@@ -73,7 +79,7 @@ class Supervisor:
                 stack.callback(database.stop)
             try:
                 with self._signals:
-                    installed = _opened(settings)
+                    installed = _open(settings)
             except Interrupted:
                 return 0
             self._serve(installed, listener, url, lock, database)
@@ -88,73 +94,76 @@ class Supervisor:
         database: EmbeddedDatabase | None,
     ) -> None:
         settings = installed.settings
-        figures = installed.home / DIRECTORY
-        metrics.clean(figures)
+        metrics_directory = installed.home / DIRECTORY
+        metrics.clean(metrics_directory)
         ready, ready_end = os.pipe()
         detecting = Flag()
         platform = platform_of(settings, installed.url, detecting)
 
-        def serve(board: Board | None) -> None:
-            # It may outlive a supervisor that was killed, and must not keep the next one from starting.
+        def serve(board: ConnectionBoard | None) -> None:
+            # A gateway may outlive a killed supervisor and must not block the next one from starting.
             lock.release()
             serve_gateway(platform, settings, listener, ready_end, board)
 
-        def gateway(board: Board | None) -> Forked:
+        def gateway(board: ConnectionBoard | None) -> Forked:
             return Forked("gatehouse: gateway", lambda: serve(board))
 
         def keep() -> None:
-            # It outlives the gateways, and must not keep the port.
+            # The keeper outlives the gateways and must not hold the port.
             listener.close()
             lock.release()
             run_keeper(settings, installed.url, journal=True)
 
         if self._workers == 1:
-            gateways = [Child(lambda: gateway(None), figures)]
+            gateways = [Child(lambda: gateway(None), metrics_directory)]
         else:
-            boards = Board.of(self._workers)
-            gateways = [Child(functools.partial(gateway, board), figures, died=board.leave) for board in boards]
-        keeper = Child(lambda: Forked("gatehouse: keeper", keep), figures)
-        # It needs little of what is imported here, and its libraries have threads of their own.
-        detection = Child(detection_process, figures, wanted=lambda: bool(detecting))
-        watched: list[Child | EmbeddedDatabase] = [*gateways, keeper, detection]
+            boards = ConnectionBoard.of(self._workers)
+            gateways = [
+                Child(functools.partial(gateway, board), metrics_directory, on_exit=board.leave) for board in boards
+            ]
+        keeper = Child(lambda: Forked("gatehouse: keeper", keep), metrics_directory)
+        # Not forked: it needs few of the modules imported here, and its libraries start threads of their own.
+        detection = Child(detection_process, metrics_directory, is_needed=lambda: bool(detecting))
+        supervised: list[Child | EmbeddedDatabase] = [*gateways, keeper, detection]
         if database is not None:
-            watched.append(database)
+            supervised.append(database)
         try:
             for child in (*gateways, keeper):
                 child.start()
             self._wait_ready(gateways, ready, detection)
             if not self._signals.ending:
-                _greet(url, installed)
+                _print_greeting(url, installed)
             while not self._signals.ending:
-                time.sleep(0.2)
-                for process in watched:
-                    process.look()
+                time.sleep(_SUPERVISION_INTERVAL_SECONDS)
+                for process in supervised:
+                    process.supervise()
         finally:
-            # The gateways have their own, until they end: whoever comes then is refused, and does not wait for nobody.
+            # The gateways have their own listeners. Once they have closed them, new connections are refused at once.
             listener.close()
-            stop_all(gateways, signal.SIGTERM, settings.drain_seconds + _GATEWAY_SECONDS)
-            # After the gateways: it drains what they wrote last.
-            stop_all([keeper, detection], signal.SIGTERM, _KEEPER_SECONDS)
+            stop_all(gateways, signal.SIGTERM, settings.drain_seconds + _GATEWAY_STOP_SECONDS)
+            # After the gateways: the keeper drains the last records that they wrote.
+            stop_all([keeper, detection], signal.SIGTERM, _KEEPER_STOP_SECONDS)
 
     def _wait_ready(self, gateways: list[Child], ready: int, detection: Child) -> None:
-        """Returns when each has said that it serves. What they need is started meanwhile: requests may come at once."""
+        """Wait until every gateway serves. Meanwhile start the detection process, because requests may come at once.
+        Raises `CannotStart` if a gateway ends."""
         began = time.monotonic()
-        next_line = began + _SLOW_START_SECONDS
+        next_log = began + _SLOW_START_LOG_SECONDS
         waiting = len(gateways)
         with selectors.DefaultSelector() as selector:
             selector.register(ready, selectors.EVENT_READ)
             while waiting and not self._signals.ending:
-                if selector.select(timeout=0.1):
+                if selector.select(timeout=_READY_POLL_SECONDS):
                     waiting -= len(os.read(ready, 64))
-                detection.look()
+                detection.supervise()
                 if any(child.process is None or child.process.poll() is not None for child in gateways):
                     raise CannotStart("a gateway process ended during its start; its log above says why")
-                if time.monotonic() > next_line:
+                if time.monotonic() > next_log:
                     log.warning("supervisor.still_starting", seconds=round(time.monotonic() - began), waiting=waiting)
-                    next_line += _SLOW_START_SECONDS
+                    next_log += _SLOW_START_LOG_SECONDS
 
 
-def _opened(settings: Settings) -> Installation:
+def _open(settings: Settings) -> Installation:
     installed = installation.connect(settings)
     if settings.embedded:
         installation.prepare(installed)
@@ -162,8 +171,8 @@ def _opened(settings: Settings) -> Installation:
     return installed
 
 
-def _greet(url: str, installed: Installation) -> None:
-    """Says where it is and, on an embedded installation, a line that can be pasted and answers at once."""
+def _print_greeting(url: str, installed: Installation) -> None:
+    """Print the URL and, on an embedded installation with the sandbox, a curl command that can be pasted."""
     click.echo(f"Gatehouse serves on {url} (documentation of the API: {url}/docs)")
     if (admin := installation.unused_first_admin(installed)) is not None:
         admin.announce()

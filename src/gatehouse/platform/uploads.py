@@ -1,4 +1,4 @@
-"""What an outpost says and hands in, and what becomes of it, as values: between the routes and what stores it."""
+"""The values that outposts upload and confirm, and the results, shared by the routes and `platform.supply`."""
 
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -9,7 +9,7 @@ from gatehouse.foundation.errors import Conflict
 
 
 class SequenceGap(Conflict):
-    """`expected_sequence` is the one that must come next."""
+    """The upload does not continue the journal. `expected_sequence` is the sequence number that must come next."""
 
     code = "sequence_gap"
 
@@ -18,8 +18,8 @@ class SequenceGap(Conflict):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """`entries` are journal entries (`engine.outcome`) as JSON has them; the first is number `sequence` of a journal,
-    which begins with 1."""
+    """Records from an outpost's journal. `entries` are journal entries (`engine.outcome`) as decoded JSON; the first
+    has the number `sequence` in the journal. Numbers begin with 1."""
 
     journal_id: UUID
     sequence: int
@@ -27,22 +27,24 @@ class Upload(msgspec.Struct, frozen=True):
 
 
 class Rejected(NamedTuple):
-    """A record that can never be stored. It counts as handed in, so that those behind it can be."""
+    """A record that can never be stored. It counts as uploaded, so that the records after it can be stored."""
 
     sequence: int
     reason: str
 
 
 class Stored(msgspec.Struct, frozen=True):
+    """The result of an upload."""
+
     next_sequence: int
-    #: of this upload, now
+    #: number of records stored by this upload
     stored: int = 0
     rejected: list[Rejected] = []
 
 
 class Confirmed(msgspec.Struct, frozen=True):
-    """What an outpost says that it has in force (`version` 0: nothing yet), and the certificate with which it says so.
-    Times are Unix times."""
+    """An outpost's report of the policy version it has in force (0: none), and the serial number and end of the
+    certificate that it used. Times are Unix times."""
 
     tenant_id: UUID
     outpost_id: UUID

@@ -1,8 +1,8 @@
-"""Versions of rows, so that of two who change the same row neither undoes the other's work unseen (RFC 9110, 13.1.1).
+"""Optimistic concurrency control with entity tags, which prevents lost updates (RFC 9110, 13.1.1).
 
-The answer that shows a row carries its version as `ETag`. A change that sends it back as `If-Match` is 412, and changes
-nothing, once the row is another; without `If-Match` the last one wins. Rows are versioned by `updated_at`, which what
-is only observed (a sign-in, a health check) does not move.
+A response that shows a row carries its version as `ETag`. A change with that value in `If-Match` is refused with 412 if
+the row has changed since; without `If-Match` the last write wins. The version is `updated_at`, which observations (a
+sign-in, a health check) do not change.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def tag(row: Row) -> str | None:
-    """The row's version as an entity tag; None for a row that has none."""
+    """Return the row's version as an entity tag; None for a row without `updated_at`."""
     updated_at: datetime | None = getattr(row, "updated_at", None)
     if updated_at is None:
         return None
@@ -29,45 +29,46 @@ def tag(row: Row) -> str | None:
 
 
 class Versions:
-    """Of the row that a request is about; one a request."""
+    """The version of the row that a request concerns. One instance per request."""
 
     def __init__(self, request: Request, response: Response) -> None:
         self._request = request
         self._response = response
         self._row: Row | None = None
-        self._answered = False
+        self._response_shows_row = False
 
     def about(self, row: Row, parameter: str | None = None, *, part: str = "") -> None:
-        """The request is about this row, locked if the request changes it. The answer is the row itself where the path
-        ends with the `parameter` that named it, or has none; or it is the `part` of it that the path ends with, whose
-        changes are the row's."""
+        """Set the row that the request concerns, which is locked if the request changes it. The response carries its
+        `ETag` if it shows the row or a part of it: if there is no `parameter`, or the path ends with the `parameter`
+        that names the row, or with the parameter and `part`."""
         path: str = self._request.scope["route"].path
         self._row = row
-        self._answered = parameter is None or path.endswith(f"{{{parameter}}}{part}")
-        if self._answered and self._request.method in READING:
-            self._tell(self._response.headers)
+        self._response_shows_row = parameter is None or path.endswith(f"{{{parameter}}}{part}")
+        if self._response_shows_row and self._request.method in READING:
+            self._set_etag(self._response.headers)
 
     def require(self) -> None:
-        """The row is the version that the request speaks of. Raises `PreconditionFailed`."""
-        lines = self._request.headers.getlist("if-match")
-        if self._row is None or not lines:
+        """Check the row's version against `If-Match`. Raises `PreconditionFailed`."""
+        header_values = self._request.headers.getlist("if-match")
+        if self._row is None or not header_values:
             return
-        # A proxy that compresses makes weak tags of strong ones: it is the same version all the same.
-        wanted = {each.strip().removeprefix("W/") for each in ",".join(lines).split(",")}
-        if tag(self._row) not in wanted and "*" not in wanted:
+        # A compressing proxy turns strong tags into weak ones; they still name the same version.
+        accepted = {value.strip().removeprefix("W/") for value in ",".join(header_values).split(",")}
+        if tag(self._row) not in accepted and "*" not in accepted:
             raise PreconditionFailed
 
     def changed(self) -> None:
-        """The change is committed. Its answer is made already, so that what is added goes another way."""
-        if self._answered:
-            self._tell(self._request.scope["state"]["told"])
+        """Set the new `ETag` after the commit. The route's response exists already, so the header goes into the state,
+        from which admission adds it."""
+        if self._response_shows_row:
+            self._set_etag(self._request.scope["state"]["response_headers"])
 
-    def _tell(self, headers: MutableHeaders | dict[str, str]) -> None:
+    def _set_etag(self, headers: MutableHeaders | dict[str, str]) -> None:
         if self._row is not None and inspect(self._row).persistent:
             version = tag(self._row)
             if version is not None:
                 headers["ETag"] = version
 
 
-#: For whoever loads rows.
+#: Dependency of routes and dependencies that load rows.
 TheVersions = Annotated[Versions, Depends(Versions)]

@@ -1,4 +1,4 @@
-"""One gateway process: the application on the socket that the supervisor opened."""
+"""A gateway process: serves the application on the socket that the supervisor opened."""
 
 import asyncio
 import gc
@@ -19,22 +19,28 @@ from gatehouse.foundation.tls import tls_context
 from gatehouse.ingress.front import protocol_of
 from gatehouse.platform.app import Platform
 from gatehouse.platform.host import PlatformHost
-from gatehouse.platform.sharing import Acceptor, Board, Counted
+from gatehouse.platform.sharing import Acceptor, ConnectionBoard, ConnectionSet
 from gatehouse.policy.compile_dlp import built_in_matcher
 
 
-class _Server(uvicorn.Server):
-    """Tells the supervisor when it serves. `board`: where the other workers are, if there are any."""
+class _WorkerServer(uvicorn.Server):
+    """A uvicorn server that signals readiness to the supervisor by a byte on `ready_fd`. `board` balances connections
+    between workers; None if there is only one."""
 
     def __init__(
-        self, config: uvicorn.Config, listener: socket.socket, ready_fd: int, platform: Platform, board: Board | None
+        self,
+        config: uvicorn.Config,
+        listener: socket.socket,
+        ready_fd: int,
+        platform: Platform,
+        board: ConnectionBoard | None,
     ) -> None:
         super().__init__(config)
         self._listener = listener
         self._ready_fd = ready_fd
         self._platform = platform
-        self._trimming: asyncio.Task[None] | None = None
-        self._connections = None if board is None else Counted(board)
+        self._trim_task: asyncio.Task[None] | None = None
+        self._connections = None if board is None else ConnectionSet(board)
         if self._connections is not None:
             self.server_state.connections = self._connections
 
@@ -44,40 +50,40 @@ class _Server(uvicorn.Server):
             if self._connections is not None:
                 self.servers.append(cast("asyncio.Server", self._acceptor(self._connections)))
             os.write(self._ready_fd, b"1")
-            # What is loaded by now stays: collections need not look at it again.
+            # Objects loaded by now live as long as the process: exclude them from garbage collection.
             gc.collect()
             gc.freeze()
-            # What starting took and gave back goes back to the system, where the C library can (glibc).
+            # Returns the memory freed after the start to the system (glibc only).
             trim_heap()
-            self._trimming = asyncio.create_task(MemoryTrimmer().run())
-            # Requests leave hardly any cycles: looking for them after every 700 objects costs more than it finds.
+            self._trim_task = asyncio.create_task(MemoryTrimmer().run())
+            # Requests leave few reference cycles: the default threshold of 700 objects collects too often.
             gc.set_threshold(20_000, 20, 20)
-            # Long texts are inspected in a thread: it must give the lock back to the loop quickly.
+            # Long texts are inspected in a thread, which must return the interpreter lock to the event loop quickly.
             sys.setswitchinterval(0.001)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._platform.drain()
-        if self._trimming is not None:
-            self._trimming.cancel()
+        if self._trim_task is not None:
+            self._trim_task.cancel()
         await super().shutdown(sockets=[self._listener])
 
-    def _acceptor(self, connections: Counted) -> Acceptor:
+    def _acceptor(self, connections: ConnectionSet) -> Acceptor:
         config, loop = self.config, asyncio.get_running_loop()
 
         def connection() -> asyncio.Protocol:
             protocol: Callable[..., asyncio.Protocol] = config.http_protocol_class
             return protocol(config=config, server_state=self.server_state, app_state=self.lifespan.state)
 
-        async def serve(wire: socket.socket) -> None:
-            await loop.connect_accepted_socket(connection, wire, ssl=config.ssl)
+        async def serve(accepted_socket: socket.socket) -> None:
+            await loop.connect_accepted_socket(connection, accepted_socket, ssl=config.ssl)
 
         return Acceptor(self._listener, connections, serve)
 
 
 def platform_of(settings: Settings, database: str, detecting: Flag) -> Platform:
-    """The application, to be served by any number of processes. `database` is a URL; `detecting` is raised when the
-    process of DLP's models is needed."""
-    # Once for all that are forked: it takes each 0.3 s and 10 MiB else.
+    """Build the application, which any number of forked processes can serve. `database` is a URL; `detecting` is raised
+    when the detection process is needed."""
+    # Built before the fork and shared: it takes 0.3 s and 10 MiB.
     built_in_matcher()
 
     def make_host() -> PlatformHost:
@@ -92,9 +98,9 @@ def platform_of(settings: Settings, database: str, detecting: Flag) -> Platform:
 
 
 def serve_gateway(
-    platform: Platform, settings: Settings, listener: socket.socket, ready_fd: int, board: Board | None
+    platform: Platform, settings: Settings, listener: socket.socket, ready_fd: int, board: ConnectionBoard | None
 ) -> None:
-    """Serves until SIGTERM. `board` is this worker's, where there are several."""
+    """Serve until SIGTERM. `board` is this worker's view if there are several workers, else None."""
     config = uvicorn.Config(
         platform,
         loop="uvloop",
@@ -104,7 +110,7 @@ def serve_gateway(
         access_log=False,
         log_config=None,
         server_header=False,
-        # The client's address is worked out from TRUSTED_PROXIES, in one place.
+        # `ClientAddresses` derives the client's address from TRUSTED_PROXIES.
         proxy_headers=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=settings.drain_seconds,
@@ -113,7 +119,7 @@ def serve_gateway(
     if context is not None:
         config.load()
         config.ssl = context
-    server = _Server(config, listener, ready_fd, platform, board)
+    server = _WorkerServer(config, listener, ready_fd, platform, board)
     server.run()
     if not server.started:
         raise SystemExit(3)

@@ -78,7 +78,7 @@ async def _fold_usage_counts(tools: Tools) -> None:
 
 
 async def _read_outbox(tools: Tools) -> None:
-    while await outbox.dispatch(tools.database, OUTBOX_LISTENERS) == outbox.BATCH:
+    while await outbox.dispatch(tools.database, OUTBOX_LISTENERS) == outbox.MAX_BATCH_EVENTS:
         pass
 
 

@@ -129,9 +129,9 @@ async def open_session(
     )
     session.expires_at = ends_at(session, policy)
     change.caller = as_caller(user, session)
-    if policy.most_sessions is not None:
+    if policy.max_sessions is not None:
         await table.lock_user(change.session, user.id)
-        await _end_excess_sessions(change, user, policy.most_sessions - 1)
+        await _end_excess_sessions(change, user, policy.max_sessions - 1)
     change.session.add(session)
     await change.session.flush()
     user.last_login_at = now
@@ -218,7 +218,7 @@ async def _rotate(change: Change, host: Host, session: SessionRow, row: RefreshT
     # By the current policy: its lifetimes may have become shorter since the session was last used.
     if not policy.refresh_token_enabled or ends_at(session, policy) <= utc_now():
         return None
-    if policy.most_sessions is not None and await table.newer_sessions(change.session, session) >= policy.most_sessions:
+    if policy.max_sessions is not None and await table.newer_sessions(change.session, session) >= policy.max_sessions:
         await end_session(change, session, "too_many_sessions")
         return None
     row.used_at = session.last_seen_at = utc_now()
