@@ -324,7 +324,7 @@ async def test_a_held_request_hears_the_decision_at_once(
         # Let the first look pass, so that only news can be this fast.
         await asyncio.sleep(0.1)
         assert (await tenant.admin.client.post(f"{BASE}/{held}/{verb}", json={})).status_code == 200
-        async with asyncio.timeout(live.LOOK_EVERY * 0.7):
+        async with asyncio.timeout(live.POLL_INTERVAL_SECONDS * 0.7):
             assert await waiting is goes_on
 
 
@@ -454,8 +454,8 @@ async def test_a_decision_is_heard_once_the_database_is_back(platform: RunningPl
 async def test_a_worker_holds_so_many_requests_and_no_more(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MOST_OF_ONE", 2)
-    monkeypatch.setattr(live, "MOST_HELD", 3)
+    monkeypatch.setattr(live, "MAX_HELD_PER_TENANT", 2)
+    monkeypatch.setattr(live, "MAX_HELD_REQUESTS", 3)
     async with port(platform) as approvals:
         requests = [await asked(platform, of) for of in (tenant, tenant, other_tenant)]
         waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests[:2]]

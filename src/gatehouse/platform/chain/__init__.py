@@ -1,7 +1,7 @@
-"""The audit chain as it is written: every change of administration adds to it in its own transaction, and the drain for
-each request. Reading and verifying it is `records.audit`'s.
+"""Writing the audit chain. Every administration change appends events in its own transaction, and the drain appends one
+for each request. `records.audit` reads and verifies the chain.
 
-    actions  what there is to record
-    links    the events and how one follows from another, as pure functions
-    table    the rows, and the end of each organization's chain
+    actions  the audit actions
+    links    the events and their hashes, as pure functions
+    table    the rows, and the head of each organization's chain
 """

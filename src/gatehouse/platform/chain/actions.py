@@ -1,10 +1,10 @@
-"""Every audit action there is, each with what it says. `Change.record` takes no other (GET /v1/audit/actions)."""
+"""All audit actions with their descriptions (GET /v1/audit/actions). `Change.record` accepts no other."""
 
 from typing import Final
 
 from gatehouse.engine.audited import OPERATED
 
-#: It stands where records should: the chain is whole, and says what it lacks.
+#: Recorded in place of records that an outpost lost: the chain is unbroken and documents the gap.
 RECORDS_LOST: Final = "outpost.records_lost"
 
 ACTIONS: Final[dict[str, str]] = {

@@ -1,4 +1,4 @@
-"""The links of the chain, as pure functions: the drain, administration and `gatehouse audit verify` share them."""
+"""The links of the audit chain, as pure functions. The drain, administration and `gatehouse audit verify` use them."""
 
 import hashlib
 import os
@@ -11,14 +11,14 @@ import msgspec
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 
-#: what the first event of a chain follows
+#: previous hash of the first event of a chain
 GENESIS = b""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class AuditEvent(msgspec.Struct, kw_only=True):
-    """One event before it has its place in the chain. `details` hold names and values of fields, never a secret."""
+    """An event without its position in the chain. `details` are names and values of fields, never a secret."""
 
     action: str
     actor_id: str | None
@@ -32,20 +32,21 @@ class AuditEvent(msgspec.Struct, kw_only=True):
     target_model: str | None = None
     reason: str | None = None
     details: dict[str, Any] = {}
-    #: text from those who read it as text
+    #: text where a query reads the id as text
     id: UUID | str = msgspec.field(default_factory=new_id)
     timestamp: datetime = msgspec.field(default_factory=utc_now)
     salt: bytes | None = msgspec.field(default_factory=lambda: os.urandom(16))
 
 
 def personal_digest(event: AuditEvent) -> bytes:
-    """Digest of what can point at a person. Salted, so that once the salt is gone nobody can try values on it."""
+    """Return the digest of the event's personal data. It is salted, so that values cannot be guessed once the salt is
+    deleted."""
     assert event.salt is not None
     return hashlib.sha256(event.salt + _encode([event.actor_id, event.ip, event.details])).digest()
 
 
 def link(previous: bytes, tenant_id: UUID | str, sequence: int, event: AuditEvent, personal: bytes) -> bytes:
-    """The event's hash: over the one before, its place, and everything it says."""
+    """Return the event's hash over the previous hash, its position, and all its fields."""
     fields = _encode(
         [
             str(tenant_id),

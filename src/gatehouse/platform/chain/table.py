@@ -1,4 +1,4 @@
-"""The chain's rows, and the named queries that add to it."""
+"""The rows of the audit chain, and the queries that append to it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -50,14 +50,14 @@ class AuditEventRow(Row):
 
 
 async def lock_head(session: AsyncSession, tenant_id: TenantId) -> AuditHead:
-    """The end of the tenant's chain, locked until the transaction ends."""
+    """Return the head of the tenant's chain, locked until the transaction ends."""
     await session.execute(upsert(AuditHead).values(tenant_id=tenant_id, sequence=0, hash=b"").on_conflict_do_nothing())
     head = await session.scalars(select(AuditHead).where(AuditHead.tenant_id == tenant_id).with_for_update())
     return head.one()
 
 
 def chained(head: AuditHead, events: Sequence[AuditEvent]) -> list[dict[str, Any]]:
-    """The events as rows of the chain after `head`, which moves on to the last of them."""
+    """Return the events as rows of the chain after `head`, which is advanced to the last of them."""
     rows = []
     for event in events:
         personal = personal_digest(event)
@@ -78,7 +78,7 @@ def chained(head: AuditHead, events: Sequence[AuditEvent]) -> list[dict[str, Any
 
 
 async def append(session: AsyncSession, tenant_id: TenantId, events: Sequence[AuditEvent]) -> None:
-    """Adds events to the tenant's chain, in this transaction. Do it last: the chain stays locked until commit."""
+    """Append events to the tenant's chain in this transaction. Call it last: the chain is locked until the commit."""
     head = await lock_head(session, tenant_id)
     rows = chained(head, events)
     await session.execute(insert(AuditEventRow), rows)

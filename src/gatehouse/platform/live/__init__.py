@@ -1,10 +1,10 @@
-"""Live state: what every worker keeps in memory because it cannot wait for a compile.
+"""Live state: data that every worker keeps in memory and that must not wait for a policy compile.
 
     state     the replica: credentials, kill switches, maintenance, provider health, by key
-    queries   the named cross-tenant queries that fill it, whole at start and by key later
-    feed      follows the revisions, brings the replica up to each, confirms it
-    nodes     which workers there are, what each has confirmed, and waiting for them
+    queries   the cross-tenant queries that load it, completely at the start and by key later
+    feed      follows the revisions, applies them to the replica, and confirms them
+    nodes     the list of workers with their confirmed revisions, and waiting for them
 
-Changes name a topic and a key (`Change.touch`); a topic's loader reads that key's row again, or finds it gone.
-Nothing is ever written back from memory, so an old value cannot return.
+A change names a topic and a key (`Change.touch`). The topic's loader reads the row of that key again, and removes the
+entry if the row is deleted. Memory is never written back, so an old value cannot return.
 """

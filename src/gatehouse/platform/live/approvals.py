@@ -1,12 +1,12 @@
-"""Requests that wait for a person's decision: the engine's port `Approvals`.
+"""Requests that are held until a person decides: the engine's port `Approvals`.
 
-A held request is a row that any administrator sees, whichever worker holds it. The decision comes back over the change
-feed (topic `approval`), and is looked for every second in case no news comes. Whoever cannot ask, or hear the answer,
-refuses: nothing is let through because the database is away.
+A held request is a row, which administrators can see on every worker. The worker learns of the decision from the change
+feed (topic `approval`) and polls every second in case a notification is lost. If the row cannot be written or read, the
+request is refused: a database outage never lets a request through.
 
-    pending -> approved | denied     a person (`governance.approvals`)
-            -> expired               nobody in `DLP_PROMPT_TIMEOUT_SECONDS`
-            -> cancelled             the client left, or the worker that held the request ended
+    pending -> approved | denied     by a person (`governance.approvals`)
+            -> expired               no decision within `DLP_PROMPT_TIMEOUT_SECONDS`
+            -> cancelled             the client disconnected, or the worker that held the request stopped
 """
 
 import asyncio
@@ -26,23 +26,23 @@ from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.live.nodes import FORGOTTEN, Node
+from gatehouse.platform.live.nodes import NODE_EXPIRY_SECONDS, Node
 from gatehouse.platform.live.state import Replica
 
 T = TypeVar("T")
 
-#: Requests that a worker holds at most, and an organization's share of them.
-MOST_HELD: Final = 1_000
-MOST_OF_ONE: Final = 250
-#: Seconds between two looks for decisions without news.
-LOOK_EVERY: Final = 1.0
-#: Seconds that one question to the database may take.
-_PATIENCE: Final = 5.0
-#: Seconds after which somebody else expires what its own worker did not.
-_OVERDUE: Final = 5.0
+#: Maximum number of requests that a worker holds, and that it holds for one organization.
+MAX_HELD_REQUESTS: Final = 1_000
+MAX_HELD_PER_TENANT: Final = 250
+#: Interval at which decisions are polled without a notification.
+POLL_INTERVAL_SECONDS: Final = 1.0
+#: Timeout of one database operation.
+_DATABASE_TIMEOUT_SECONDS: Final = 5.0
+#: After this time another worker expires an approval that its own worker has not.
+_OVERDUE_SECONDS: Final = 5.0
 _DATABASE_ERRORS: Final = (SQLAlchemyError, psycopg.Error, OSError, TimeoutError)
 
-_ASK = text(
+_INSERT = text(
     "INSERT INTO approvals (id, tenant_id, request_id, user_id, client_id, reason, rule_id, rule_name, entity_types,"
     " direction, model, node, expires_at) VALUES (:id, :tenant, :request, :user, :client, :reason, :rule, :rule_name,"
     " CAST(:entity_types AS jsonb), :direction, :model, :node, now() + make_interval(secs => :seconds))"
@@ -56,7 +56,7 @@ _END_ABANDONED = text(
     "UPDATE approvals SET status = CASE WHEN expires_at < now() THEN 'expired' ELSE 'cancelled' END,"
     " decided_at = now() WHERE status = 'pending' AND (expires_at < now() - make_interval(secs => :overdue)"
     " OR NOT EXISTS (SELECT FROM nodes WHERE nodes.id = approvals.node"
-    " AND nodes.seen_at > now() - make_interval(secs => :forgotten)))"
+    " AND nodes.seen_at > now() - make_interval(secs => :node_expiry)))"
 )
 
 
@@ -70,63 +70,64 @@ class TooManyHeld(Unavailable):
     message = "Too many requests wait for approval already. Try again later."
 
 
-class _Held(msgspec.Struct, frozen=True, eq=False):
+class _HeldRequest(msgspec.Struct, frozen=True, eq=False):
     tenant_id: UUID
-    #: is told the status
-    answer: asyncio.Future[str]
+    #: resolved with the status
+    status: asyncio.Future[str]
 
 
 class LiveApprovals:
-    """One worker's. Costs a request that is not held nothing."""
+    """The requests that one worker holds, for up to `seconds` each. Requests that are not held cost nothing."""
 
     def __init__(self, database: Database, node: Node, replica: Replica, *, seconds: float) -> None:
         self._database = database
         self._node = node
         self._replica = replica
         self._seconds = seconds
-        self._held: dict[UUID, _Held] = {}
+        self._held: dict[UUID, _HeldRequest] = {}
         self._watcher: asyncio.Task[None] | None = None
-        #: notes of clients that have left, and questions that took too long: not to be dropped half-way
-        self._leaving: set[asyncio.Task[Any]] = set()
+        #: database operations that nobody awaits any more, but that must finish
+        self._background_tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
-        """Ends what the workers before held. Raises what the database raises."""
+        """End abandoned approvals of earlier workers. Exceptions of the database propagate."""
         async with self._database.service() as session:
             await end_abandoned(session)
             await session.commit()
 
     async def stop(self) -> None:
-        """Nobody waits here any more. Whoever is not told is found by `end_abandoned`."""
+        """Cancel this worker's approvals. If the database is unreachable, `end_abandoned` of another worker does."""
         if self._watcher is not None:
             self._watcher.cancel()
         with contextlib.suppress(*_DATABASE_ERRORS):
-            async with asyncio.timeout(_PATIENCE):
-                await asyncio.gather(*self._leaving, return_exceptions=True)
+            async with asyncio.timeout(_DATABASE_TIMEOUT_SECONDS):
+                await asyncio.gather(*self._background_tasks, return_exceptions=True)
                 async with self._database.service() as session:
                     await session.execute(_END_ALL, {"node": self._node.id})
                     await session.commit()
 
     async def decision(self, x: Asked, ask: Ask) -> bool:
-        """See `engine.ports.Approvals`. Raises `ApprovalUnavailable`, `TooManyHeld`."""
+        """Hold the request and return whether it was approved (see `engine.ports.Approvals`). Raises
+        `ApprovalUnavailable`, `TooManyHeld`."""
         tenant_id = x.identified.policy.tenant_id
-        of_tenant = sum(held.tenant_id == tenant_id for held in self._held.values())
-        if len(self._held) >= MOST_HELD or of_tenant >= MOST_OF_ONE:
+        tenant_count = sum(request.tenant_id == tenant_id for request in self._held.values())
+        if len(self._held) >= MAX_HELD_REQUESTS or tenant_count >= MAX_HELD_PER_TENANT:
             raise TooManyHeld
         approval_id = new_id()
-        held = self._held[approval_id] = _Held(tenant_id, asyncio.get_running_loop().create_future())
+        request = self._held[approval_id] = _HeldRequest(tenant_id, asyncio.get_running_loop().create_future())
         try:
-            await self._ask(approval_id, x, ask)
-            self._watch()
-            done, _ = await asyncio.wait({held.answer}, timeout=self._seconds)
-            status = held.answer.result() if done else await self._expired(approval_id)
+            await self._insert(approval_id, x, ask)
+            self._start_watcher()
+            done, _ = await asyncio.wait({request.status}, timeout=self._seconds)
+            status = request.status.result() if done else await self._expire(approval_id)
         except asyncio.CancelledError:
-            self._leave(approval_id)
+            self._finish_in_background(asyncio.create_task(self._cancel(approval_id)))
             raise
         finally:
             del self._held[approval_id]
         return status == "approved"
 
-    async def _ask(self, approval_id: UUID, x: Asked, ask: Ask) -> None:
+    async def _insert(self, approval_id: UUID, x: Asked, ask: Ask) -> None:
         caller = x.identified.caller
         values = {
             "id": approval_id, "tenant": x.identified.policy.tenant_id, "request": x.identified.received.request_id,
@@ -138,16 +139,16 @@ class LiveApprovals:
 
         async def insert() -> None:
             async with self._database.service() as session:
-                await session.execute(_ASK, values)
+                await session.execute(_INSERT, values)
                 await session.commit()
 
         try:
-            await self._in_time(insert())
+            await self._with_timeout(insert())
         except _DATABASE_ERRORS:
             raise ApprovalUnavailable from None
 
-    async def _expired(self, approval_id: UUID) -> str:
-        """Time is up. The status is what became of it: a decision may have come at the last moment."""
+    async def _expire(self, approval_id: UUID) -> str:
+        """Expire the approval and return its status, which is a decision if one was made at the last moment."""
 
         async def end() -> str:
             async with self._database.service() as session:
@@ -156,70 +157,69 @@ class LiveApprovals:
                 return str((await session.execute(_DECIDED, {"ids": [approval_id]})).one().status)
 
         try:
-            return await self._in_time(end())
+            return await self._with_timeout(end())
         except _DATABASE_ERRORS:
             return "expired"
 
-    async def _in_time(self, question: Coroutine[Any, Any, T]) -> T:
-        """Raises `TimeoutError` when it is time: to cancel what goes over a dead connection takes ten seconds more."""
-        task = asyncio.create_task(question)
+    async def _with_timeout(self, operation: Coroutine[Any, Any, T]) -> T:
+        """Run a database operation. Raises `TimeoutError` at once after the timeout: cancelling an operation on a dead
+        connection takes ten more seconds, which happens in the background."""
+        task = asyncio.create_task(operation)
         try:
-            done, _ = await asyncio.wait({task}, timeout=_PATIENCE)
+            done, _ = await asyncio.wait({task}, timeout=_DATABASE_TIMEOUT_SECONDS)
         except asyncio.CancelledError:
-            # Before anything else is said of this row.
+            # The operation must end before the row is changed again.
             task.cancel()
-            self._finish_behind(task)
+            self._finish_in_background(task)
             await asyncio.wait({task})
             raise
         if not done:
             task.cancel()
-            self._finish_behind(task)
+            self._finish_in_background(task)
             raise TimeoutError
         return task.result()
 
-    def _leave(self, approval_id: UUID) -> None:
-        self._finish_behind(asyncio.create_task(self._cancelled(approval_id)))
-
-    def _finish_behind(self, task: asyncio.Task[Any]) -> None:
-        self._leaving.add(task)
+    def _finish_in_background(self, task: asyncio.Task[Any]) -> None:
+        self._background_tasks.add(task)
         task.add_done_callback(self._finished)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._leaving.discard(task)
-        # Asked for, so that nobody logs it: whoever waited has had an answer.
+        self._background_tasks.discard(task)
+        # Retrieves the exception, so that asyncio does not log it: the caller has already got a result.
         _ = task.cancelled() or task.exception()
 
-    async def _cancelled(self, approval_id: UUID) -> None:
+    async def _cancel(self, approval_id: UUID) -> None:
         with contextlib.suppress(*_DATABASE_ERRORS):
-            async with asyncio.timeout(_PATIENCE), self._database.service() as session:
+            async with asyncio.timeout(_DATABASE_TIMEOUT_SECONDS), self._database.service() as session:
                 await session.execute(_END, {"id": approval_id, "status": "cancelled"})
                 await session.commit()
 
-    def _watch(self) -> None:
-        """One for all that are held, as long as there are some."""
+    def _start_watcher(self) -> None:
+        """Start the task that watches all held requests, unless it is running. It ends when none is held."""
         if self._watcher is None or self._watcher.done():
-            self._watcher = asyncio.create_task(self._look_for_decisions(), name="approvals")
+            self._watcher = asyncio.create_task(self._watch(), name="approvals")
 
-    async def _look_for_decisions(self) -> None:
-        news = self._replica.decisions
+    async def _watch(self) -> None:
+        decisions = self._replica.decisions
         while self._held:
-            # Before the look: what is decided during it is looked for again.
-            news.clear()
+            # Cleared before the query: a decision made during the query triggers another one.
+            decisions.clear()
             with contextlib.suppress(*_DATABASE_ERRORS):
-                await self._look()
+                await self._read_decisions()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY):
-                    await news.wait()
+                async with asyncio.timeout(POLL_INTERVAL_SECONDS):
+                    await decisions.wait()
 
-    async def _look(self) -> None:
-        async with asyncio.timeout(_PATIENCE), self._database.service() as session:
+    async def _read_decisions(self) -> None:
+        async with asyncio.timeout(_DATABASE_TIMEOUT_SECONDS), self._database.service() as session:
             rows = (await session.execute(_DECIDED, {"ids": list(self._held)})).all()
         for row in rows:
-            held = self._held.get(row.id)
-            if held is not None and not held.answer.done():
-                held.answer.set_result(row.status)
+            request = self._held.get(row.id)
+            if request is not None and not request.status.done():
+                request.status.set_result(row.status)
 
 
 async def end_abandoned(session: AsyncSession) -> None:
-    """Ends what nobody holds any more, as the service role: the worker is dead, or away for longer than it may be."""
-    await session.execute(_END_ABANDONED, {"overdue": _OVERDUE, "forgotten": FORGOTTEN})
+    """End approvals that no live worker holds: they are overdue, or their worker is dead or disconnected for too long.
+    `session` has the service role."""
+    await session.execute(_END_ABANDONED, {"overdue": _OVERDUE_SECONDS, "node_expiry": NODE_EXPIRY_SECONDS})

@@ -1,4 +1,4 @@
-"""Who calls, answered from the replica: a dictionary look-up for a key, a cached verification for a token."""
+"""Identifies callers from the replica: a dictionary lookup for a key, a cached verification for a token."""
 
 import time
 from collections import OrderedDict
@@ -23,18 +23,19 @@ class InvalidToken(Unauthenticated):
     message = "The token is not valid, has expired, or was revoked."
 
 
-#: Where SCIM tokens are good, and nothing else is (reference 1, Authentication).
-PROVISIONING: Final = "/api/scim/v2"
+#: SCIM tokens are valid only under this prefix, and no other credential is valid there (docs/scim.md).
+SCIM_PREFIX: Final = "/api/scim/v2"
 
-#: The same of outposts' tokens.
-OUTPOSTS: Final = "/v1/outposts"
+#: The same for outposts' tokens.
+OUTPOSTS_PREFIX: Final = "/v1/outposts"
 
-#: Verified tokens, and callers made, remembered at most: verifying a signature costs a hundred times a look-up.
-_REMEMBERED: Final = 20_000
+#: Verified tokens in the cache, and callers in theirs: verifying a signature costs a hundred times as much as a lookup.
+_MAX_CACHED: Final = 20_000
 
 
-class Verified(msgspec.Struct, frozen=True, gc=False):
-    """A token whose signature, issuer and times were good. `subject` is a user's or a client's id."""
+class VerifiedToken(msgspec.Struct, frozen=True, gc=False):
+    """The claims of a token with a valid signature, issuer and times. `subject` is the id of a user or a client.
+    Times are Unix times."""
 
     subject: UUID
     m2m: bool
@@ -48,27 +49,28 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
 
 
 class LiveCredentials:
-    """The engine's `Credentials`, and administration's. `issuer` and `audience` are what tokens must name."""
+    """The engine's port `Credentials`, which administration uses too. `issuer` is the issuer and audience that tokens
+    must name."""
 
     def __init__(self, replica: Replica, *, issuer: str, enforce_scopes: bool) -> None:
         self._replica = replica
         self._issuer = issuer
         self._enforce_scopes = enforce_scopes
-        self._verified: OrderedDict[str, Verified] = OrderedDict()
-        #: callers by their key's digest, with the entries that they were made of
-        self._made: OrderedDict[bytes, tuple[LiveKey, LiveUser, LiveTenant, Caller]] = OrderedDict()
+        self._verified: OrderedDict[str, VerifiedToken] = OrderedDict()
+        #: callers by their key's digest, with the replica's entries from which they were built
+        self._key_callers: OrderedDict[bytes, tuple[LiveKey, LiveUser, LiveTenant, Caller]] = OrderedDict()
         self._outposts = OutpostTokens(issuer)
         self.uses = RecentUses()
-        #: the keys that tokens were verified with
+        #: the keys with which the cached tokens were verified
         self._verified_by = replica.signing_keys
 
     def identify(self, received: Received) -> Caller:
         credential = presented(received)
         if credential is None:
             raise MissingCredential
-        if received.path.startswith(PROVISIONING):
+        if received.path.startswith(SCIM_PREFIX):
             return self._by_scim_token(credential)
-        if received.path.startswith(OUTPOSTS):
+        if received.path.startswith(OUTPOSTS_PREFIX):
             return self._by_outpost_token(credential)
         if credential.startswith("gk_"):
             return self._by_key(credential)
@@ -107,14 +109,14 @@ class LiveCredentials:
         if user is None or not user.active or tenant is None:
             raise InvalidApiKey
         self.uses.api_keys[live.id] = now
-        made = self._made.get(digest)
-        # The replica replaces what changes: the very same entries make the very same caller.
-        if made is None or made[0] is not live or made[1] is not user or made[2] is not tenant:
+        cached = self._key_callers.get(digest)
+        # The replica replaces entries that change, so identical entries give an identical caller.
+        if cached is None or cached[0] is not live or cached[1] is not user or cached[2] is not tenant:
             caller = self._user(user, tenant, kind=CallerKind.API_KEY, api_key_id=live.id, scopes=live.scopes)
-            made = self._made[digest] = (live, user, tenant, caller)
-            if len(self._made) > _REMEMBERED:
-                self._made.popitem(last=False)
-        return made[3]
+            cached = self._key_callers[digest] = (live, user, tenant, caller)
+            if len(self._key_callers) > _MAX_CACHED:
+                self._key_callers.popitem(last=False)
+        return cached[3]
 
     def _by_scim_token(self, token: str) -> Caller:
         live = self._replica.scim_tokens.get(tokens.digest(token))
@@ -128,7 +130,7 @@ class LiveCredentials:
             kind=CallerKind.SCIM,
             tenant_id=live.tenant_id,
             scim_token_id=live.id,
-            # Entra ID asks for 25 requests a second and more, which is beyond `standard`.
+            # Entra ID requires 25 requests a second and more, which exceeds `standard`.
             rate_limit_tier="premium",
             rate_key=f"scim:{live.id}",
         )
@@ -169,8 +171,8 @@ class LiveCredentials:
         session_id: UUID | None = None,
         mfa_at: float | None = None,
     ) -> Caller:
-        """The caller that this user is now: rights are the user's of this moment, not of when the token was made."""
-        asked = tenant.second_factor
+        """Return the user as a caller with their current rights, not those at the time the token was issued."""
+        policy = tenant.second_factor
         return Caller(
             kind=kind,
             tenant_id=user.tenant_id,
@@ -186,12 +188,12 @@ class LiveCredentials:
             custom_rate_limit_rpm=tenant.custom_rate_limit_rpm,
             scan_rate_limit_rpm=tenant.scan_rate_limit_rpm,
             mfa_at=mfa_at,
-            mfa_required=asked.sensitive and asked.asks(user.methods, user.created_at, time.time()),
-            has_factor=not asked.methods.isdisjoint(user.methods),
-            mfa_ttl_seconds=asked.ttl_seconds,
+            mfa_required=policy.sensitive and policy.asks(user.methods, user.created_at, time.time()),
+            has_factor=not policy.methods.isdisjoint(user.methods),
+            mfa_ttl_seconds=policy.ttl_seconds,
         )
 
-    def _client(self, verified: Verified) -> Caller:
+    def _client(self, verified: VerifiedToken) -> Caller:
         if not self._client_good(verified.subject):
             raise InvalidToken
         live = self._replica.clients.get(verified.subject)
@@ -209,8 +211,8 @@ class LiveCredentials:
             scan_rate_limit_rpm=None if tenant is None else tenant.scan_rate_limit_rpm,
         )
 
-    def _scopes(self, verified: Verified, live: LiveClient | None) -> frozenset[str]:
-        """What the token says, less what its client has lost since."""
+    def _scopes(self, verified: VerifiedToken, live: LiveClient | None) -> frozenset[str]:
+        """Return the token's scopes without those that its client has lost since."""
         if not self._enforce_scopes:
             return SCOPES
         if live is None or verified.scopes <= live.scopes:
@@ -218,35 +220,36 @@ class LiveCredentials:
         return verified.scopes & live.scopes
 
     def _client_good(self, client_id: UUID) -> bool:
-        """A deleted client's tokens live on unless its deletion revoked them (`OAUTH_DELETE_REVOKES_TOKENS`)."""
+        """Return whether the client's tokens are valid. Those of a deleted client are, unless the deletion revoked
+        them (`OAUTH_DELETE_REVOKES_TOKENS`)."""
         client = self._replica.clients.get(client_id)
         return client_id not in self._replica.revoked and (client is None or client.enabled)
 
-    def _verify(self, token: str) -> Verified:
+    def _verify(self, token: str) -> VerifiedToken:
         if self._verified_by is not self._replica.signing_keys:
-            # A key may be gone, and with it whatever it has signed.
+            # A key may have been removed, which invalidates the tokens it signed.
             self._verified.clear()
             self._verified_by = self._replica.signing_keys
-        known = self._verified.get(token)
+        verified = self._verified.get(token)
         now = time.time()
-        if known is None:
-            known = self._verify_anew(token)
-            self._verified[token] = known
-            if len(self._verified) > _REMEMBERED:
+        if verified is None:
+            verified = self._verify_signature(token)
+            self._verified[token] = verified
+            if len(self._verified) > _MAX_CACHED:
                 self._verified.popitem(last=False)
-        if known.expires_at <= now:
+        if verified.expires_at <= now:
             self._verified.pop(token, None)
             raise InvalidToken
-        return known
+        return verified
 
-    def _verify_anew(self, token: str) -> Verified:
+    def _verify_signature(self, token: str) -> VerifiedToken:
         try:
             claims = jwt.verify(token, self._replica.signing_keys, issuer=self._issuer, audience=self._issuer)
             kind, tenant = claims.get("token_type"), claims.get("tid")
-            # Whatever else is signed with these keys (RFC 8725, 3.12): it opens nothing here.
+            # Other tokens signed with these keys are not access tokens (RFC 8725, 3.12).
             if kind not in {None, "m2m"}:
                 raise InvalidToken
-            return Verified(
+            return VerifiedToken(
                 subject=UUID(claims["sub"]),
                 m2m=kind == "m2m",
                 expires_at=float(claims["exp"]),

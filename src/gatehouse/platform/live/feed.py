@@ -1,10 +1,10 @@
-"""Follows the revisions: hears of each by NOTIFY, reads what changed, and brings the replica up to it.
+"""Follows the revisions: receives a NOTIFY for each, reads the changes, and applies them to the replica.
 
-One task a worker. It beats twice a second even when nothing changes, so that a worker that was stopped or cut off
-can tell: what it knows is good for `LEASE` seconds from the question on, and a change waits longer than that for
-workers that do not answer (`nodes.PATIENCE`). So when a change's answer is out, no first byte leaves under the old
-state, from a confirmed worker or from one that was merely asleep. A worker that cannot reach the database has nobody
-to ask and goes on, unless `SWITCH_FAIL_MODE` says otherwise.
+One task per worker. It sends a heartbeat twice a second even if nothing changes, and each gives the worker a lease: its
+state may be used for `LEASE_SECONDS` from the start of the query. A change waits longer than that for workers that do
+not confirm (`nodes.PROPAGATION_TIMEOUT_SECONDS`). So after the response to a change, no worker, even one that was
+suspended, sends a first byte under the old state. A worker that cannot reach the database goes on with its state,
+unless `SWITCH_FAIL_MODE` is `closed`.
 """
 
 import asyncio
@@ -29,25 +29,25 @@ from gatehouse.platform.live.state import Replica
 
 log = structlog.get_logger(__name__)
 
-#: seconds between two beats
-BEAT = 0.5
-#: seconds for which what was read stays good to send by; less than `nodes.PATIENCE`
-LEASE = 1.5
-#: seconds that a request waits for a worker that was away to catch up
-HURRY = 1.0
-#: seconds without the database after which `SWITCH_FAIL_MODE=closed` stops
-LOST = 10.0
-#: revisions behind which reading everything again is less work than following
-FAR_BEHIND = 5_000
+HEARTBEAT_INTERVAL_SECONDS = 0.5
+#: How long the state may be used after it was read; less than `nodes.PROPAGATION_TIMEOUT_SECONDS`.
+LEASE_SECONDS = 1.5
+#: How long a request waits for a worker with an expired lease to catch up.
+CATCH_UP_TIMEOUT_SECONDS = 1.0
+#: With `SWITCH_FAIL_MODE=closed` requests are refused after this time without the database.
+FAIL_CLOSED_AFTER_SECONDS = 10.0
+#: A worker that is further behind reloads everything, which is faster than applying the changes.
+MAX_REVISIONS_BEHIND = 5_000
+_LISTEN_TIMEOUT_SECONDS = 5.0
 
-# The head comes with them: a database restored from a backup, or changes deleted meanwhile, must not go unseen.
+# The head is read with the changes, to detect a restored backup and deleted changes.
 _CHANGES = text(
     "SELECT h.revision AS head, c.revision, c.tenant_id, c.topic, c.key FROM revision_head h LEFT JOIN changes c"
-    " ON c.revision > :revision AND h.revision - :revision <= :far ORDER BY c.revision"
+    " ON c.revision > :revision AND h.revision - :revision <= :limit ORDER BY c.revision"
 )
 _HEAD = text("SELECT revision FROM revision_head")
 
-#: told the tenants whose policy changed; done when their snapshots are swapped
+#: Called with the tenants whose policy changed; returns when their snapshots are swapped.
 PolicyListener = Callable[[set[str]], Awaitable[None]]
 
 
@@ -57,6 +57,8 @@ class SwitchesUnknown(Unavailable):
 
 
 class Feed:
+    """The change feed of one worker. `fail_closed` is `SWITCH_FAIL_MODE=closed`."""
+
     def __init__(
         self, database: Database, replica: Replica, node: Node, on_policy: PolicyListener, *, fail_closed: bool = False
     ) -> None:
@@ -65,23 +67,23 @@ class Feed:
         self._node = node
         self._on_policy = on_policy
         self._fail_closed = fail_closed
-        self._catching_up = asyncio.Lock()
+        self._catch_up_lock = asyncio.Lock()
         self._follower: asyncio.Task[None] | None = None
-        #: the catching up that requests wait for together
-        self._hurried: asyncio.Task[None] | None = None
+        #: the catch-up shared by all waiting requests
+        self._catch_up_task: asyncio.Task[None] | None = None
         self._ticker: asyncio.TimerHandle | None = None
-        #: monotonic time up to which everything committed is known
+        #: monotonic time up to which all commits have been applied
         self.last_contact = time.monotonic()
-        #: whether the last try to reach the database failed
+        #: whether the last attempt to reach the database failed
         self.lost = False
-        #: monotonic time of this process's last sign of life, with or without the database
+        #: monotonic time of the last timer tick, which stops while this process is suspended
         self._last_tick = time.monotonic()
 
     async def start(self) -> None:
-        """Loads everything, then follows. Raises when the database cannot be reached."""
+        """Load everything and start to follow. Exceptions of the database propagate."""
         self._replica.revision = await self._load_all()
         await self._node.join(self._replica.revision)
-        # What committed before this worker was in the list did not wait for it.
+        # Changes committed before this worker joined did not wait for it.
         await self.catch_up()
         self._tick()
         self._follower = asyncio.create_task(self._follow(), name="change feed")
@@ -89,7 +91,7 @@ class Feed:
     async def stop(self) -> None:
         if self._ticker is not None:
             self._ticker.cancel()
-        for task in (self._follower, self._hurried):
+        for task in (self._follower, self._catch_up_task):
             if task is not None:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError, Exception):
@@ -98,60 +100,65 @@ class Feed:
 
     @property
     def lag_seconds(self) -> float:
-        """How long ago the database last answered this worker."""
+        """The age of the replica's state in seconds."""
         return time.monotonic() - self.last_contact
 
     @property
     def ended(self) -> bool:
-        """Whether nobody follows any more, which only a new process mends."""
+        """Whether the follower task has ended. Only a new process recovers from that."""
         return self._follower is not None and self._follower.done()
 
     def current(self) -> bool:
-        """Whether a first byte may be sent by what is known now. A clock reading in the ordinary case."""
+        """Return whether a first byte may be sent under the current state. Usually costs one clock reading."""
         now = time.monotonic()
         lag = now - self.last_contact
-        if lag <= LEASE:
+        if lag <= LEASE_SECONDS:
             return True
-        # Without the database one goes on as one is; but after a sleep one has not even tried.
-        return self.lost and now - self._last_tick <= LEASE and not (self._fail_closed and lag > LOST)
+        # Without the database the worker goes on with its state, but not if it was suspended and has not retried yet.
+        return (
+            self.lost
+            and now - self._last_tick <= LEASE_SECONDS
+            and not (self._fail_closed and lag > FAIL_CLOSED_AFTER_SECONDS)
+        )
 
     async def before_attempt(self) -> None:
-        """See `engine.ports.Switches.in_touch`. Returns at once in the ordinary case."""
+        """Wait until the state is current (see `engine.ports.Switches.in_touch`). Usually returns at once. Raises
+        `SwitchesUnknown`."""
         if self.current():
             return
-        if self._hurried is None or self._hurried.done():
-            self._hurried = asyncio.create_task(self._hurry())
-        # Not cancelled when the time is up: a cancelled query may take seconds to let go.
-        await asyncio.wait({self._hurried}, timeout=HURRY)
+        if self._catch_up_task is None or self._catch_up_task.done():
+            self._catch_up_task = asyncio.create_task(self._catch_up_if_stale())
+        # Not cancelled after the timeout: cancelling a query may take seconds.
+        await asyncio.wait({self._catch_up_task}, timeout=CATCH_UP_TIMEOUT_SECONDS)
         if not self.current():
-            self._lose("no answer in time")
+            self._mark_lost("no answer in time")
             self._last_tick = time.monotonic()
-        if self._fail_closed and self.lag_seconds > LOST:
+        if self._fail_closed and self.lag_seconds > FAIL_CLOSED_AFTER_SECONDS:
             raise SwitchesUnknown
 
     async def catch_up(self) -> None:
-        """Applies every revision there is by now, and confirms the last."""
-        async with self._catching_up:
-            await self._rounds()
+        """Apply all revisions committed so far and confirm the last."""
+        async with self._catch_up_lock:
+            await self._apply_all()
 
-    async def _hurry(self) -> None:
+    async def _catch_up_if_stale(self) -> None:
         try:
-            async with self._catching_up:
-                if time.monotonic() - self.last_contact > LEASE:
-                    await self._rounds()
+            async with self._catch_up_lock:
+                if time.monotonic() - self.last_contact > LEASE_SECONDS:
+                    await self._apply_all()
         except Exception as error:
-            self._lose(type(error).__name__)
+            self._mark_lost(type(error).__name__)
 
-    async def _rounds(self) -> None:
-        # A worker that had been given up was not waited for: what it read before it was back in the list is no lease.
-        while not await self._round():
+    async def _apply_all(self) -> None:
+        # Changes did not wait for a worker that was not in the list. So state read before it joined gives no lease.
+        while not await self._apply_once():
             pass
 
-    async def _round(self) -> bool:
-        """Whether the changes waited for this worker all the time."""
-        asked = time.monotonic()
+    async def _apply_once(self) -> bool:
+        """Apply and confirm the changes. Returns whether the worker was in the list of workers all the time."""
+        started = time.monotonic()
         async with self._database.feed() as session:
-            values = {"revision": self._replica.revision, "far": FAR_BEHIND}
+            values = {"revision": self._replica.revision, "limit": MAX_REVISIONS_BEHIND}
             rows = (await session.execute(_CHANGES, values)).all()
             revision = rows[0].head
             if self._follows(rows):
@@ -161,25 +168,25 @@ class Feed:
             policies = {str(tenant_id) for tenant_id in self._replica.tenants}
         if policies:
             await self._on_policy(policies)
-        self._tell(rows)
+        self._notify_waiting(rows)
         self._replica.revision = revision
-        # Once around the loop: what was let through under the old state is on its way before this is confirmed.
+        # One turn of the event loop: requests admitted under the old state proceed before the confirmation.
         await asyncio.sleep(0)
         listed = await self._node.confirm(revision)
         if listed:
-            self.last_contact = asked
+            self.last_contact = started
             if self.lost:
                 self.lost = False
                 log.info("change_feed.back", revision=revision)
         return listed
 
     def _follows(self, rows: Sequence[Any]) -> bool:
-        """Whether these are all the revisions from the replica's on: each has its changes, and none is left out."""
-        known, head, first = self._replica.revision, rows[0].head, rows[0].revision
-        return bool(head == known or first == known + 1)
+        """Return whether `rows` continue the replica's revision without a gap."""
+        current, head, first = self._replica.revision, rows[0].head, rows[0].revision
+        return bool(head == current or first == current + 1)
 
     async def _apply(self, session: AsyncSession, rows: Sequence[Any]) -> set[str]:
-        """Loads what changed. The answer is the tenants whose policy did."""
+        """Load the changed rows. Returns the tenants whose policy changed."""
         touched: dict[str, set[str]] = defaultdict(set)
         for row in rows:
             if row.revision is not None:
@@ -189,25 +196,25 @@ class Feed:
                 await LOADERS[topic](session, self._replica, sorted(keys))
         return touched["policy"]
 
-    def _tell(self, rows: Sequence[Any]) -> None:
-        """Those who wait for news of an organization: what is read of it from now on has these changes."""
+    def _notify_waiting(self, rows: Sequence[Any]) -> None:
+        """Wake long polls that wait for changes of an organization. Reads from now on see these changes."""
         if not self._follows(rows):
             self._replica.news.tell_all()
             return
         changed = [row for row in rows if row.revision is not None]
         if any(row.topic == "outpost_trust" for row in changed):
-            # An outpost that waits may be none any more, whoever's it was.
+            # Any waiting outpost may have lost its trust.
             self._replica.news.tell_all()
             return
-        # Of a policy the key is the organization, whoever has changed it.
-        told = {UUID(row.key) if row.topic == "policy" else row.tenant_id for row in changed}
-        self._replica.news.tell(told)
+        # The key of a `policy` change is the organization; `tenant_id` may be that of the operator who changed it.
+        tenant_ids = {UUID(row.key) if row.topic == "policy" else row.tenant_id for row in changed}
+        self._replica.news.tell(tenant_ids)
 
     async def _load_all(self) -> int:
-        """Everything, into a replica that then takes this one's place. The answer is its revision."""
+        """Load everything into a new replica and swap its data into this one. Returns the revision."""
         fresh = Replica()
         async with self._database.feed() as session:
-            # The revision first: what commits while the rest loads is then loaded twice, never missed.
+            # Read first: a change that commits while the rest loads is loaded twice instead of missed.
             revision = int((await session.execute(_HEAD)).scalar_one())
             for load in LOADERS.values():
                 await load(session, fresh, None)
@@ -219,32 +226,32 @@ class Feed:
             try:
                 await self._listen()
             except Exception as error:
-                # Whatever it is: a worker that no longer follows must not look like one that does.
-                self._lose(type(error).__name__)
-                await asyncio.sleep(BEAT)
+                # Any exception: a worker that no longer follows must not appear healthy.
+                self._mark_lost(type(error).__name__)
+                await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
 
     async def _listen(self) -> None:
         connection = await self._database.service_connection()
         async with connection:
             await connection.execute(f"LISTEN {CHANNEL}")
             while True:
-                # Also without news: the beat confirms that this worker is alive and in touch.
-                # Not `wait_for`: it can lose a cancellation, and this would follow on after its end.
-                async with asyncio.timeout(5.0):
+                # Even without a notification: the heartbeat renews the lease.
+                # Not `wait_for`, which can swallow a cancellation, so that the task would never end.
+                async with asyncio.timeout(_LISTEN_TIMEOUT_SECONDS):
                     await self.catch_up()
                 self._replica.forget_expired(time.time())
-                async for _ in connection.notifies(timeout=BEAT, stop_after=1):
+                async for _ in connection.notifies(timeout=HEARTBEAT_INTERVAL_SECONDS, stop_after=1):
                     pass
 
-    def _lose(self, reason: str) -> None:
+    def _mark_lost(self, reason: str) -> None:
         if not self.lost:
             self.lost = True
             log.warning("change_feed.lost", reason=reason)
 
     def _tick(self) -> None:
         now = time.monotonic()
-        if now - self._last_tick > LEASE:
-            # This process was stopped: what it knows about the database is from before.
+        if now - self._last_tick > LEASE_SECONDS:
+            # This process was suspended: its knowledge about the database is outdated.
             self.lost = False
         self._last_tick = now
-        self._ticker = asyncio.get_running_loop().call_later(BEAT / 2, self._tick)
+        self._ticker = asyncio.get_running_loop().call_later(HEARTBEAT_INTERVAL_SECONDS / 2, self._tick)

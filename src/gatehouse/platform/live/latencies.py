@@ -1,6 +1,6 @@
-"""The engine's latencies, shared: each worker's report is a row that the others read, every few seconds.
+"""Shares measured model latencies between workers: each worker writes a report as a row, which the others read.
 
-The database may be away: then each worker goes by what it sees itself.
+While the database is unreachable, each worker uses only its own measurements.
 """
 
 import asyncio
@@ -19,34 +19,33 @@ from gatehouse.foundation.storage.database import Database
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two reports.
-EVERY: Final = 10.0
-#: Seconds for which a report may be committed later than others with higher numbers.
-_LATE: Final = 30.0
-_PATIENCE: Final = 5.0
+REPORT_INTERVAL_SECONDS: Final = 10.0
+#: How much later than reports with higher ids a report may be committed.
+_COMMIT_DELAY_SECONDS: Final = 30.0
+_DATABASE_TIMEOUT_SECONDS: Final = 5.0
 _DATABASE_ERRORS: Final = (SQLAlchemyError, psycopg.Error, OSError, TimeoutError)
 
-_TELL: Final = text("INSERT INTO latency_reports (node, body) VALUES (:node, :body)")
-_HEAR: Final = text(
+_INSERT_REPORT: Final = text("INSERT INTO latency_reports (node, body) VALUES (:node, :body)")
+_SELECT_REPORTS: Final = text(
     "SELECT id, EXTRACT(EPOCH FROM clock_timestamp() - at)::float8 AS age, body FROM latency_reports"
     " WHERE at > clock_timestamp() - make_interval(secs => :seconds) AND node <> :node ORDER BY id"
 )
 
 
 class SharedLatencies:
-    """One worker's. `start` reads what there is; `stop` hands on the rest."""
+    """The exchange of one worker. `start` reads the recent reports of the other workers."""
 
     def __init__(self, database: Database, latencies: Latencies, node: UUID) -> None:
         self._database = database
         self._latencies = latencies
         self._node = node
-        self._read: set[int] = set()
+        self._read_ids: set[int] = set()
         self._task: asyncio.Task[None] | None = None
-        self._told = False
+        self._failure_logged = False
 
     async def start(self) -> None:
         await self._round(WINDOW)
-        self._task = asyncio.create_task(self._keep(), name="latencies")
+        self._task = asyncio.create_task(self._run(), name="latencies")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -55,37 +54,37 @@ class SharedLatencies:
                 await self._task
 
     async def exchange(self) -> None:
-        """Once, now: what this worker has seen for the others, what they have seen for this one."""
-        await self._round(EVERY + _LATE)
+        """Write this worker's report and read the others' now."""
+        await self._round(REPORT_INTERVAL_SECONDS + _COMMIT_DELAY_SECONDS)
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         while True:
-            await asyncio.sleep(EVERY)
-            await self._round(EVERY + _LATE)
+            await asyncio.sleep(REPORT_INTERVAL_SECONDS)
+            await self._round(REPORT_INTERVAL_SECONDS + _COMMIT_DELAY_SECONDS)
 
     async def _round(self, seconds: float) -> None:
         body = self._latencies.report()
         try:
-            async with asyncio.timeout(_PATIENCE):
-                await self._exchanged(body, seconds)
-            self._told = False
+            async with asyncio.timeout(_DATABASE_TIMEOUT_SECONDS):
+                await self._write_and_read(body, seconds)
+            self._failure_logged = False
         except _DATABASE_ERRORS as error:
-            if not self._told:
+            if not self._failure_logged:
                 log.warning("latencies.database_away", reason=type(error).__name__)
-                self._told = True
+                self._failure_logged = True
         except Exception:
             log.exception("latencies.fault")
         self._latencies.settle()
 
-    async def _exchanged(self, body: bytes | None, seconds: float) -> None:
+    async def _write_and_read(self, body: bytes | None, seconds: float) -> None:
         async with self._database.service() as session:
             if body is not None:
-                await session.execute(_TELL, {"node": self._node, "body": body})
-            heard = (await session.execute(_HEAR, {"node": self._node, "seconds": seconds})).all()
+                await session.execute(_INSERT_REPORT, {"node": self._node, "body": body})
+            reports = (await session.execute(_SELECT_REPORTS, {"node": self._node, "seconds": seconds})).all()
             await session.commit()
-        for number, age, told in heard:
-            if number not in self._read:
+        for report_id, age_seconds, report in reports:
+            if report_id not in self._read_ids:
+                # A report of a later version may not be readable.
                 with contextlib.suppress(msgspec.MsgspecError):
-                    # Of a later version, maybe.
-                    self._latencies.take(told, age)
-        self._read = {number for number, _, _ in heard}
+                    self._latencies.take(report, age_seconds)
+        self._read_ids = {report_id for report_id, _, _ in reports}

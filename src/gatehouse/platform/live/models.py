@@ -1,4 +1,4 @@
-"""Loads the models that a policy needs before a change of it comes into force, so that no request is refused."""
+"""Loads the detection models that a policy needs before its change comes into force, so that no request is refused."""
 
 from typing import Final, get_args
 
@@ -8,9 +8,9 @@ from gatehouse.detection.models import TierName
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.platform.change import Change
 
-#: Less than `idle_in_transaction_session_timeout`: the change's transaction stays open while its models load.
+#: Less than `idle_in_transaction_session_timeout`, because the change's transaction stays open while models load.
 _LOAD_TIMEOUT_SECONDS: Final = 10.0
-#: Value of the header `X-Gateway-Warning` where a model is not loaded in time.
+#: Value of the header `X-Gateway-Warning` if a model is not loaded in time.
 WARNING: Final = "The model of the {} tier is not loaded yet; until it is, requests fail as DLP_FAIL_MODE says."
 
 _NEEDED_TIERS: Final = text(
@@ -21,8 +21,8 @@ _NEEDED_TIERS: Final = text(
 
 
 async def load_ahead(change: Change, detectors: DetectionClient) -> list[TierName]:
-    """Returns the tiers that this organization's policy will need and whose models are not loaded after ten seconds.
-    The change is not committed yet: its own transaction sees what it has written."""
+    """Load the tiers that this organization's policy will need, and return those not loaded after ten seconds. Call it
+    before the commit: it reads in the change's transaction."""
     if not change.touches("policy"):
         return []
     await change.session.flush()

@@ -1,4 +1,4 @@
-"""Tells those who wait that something of their organization has changed."""
+"""Wakes long polls when something in their organization has changed."""
 
 import asyncio
 from collections.abc import Iterable
@@ -7,39 +7,44 @@ from uuid import UUID
 
 
 class News:
-    """One worker's. `seen` before reading, `after` to wait for what has changed since: nothing in between is missed."""
+    """Change notifications in one worker. Call `seen` before reading and pass its result to `after` to wait for later
+    changes: none in between is missed."""
 
     def __init__(self) -> None:
-        #: how often each organization had news
+        #: number of changes of each organization
         self._counts: dict[UUID, int] = {}
-        self._of_all = 0
-        self._waited_for: dict[UUID, asyncio.Event] = {}
+        #: number of changes that concern all organizations
+        self._global_count = 0
+        self._events: dict[UUID, asyncio.Event] = {}
         self.closed = False
 
     def seen(self, tenant_id: UUID) -> int:
-        return self._counts.get(tenant_id, 0) + self._of_all
+        """Return the number of the organization's changes so far."""
+        return self._counts.get(tenant_id, 0) + self._global_count
 
     async def after(self, seen: int, tenant_id: UUID, seconds: float) -> None:
-        """Returns when there are news, the time is up, or nobody shall wait any more."""
+        """Return when there is a change after `seen`, the time is up, or `close` is called."""
         if self.closed or self.seen(tenant_id) != seen:
             return
-        event = self._waited_for.setdefault(tenant_id, asyncio.Event())
+        event = self._events.setdefault(tenant_id, asyncio.Event())
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await event.wait()
 
     def tell(self, tenant_ids: Iterable[UUID]) -> None:
+        """Count a change in each of these organizations and wake its waiting long polls."""
         for tenant_id in tenant_ids:
             self._counts[tenant_id] = self._counts.get(tenant_id, 0) + 1
-            event = self._waited_for.pop(tenant_id, None)
+            event = self._events.pop(tenant_id, None)
             if event is not None:
                 event.set()
 
     def tell_all(self) -> None:
-        self._of_all += 1
-        self.tell(tuple(self._waited_for))
+        """Count a change in all organizations and wake all waiting long polls."""
+        self._global_count += 1
+        self.tell(tuple(self._events))
 
     def close(self) -> None:
-        """From now on nobody waits: the worker is ending."""
+        """Wake all long polls and let no new one wait, because the worker is stopping."""
         self.closed = True
         self.tell_all()

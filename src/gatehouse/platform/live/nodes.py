@@ -1,7 +1,7 @@
-"""Which workers there are, what revision each has confirmed, and waiting until all have (kill switch, `propagation`).
+"""The list of workers with their confirmed revisions, and waiting until all have confirmed (`propagation`).
 
-A worker that is stopped or cut off stays in the list: it counts as pending until it is back, or until nobody has
-seen it for `FORGOTTEN` seconds. A worker that ends properly takes itself out.
+A worker that is suspended or disconnected stays in the list and counts as pending until it returns or has sent no
+heartbeat for `NODE_EXPIRY_SECONDS`. A worker that stops properly removes itself.
 """
 
 import asyncio
@@ -20,31 +20,34 @@ from sqlalchemy.exc import SQLAlchemyError
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
 
-#: seconds after which a silent worker is taken for dead
-FORGOTTEN = 120.0
-#: seconds that a change waits for the workers at most
-PATIENCE = 2.0
+#: A worker without a heartbeat for this time counts as dead.
+NODE_EXPIRY_SECONDS = 120.0
+#: How long a change waits for the workers.
+PROPAGATION_TIMEOUT_SECONDS = 2.0
+_LEAVE_TIMEOUT_SECONDS = 2.0
+_FIRST_POLL_SECONDS = 0.004
+_MAX_POLL_SECONDS = 0.05
 
 _JOIN = text(
     "INSERT INTO nodes (id, name, kind, pid, host, revision) VALUES (:id, :name, :kind, :pid, :host, :revision)"
     " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, seen_at = now()"
 )
-# Half the time: a worker that is about to be forgotten counts as forgotten, whoever looks first.
+# Half the expiry: a worker near its expiry joins again, so that it cannot confirm while another process drops it.
 _CONFIRM = text(
     "UPDATE nodes SET revision = :revision, seen_at = now(), status = CAST(:status AS jsonb)"
-    " WHERE id = :id AND seen_at > now() - make_interval(secs => :forgotten / 2)"
+    " WHERE id = :id AND seen_at > now() - make_interval(secs => :expiry / 2)"
 )
 _LEAVE = text("DELETE FROM nodes WHERE id = :id")
-_ALL = text(
+_LIVE_NODES = text(
     "SELECT name, revision, seen_at FROM nodes"
-    " WHERE kind = 'gateway' AND seen_at > now() - make_interval(secs => :forgotten) ORDER BY name"
+    " WHERE kind = 'gateway' AND seen_at > now() - make_interval(secs => :expiry) ORDER BY name"
 )
-_FORGET = text("DELETE FROM nodes WHERE host = :host AND pid = ANY(:pids)")
-_HERE = text("SELECT pid FROM nodes WHERE host = :host")
+_DELETE_DEAD = text("DELETE FROM nodes WHERE host = :host AND pid = ANY(:pids)")
+_PIDS_ON_HOST = text("SELECT pid FROM nodes WHERE host = :host")
 
 
 class Propagation(msgspec.Struct, kw_only=True):
-    """How far a change has come: how many workers apply it, and the names of those that may not yet."""
+    """The progress of a change: how many workers have applied it, and the names of those that have not confirmed."""
 
     confirmed: int
     total: int
@@ -56,21 +59,22 @@ class Propagation(msgspec.Struct, kw_only=True):
 
 
 class Node:
-    """This worker's entry in the list."""
+    """This worker's entry in the list of workers."""
 
     def __init__(self, database: Database, *, kind: str = "gateway") -> None:
         self.id: UUID = new_id()
-        self.host = _machine()
+        self.host = _pid_namespace()
         self.name = f"{socket.gethostname()}-{os.getpid()}"
         self._database = database
         self._kind = kind
         self._joined = False
-        #: what this worker says of itself with each beat: `active`, the model calls in progress
+        #: returns this worker's status for each heartbeat: `active`, the number of model calls in progress
         self.report: Callable[[], dict[str, Any]] = dict
 
     async def join(self, revision: int) -> None:
+        """Enter this worker into the list, and remove dead workers of this machine."""
         async with self._database.feed() as session:
-            await self._forget_dead(session)
+            await self._remove_dead(session)
             values = {
                 "id": self.id, "name": self.name, "kind": self._kind,
                 "pid": os.getpid(), "host": self.host, "revision": revision,
@@ -80,13 +84,13 @@ class Node:
         self._joined = True
 
     async def confirm(self, revision: int) -> bool:
-        """Whether this worker was in the list until now. If not it is again, but changes meanwhile did not wait for
-        it, so it has to look for them once more."""
+        """Confirm the revision. Returns whether this worker was in the list. If not, it joins again and must read the
+        changes once more, because changes made meanwhile did not wait for it."""
         if not self._joined:
             return True
         async with self._database.feed() as session:
             status = msgspec.json.encode(self.report()).decode()
-            values = {"id": self.id, "revision": revision, "forgotten": FORGOTTEN, "status": status}
+            values = {"id": self.id, "revision": revision, "expiry": NODE_EXPIRY_SECONDS, "status": status}
             result: Any = await session.execute(_CONFIRM, values)
             await session.commit()
         if result.rowcount == 0:
@@ -96,19 +100,19 @@ class Node:
     async def leave(self) -> None:
         self._joined = False
         try:
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(_LEAVE_TIMEOUT_SECONDS):
                 async with self._database.feed() as session:
                     await session.execute(_LEAVE, {"id": self.id})
                     await session.commit()
-        except Exception:  # noqa: S110 - a dead database must not keep a worker from ending
+        except Exception:  # noqa: S110 - an unreachable database must not keep a worker from stopping
             pass
 
-    async def _forget_dead(self, session: Any) -> None:
-        """Strikes off workers of this machine whose process is gone: they were killed, and cannot come back."""
-        rows = (await session.execute(_HERE, {"host": self.host})).scalars()
+    async def _remove_dead(self, session: Any) -> None:
+        """Remove workers of this machine whose process is gone: they were killed and cannot return."""
+        rows = (await session.execute(_PIDS_ON_HOST, {"host": self.host})).scalars()
         dead = [pid for pid in rows if not _alive(pid)]
         if dead:
-            await session.execute(_FORGET, {"host": self.host, "pids": dead})
+            await session.execute(_DELETE_DEAD, {"host": self.host, "pids": dead})
 
 
 def _alive(pid: int) -> bool:
@@ -121,8 +125,8 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _machine() -> str:
-    """Names the set of processes that process ids are unique in: this machine since its start, or this container."""
+def _pid_namespace() -> str:
+    """Return a name of the scope in which process ids are unique: this boot of the machine, or this container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{socket.gethostname()}/{boot}/{Path('/proc/self/ns/pid').readlink()}"
@@ -131,10 +135,10 @@ def _machine() -> str:
 
 
 async def wait_for(database: Database, revision: int) -> Propagation:
-    """Waits until every live worker has confirmed the revision, two seconds at most. Never raises for a slow one;
-    raises `SQLAlchemyError` when the database goes away and nobody can say which they are."""
+    """Wait until every live worker has confirmed the revision, two seconds at most. A slow worker is reported as
+    pending. Raises `SQLAlchemyError` if the database fails and the list of workers cannot be read."""
     started = time.monotonic()
-    pause = 0.004
+    pause_seconds = _FIRST_POLL_SECONDS
     pending: list[str] = []
     nodes: list[Any] | None = None
     while True:
@@ -142,22 +146,22 @@ async def wait_for(database: Database, revision: int) -> Propagation:
         try:
             nodes = await live_nodes(database)
         except SQLAlchemyError:
-            if nodes is None and elapsed >= PATIENCE:
+            if nodes is None and elapsed >= PROPAGATION_TIMEOUT_SECONDS:
                 raise
         else:
             pending = [node.name for node in nodes if node.revision < revision]
-            if not pending or elapsed >= PATIENCE:
+            if not pending or elapsed >= PROPAGATION_TIMEOUT_SECONDS:
                 return Propagation(
                     confirmed=len(nodes) - len(pending),
                     total=len(nodes),
                     pending=pending,
                     elapsed_ms=round((time.monotonic() - started) * 1000, 1),
                 )
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, 0.05)
+        await asyncio.sleep(pause_seconds)
+        pause_seconds = min(pause_seconds * 1.5, _MAX_POLL_SECONDS)
 
 
 async def live_nodes(database: Database) -> list[Any]:
-    """`name`, confirmed `revision` and `seen_at` of every gateway worker that somebody has seen lately."""
+    """Return `name`, confirmed `revision` and `seen_at` of every gateway worker whose heartbeat has not expired."""
     async with database.service() as session:
-        return list((await session.execute(_ALL, {"forgotten": FORGOTTEN})).all())
+        return list((await session.execute(_LIVE_NODES, {"expiry": NODE_EXPIRY_SECONDS})).all())

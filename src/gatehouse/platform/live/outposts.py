@@ -1,4 +1,5 @@
-"""Outposts' credentials: tokens certified by the authorities that the portal vouches for (decisions 8, Outposts)."""
+"""Verification of outposts' tokens, which carry a certificate of an authority that the portal trusts
+(docs/outpost-protocol.md)."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,25 +15,27 @@ from gatehouse.foundation.certified import Certified
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 
-#: Verified tokens that are remembered: an outpost sends the same one for minutes.
-_REMEMBERED: Final = 10_000
+#: Verified tokens in the cache. An outpost sends the same token for minutes.
+_MAX_CACHED_TOKENS: Final = 10_000
 
 
 class LiveOutpost(msgspec.Struct, frozen=True, gc=False):
+    """An outpost and the organization that it belongs to."""
+
     id: UUID
     tenant_id: TenantId
 
 
 class LiveTrust(msgspec.Struct, frozen=True):
-    """Whom the portal vouches for. Replaced whole, never changed."""
+    """The certificate authorities and outposts that the portal trusts. Replaced as a whole, never modified."""
 
     authorities: Sequence[Certificate] = ()
-    #: by the serial number of each certificate that is good
+    #: by the serial number of each valid certificate
     by_serial: Mapping[int, LiveOutpost] = {}
 
 
 class OutpostTokens:
-    """Verifies, and remembers what it has verified as long as the trust is the same. `audience` is this platform."""
+    """Verifies outposts' tokens and caches the results until the trust changes. `audience` is this platform's name."""
 
     def __init__(self, audience: str) -> None:
         self._audience = audience
@@ -40,19 +43,19 @@ class OutpostTokens:
         self._verified_by: LiveTrust | None = None
 
     def caller(self, token: str, trust: LiveTrust) -> Caller:
-        """Raises `Unauthenticated`. That its organization is there is left to whoever asks."""
+        """Return the token's caller. Raises `Unauthenticated`. It does not check that the organization exists."""
         if self._verified_by is not trust:
             self._verified.clear()
             self._verified_by = trust
-        known = self._verified.get(token)
-        if known is None or known.expires_at <= time():
+        verified = self._verified.get(token)
+        if verified is None or verified.expires_at <= time():
             self._verified.pop(token, None)
-            known = self._verified[token] = certified.verify(token, trust.authorities, audience=self._audience)
-            if len(self._verified) > _REMEMBERED:
+            verified = self._verified[token] = certified.verify(token, trust.authorities, audience=self._audience)
+            if len(self._verified) > _MAX_CACHED_TOKENS:
                 self._verified.popitem(last=False)
-        outpost = trust.by_serial.get(known.serial)
-        # The name in the token is the outpost's own word; that it is the one of its certificate is the portal's.
-        if outpost is None or known.subject != str(outpost.id):
+        outpost = trust.by_serial.get(verified.serial)
+        # The outpost chose the token's subject; the portal assigned the certificate to an outpost. Both must agree.
+        if outpost is None or verified.subject != str(outpost.id):
             raise Unauthenticated
         return Caller(
             kind=CallerKind.OUTPOST,
@@ -64,5 +67,8 @@ class OutpostTokens:
 
 
 def still_good(caller: Caller, trust: LiveTrust) -> bool:
-    """Whether the outpost has any good certificate."""
-    return any(each.id == caller.outpost_id and each.tenant_id == caller.tenant_id for each in trust.by_serial.values())
+    """Return whether the outpost still has a valid certificate."""
+    return any(
+        outpost.id == caller.outpost_id and outpost.tenant_id == caller.tenant_id
+        for outpost in trust.by_serial.values()
+    )

@@ -1,4 +1,4 @@
-"""The engine's ports that live state answers."""
+"""Implementations of the engine's ports that read the live state."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Mapping
@@ -14,11 +14,13 @@ from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.state import Replica
 
-#: Opened credentials that a worker keeps.
-_OPENED: Final = 5_000
+#: Opened credentials in a worker's cache.
+_MAX_OPENED: Final = 5_000
 
 
 class LiveSwitches:
+    """The engine's `Switches`."""
+
     def __init__(self, replica: Replica, feed: Feed) -> None:
         self._replica = replica
         self._feed = feed
@@ -29,7 +31,7 @@ class LiveSwitches:
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
         stopped, providers = self._replica.switched_off, self._replica.providers_off
-        # Mostly there is none, and an id is found by a digest that Python makes.
+        # Usually both are empty; the check avoids hashing the id.
         if stopped and candidate.model.id in stopped:
             return True
         return bool(providers) and (tenant_id, candidate.provider.id) in providers
@@ -50,16 +52,17 @@ class CredentialsUnreadable(Unavailable):
 
 
 def sealing_context(tenant_id: TenantId, provider_id: str) -> bytes:
-    """What a provider's sealed credentials are bound to: nobody can move them to another row."""
+    """Return the context of a provider's sealed credentials. It binds them to their row, so that they cannot be moved
+    to another."""
     return f"provider:{tenant_id}:{provider_id}".encode()
 
 
 class SealedSecrets:
-    """Opens providers' credentials, each once."""
+    """The engine's `Secrets`: opens providers' credentials and caches them."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
-        #: by whose they are too: what opened for one row must not serve another that holds a copy
+        #: by row and sealed text, so that credentials opened for one row do not serve another row with a copy
         self._opened: OrderedDict[tuple[TenantId, str, str], Mapping[str, str]] = OrderedDict()
 
     def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
@@ -73,6 +76,6 @@ class SealedSecrets:
             except CannotOpen:
                 raise CredentialsUnreadable from None
             opened = self._opened[key] = msgspec.json.decode(clear, type=dict[str, str])
-            if len(self._opened) > _OPENED:
+            if len(self._opened) > _MAX_OPENED:
                 self._opened.popitem(last=False)
         return opened

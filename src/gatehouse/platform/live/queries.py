@@ -1,10 +1,11 @@
-"""The named queries behind the replica, as the service role: each loads one topic, whole or by key.
+"""The queries that load the replica, run as the service role. Each loads one topic, completely or by key.
 
-A loader gets the keys to load again, or None for everything. A key whose row is gone is dropped from the replica.
+A loader gets the keys to reload, or None for all. A key whose row is deleted is removed from the replica.
 """
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,11 +28,12 @@ Loader = Callable[[AsyncSession, Replica, Keys], Awaitable[None]]
 
 
 async def _rows(session: AsyncSession, query: str, keys: Keys, column: str, kind: str = "uuid") -> Sequence[Any]:
-    """Rows of a query, narrowed to the keys where there are some. Column and kind are this file's own words."""
+    """Return the rows of a query, filtered by `keys` unless it is None. `column` and `kind` (its SQL type) become part
+    of the SQL and must be constants."""
     if keys is None:
         return (await session.execute(text(query))).all()
-    narrowed = f"SELECT * FROM ({query}) AS q WHERE {column} = ANY(CAST(:keys AS {kind}[]))"  # noqa: S608
-    return (await session.execute(text(narrowed), {"keys": list(keys)})).all()
+    filtered = f"SELECT * FROM ({query}) AS q WHERE {column} = ANY(CAST(:keys AS {kind}[]))"  # noqa: S608
+    return (await session.execute(text(filtered), {"keys": list(keys)})).all()
 
 
 async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
@@ -39,10 +41,10 @@ async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
         f"SELECT t.id, t.custom_rate_limit_rpm, t.scan_rate_limit_rpm, t.session_policy, {second_factor.COLUMNS}"  # noqa: S608
         f" FROM tenants t {second_factor.JOIN} WHERE t.deleted_at IS NULL"
     )
-    found = {row.id: row for row in await _rows(session, query, keys, "id")}
-    for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
-        replica.tenants.pop(gone, None)
-    for row in found.values():
+    rows = {row.id: row for row in await _rows(session, query, keys, "id")}
+    for deleted_id in _missing(keys, rows.keys()):
+        replica.tenants.pop(deleted_id, None)
+    for row in rows.values():
         replica.tenants[row.id] = LiveTenant(
             TenantId(row.id),
             True,
@@ -54,7 +56,7 @@ async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
 
 
 async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    # A look into the index for each user: as fast for one as for all, which a join with a grouping is not.
+    # Subqueries use the index for each user: fast for one user as for all, unlike a join with GROUP BY.
     query = (
         "SELECT id, tenant_id, email, role, operator, is_active, EXTRACT(EPOCH FROM created_at)::float8 AS created_at,"
         " EXISTS (SELECT FROM mfa_totp m WHERE m.user_id = users.id AND m.confirmed_at IS NOT NULL) AS totp,"
@@ -62,12 +64,12 @@ async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:
         " ARRAY(SELECT group_id FROM group_members m WHERE m.user_id = users.id ORDER BY group_id)::text AS groups"
         " FROM users"
     )
-    found = {row.id: row for row in await _rows(session, query, keys, "id")}
-    for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
-        replica.users.pop(gone, None)
-    # Many users are in the same groups: each set of them is made once.
-    sets = {array: _ids(array) for array in {row.groups for row in found.values()}}
-    for row in found.values():
+    rows = {row.id: row for row in await _rows(session, query, keys, "id")}
+    for deleted_id in _missing(keys, rows.keys()):
+        replica.users.pop(deleted_id, None)
+    # Many users have the same groups: they share one tuple.
+    group_ids = {array: _parse_ids(array) for array in {row.groups for row in rows.values()}}
+    for row in rows.values():
         replica.users[row.id] = LiveUser(
             row.id,
             TenantId(row.tenant_id),
@@ -75,13 +77,13 @@ async def users(session: AsyncSession, replica: Replica, keys: Keys) -> None:
             Role(row.role),
             row.operator,
             row.is_active,
-            sets[row.groups],
+            group_ids[row.groups],
             _METHODS[row.totp, row.webauthn],
             row.created_at,
         )
 
 
-#: by whether a user has TOTP, and a passkey
+#: second factors, by whether a user has TOTP and a passkey
 _METHODS: Final = {
     (False, False): frozenset[str](),
     (True, False): frozenset({"totp"}),
@@ -90,25 +92,30 @@ _METHODS: Final = {
 }
 
 
-def _ids(array: str) -> tuple[UUID, ...]:
-    """Of PostgreSQL's text of an array."""
-    return tuple(UUID(each) for each in array[1:-1].split(",") if each)
+def _parse_ids(array: str) -> tuple[UUID, ...]:
+    """Parse PostgreSQL's text form of a uuid array."""
+    return tuple(UUID(item) for item in array[1:-1].split(",") if item)
+
+
+def _missing(keys: Keys, row_ids: AbstractSet[UUID]) -> set[UUID]:
+    """Return the requested keys that have no row any more; none if all rows were requested."""
+    return set() if keys is None else {UUID(key) for key in keys} - row_ids
 
 
 async def groups(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """A group that is gone, or whose members have changed by the hundreds: one entry in the feed, and a tenth of the
-    time that so many users would take. Who joins or leaves a group alone is told with the user."""
+    """Update the members of groups that were deleted or of which many members changed. One change for a group costs a
+    tenth of the changes of its users. If a single user joins or leaves, the change is the user's."""
     if keys is None:
         return
-    asked = {UUID(key) for key in keys}
+    group_ids = {UUID(key) for key in keys}
     members: dict[UUID, set[UUID]] = defaultdict(set)
     for row in await _rows(session, "SELECT group_id, user_id FROM group_members", keys, "group_id"):
         members[row.user_id].add(row.group_id)
-    nobody: set[UUID] = set()
+    no_groups: set[UUID] = set()
     for user in replica.users.values():
-        now = members.get(user.id, nobody)
-        if now or not asked.isdisjoint(user.groups):
-            groups = tuple(sorted(now.union(user.groups) - (asked - now)))
+        current = members.get(user.id, no_groups)
+        if current or not group_ids.isdisjoint(user.groups):
+            groups = tuple(sorted(current.union(user.groups) - (group_ids - current)))
             if groups != user.groups:
                 replica.users[user.id] = msgspec.structs.replace(user, groups=groups)
 
@@ -119,8 +126,8 @@ async def api_keys(session: AsyncSession, replica: Replica, keys: Keys) -> None:
         " FROM api_keys"
     )
     rows = await _rows(session, query, keys, "id")
-    for gone in () if keys is None else {UUID(key) for key in keys} - {row.id for row in rows}:
-        replica.drop_key(gone)
+    for deleted_id in _missing(keys, {row.id for row in rows}):
+        replica.drop_key(deleted_id)
     for row in rows:
         scopes = None if row.scopes is None else frozenset(row.scopes)
         replica.put_key(bytes(row.digest), LiveKey(row.id, row.user_id, row.is_enabled, row.expires_at, scopes))
@@ -128,25 +135,29 @@ async def api_keys(session: AsyncSession, replica: Replica, keys: Keys) -> None:
 
 async def oauth_clients(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     query = "SELECT client_id, tenant_id, enabled, scopes FROM oauth_clients"
-    found = {row.client_id: row for row in await _rows(session, query, keys, "client_id")}
-    for gone in () if keys is None else {UUID(key) for key in keys} - found.keys():
-        replica.clients.pop(gone, None)
-    for row in found.values():
+    rows = {row.client_id: row for row in await _rows(session, query, keys, "client_id")}
+    for deleted_id in _missing(keys, rows.keys()):
+        replica.clients.pop(deleted_id, None)
+    for row in rows.values():
         replica.clients[row.client_id] = LiveClient(row.client_id, row.tenant_id, row.enabled, frozenset(row.scopes))
 
 
 async def scim_tokens(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     query = "SELECT id, tenant_id, digest, EXTRACT(EPOCH FROM expires_at)::float8 AS expires_at FROM scim_tokens"
-    asked = None if keys is None else {UUID(key) for key in keys}
-    # A few an organization, and changed now and then: looked through whole.
-    kept = {digest: live for digest, live in replica.scim_tokens.items() if asked is not None and live.id not in asked}
+    reloaded = None if keys is None else {UUID(key) for key in keys}
+    # A scan is enough: an organization has few tokens, and they change rarely.
+    scim_tokens = {
+        digest: token
+        for digest, token in replica.scim_tokens.items()
+        if reloaded is not None and token.id not in reloaded
+    }
     for row in await _rows(session, query, keys, "id"):
-        kept[bytes(row.digest)] = LiveScimToken(row.id, TenantId(row.tenant_id), row.expires_at)
-    replica.scim_tokens = kept
+        scim_tokens[bytes(row.digest)] = LiveScimToken(row.id, TenantId(row.tenant_id), row.expires_at)
+    replica.scim_tokens = scim_tokens
 
 
 async def outpost_trust(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """One row, replaced whole."""
+    """Load the trust in outposts. It is one row, so keys do not matter."""
     del keys
     query = "SELECT ca_certificates, organizations, outposts FROM outpost_trust"
     row = (await session.execute(text(query))).first()
@@ -154,9 +165,9 @@ async def outpost_trust(session: AsyncSession, replica: Replica, keys: Keys) -> 
         replica.outpost_trust = LiveTrust()
         return
     by_serial = {}
-    for each in row.outposts:
-        outpost = LiveOutpost(UUID(each["outpost_id"]), TenantId(UUID(row.organizations[each["org_id"]])))
-        by_serial.update({int(serial, 16): outpost for serial in each["serials"]})
+    for entry in row.outposts:
+        outpost = LiveOutpost(UUID(entry["outpost_id"]), TenantId(UUID(row.organizations[entry["org_id"]])))
+        by_serial.update({int(serial, 16): outpost for serial in entry["serials"]})
     authorities = [load_pem_x509_certificate(pem.encode()) for pem in row.ca_certificates]
     replica.outpost_trust = LiveTrust(authorities, by_serial)
 
@@ -169,7 +180,7 @@ async def revocations(session: AsyncSession, replica: Replica, keys: Keys) -> No
 
 async def switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     query = "SELECT id, kill_switch_disabled_at IS NOT NULL AS engaged FROM model_configs"
-    # A model that is gone stays off: a request that still waits for it must not slip through.
+    # A deleted model stays switched off, so that a request still waiting for it is refused.
     for row in await _rows(
         session, query if keys else query + " WHERE kill_switch_disabled_at IS NOT NULL", keys, "id"
     ):
@@ -180,7 +191,8 @@ async def switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
 
 
 async def provider_switches(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Keys are `<tenant's id>/<provider>`: a tenant's are few, and are read together."""
+    """Load kill switches of providers. Keys are `<tenant id>/<provider>`. All switches of a tenant are read together,
+    because they are few."""
     query = "SELECT tenant_id, provider FROM provider_kill_switches"
     tenant_ids = None if keys is None else sorted({key.partition("/")[0] for key in keys})
     pairs = {(row.tenant_id, row.provider) for row in await _rows(session, query, tenant_ids, "tenant_id")}
@@ -191,14 +203,15 @@ async def provider_switches(session: AsyncSession, replica: Replica, keys: Keys)
 
 
 async def provider_health(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Keys are tenants' ids: a tenant's providers are few, and are read together."""
+    """Load the unhealthy providers. Keys are tenant ids. All providers of a tenant are read together, because they are
+    few."""
     query = "SELECT tenant_id, id FROM providers WHERE unhealthy"
-    found = {(row.tenant_id, row.id) for row in await _rows(session, query, keys, "tenant_id")}
+    unhealthy = {(row.tenant_id, row.id) for row in await _rows(session, query, keys, "tenant_id")}
     if keys is None:
-        replica.unhealthy = found
+        replica.unhealthy = unhealthy
     else:
-        asked = {UUID(key) for key in keys}
-        replica.unhealthy = {pair for pair in replica.unhealthy if pair[0] not in asked} | found
+        tenant_ids = {UUID(key) for key in keys}
+        replica.unhealthy = {pair for pair in replica.unhealthy if pair[0] not in tenant_ids} | unhealthy
 
 
 async def maintenance(session: AsyncSession, replica: Replica, keys: Keys) -> None:
@@ -222,15 +235,14 @@ async def signing_keys(session: AsyncSession, replica: Replica, keys: Keys) -> N
 
 
 async def approvals(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    """Nothing to keep: who holds requests looks at them."""
+    """Wake the worker's `LiveApprovals`, which reads the decisions itself."""
     del session, keys
     replica.decisions.set()
 
 
-#: Every topic that `Change.touch` may name, but `policy`, which the snapshots follow. Keys are rows' ids; for
-#: `oauth_client` the public client id, for `provider_health` the tenant's id, for `provider_switch` the tenant's id, a
-#: slash and the provider, for `maintenance`, `outpost_trust`
-#: and `signing_keys` anything.
+#: Every topic of `Change.touch` except `policy`, which the snapshots follow. Keys are row ids; for `oauth_client` the
+#: public client id, for `provider_health` the tenant's id, for `provider_switch` the tenant's id, a slash and the
+#: provider. For `maintenance`, `outpost_trust` and `signing_keys` the key is ignored.
 LOADERS: Final[dict[str, Loader]] = {
     "tenant": tenants,
     "user": users,

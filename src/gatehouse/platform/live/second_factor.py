@@ -1,8 +1,8 @@
-"""Whether an organization asks a user for a second factor (reference 2, MFA policy; decisions 3). Times are Unix times.
+"""Decides whether an organization requires a second factor of a user (docs/mfa.md). Times are Unix times.
 
-off        nobody is asked
-optional   who has a method is asked
-required   everybody is, a user without a method once the grace period is over
+off        required of no user
+optional   required of users who have enrolled a method
+required   required of all users, of those without a method after the grace period
 """
 
 import os
@@ -14,10 +14,10 @@ import msgspec
 from gatehouse.foundation.settings import boolean
 from gatehouse.platform.sign_in_policies import Enforcement, read_mfa_policy
 
-#: Columns of a query over `tenants t` with `JOIN`, as `read` takes them.
+#: Columns that `read` needs, for a query over `tenants t` with `JOIN`.
 COLUMNS: Final = "t.mfa_policy, t.mfa_policy_changed_at, c.value AS mfa_required, c.updated_at AS mfa_required_at"
 JOIN: Final = "LEFT JOIN system_config c ON c.tenant_id = t.id AND c.key = 'mfa_required'"
-#: Columns of a query with the parameter `user`, as `enrolled` takes them.
+#: Columns that `enrolled` needs, for a query with the parameter `user`.
 ENROLLED: Final = (
     "EXISTS (SELECT FROM mfa_totp WHERE user_id = :user AND confirmed_at IS NOT NULL) AS totp,"
     " EXISTS (SELECT FROM mfa_passkeys WHERE user_id = :user) AS webauthn"
@@ -25,28 +25,28 @@ ENROLLED: Final = (
 
 
 class SecondFactor(msgspec.Struct, frozen=True, gc=False):
-    """An organization's policy, with what the system configuration `mfa_required` makes of it."""
+    """An organization's policy for second factors, combined with the system configuration `mfa_required`."""
 
     level: Enforcement = "optional"
-    #: whether sensitive operations ask for it
+    #: whether sensitive operations require a fresh second factor
     sensitive: bool = True
-    #: what may be enrolled and used
+    #: methods that may be enrolled and used
     methods: frozenset[str] = frozenset({"totp", "webauthn"})
     ttl_seconds: int = 900
-    #: since when the level is `required`; 0 where nobody knows
+    #: when the level became `required`; 0 if unknown
     since: float = 0
     grace_seconds: float = 72 * 3600
     deadline: float | None = None
 
     def due(self, created: float) -> float | None:
-        """From when on a user who was made at `created` needs a method. None: never."""
+        """Return the time from which a user created at `created` must have a method; None if never."""
         if self.level != "required":
             return None
         end = max(self.since, created) + self.grace_seconds
         return end if self.deadline is None else min(end, self.deadline)
 
     def asks(self, enrolled: frozenset[str], created: float, now: float) -> bool:
-        """Whether the user is asked. Methods that the policy does not allow count as not enrolled."""
+        """Return whether the user needs a second factor. Methods that the policy excludes count as not enrolled."""
         if self.level == "off":
             return False
         if not enrolled.isdisjoint(self.methods):
@@ -56,27 +56,27 @@ class SecondFactor(msgspec.Struct, frozen=True, gc=False):
 
 
 def read(row: Any) -> SecondFactor:
-    """Of a row with `COLUMNS`."""
+    """Build the policy from a row with `COLUMNS`."""
     policy = read_mfa_policy(row.mfa_policy)
-    # What an organization did not set follows the environment (reference 2, System configuration entry).
+    # If the organization has not set `mfa_required`, the environment variable applies.
     by_environment = boolean(os.environ.get("MFA_REQUIRED", "")) is True
-    told = row.mfa_required == "true" if row.mfa_required is not None else by_environment
-    level: Enforcement = "required" if told else policy.enforcement_level
-    since = [row.mfa_policy_changed_at] if policy.enforcement_level == "required" else []
-    since += [row.mfa_required_at] if told else []
+    required = row.mfa_required == "true" if row.mfa_required is not None else by_environment
+    level: Enforcement = "required" if required else policy.enforcement_level
+    required_since = [row.mfa_policy_changed_at] if policy.enforcement_level == "required" else []
+    required_since += [row.mfa_required_at] if required else []
     return SecondFactor(
         level,
         policy.sensitive_endpoints_require_mfa,
         frozenset(policy.mfa_methods),
         policy.mfa_assertion_ttl_seconds,
-        min((_unix(each) or 0.0 for each in since), default=0.0),
+        min((_unix(moment) or 0.0 for moment in required_since), default=0.0),
         policy.grace_period_hours * 3600,
         _unix(policy.enrollment_deadline),
     )
 
 
 def enrolled(row: Any) -> frozenset[str]:
-    """The methods of the user, of a row with `ENROLLED`."""
+    """Return the user's enrolled methods from a row with `ENROLLED`."""
     return frozenset(name for name in ("totp", "webauthn") if getattr(row, name))
 
 

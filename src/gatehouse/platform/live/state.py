@@ -1,4 +1,4 @@
-"""The replica: a worker's copy of who may call and what is switched off. Reads are dictionary look-ups."""
+"""The replica: a worker's in-memory copy of callers and switches. Reads are dictionary lookups."""
 
 import asyncio
 from uuid import UUID
@@ -14,6 +14,8 @@ from gatehouse.platform.live.second_factor import SecondFactor
 
 
 class LiveUser(msgspec.Struct, frozen=True, gc=False):
+    """A user."""
+
     id: UUID
     tenant_id: TenantId
     email: str
@@ -29,7 +31,7 @@ class LiveUser(msgspec.Struct, frozen=True, gc=False):
 
 
 class LiveKey(msgspec.Struct, frozen=True, gc=False):
-    """`expires_at` is Unix time. Whose rights it has is its user's affair."""
+    """An API key. It has the rights of its user. `expires_at` is Unix time."""
 
     id: UUID
     user_id: UUID
@@ -38,11 +40,12 @@ class LiveKey(msgspec.Struct, frozen=True, gc=False):
     scopes: frozenset[str] | None
 
     def usable(self, now: float) -> bool:
+        """Return whether the key is enabled and not expired at the Unix time `now`."""
         return self.enabled and (self.expires_at is None or self.expires_at > now)
 
 
 class LiveClient(msgspec.Struct, frozen=True, gc=False):
-    """`scopes` are what it may have now: a token made before can have asked for more than that."""
+    """An OAuth client. `scopes` are those it may have now; an older token may contain more."""
 
     client_id: UUID
     tenant_id: TenantId | None
@@ -51,7 +54,7 @@ class LiveClient(msgspec.Struct, frozen=True, gc=False):
 
 
 class LiveScimToken(msgspec.Struct, frozen=True, gc=False):
-    """`expires_at` is Unix time."""
+    """A SCIM token. `expires_at` is Unix time."""
 
     id: UUID
     tenant_id: TenantId
@@ -59,17 +62,19 @@ class LiveScimToken(msgspec.Struct, frozen=True, gc=False):
 
 
 class LiveTenant(msgspec.Struct, frozen=True, gc=False):
+    """An organization."""
+
     id: TenantId
     active: bool
     custom_rate_limit_rpm: int | None
     second_factor: SecondFactor = SecondFactor()
-    #: No session's token is believed for longer: a shortened policy holds for tokens that are out already.
+    #: maximum age of a session token, so that a shortened policy applies to issued tokens too
     session_seconds: int = 86_400
     scan_rate_limit_rpm: int | None = None
 
 
 class Replica:
-    """Filled by the feed alone; each entry is replaced whole, so a reader never sees half of one."""
+    """Written only by the feed. Each entry is replaced as a whole, so a reader never sees a partial one."""
 
     def __init__(self) -> None:
         self.tenants: dict[UUID, LiveTenant] = {}
@@ -78,34 +83,33 @@ class Replica:
         self.keys: dict[bytes, LiveKey] = {}
         self.key_digests: dict[UUID, bytes] = {}
         self.clients: dict[UUID, LiveClient] = {}
-        #: by SHA-256 of the token; replaced whole, never changed
+        #: by SHA-256 of the token; replaced as a whole, never modified
         self.scim_tokens: dict[bytes, LiveScimToken] = {}
-        #: which outposts are who they say
+        #: certificates of outposts
         self.outpost_trust = LiveTrust()
-        #: ended sessions and deleted clients, with the Unix time after which no token of theirs can be valid
+        #: ids of ended sessions and deleted clients, with the Unix time at which their last token expires
         self.revoked: dict[UUID, float] = {}
-        #: ids of model configs that a kill switch stops
+        #: ids of model configs whose kill switch is engaged
         self.switched_off: set[UUID] = set()
-        #: tenants' providers that a kill switch stops as a whole; replaced whole, never changed
+        #: (tenant, provider) pairs whose kill switch is engaged; replaced as a whole, never modified
         self.providers_off: frozenset[tuple[UUID, str]] = frozenset()
         self.unhealthy: set[tuple[UUID, str]] = set()
         self.maintenance: Maintenance | None = None
-        #: the published keys that tokens are verified with, by key id; replaced whole, never changed
+        #: published keys that verify tokens, by key id; replaced as a whole, never modified
         self.signing_keys: dict[str, SigningKey] = {}
-        #: the Unix time from which a retired key is not published any more
+        #: Unix time at which a retired key stops being published, by key id
         self.signing_keys_until: dict[str, float] = {}
         #: the revision that all of the above reflects
         self.revision = 0
-        #: set when a person has decided about requests that some worker holds
+        #: set when a decision about held requests was made
         self.decisions = asyncio.Event()
-        #: of what changed in each organization
+        #: notifies long polls of changes in an organization
         self.news = News()
 
     def become(self, other: "Replica") -> None:
-        """Takes over everything that the other holds, but for its revision, and for what this one's followers wait
-        for."""
-        kept = {"revision", "decisions", "news"}
-        self.__dict__.update({name: value for name, value in vars(other).items() if name not in kept})
+        """Take over all data of `other` except its revision and the objects on which this replica's users wait."""
+        own = {"revision", "decisions", "news"}
+        self.__dict__.update({name: value for name, value in vars(other).items() if name not in own})
 
     def put_key(self, digest: bytes, key: LiveKey) -> None:
         self.keys[digest] = key
@@ -117,10 +121,10 @@ class Replica:
             self.keys.pop(digest, None)
 
     def forget_expired(self, now: float) -> None:
-        """Drops the revocations that can stop nothing any more, and the keys whose last token has expired."""
+        """Remove revocations whose last token has expired, and signing keys that are not published any more."""
         for subject in [subject for subject, until in self.revoked.items() if until < now]:
             del self.revoked[subject]
-        over = {kid for kid, until in self.signing_keys_until.items() if until <= now}
-        if over:
-            self.signing_keys = {kid: key for kid, key in self.signing_keys.items() if kid not in over}
-            self.signing_keys_until = {kid: t for kid, t in self.signing_keys_until.items() if kid not in over}
+        expired = {kid for kid, until in self.signing_keys_until.items() if until <= now}
+        if expired:
+            self.signing_keys = {kid: key for kid, key in self.signing_keys.items() if kid not in expired}
+            self.signing_keys_until = {kid: t for kid, t in self.signing_keys_until.items() if kid not in expired}

@@ -1,6 +1,6 @@
-"""Counting tries to get in, in PostgreSQL: of all workers together, with a Redis, without one, and while it is away.
+"""Counts sign-in attempts in PostgreSQL, across all workers, independently of Redis.
 
-What is tried is looked up in the database anyway, so nothing is lost where that is away: nobody gets in.
+Signing in needs the database anyway, so a database outage affects it no more with these counts than without.
 """
 
 import asyncio
@@ -22,16 +22,16 @@ _TAKE: Final = text(
     " FROM gatehouse_take_try(CAST(:keys AS bytea[]), CAST(:limits AS bigint[]), :span, :bucket)"
 )
 
-#: A crowd that tries one account waits for its turn with so many connections of a worker's, and leaves the others.
-_CONNECTIONS: Final = 2
-_PATIENCE_SECONDS: Final = 5
-_MOST_REFUSED: Final = 10_000
+#: Connections of a worker that count attempts: a flood of attempts on one account leaves the others free.
+_MAX_CONNECTIONS: Final = 2
+_DATABASE_TIMEOUT_SECONDS: Final = 5
+_MAX_REFUSED_KEYS: Final = 10_000
 
 
 class TryCounters:
-    """Shape of `engine.ports.Counters`, but that it raises SQLAlchemy's errors where the database is away.
+    """An `engine.ports.Counters` that raises SQLAlchemy's errors if the database is unreachable.
 
-    A key without room is refused from memory until its next slot comes free: a flood of guesses does not become a
+    A key at its limit is refused from memory until its next slot is free, so that a flood of guesses does not cause a
     flood of queries.
     """
 
@@ -42,26 +42,27 @@ class TryCounters:
             "span": timedelta(seconds=window),
             "bucket": timedelta(seconds=min(BUCKET_SECONDS, window / 600)),
         }
-        self._turns = asyncio.Semaphore(_CONNECTIONS)
-        #: by key, when (monotonic) it may have room again
+        self._semaphore = asyncio.Semaphore(_MAX_CONNECTIONS)
+        #: monotonic time at which a refused key may have room again, by key
         self._refused: OrderedDict[str, float] = OrderedDict()
 
     async def take(self, key: str, limit: int) -> Taken:
-        """Counts one try of `key` against `limit` in the last 60 seconds, if it fits."""
+        """Count one attempt of `key` if there were fewer than `limit` in the last 60 seconds."""
         return await self.take_all((key, limit))
 
     async def take_all(self, *claims: Claim) -> Taken:
-        """Counts one try against every claim, or against none if one has no room. At least one claim."""
-        if (known := self._known(claims)) is not None:
-            return known
+        """Count one attempt against every claim, or against none if one has no room. Needs at least one claim. Raises
+        SQLAlchemy's errors."""
+        if (refusal := self._cached_refusal(claims)) is not None:
+            return refusal
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS), self._turns:
-                # Refused meanwhile, perhaps.
-                return self._known(claims) or await self._ask(claims)
+            async with asyncio.timeout(_DATABASE_TIMEOUT_SECONDS), self._semaphore:
+                # A claim may have been refused while this one waited.
+                return self._cached_refusal(claims) or await self._query(claims)
         except TimeoutError:
             raise sql.TimeoutError("the database does not count") from None
 
-    async def _ask(self, claims: Sequence[Claim]) -> Taken:
+    async def _query(self, claims: Sequence[Claim]) -> Taken:
         values = {"keys": [_digest(key) for key, _ in claims], "limits": [limit for _, limit in claims]}
         async with self._database.at_once() as connection:
             row = (await connection.execute(_TAKE, values | self._spans)).one()
@@ -72,7 +73,7 @@ class TryCounters:
             allowed=row.allowed, claim=row.claim, limit=limit, used=row.used, wait=row.wait, now=self._clock.now()
         )
 
-    def _known(self, claims: Sequence[Claim]) -> Taken | None:
+    def _cached_refusal(self, claims: Sequence[Claim]) -> Taken | None:
         now = self._clock.monotonic()
         for index, (key, limit) in enumerate(claims):
             wait = self._refused.get(key, now) - now
@@ -81,7 +82,7 @@ class TryCounters:
         return None
 
     def _remember(self, key: str, until: float) -> None:
-        if len(self._refused) >= _MOST_REFUSED:
+        if len(self._refused) >= _MAX_REFUSED_KEYS:
             self._refused.popitem(last=False)
         self._refused[key] = until
         self._refused.move_to_end(key)

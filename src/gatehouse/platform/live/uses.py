@@ -1,7 +1,7 @@
-"""When API keys and SCIM tokens were last used: collected in memory by each worker, written to their rows in batches.
+"""Times of last use of API keys and SCIM tokens: collected in memory by each worker and written to the rows in batches.
 
-No request waits for a write. Each worker writes a row at most once a minute, so what the row shows is about a minute
-old at most. A worker that is killed loses the uses that it has not written: those of about its last minute.
+No request waits for a write. Each worker writes a row at most once a minute, so a row's time is about a minute old at
+most. A killed worker loses the uses of about its last minute.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from gatehouse.foundation.tasks import cancelled
 log = structlog.get_logger(__name__)
 
 FLUSH_SECONDS: Final = 5.0
-#: Between two writes of the same row by the same worker.
+#: Minimum interval between writes of the same row by the same worker.
 ROW_INTERVAL_SECONDS: Final = 60.0
-#: A use that could not be written for this long is given up.
+#: A use that could not be written for this time is dropped.
 _GIVE_UP_SECONDS: Final = 600.0
 _FLUSH_TIMEOUT_SECONDS: Final = 10.0
 _DATABASE_ERRORS: Final = (SQLAlchemyError, psycopg.Error, OSError, TimeoutError)
 
 
 def note_uses_sql(table: str, column: str, *, ids: str, seconds: str) -> str:
-    """A statement that writes times of use where they are later than the row's, and returns the ids of all rows but
-    those that another transaction has locked: neither waits for the other. `ids` and `seconds` are the placeholders of
-    two arrays: ids, and Unix times in the same order.
+    """Return a statement that writes times of use that are later than the row's, and returns the ids of the processed
+    rows. It skips rows locked by another transaction, so that neither waits for the other. `ids` and `seconds` are the
+    placeholders of two arrays: ids, and Unix times in the same order.
     """
     return (
         f"WITH seen AS (SELECT * FROM unnest(CAST({ids} AS uuid[]), CAST({seconds} AS float8[])) AS s (id, seconds)),"  # noqa: S608
@@ -50,7 +50,7 @@ _STATEMENTS: Final[dict[str, TextClause]] = {
 
 
 class RecentUses:
-    """Unix times of the uses that are not written yet, by the credential's id. Only known credentials are entered."""
+    """Unix times of the uses that are not written yet, by the credential's id. Contains existing credentials only."""
 
     def __init__(self) -> None:
         self.api_keys: dict[UUID, float] = {}
@@ -58,7 +58,7 @@ class RecentUses:
 
 
 class UseWriter:
-    """One worker's. `stop` writes what is left."""
+    """Writes the recent uses of one worker. `stop` writes the rest."""
 
     def __init__(self, database: Database, recent: RecentUses, clock: Clock) -> None:
         self._database = database
@@ -79,7 +79,7 @@ class UseWriter:
         await self._try_flush()
 
     async def flush(self) -> None:
-        """Writes every use whose row was not written within the last minute. Raises database errors."""
+        """Write every use whose row this worker has not written within the last minute. Raises database errors."""
         now = self._clock.now()
         self._written = {id_: at for id_, at in self._written.items() if now - ROW_INTERVAL_SECONDS < at <= now}
         for table, statement in _STATEMENTS.items():
@@ -94,7 +94,7 @@ class UseWriter:
             for id_, at in due.items():
                 if id_ in done:
                     self._written[id_] = now
-                # Used again meanwhile, it stays for the next write; a deleted credential's row never comes.
+                # A credential used again meanwhile stays for the next write; a deleted one is dropped after a while.
                 if pending.get(id_) == at and (id_ in done or now - at > _GIVE_UP_SECONDS):
                     del pending[id_]
 

@@ -1,4 +1,4 @@
-"""The platform's schema, revision by revision."""
+"""Migrations of the platform's schema."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs on the connection that `foundation.storage.migrate` hands over."""
+"""Alembic's entry point. It runs on the connection that `foundation.storage.migrate` passes."""
 
 from alembic import context
 

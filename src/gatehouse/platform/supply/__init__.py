@@ -1,6 +1,6 @@
-"""What outposts get, and hand in: bundles of policy, and records (decisions 8, Wires; decisions 9).
+"""Policy bundles for outposts, and intake of their records (docs/outpost-protocol.md).
 
-The endpoints are `operations.outposts`; this is what they reach through `platform.ports`.
+The endpoints in `operations.outposts` use it through `platform.ports`.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from gatehouse.policy.wire import Contents
 
 
 class Supply:
-    """One worker's. `close` it once requests have ended."""
+    """One worker's `OutpostSupply`. Close it after the last request."""
 
     def __init__(self, database: Database, replica: Replica, sealer: Sealer, certificates: Gauge) -> None:
-        """`certificates` is the figure of when outposts' certificates end."""
+        """`certificates` is the metric of when outposts' certificates end."""
         self._sealer = sealer
         self._bundles = Bundles(database, replica)
         self._intake = Intake(database.url)
@@ -39,7 +39,7 @@ class Supply:
     ) -> dict[str, str]:
         if not contents.at_rest:
             return {}
-        # In a thread: some tenth of a millisecond each, and many outposts hear of one change at once.
+        # In a thread: each takes about 0.1 ms, and many outposts fetch the same change at once.
         return await asyncio.to_thread(
             sealed_to, key, contents, self._sealer, tenant_id=tenant_id, outpost_id=outpost_id
         )
@@ -47,8 +47,8 @@ class Supply:
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
         return await self._intake.store(outpost, upload)
 
-    def confirmed(self, said: Confirmed) -> None:
-        self._confirmations.told(said)
+    def confirmed(self, confirmation: Confirmed) -> None:
+        self._confirmations.add(confirmation)
 
     async def close(self) -> None:
         await self._confirmations.close()

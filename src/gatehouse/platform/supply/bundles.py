@@ -1,5 +1,4 @@
-"""What an organization's outposts are sent, gathered from the database and kept until something of it may have
-changed."""
+"""A cache of the contents that an organization's outposts receive. An entry is valid until a change may affect it."""
 
 import asyncio
 from collections import OrderedDict
@@ -17,62 +16,65 @@ from gatehouse.platform.supply import rows
 from gatehouse.policy import wire
 from gatehouse.policy.wire import Contents
 
-#: Organizations whose contents a worker keeps.
-KEPT: Final = 50
+#: Organizations in a worker's cache.
+MAX_CACHED: Final = 50
 
 
-class _Held(msgspec.Struct, frozen=True):
-    #: news of the organization that were known before the contents were read
-    seen: int
+class _CachedContents(msgspec.Struct, frozen=True):
+    #: `News.seen` of the organization before the contents were read
+    change_count: int
     contents: Contents
 
 
 class Bundles:
+    """The contents cache of one worker."""
+
     def __init__(self, database: Database, replica: Replica) -> None:
         self._database = database
         self._replica = replica
-        self._held: OrderedDict[TenantId, _Held] = OrderedDict()
-        self._loading: dict[TenantId, asyncio.Task[_Held]] = {}
+        self._cache: OrderedDict[TenantId, _CachedContents] = OrderedDict()
+        self._loading: dict[TenantId, asyncio.Task[_CachedContents]] = {}
 
     async def contents(self, tenant_id: TenantId, at_least: int = 0) -> Contents:
-        """With all news that this worker has heard of when it is called, and of a revision that is `at_least` this one:
-        another worker may have heard of a change before, and an outpost takes no older version.
-
-        Raises `PolicyUnavailable`.
+        """Return contents with all changes that this worker has applied, of revision `at_least` or later, because an
+        outpost accepts no older version than another worker sent it. Raises `PolicyUnavailable`.
         """
-        seen = self._replica.news.seen(tenant_id)
-        held = self._held.get(tenant_id)
-        # Twice: a load that others wait for already may have begun too early.
+        change_count = self._replica.news.seen(tenant_id)
+        cached = self._cache.get(tenant_id)
+        # Twice: the first load may be a shared one that began before the latest change.
         for _ in range(2):
-            if held is None or held.seen < seen or held.contents.version < at_least:
-                held = await self._shared(tenant_id)
-        assert held is not None
-        self._held[tenant_id] = held
-        self._held.move_to_end(tenant_id)
-        if len(self._held) > KEPT:
-            self._held.popitem(last=False)
-        return held.contents
+            if cached is None or cached.change_count < change_count or cached.contents.version < at_least:
+                cached = await self._load_shared(tenant_id)
+        assert cached is not None
+        self._cache[tenant_id] = cached
+        self._cache.move_to_end(tenant_id)
+        if len(self._cache) > MAX_CACHED:
+            self._cache.popitem(last=False)
+        return cached.contents
 
-    async def _shared(self, tenant_id: TenantId) -> _Held:
-        """Many outposts hear of one change at once, and wait for one load."""
+    async def _load_shared(self, tenant_id: TenantId) -> _CachedContents:
+        """Load the contents, or wait for the running load: many outposts fetch the same change at once."""
         task = self._loading.get(tenant_id)
         if task is None:
             task = self._loading[tenant_id] = asyncio.create_task(self._load(tenant_id))
             task.add_done_callback(lambda _: self._loading.pop(tenant_id, None))
         return await asyncio.shield(task)
 
-    async def _load(self, tenant_id: TenantId) -> _Held:
-        seen = self._replica.news.seen(tenant_id)
+    async def _load(self, tenant_id: TenantId) -> _CachedContents:
+        change_count = self._replica.news.seen(tenant_id)
         try:
             async with self._database.service() as session:
                 records = await gather(session, tenant_id)
                 if records is None:
                     raise PolicyUnavailable
-                configured = await system_config.records(session, tenant_id)
-                known = await rows.callers(session, tenant_id)
-                stopped = await rows.switched_off(session, tenant_id)
+                settings = await system_config.records(session, tenant_id)
+                callers = await rows.callers(session, tenant_id)
+                switched_off = await rows.switched_off(session, tenant_id)
         except (SQLAlchemyError, OSError):
             raise PolicyUnavailable from None
         # In a thread: an organization may have a thousand rules.
-        sent = configured["outpost_provider_credentials"] == "sealed"
-        return _Held(seen, await asyncio.to_thread(wire.contents, records, known, stopped, with_credentials=sent))
+        with_credentials = settings["outpost_provider_credentials"] == "sealed"
+        contents = await asyncio.to_thread(
+            wire.contents, records, callers, switched_off, with_credentials=with_credentials
+        )
+        return _CachedContents(change_count, contents)

@@ -1,8 +1,8 @@
-"""What outposts say that they have in force, and with which certificate: written together, twice a second.
+"""Stores the policy versions and certificates that outposts confirm, in batches twice a second.
 
-An outpost says it with each question for the next bundle (`If-None-Match`), so the moment that it asks is the moment
-from which a change is known to hold there. A version that there has not been confirms nothing: it is of a platform that
-was set back since.
+An outpost confirms its version with each request for the next bundle (`If-None-Match`), so a change is in force there
+from the time of that request. A version later than the platform's revision is ignored: the platform has been restored
+from a backup since.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from gatehouse.platform.uploads import Confirmed
 
 log = structlog.get_logger(__name__)
 
-_PAUSE: Final = 0.5
-#: Seconds after which an outpost that says the same is written as seen again.
-_AGAIN: Final = 30.0
-#: Seconds after which one that says nothing has no figure here any more: it asks another worker, or none.
-_SILENT: Final = 600.0
-#: Of more than so many at once the rest says it again with the next question.
-_MOST: Final = 5_000
+_WRITE_INTERVAL_SECONDS: Final = 0.5
+#: An unchanged confirmation is written again after this time, as a sign of life.
+_REFRESH_INTERVAL_SECONDS: Final = 30.0
+#: After this time without a request the worker drops the outpost's metric: it calls another worker, or none.
+_SILENCE_TIMEOUT_SECONDS: Final = 600.0
+#: Confirmations in the queue. Others are dropped, and repeated with the outpost's next request.
+_MAX_PENDING: Final = 5_000
 
 _ROWS: Final = (
     "(SELECT tenant_id, outpost_id, at, serial, ends, CASE WHEN said <= revision THEN said ELSE 0 END AS version"
@@ -37,7 +37,7 @@ _ROWS: Final = (
     " AS s (tenant_id, outpost_id, said, at, serial, ends)) AS t"
 )
 _NODES: Final = text(
-    "INSERT INTO outpost_nodes (tenant_id, outpost_id, version, seen_at,"  # noqa: S608 - our own words
+    "INSERT INTO outpost_nodes (tenant_id, outpost_id, version, seen_at,"  # noqa: S608 - constants
     " certificate_serial, certificate_ends)"
     " SELECT t.tenant_id, outpost_id, t.version, at, serial, ends FROM "
     + _ROWS
@@ -56,8 +56,8 @@ _VERSIONS: Final = text(
 
 
 class Confirmations:
-    """One worker's. Nothing waits for it, and a database that is away costs what was not written yet, which is said
-    again with the next question."""
+    """The confirmations that one worker receives. No request waits for a write. If the database is unreachable, pending
+    confirmations are dropped, and the outposts repeat them with their next request."""
 
     def __init__(self, database: Database, certificates: Gauge) -> None:
         self._database = database
@@ -66,20 +66,20 @@ class Confirmations:
         self._waiting: list[Confirmed] = []
         self._task: asyncio.Task[None] | None = None
 
-    def told(self, said: Confirmed) -> None:
-        """From a request: costs no query."""
-        last = self._last.get(said.outpost_id)
+    def add(self, confirmation: Confirmed) -> None:
+        """Queue a confirmation. Runs no query."""
+        last = self._last.get(confirmation.outpost_id)
         if (
             last is not None
-            and said.at - last.at < _AGAIN
-            and (said.version, said.serial) == (last.version, last.serial)
+            and confirmation.at - last.at < _REFRESH_INTERVAL_SECONDS
+            and (confirmation.version, confirmation.serial) == (last.version, last.serial)
         ):
             return
-        if len(self._waiting) >= _MOST:
+        if len(self._waiting) >= _MAX_PENDING:
             return
-        self._last[said.outpost_id] = said
-        self._certificates.read(lambda: said.ends, (str(said.outpost_id),))
-        self._waiting.append(said)
+        self._last[confirmation.outpost_id] = confirmation
+        self._certificates.read(lambda: confirmation.ends, (str(confirmation.outpost_id),))
+        self._waiting.append(confirmation)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write(), name="outposts' confirmations")
 
@@ -91,35 +91,36 @@ class Confirmations:
 
     async def _write(self) -> None:
         while self._waiting:
-            await asyncio.sleep(_PAUSE)
-            said, self._waiting = self._waiting, []
-            self._forget(time.time() - _SILENT)
+            await asyncio.sleep(_WRITE_INTERVAL_SECONDS)
+            confirmations, self._waiting = self._waiting, []
+            self._drop_silent(time.time() - _SILENCE_TIMEOUT_SECONDS)
             try:
-                await self._store(said)
+                await self._store(confirmations)
             except (SQLAlchemyError, OSError) as error:
                 log.warning("outposts.confirmations_not_written", reason=type(error).__name__)
-                for each in said:
-                    self._last.pop(each.outpost_id, None)
+                for confirmation in confirmations:
+                    self._last.pop(confirmation.outpost_id, None)
 
-    async def _store(self, said: list[Confirmed]) -> None:
-        latest = {each.outpost_id: each for each in said}
+    async def _store(self, confirmations: list[Confirmed]) -> None:
+        latest = {confirmation.outpost_id: confirmation for confirmation in confirmations}
         async with self._database.service() as session:
             await session.execute(_NODES, _columns(list(latest.values())))
-            await session.execute(_VERSIONS, _columns(said))
+            await session.execute(_VERSIONS, _columns(confirmations))
             await session.commit()
 
-    def _forget(self, before: float) -> None:
-        for outpost_id in [each.outpost_id for each in self._last.values() if each.at < before]:
+    def _drop_silent(self, before: float) -> None:
+        silent = [confirmation.outpost_id for confirmation in self._last.values() if confirmation.at < before]
+        for outpost_id in silent:
             del self._last[outpost_id]
             self._certificates.sources.pop((str(outpost_id),), None)
 
 
-def _columns(said: list[Confirmed]) -> dict[str, list[object]]:
+def _columns(confirmations: list[Confirmed]) -> dict[str, list[object]]:
     return {
-        "tenants": [each.tenant_id for each in said],
-        "outposts": [each.outpost_id for each in said],
-        "versions": [each.version for each in said],
-        "ats": [datetime.fromtimestamp(each.at, UTC) for each in said],
-        "serials": [each.serial for each in said],
-        "ends": [datetime.fromtimestamp(each.ends, UTC) for each in said],
+        "tenants": [confirmation.tenant_id for confirmation in confirmations],
+        "outposts": [confirmation.outpost_id for confirmation in confirmations],
+        "versions": [confirmation.version for confirmation in confirmations],
+        "ats": [datetime.fromtimestamp(confirmation.at, UTC) for confirmation in confirmations],
+        "serials": [confirmation.serial for confirmation in confirmations],
+        "ends": [datetime.fromtimestamp(confirmation.ends, UTC) for confirmation in confirmations],
     }

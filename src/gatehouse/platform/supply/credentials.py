@@ -1,4 +1,4 @@
-"""Providers' credentials on their way to one outpost: opened, and sealed to the key of its certificate at once."""
+"""Re-encrypts providers' credentials for one outpost: opens them, and seals them to the key of its certificate."""
 
 from uuid import UUID
 
@@ -18,8 +18,9 @@ log = structlog.get_logger(__name__)
 def sealed_to(
     key: EllipticCurvePublicKey, contents: Contents, sealer: Sealer, *, tenant_id: TenantId, outpost_id: UUID
 ) -> dict[str, str]:
-    """By provider. What the master keys at hand do not open is left out: no outpost has to do without the rest."""
-    found = {}
+    """Return the sealed credentials by provider. Credentials that the master keys do not open are logged and left out,
+    so that the outpost gets the others."""
+    sealed = {}
     for provider_id, at_rest in contents.at_rest:
         try:
             clear = sealer.open(at_rest, context=sealing_context(tenant_id, provider_id))
@@ -27,5 +28,5 @@ def sealed_to(
             log.warning("outposts.credentials_unreadable", tenant_id=str(tenant_id), provider=provider_id)
             continue
         context = wire.sealing_context(outpost_id, tenant_id, provider_id)
-        found[provider_id] = ecies.seal(clear, key, context=context)
-    return found
+        sealed[provider_id] = ecies.seal(clear, key, context=context)
+    return sealed

@@ -1,5 +1,5 @@
-"""Outposts' records on their way into the database: as the drain stores this platform's own, in the transaction that
-moves the outpost's position (decisions 8, Wires)."""
+"""Stores outposts' records as the drain stores the platform's own, in the transaction that advances the outpost's
+position (docs/outpost-protocol.md)."""
 
 import asyncio
 import threading
@@ -22,29 +22,29 @@ from gatehouse.platform.chain.links import AuditEvent
 from gatehouse.platform.keeper.prepare import Prepared, decoded, prepare
 from gatehouse.platform.keeper.store import BadRecord, Overtaken, Store
 from gatehouse.platform.live.uses import note_uses_sql
-from gatehouse.platform.supply.entries import Unfit, fit, notice
+from gatehouse.platform.supply.entries import InvalidRecord, notice, validated_line
 from gatehouse.platform.uploads import Rejected, SequenceGap, Stored, Upload
 
 log = structlog.get_logger(__name__)
 
-#: Uploads that wait for their turn, a worker.
-WAITING: Final = 16
-#: How often one upload begins anew because another one of the same outpost was faster.
-_TRIES: Final = 5
+#: Uploads that run or wait in one worker.
+MAX_WAITING_UPLOADS: Final = 16
+#: Attempts at one upload; it is repeated if a concurrent upload of the same outpost advanced the position first.
+_MAX_ATTEMPTS: Final = 5
 
 _POSITION: Final = "SELECT sequence FROM outpost_positions WHERE (tenant_id, outpost_id, journal_id) = (%s, %s, %s)"
-_BEGIN: Final = (
+_INSERT_POSITION: Final = (
     "INSERT INTO outpost_positions (tenant_id, outpost_id, journal_id, sequence) VALUES (%s, %s, %s, %s)"
     " ON CONFLICT DO NOTHING"
 )
-_MOVE: Final = (
+_UPDATE_POSITION: Final = (
     "UPDATE outpost_positions SET sequence = %s, updated_at = now()"
     " WHERE (tenant_id, outpost_id, journal_id) = (%s, %s, %s) AND sequence = %s"
 )
 _BUDGETS: Final = "SELECT id FROM budgets WHERE tenant_id = %s"
 _KEYS: Final = "SELECT id::text FROM api_keys WHERE tenant_id = %s AND id = ANY(%s::uuid[])"
 _NOTE_KEYS: Final = note_uses_sql("api_keys", "last_used", ids="%s", seconds="%s")
-# Nobody has given the outpost a lease: what it has spent is what it was granted, so that others do not spend it again.
+# An outpost spends without a lease from the platform. Its spending counts as granted, so that it is not granted again.
 _GRANT: Final = (
     "UPDATE budget_leases SET granted_nano_usd = greatest(granted_nano_usd, ceil(recorded_usd * 1000000000)),"
     " granted_requests = greatest(granted_requests, recorded_requests),"
@@ -69,43 +69,47 @@ class DatabaseAway(Unavailable):
         super().__init__(headers={"Retry-After": "5"})
 
 
-class Numbered(NamedTuple):
+class NumberedEntry(NamedTuple):
+    """An entry of an upload with its sequence number."""
+
     sequence: int
-    #: a record's line, or what the outpost says between records
+    #: the line of a record, or a notice
     payload: bytes | Notice
 
 
 class OutpostStore(Store):
-    """A `Store` for one journal of one outpost. The outpost is the writer of all that it hands in."""
+    """A `Store` for one journal of one outpost. The outpost is the writer of all its records."""
 
-    def of(self, tenant_id: TenantId, outpost_id: UUID, journal_id: UUID) -> None:
+    def select_journal(self, tenant_id: TenantId, outpost_id: UUID, journal_id: UUID) -> None:
+        """Use this journal from now on. Call it before the other methods."""
         self._tenant_id, self._outpost_id = tenant_id, outpost_id
         self._journal = (tenant_id, outpost_id, journal_id)
 
     def position(self) -> int:
+        """Return the sequence number of the last stored record; 0 if there is none."""
         row = self._connection.execute(_POSITION, self._journal).fetchone()
         return 0 if row is None else int(row[0])
 
     def budgets(self) -> frozenset[UUID]:
-        """Ids of the organization's, and that of its plan's limit."""
+        """Return the ids of the organization's budgets, and of its plan's limit, whose id is the organization's."""
         rows = self._connection.execute(_BUDGETS, [self._tenant_id])
         return frozenset({self._tenant_id, *(budget_id for (budget_id,) in rows)})
 
     def note_used_keys(self, used: Mapping[str, float]) -> None:
-        """Sets `last_used` of those of the keys that are the organization's. `used` has Unix times by key id."""
+        """Set `last_used` of the keys that belong to the organization. `used` maps key ids to Unix times."""
         if not used:
             return
         own = [key for (key,) in self._connection.execute(_KEYS, [self._tenant_id, list(used)])]
         self._connection.execute(_NOTE_KEYS, [own, [used[key] for key in own]])
 
     def _move(self, positions: Mapping[UUID, Position], held: Mapping[UUID, Position]) -> None:
-        ((journal_id, moved),) = positions.items()
+        ((journal_id, target),) = positions.items()
         before = held[journal_id].offset
         if before == 0:
-            done = self._connection.execute(_BEGIN, [*self._journal, moved.offset])
+            result = self._connection.execute(_INSERT_POSITION, [*self._journal, target.offset])
         else:
-            done = self._connection.execute(_MOVE, [moved.offset, *self._journal, before])
-        if done.rowcount != 1:
+            result = self._connection.execute(_UPDATE_POSITION, [target.offset, *self._journal, before])
+        if result.rowcount != 1:
             raise Overtaken
 
     def _spend(self, prepared: Prepared) -> None:
@@ -115,25 +119,25 @@ class OutpostStore(Store):
 
 
 class Intake:
-    """One worker's. Uploads are stored one after the other, in a thread: each holds the chain of its organization, and
-    the connection is kept from one to the next."""
+    """The intake of one worker. It stores uploads one after the other in a thread, because each locks the audit chain
+    of its organization, and reuses one connection."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._store: OutpostStore | None = None
-        # What a cancelled request has left at work goes on in its thread.
-        self._working = threading.Lock()
+        # The thread of a cancelled request continues; the lock keeps the next one waiting for it.
+        self._store_lock = threading.Lock()
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
-        """Raises `SequenceGap`, `Busy`, `DatabaseAway`."""
-        if self._waiting >= WAITING:
+        """Store the upload's new records. Raises `SequenceGap`, `Busy`, `DatabaseAway`."""
+        if self._waiting >= MAX_WAITING_UPLOADS:
             raise Busy
         self._waiting += 1
         try:
             async with self._turn:
-                return await asyncio.to_thread(self._stored, outpost, upload)
+                return await asyncio.to_thread(self._store_upload, outpost, upload)
         finally:
             self._waiting -= 1
 
@@ -141,17 +145,17 @@ class Intake:
         async with self._turn:
             await asyncio.to_thread(self._disconnect)
 
-    def _stored(self, outpost: Caller, upload: Upload) -> Stored:
+    def _store_upload(self, outpost: Caller, upload: Upload) -> Stored:
         assert outpost.tenant_id is not None
         assert outpost.outpost_id is not None
-        with self._working:
+        with self._store_lock:
             try:
                 store = self._store = self._store or OutpostStore(self._url)
-                store.of(outpost.tenant_id, outpost.outpost_id, upload.journal_id)
+                store.select_journal(outpost.tenant_id, outpost.outpost_id, upload.journal_id)
                 store.missing_tenants([str(outpost.tenant_id)])
-                for _ in range(_TRIES):
+                for _ in range(_MAX_ATTEMPTS):
                     try:
-                        return _Writing(store, outpost.tenant_id, outpost.outpost_id, upload).all()
+                        return _UploadWriter(store, outpost.tenant_id, outpost.outpost_id, upload).write_all()
                     except Overtaken:
                         continue
                 raise Busy
@@ -161,7 +165,7 @@ class Intake:
                 raise DatabaseAway from None
 
     def _disconnect(self) -> None:
-        with self._working:
+        with self._store_lock:
             self._disconnect_quietly()
 
     def _disconnect_quietly(self) -> None:
@@ -170,8 +174,8 @@ class Intake:
             self._store = None
 
 
-class _Writing:
-    """One upload, from the position that the database has."""
+class _UploadWriter:
+    """Writes one upload, starting at the position stored in the database."""
 
     def __init__(self, store: OutpostStore, tenant_id: TenantId, outpost_id: UUID, upload: Upload) -> None:
         self._store = store
@@ -180,31 +184,32 @@ class _Writing:
         self._upload = upload
         self._position = store.position()
         self._rejected: list[Rejected] = []
-        self._rows = 0
+        self._stored_count = 0
 
-    def all(self) -> Stored:
-        """Raises `SequenceGap`, `Overtaken`, `psycopg.Error`."""
+    def write_all(self) -> Stored:
+        """Write all new entries. Raises `SequenceGap`, `Overtaken`, `psycopg.Error`."""
         first, expected = self._upload.sequence, self._position + 1
         if first > expected:
             raise SequenceGap(expected)
         fresh = self._upload.entries[expected - first :]
         if fresh:
-            self._write(self._numbered(fresh, expected), self._position + len(fresh))
-        return Stored(next_sequence=self._position + 1, stored=self._rows, rejected=sorted(self._rejected))
+            self._write(self._validated(fresh, expected), self._position + len(fresh))
+        return Stored(next_sequence=self._position + 1, stored=self._stored_count, rejected=sorted(self._rejected))
 
-    def _numbered(self, entries: Iterable[Any], first: int) -> list[Numbered]:
-        """Those that can be stored."""
-        budgets, found = self._store.budgets(), []
+    def _validated(self, entries: Iterable[Any], first: int) -> list[NumberedEntry]:
+        """Return the entries that can be stored, and add the others to the rejected ones."""
+        budgets = self._store.budgets()
+        valid = []
         for sequence, entry in enumerate(entries, first):
             try:
-                payload = notice(entry) or fit(entry, self._tenant_id, budgets)
-                found.append(Numbered(sequence, payload))
-            except Unfit as fault:
+                payload = notice(entry) or validated_line(entry, self._tenant_id, budgets)
+                valid.append(NumberedEntry(sequence, payload))
+            except InvalidRecord as fault:
                 self._rejected.append(Rejected(sequence, str(fault)))
-        return found
+        return valid
 
-    def _write(self, records: Sequence[Numbered], last: int) -> None:
-        """`last` is the number up to which everything is handed in then, whether it could be stored or not."""
+    def _write(self, records: Sequence[NumberedEntry], last: int) -> None:
+        """Write the records and advance the position to `last`, which includes rejected entries."""
         try:
             prepared = self._prepared(records)
             self._transaction(prepared, last)
@@ -213,32 +218,32 @@ class _Writing:
                 self._rejected.append(Rejected(records[0].sequence, "the database does not take it, or has it already"))
                 self._write([], last)
             else:
-                # Which one is bad shows in batches half as large, and at last alone.
+                # Find the bad record by bisection.
                 middle = len(records) // 2
                 self._write(records[:middle], records[middle].sequence - 1)
                 self._write(records[middle:], last)
             return
-        self._rows += len(records)
+        self._stored_count += len(records)
         self._position = last
         self._store.note_used_keys(prepared.used_keys)
 
-    def _prepared(self, records: Sequence[Numbered]) -> Prepared:
+    def _prepared(self, records: Sequence[NumberedEntry]) -> Prepared:
         lines = [Line(self._outpost_id, 0, number, line) for number, line in records if isinstance(line, bytes)]
         entries, unreadable = decoded(Batch(lines))
         if unreadable:
             raise BadRecord("not an entry")
-        over = any(isinstance(payload, Ended) for _, payload in records)
-        # Of one journal at a time: another one of the outpost's may have a process that lives.
+        journal_ended = any(isinstance(payload, Ended) for _, payload in records)
+        # Only this journal: another journal of the outpost may have a live writer.
         journal_id = self._upload.journal_id
-        left_open = self._store.left_open([journal_id]) if over else {}
+        left_open = self._store.left_open([journal_id]) if journal_ended else {}
         try:
-            finished = (self._outpost_id,) if over else ()
+            finished = (self._outpost_id,) if journal_ended else ()
             prepared = prepare(entries, finished, left_open, outpost_id=self._outpost_id)
         except Exception as error:
-            # What nobody has thought of is one record's fault, and must not keep the others back for ever.
+            # An unexpected exception is one record's fault, and must not block the others for ever.
             raise BadRecord(type(error).__name__) from error
         prepared.opened = {stream: (journal_id, line) for stream, (_, line) in prepared.opened.items()}
-        # Only streams that this journal has opened are its to end.
+        # A journal may only end streams that it has opened itself.
         if prepared.ended:
             own = left_open or self._store.left_open([journal_id])
             prepared.ended = [stream for stream in prepared.ended if stream in own]
@@ -282,6 +287,6 @@ class _Writing:
     def _transaction(self, prepared: Prepared, last: int) -> None:
         journal_id = self._upload.journal_id
         self._store.ensure_months({*prepared.usage, *prepared.dlp.events, *prepared.events})
-        moved = Batch(positions={journal_id: Position(0, last)})
-        held = {journal_id: Position(0, self._position)}
-        self._store.write(moved, held, prepared, at_last=lambda: None)
+        target = Batch(positions={journal_id: Position(0, last)})
+        current = {journal_id: Position(0, self._position)}
+        self._store.write(target, current, prepared, at_last=lambda: None)

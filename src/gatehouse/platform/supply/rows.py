@@ -1,5 +1,5 @@
-"""Who may call an organization's outposts, and what they may not call: what the replica holds of one organization, read
-from the rows. Named cross-tenant queries: each takes its organization."""
+"""Cross-tenant queries for one organization's outposts: the callers and switches that the replica holds, read from the
+rows."""
 
 from typing import Final
 from uuid import UUID
@@ -9,8 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
 
-# `policy.wire.CallerRecords` as JSON, made where the rows are: a hundred thousand of them would keep this process from
-# its requests.
+# `policy.wire.CallerRecords` as JSON, built in the database: a hundred thousand rows would block this process.
 _CALLERS: Final = text(
     "SELECT json_build_object('custom_rate_limit_rpm', custom_rate_limit_rpm,"
     " 'users', (SELECT coalesce(json_agg(json_build_object('id', u.id, 'email', u.email, 'role', u.role,"
@@ -31,10 +30,11 @@ _SWITCHED_OFF: Final = text(
 
 
 async def callers(session: AsyncSession, tenant_id: TenantId) -> bytes:
-    made: str = (await session.execute(_CALLERS, {"tenant": tenant_id})).scalar_one()
-    return made.encode()
+    """Return `policy.wire.CallerRecords` of the organization as JSON."""
+    document: str = (await session.execute(_CALLERS, {"tenant": tenant_id})).scalar_one()
+    return document.encode()
 
 
 async def switched_off(session: AsyncSession, tenant_id: TenantId) -> frozenset[UUID]:
-    """Ids of the models that a kill switch stops, theirs or their provider's."""
+    """Return the ids of models whose kill switch, or whose provider's, is engaged."""
     return frozenset((await session.execute(_SWITCHED_OFF, {"tenant": tenant_id})).scalars())

@@ -1,4 +1,4 @@
-"""Everything that the first gateway needs: tenants, callers, providers, the catalog, records, the change feed."""
+"""The foundation: tenants, callers, providers, the model catalog, records, the change feed."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ down_revision = None
 
 def upgrade() -> None:
     cursor = op.get_bind().connection.cursor()
-    # Plain scripts without parameters: their percent signs and colons are PostgreSQL's own.
+    # Executed without parameters, because the scripts contain percent signs and colons.
     cursor.execute(roles.CREATE_ROLES_SQL.read_text())
     cursor.execute((Path(__file__).parent / "r0001_foundation.sql").read_text())
     cursor.execute(SchemaManager.get_schema())

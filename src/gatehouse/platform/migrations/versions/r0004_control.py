@@ -1,4 +1,4 @@
-"""Money, routing and word of what happens: budgets, cost routing, alerts, webhooks, forwarding, retention."""
+"""Spending, routing and notifications: budgets, cost routing, alerts, webhooks, SIEM forwarding, retention."""
 
 from pathlib import Path
 from typing import Final
@@ -8,7 +8,7 @@ from alembic import op
 revision = "0004"
 down_revision = "0003"
 
-#: in this order: each may refer to tables of those before it
+#: In dependency order: a part may reference tables of earlier parts.
 _PARTS: Final[tuple[str, ...]] = (
     "people", "saml", "scim", "budgets", "registry", "figures", "lists", "cost_routing", "alerts", "webhooks",
     "archive", "siem", "outposts", "cache", "sign_in", "portal_notices",
@@ -18,10 +18,10 @@ _PARTS: Final[tuple[str, ...]] = (
 def upgrade() -> None:
     cursor = op.get_bind().connection.cursor()
     here = Path(__file__).parent
-    # Of 0003, where both run in one session.
+    # It exists if 0003 ran in the same session.
     cursor.execute("DROP FUNCTION IF EXISTS pg_temp.tenant_table")
     cursor.execute((here / "r0003_tenant_table.sql").read_text())
     for part in _PARTS:
         cursor.execute((here / f"r0004_{part}.sql").read_text())
-    # Only added to: the versions of the schema before go on serving.
+    # Every change only adds, so the processes of version 0003 can go on serving.
     cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0003}'::text[]")

@@ -1,4 +1,4 @@
-"""Columns and tables that the first audits asked for, one file for each family."""
+"""Columns and tables that the first audits required, one file for each family."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ down_revision = "0004"
 def upgrade() -> None:
     cursor = op.get_bind().connection.cursor()
     here = Path(__file__).parent
-    # `tenant_table`, as in 0004.
+    # `tenant_table` exists if an earlier revision ran in the same session.
     cursor.execute("DROP FUNCTION IF EXISTS pg_temp.tenant_table")
     cursor.execute((here / "r0003_tenant_table.sql").read_text())
     # The files do not depend on each other.
