@@ -45,7 +45,7 @@ def tools(platform: RunningPlatform) -> Tools:
 
 @asynccontextmanager
 async def working(tools: Tools) -> AsyncIterator[None]:
-    task = asyncio.create_task(work._jobs(tools))
+    task = asyncio.create_task(work._run_jobs(tools))
     try:
         yield
     finally:

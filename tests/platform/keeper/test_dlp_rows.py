@@ -13,7 +13,7 @@ from gatehouse.engine.outcome import DlpEvent, Scanned, encode
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import JournalReader
 from gatehouse.platform.keeper.housekeeping import prune
-from gatehouse.platform.keeper.prepare import decoded, prepare
+from gatehouse.platform.keeper.prepare import decode_batch, prepare
 
 NOON = datetime(2026, 5, 6, 12, tzinfo=UTC).timestamp()
 CARD = DlpEvent(
@@ -193,7 +193,7 @@ async def test_a_record_that_is_prepared_twice_gives_the_same_events(tenant: Ten
     await journal.append(outcome(tenant.id, timestamp=NOON, dlp_events=(CARD, EMAIL)))
     await journal.killed()
     reader = JournalReader(journal.path)
-    entries, _ = decoded(reader.batch(max_records=10))
+    entries, _ = decode_batch(reader.batch(max_records=10))
     reader.close()
     first, second = prepare(entries, (), {}).dlp, prepare(entries, (), {}).dlp
     assert first.events == second.events

@@ -14,8 +14,8 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import Batch, JournalReader, Position
-from gatehouse.platform.keeper.drain import MOST_RECORDS, Drain
-from gatehouse.platform.keeper.prepare import decoded, prepare
+from gatehouse.platform.keeper.drain import MAX_BATCH_RECORDS, Drain
+from gatehouse.platform.keeper.prepare import decode_batch, prepare
 from gatehouse.platform.keeper.store import Overtaken, Store
 
 
@@ -136,13 +136,13 @@ async def test_a_batch_of_several_organizations_and_months_is_in_their_chains(
 async def test_a_database_that_is_too_slow_for_a_batch_is_asked_for_less(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = [outcome(tenant.id) for _ in range(MOST_RECORDS)]
+    calls = [outcome(tenant.id) for _ in range(MAX_BATCH_RECORDS)]
     await journal.append(*calls)
     write, sizes = Store.write, []
 
     def slow(self: Store, batch: Batch, *args: Any, **more: Any) -> None:
         sizes.append(len(batch.entries))
-        if len(batch.entries) > MOST_RECORDS // 4:
+        if len(batch.entries) > MAX_BATCH_RECORDS // 4:
             raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
         write(self, batch, *args, **more)
 
@@ -153,7 +153,7 @@ async def test_a_database_that_is_too_slow_for_a_batch_is_asked_for_less(
         while drain.status.rows < len(calls):
             await asyncio.sleep(0.01)
     await asyncio.to_thread(drain.stop, 20)
-    assert sizes[:3] == [MOST_RECORDS, MOST_RECORDS // 2, MOST_RECORDS // 4]
+    assert sizes[:3] == [MAX_BATCH_RECORDS, MAX_BATCH_RECORDS // 2, MAX_BATCH_RECORDS // 4]
     assert set(stored(platform, tenant)) == {call.id for call in calls}
 
 
@@ -217,7 +217,7 @@ async def test_a_keeper_that_was_overtaken_stores_nothing(
     try:
         for store in (first, second):
             store.missing_tenants({str(tenant.id)})
-        prepared = prepare(decoded(batch)[0], [], {})
+        prepared = prepare(decode_batch(batch)[0], [], {})
         first.write(batch, {}, prepared, at_last=list)
         with pytest.raises(Overtaken):
             second.write(batch, {}, prepared, at_last=list)

@@ -1,4 +1,4 @@
-"""A batch's requests by day and by what they were routed to: what cost routing's analytics are made of."""
+"""Totals of a batch's requests by day and route, for the analytics of cost routing."""
 
 from datetime import date
 from decimal import Decimal
@@ -9,7 +9,7 @@ import msgspec
 from gatehouse.engine.outcome import Outcome
 
 
-class Routed(NamedTuple):
+class RouteDay(NamedTuple):
     tenant_id: str
     day: date
     provider: str | None
@@ -18,7 +18,7 @@ class Routed(NamedTuple):
     group_id: str | None
 
 
-class Used(msgspec.Struct):
+class RouteTotals(msgspec.Struct):
     requests: int = 0
     cost_usd: Decimal = Decimal(0)
     fallbacks: int = 0
@@ -29,24 +29,26 @@ class Used(msgspec.Struct):
 
 
 class DayRows(msgspec.Struct):
-    by_route: dict[Routed, Used] = {}
+    """Collects the totals of a batch."""
+
+    by_route: dict[RouteDay, RouteTotals] = {}
 
     def add(self, outcome: Outcome[str], day: date) -> None:
-        """`day` is the one in which the request arrived (UTC), as in `usage_counts`."""
-        route = Routed(
+        """Add a request. `day` is the day on which it arrived (UTC), as in `usage_counts`."""
+        route = RouteDay(
             outcome.tenant_id, day, outcome.provider, outcome.model_id, outcome.routing_policy_id, outcome.group_id
         )
-        used = self.by_route.get(route)
-        if used is None:
-            used = self.by_route[route] = Used()
-        used.requests += 1
+        totals = self.by_route.get(route)
+        if totals is None:
+            totals = self.by_route[route] = RouteTotals()
+        totals.requests += 1
         if outcome.cost_usd is not None:
-            used.cost_usd += Decimal(outcome.cost_usd)
-        used.fallbacks += outcome.fallbacks > 0
-        used.cost_cap_blocks += outcome.error_code == "cost_cap_exceeded"
-        used.cache_hits += outcome.cache == "hit"
-        used.input_tokens += outcome.input_tokens or 0
-        used.output_tokens += outcome.output_tokens or 0
+            totals.cost_usd += Decimal(outcome.cost_usd)
+        totals.fallbacks += outcome.fallbacks > 0
+        totals.cost_cap_blocks += outcome.error_code == "cost_cap_exceeded"
+        totals.cache_hits += outcome.cache == "hit"
+        totals.input_tokens += outcome.input_tokens or 0
+        totals.output_tokens += outcome.output_tokens or 0
 
     def rows(self) -> list[tuple[object, ...]]:
-        return [(*route, *msgspec.structs.astuple(used)) for route, used in self.by_route.items()]
+        return [(*route, *msgspec.structs.astuple(totals)) for route, totals in self.by_route.items()]

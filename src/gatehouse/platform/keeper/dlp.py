@@ -1,5 +1,5 @@
-"""What detection found in a batch's requests: events, the figures that compliance reads, and `dlp_trigger` for whoever
-listens (reference 3, Events)."""
+"""Rows for detection's findings in a batch: DLP events, counts for compliance reports, and `dlp_trigger` events
+(docs/webhooks.md)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ from gatehouse.engine.outcome import DlpEvent, Outcome
 from gatehouse.platform.records import arrays
 from gatehouse.platform.records.dlp_events import rows as dlp_events
 
-#: Only these enter the counts of requests: bundles name no other, and a key of all of them fits an index.
-_COUNTED: Final = frozenset(TAXONOMY)
-#: In the counts, whose key has to fit an index.
-_LONGEST_NAME: Final = 255
-#: What an action is called in the event, where that is not its own name in capitals.
+#: Entity types in the counts of requests: bundles name no others, and a key with all of them fits an index.
+_COUNTED_ENTITY_TYPES: Final = frozenset(TAXONOMY)
+#: Maximum length of a name in the counts, whose key must fit an index.
+_MAX_NAME_CHARACTERS: Final = 255
+#: The event's name for the action of a cancelled request; other actions have their own name in capitals.
 _CANCELLED: Final = "CANCEL"
 
-#: The order of the actions that do something to a request, the strongest first.
-_STRENGTH: Final = {"block": 0, "prompt": 1, "redact": 2}
-_LOGGED: Final = "log_only"
-#: Findings of each kind that a request's event names.
-_MOST_FINDINGS: Final = 50
+#: Rank of the actions that affect a request; 0 is the strongest.
+_ACTION_RANK: Final = {"block": 0, "prompt": 1, "redact": 2}
+_LOG_ONLY: Final = "log_only"
+#: Maximum number of findings of each kind in an event.
+_MAX_FINDINGS: Final = 50
 
 
-class Hits(NamedTuple):
-    """What events are counted by."""
+class FindingCountKey(NamedTuple):
+    """The key by which DLP events are counted."""
 
     tenant_id: str
     day: date
@@ -39,65 +39,70 @@ class Hits(NamedTuple):
     severity: str
 
 
-class Requests(NamedTuple):
-    """What requests are counted by. `entity_types` is written as PostgreSQL writes an array; of a request in which
-    nothing was found it is empty."""
+class RequestCountKey(NamedTuple):
+    """The key by which requests are counted. `entity_types` is in PostgreSQL's text form of an array; it is empty for a
+    request without findings."""
 
     tenant_id: str
     day: date
     entity_types: str
 
 
-class Trigger(NamedTuple):
+class DlpTrigger(NamedTuple):
+    """A `dlp_trigger` event for the outbox. `payload` is JSON."""
+
     id: str
     tenant_id: str
     payload: str
 
 
 class DlpRows(msgspec.Struct):
+    """Collects the rows of a batch."""
+
     #: events by month
     events: dict[str, list[arrays.Row]] = {}
-    hits: Counter[Hits] = msgspec.field(default_factory=Counter)
-    requests: Counter[Requests] = msgspec.field(default_factory=Counter)
-    triggers: list[Trigger] = []
+    hits: Counter[FindingCountKey] = msgspec.field(default_factory=Counter)
+    requests: Counter[RequestCountKey] = msgspec.field(default_factory=Counter)
+    triggers: list[DlpTrigger] = []
 
     def add(self, outcome: Outcome[str], moment: datetime) -> int:
-        """`moment` is the outcome's timestamp. The answer is 1 where a rule did something, else 0."""
+        """Add a request's findings. `moment` is the outcome's timestamp. Returns 1 if a rule acted, else 0."""
         if not outcome.dlp_events:
-            self.requests[Requests(outcome.tenant_id, moment.date(), "{}")] += 1
+            self.requests[RequestCountKey(outcome.tenant_id, moment.date(), "{}")] += 1
             return 0
         ids = self.add_events(outcome, moment)
-        by_rules = [event for event in outcome.dlp_events if event.rule_id is not None]
-        acting = [event for event in by_rules if event.action in _STRENGTH]
-        logged = [event for event in by_rules if event.action == _LOGGED]
+        rule_events = [event for event in outcome.dlp_events if event.rule_id is not None]
+        acting = [event for event in rule_events if event.action in _ACTION_RANK]
+        logged = [event for event in rule_events if event.action == _LOG_ONLY]
         if acting or logged:
-            self.triggers.append(Trigger(ids[0], outcome.tenant_id, _payload(outcome, acting, logged, moment)))
-        found = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED)
-        self.requests[Requests(outcome.tenant_id, moment.date(), f"{{{','.join(found)}}}")] += 1
+            self.triggers.append(DlpTrigger(ids[0], outcome.tenant_id, _payload(outcome, acting, logged, moment)))
+        entity_types = sorted({event.entity_type for event in outcome.dlp_events} & _COUNTED_ENTITY_TYPES)
+        self.requests[RequestCountKey(outcome.tenant_id, moment.date(), f"{{{','.join(entity_types)}}}")] += 1
         return int(bool(acting))
 
     def add_events(self, entry: Found, moment: datetime) -> list[str]:
-        """All that there is of a scan: it is part of no conversation, and no request that coverage could be of. The
-        answer is the events' ids."""
+        """Add DLP events and return their ids. For a scan this is all: it is no request, so it does not count in
+        coverage."""
         ids, day = dlp_event_ids(entry), moment.date()
         self.events.setdefault(arrays.month(moment), []).extend(dlp_events.rows(entry, ids, moment))
         for event in entry.dlp_events:
-            names = event.entity_type[:_LONGEST_NAME], event.rule_name[:_LONGEST_NAME]
-            self.hits[Hits(entry.tenant_id, day, *names, event.action, event.severity)] += 1
+            names = event.entity_type[:_MAX_NAME_CHARACTERS], event.rule_name[:_MAX_NAME_CHARACTERS]
+            self.hits[FindingCountKey(entry.tenant_id, day, *names, event.action, event.severity)] += 1
         return ids
 
 
 def _payload(outcome: Outcome[str], acting: Sequence[DlpEvent], logged: Sequence[DlpEvent], moment: datetime) -> str:
-    """The strongest finding is the event's own. `logged` is for webhooks with `include_logged`."""
-    foremost = min(acting, key=lambda event: _STRENGTH[event.action]) if acting else logged[0]
+    """Return the payload of `dlp_trigger`. Its own fields are those of the strongest finding; `logged` is for webhooks
+    with `include_logged`."""
+    strongest = min(acting, key=lambda event: _ACTION_RANK[event.action]) if acting else logged[0]
     return msgspec.json.encode(
         {
             "request_id": outcome.request_id,
             "user_id": outcome.user_id,
-            **_finding(foremost),
+            **_finding(strongest),
             "timestamp": moment,
-            "findings": [_finding(event) for event in acting[:_MOST_FINDINGS]],
-            "logged": [_finding(event) for event in logged[:_MOST_FINDINGS]],
+            "findings": [_finding(event) for event in acting[:_MAX_FINDINGS]],
+            "logged": [_finding(event) for event in logged[:_MAX_FINDINGS]],
         }
     ).decode()
 

@@ -1,4 +1,5 @@
-"""The loop that follows the journal. Runs in a thread of its own: it reads files and waits for the database."""
+"""The loop that stores the journal in the database. It runs in its own thread, because it reads files and blocks on the
+database."""
 
 import os
 import threading
@@ -12,53 +13,53 @@ import psycopg
 import structlog
 
 from gatehouse.foundation.journal import Batch, JournalReader, Position
-from gatehouse.platform.keeper.prepare import decoded, prepare
+from gatehouse.platform.keeper.prepare import decode_batch, prepare
 from gatehouse.platform.keeper.store import BadRecord, Overtaken, Store
 
 log = structlog.get_logger(__name__)
 
-#: What one transaction holds at most: its tenants' chains are locked for some 50 ms then.
-MOST_RECORDS: Final = 2_000
-#: Seconds between looks while little happens, and while much does: a larger batch costs less a record.
-_PAUSE: Final = 0.05
-_BUSY_PAUSE: Final = 0.15
+#: Maximum number of records in a transaction, which locks its tenants' audit chains for about 50 ms.
+MAX_BATCH_RECORDS: Final = 2_000
+#: Pause between batches. It is longer after a batch of more than `_BUSY_RECORDS`: larger batches cost less per record.
+_IDLE_PAUSE_SECONDS: Final = 0.05
+_BUSY_PAUSE_SECONDS: Final = 0.15
 _BUSY_RECORDS: Final = 50
-_FIRST_RETRY: Final = 0.1
-_LAST_RETRY: Final = 2.0
-#: Seconds between notes of the keys' last use, and of the backlog.
-_NOTE_EVERY: Final = 1.0
-_CLEAN_EVERY: Final = 3600.0
-#: `store` bounds statements and transactions: a database that is too slow for a batch is asked for half of it.
-_TOOK_TOO_LONG: Final = (psycopg.errors.QueryCanceled, psycopg.errors.TransactionTimeout)
+_FIRST_RETRY_SECONDS: Final = 0.1
+_MAX_RETRY_SECONDS: Final = 2.0
+_CLAIM_RETRY_SECONDS: Final = 0.2
+_BACKLOG_INTERVAL_SECONDS: Final = 1.0
+_CLEAN_INTERVAL_SECONDS: Final = 3600.0
+#: `store` sets statement and transaction timeouts. After one of them the batch is halved.
+_TIMEOUT_ERRORS: Final = (psycopg.errors.QueryCanceled, psycopg.errors.TransactionTimeout)
 
 
 class DrainStatus(msgspec.Struct):
-    """For metrics: read from other threads, written by one."""
+    """The drain's state for metrics and heartbeats. Written by the drain's thread, read by others."""
 
-    #: whether the database took the last batch
+    #: whether the last batch was stored
     connected: bool = False
-    #: stored since the start
+    #: requests stored since the start
     rows: int = 0
     batches: int = 0
-    #: entries that cannot be stored; they are kept in `rejected.log` beside the journal
+    #: entries that cannot be stored; they are appended to `rejected.log` in the journal's folder
     rejected: int = 0
-    #: bytes of the journal that were no record and not the torn end of a killed process
+    #: bytes of the journal that are neither a record nor the torn end of a killed process
     damaged_bytes: int = 0
-    #: not yet stored
+    #: bytes that are not stored yet
     backlog_bytes: int = 0
     #: age of the oldest request of the last batch when it was stored
     lag_seconds: float = 0.0
-    #: Unix time
+    #: Unix time since which the database is unreachable
     away_since: float | None = None
 
 
-class Rejected(NamedTuple):
+class RejectedEntries(NamedTuple):
     payloads: list[bytes]
     reason: str
 
 
 class Drain:
-    """One home's. `stop` lets it store what is there, and end."""
+    """The drain of one home. `stop` stores the rest of the journal and ends the thread."""
 
     def __init__(self, url: str, journal: Path) -> None:
         self.status = DrainStatus()
@@ -68,30 +69,30 @@ class Drain:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
         self._store: Store | None = None
-        #: what the database holds, as far as is known here
-        self._held: dict[UUID, Position] = {}
-        self._most = MOST_RECORDS
-        self._retry = _FIRST_RETRY
-        self._next_note = 0.0
+        #: the positions that the database has, as far as this process knows
+        self._positions: dict[UUID, Position] = {}
+        self._max_records = MAX_BATCH_RECORDS
+        self._retry_seconds = _FIRST_RETRY_SECONDS
+        self._next_backlog = 0.0
         self._next_clean = 0.0
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self, timeout: float) -> None:
-        """Returns when everything is stored, the database is away, or after `timeout` seconds. Nothing is lost by
-        that: the rest is in the journal."""
+        """Return when everything is stored, the database is unreachable, or `timeout` seconds are over. The rest stays
+        in the journal."""
         self._stopping.set()
         self._thread.join(timeout)
 
     def lag_seconds(self) -> float:
-        """How far the database is behind the journal."""
+        """Return how far the database is behind the journal."""
         status = self.status
-        away = 0.0 if status.away_since is None else time.time() - status.away_since
-        return away if status.backlog_bytes and away else status.lag_seconds
+        outage = 0.0 if status.away_since is None else time.time() - status.away_since
+        return outage if status.backlog_bytes and outage else status.lag_seconds
 
     def _run(self) -> None:
-        if not self._claimed():
+        if not self._claim():
             return
         while True:
             stopping = self._stopping.is_set()
@@ -102,63 +103,63 @@ class Drain:
                 self._disconnect()
                 pause = 0.0
             except (psycopg.Error, OSError) as error:
-                pause = self._failed(error)
+                pause = self._handle_failure(error)
                 if stopping:
                     break
             except Exception:
                 log.exception("drain.fault")
-                pause = self._failed(None)
+                pause = self._handle_failure(None)
                 if stopping:
                     break
-            if stopping and pause == _PAUSE:
+            if stopping and pause == _IDLE_PAUSE_SECONDS:
                 break
             if pause and not stopping:
                 self._stopping.wait(pause)
         self._disconnect()
         self._reader.close()
 
-    def _claimed(self) -> bool:
-        """Waits for a keeper that is still ending. False when told to stop meanwhile."""
-        told = False
+    def _claim(self) -> bool:
+        """Claim the journal, waiting for a keeper that is still stopping. Returns False if `stop` was called."""
+        logged = False
         while not self._reader.claim():
-            if not told:
+            if not logged:
                 log.warning("drain.waiting", reason="another keeper has this home")
-                told = True
-            if self._stopping.wait(0.2):
+                logged = True
+            if self._stopping.wait(_CLAIM_RETRY_SECONDS):
                 return False
         return True
 
     def _step(self) -> float:
-        """Stores one batch. How long to wait before the next, `_PAUSE` where nothing is left."""
+        """Store one batch. Returns the seconds to wait before the next, `_IDLE_PAUSE_SECONDS` if nothing is left."""
         store = self._store or self._connect()
-        batch = self._reader.batch(max_records=self._most)
+        batch = self._reader.batch(max_records=self._max_records)
         if batch:
             try:
                 self._drain(store, batch)
             except BadRecord as error:
-                # One record is bad. Which one shows in batches half as large, and at last alone.
+                # Find the bad record by bisection.
                 if len(batch.entries) > 1:
-                    self._most = max(1, len(batch.entries) // 2)
+                    self._max_records = max(1, len(batch.entries) // 2)
                     return 0.0
-                alone = [entry.payload for entry in batch.entries]
-                self._drain(store, _without_entries(batch), Rejected(alone, str(error)))
-            self._most = min(MOST_RECORDS, self._most * 2)
+                payloads = [entry.payload for entry in batch.entries]
+                self._drain(store, _without_entries(batch), RejectedEntries(payloads, str(error)))
+            self._max_records = min(MAX_BATCH_RECORDS, self._max_records * 2)
         else:
-            self._most = MOST_RECORDS
+            self._max_records = MAX_BATCH_RECORDS
             self.status.lag_seconds = 0.0
-        self._status_now()
-        if batch.more or self._most < MOST_RECORDS:
+        self._note_success()
+        if batch.more or self._max_records < MAX_BATCH_RECORDS:
             return 0.0
-        return _BUSY_PAUSE if len(batch.entries) > _BUSY_RECORDS else _PAUSE
+        return _BUSY_PAUSE_SECONDS if len(batch.entries) > _BUSY_RECORDS else _IDLE_PAUSE_SECONDS
 
     def _connect(self) -> Store:
         store = Store(self._url)
         try:
-            self._held = store.positions()
+            self._positions = store.positions()
         except BaseException:
             store.close()
             raise
-        self._reader.resume(self._held)
+        self._reader.resume(self._positions)
         self._store = store
         if not self.status.connected:
             log.info("drain.connected")
@@ -169,42 +170,43 @@ class Drain:
             self._store.close()
             self._store = None
 
-    def _failed(self, error: Exception | None) -> float:
-        """The outcome of a commit may be unknown: the next connection asks the database how far it is."""
-        if self.status.connected or self._retry == _FIRST_RETRY:
+    def _handle_failure(self, error: Exception | None) -> float:
+        """Disconnect and return the seconds until the retry. The result of a commit may be unknown: the next connection
+        reads the positions from the database."""
+        if self.status.connected or self._retry_seconds == _FIRST_RETRY_SECONDS:
             reason = "" if error is None else f"{type(error).__name__}: {error}".split("\n", 1)[0]
             log.warning("drain.database_away", reason=reason)
-        if isinstance(error, _TOOK_TOO_LONG):
-            self._most = max(1, self._most // 2)
+        if isinstance(error, _TIMEOUT_ERRORS):
+            self._max_records = max(1, self._max_records // 2)
         self.status.connected = False
         self.status.away_since = self.status.away_since or time.time()
-        self.status.backlog_bytes = sum(each.bytes for each in self._reader.backlog())
+        self.status.backlog_bytes = sum(backlog.bytes for backlog in self._reader.backlog())
         self._disconnect()
-        pause, self._retry = self._retry, min(self._retry * 2, _LAST_RETRY)
+        pause, self._retry_seconds = self._retry_seconds, min(self._retry_seconds * 2, _MAX_RETRY_SECONDS)
         return pause
 
-    def _drain(self, store: Store, batch: Batch, aside: Rejected | None = None) -> None:
-        entries, unreadable = decoded(batch)
-        missing = store.missing_tenants({each.entry.tenant_id for each in entries})
-        nobodys = [each.payload for each in entries if each.entry.tenant_id in missing]
-        entries = [each for each in entries if each.entry.tenant_id not in missing]
+    def _drain(self, store: Store, batch: Batch, bad_record: RejectedEntries | None = None) -> None:
+        entries, unreadable = decode_batch(batch)
+        missing = store.missing_tenants({decoded.entry.tenant_id for decoded in entries})
+        orphans = [decoded.payload for decoded in entries if decoded.entry.tenant_id in missing]
+        entries = [decoded for decoded in entries if decoded.entry.tenant_id not in missing]
         rejected = [
-            Rejected(unreadable, "not an entry"),
-            Rejected(nobodys, "of a tenant that is not in the database"),
-            aside or Rejected([], ""),
+            RejectedEntries(unreadable, "not an entry"),
+            RejectedEntries(orphans, "of a tenant that is not in the database"),
+            bad_record or RejectedEntries([], ""),
         ]
         prepared = prepare(entries, batch.finished, store.left_open(batch.finished))
         store.ensure_months({*prepared.usage, *prepared.dlp.events})
-        store.write(batch, self._held, prepared, at_last=lambda: self._reject(rejected))
-        self._held.update(batch.positions)
-        gone = self._reader.release(batch)
-        store.forget(gone)
-        for writer in gone:
-            self._held.pop(writer, None)
-        self.status.rejected += sum(len(each.payloads) for each in rejected)
-        self._stored(batch, prepared.rows, prepared.first_ended)
+        store.write(batch, self._positions, prepared, before_commit=lambda: self._reject(rejected))
+        self._positions.update(batch.positions)
+        finished_writers = self._reader.release(batch)
+        store.forget_writers(finished_writers)
+        for writer in finished_writers:
+            self._positions.pop(writer, None)
+        self.status.rejected += sum(len(group.payloads) for group in rejected)
+        self._note_stored(batch, prepared.rows, prepared.first_ended)
 
-    def _stored(self, batch: Batch, rows: int, first_ended: float) -> None:
+    def _note_stored(self, batch: Batch, rows: int, first_ended: float) -> None:
         status = self.status
         status.rows += rows
         status.batches += 1
@@ -214,25 +216,26 @@ class Drain:
                 status.damaged_bytes += damage.length
                 log.error("drain.damaged", writer_id=str(damage.writer_id), segment=damage.segment, at=damage.offset)
 
-    def _status_now(self) -> None:
-        """The database has taken everything so far."""
+    def _note_success(self) -> None:
+        """Update the status after the database has stored everything so far."""
         self.status.connected, self.status.away_since = True, None
-        self._retry = _FIRST_RETRY
+        self._retry_seconds = _FIRST_RETRY_SECONDS
         now = time.monotonic()
-        if now >= self._next_note or self._stopping.is_set():
-            self._next_note = now + _NOTE_EVERY
-            self.status.backlog_bytes = sum(each.bytes for each in self._reader.backlog())
+        if now >= self._next_backlog or self._stopping.is_set():
+            self._next_backlog = now + _BACKLOG_INTERVAL_SECONDS
+            self.status.backlog_bytes = sum(backlog.bytes for backlog in self._reader.backlog())
         if now >= self._next_clean:
-            self._next_clean = now + _CLEAN_EVERY
+            self._next_clean = now + _CLEAN_INTERVAL_SECONDS
             self._reader.clean()
 
-    def _reject(self, rejected: list[Rejected]) -> None:
-        """Puts entries aside that can never be stored, so that those behind them can. They stay on this machine."""
+    def _reject(self, rejected: list[RejectedEntries]) -> None:
+        """Append entries that can never be stored to `rejected.log` on this machine, so that later entries can be
+        stored."""
         payloads = []
-        for each in rejected:
-            if each.payloads:
-                log.error("drain.rejected", records=len(each.payloads), reason=each.reason.split("\n", 1)[0])
-                payloads += each.payloads
+        for group in rejected:
+            if group.payloads:
+                log.error("drain.rejected", records=len(group.payloads), reason=group.reason.split("\n", 1)[0])
+                payloads += group.payloads
         if not payloads:
             return
         descriptor = os.open(self._journal / "rejected.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -244,5 +247,5 @@ class Drain:
 
 
 def _without_entries(batch: Batch) -> Batch:
-    """The batch without its entries: only its position is stored."""
+    """Return the batch without its entries, so that only its position is stored."""
     return Batch([], batch.positions, batch.finished, batch.damage, batch.more, batch.bytes)

@@ -1,4 +1,4 @@
-"""What a batch becomes: rows to insert, events to chain, counts to add. Needs no database, holds no lock."""
+"""Converts a batch into rows to insert, audit events to chain, and counts to add. Uses no database and no locks."""
 
 import math
 import os
@@ -28,21 +28,23 @@ from gatehouse.platform.records.usage.counts import Kind
 
 log = structlog.get_logger(__name__)
 
-#: What a provider claims to have used may be nonsense, and must not cost the record.
-_MOST_TOKENS: Final = 2**53
-_MOST_USD: Final = Decimal(10**15)
+#: A provider may report nonsense; a larger number of tokens is dropped, so that the record can be stored.
+_MAX_TOKENS: Final = 2**53
+_MAX_USD: Final = Decimal(10**15)
 
 
 class Decoded(NamedTuple):
+    """A decoded journal entry with its line and its writer."""
+
     writer_id: UUID
     payload: bytes
     entry: JournalEntry[str]
 
 
 class Prepared(msgspec.Struct):
-    """Everything that one transaction stores."""
+    """All data that one transaction stores."""
 
-    #: by month
+    #: usage records, by month
     usage: dict[str, list[arrays.Row]] = {}
     #: events with their personal digests, by month and tenant
     events: dict[str, dict[str, list[tuple[AuditEvent, bytes]]]] = {}
@@ -55,24 +57,24 @@ class Prepared(msgspec.Struct):
     models: ModelRows = msgspec.field(default_factory=ModelRows)
     #: streams that began and have not ended: (writer, entry) by id
     opened: dict[str, tuple[UUID, bytes]] = {}
-    #: streams that ended and began in an earlier batch
+    #: ids of streams that ended and began in an earlier batch
     ended: list[str] = []
-    #: streams of dead writers that began in an earlier batch
+    #: ids of streams of dead writers that began in an earlier batch
     interrupted: list[str] = []
-    #: Unix time of each key's last use
+    #: Unix time of the last use of each API key, by id
     used_keys: dict[str, float] = {}
     rows: int = 0
-    #: when the first of these requests ended, as Unix time
+    #: Unix time at which the first of these requests ended
     first_ended: float = math.inf
 
-    def say(self, tenant_id: str, event: AuditEvent) -> None:
-        """Puts it at the end of the organization's chain as it stands now."""
-        of_month = self.events.setdefault(arrays.month(event.timestamp), {})
-        of_month.setdefault(tenant_id, []).append((event, personal_digest(event)))
+    def add_audit_event(self, tenant_id: str, event: AuditEvent) -> None:
+        """Append an event to the organization's events of this batch."""
+        by_tenant = self.events.setdefault(arrays.month(event.timestamp), {})
+        by_tenant.setdefault(tenant_id, []).append((event, personal_digest(event)))
 
 
-def decoded(batch: Batch) -> tuple[list[Decoded], list[bytes]]:
-    """The batch's entries, and lines that are none."""
+def decode_batch(batch: Batch) -> tuple[list[Decoded], list[bytes]]:
+    """Return the batch's decoded entries, and the lines that are not valid entries."""
     entries, rejected = [], []
     for line in batch.entries:
         try:
@@ -83,22 +85,23 @@ def decoded(batch: Batch) -> tuple[list[Decoded], list[bytes]]:
 
 
 def _clean(entry: JournalEntry[str]) -> JournalEntry[str]:
-    """Without what PostgreSQL cannot hold. Raises where that leaves no record."""
+    """Return the entry without values that PostgreSQL cannot store. Raises `ValueError`, `ArithmeticError` or `OSError`
+    if no valid record remains."""
     datetime.fromtimestamp(entry.timestamp, UTC)
     if (entry.requested_model and "\0" in entry.requested_model) or "\0" in entry.request_id or "\0" in entry.ip:
-        without = {
+        cleaned = {
             name: value.replace("\0", "\N{REPLACEMENT CHARACTER}")
             for name in ("requested_model", "request_id", "ip")
             if (value := getattr(entry, name)) is not None
         }
-        entry = msgspec.structs.replace(entry, **without)
+        entry = msgspec.structs.replace(entry, **cleaned)
     if isinstance(entry, Outcome):
         tokens = (entry.input_tokens or 0, entry.output_tokens or 0, entry.cached_tokens or 0)
-        if min(tokens) < 0 or max(tokens) > _MOST_TOKENS:
+        if min(tokens) < 0 or max(tokens) > _MAX_TOKENS:
             log.error("drain.impossible_tokens", usage_record_id=entry.id, tokens=tokens)
             entry = msgspec.structs.replace(entry, input_tokens=None, output_tokens=None, cached_tokens=None)
-        # It is added up with others', which one that is no amount would spoil.
-        if entry.cost_usd is not None and not 0 <= Decimal(entry.cost_usd) <= _MOST_USD:
+        # Costs are summed up: NaN or infinity would spoil the sums.
+        if entry.cost_usd is not None and not 0 <= Decimal(entry.cost_usd) <= _MAX_USD:
             raise ValueError("no amount of money")
     return entry
 
@@ -110,8 +113,9 @@ def prepare(
     *,
     outpost_id: UUID | None = None,
 ) -> Prepared:
-    """`finished` writers are dead: what they left open, here or in earlier batches (`left_open`), was interrupted.
-    `outpost_id` is whose requests these were, where it was not this platform that answered them."""
+    """Convert entries into rows. Writers in `finished` are dead: their open streams, in this batch or in earlier ones
+    (`left_open`), are recorded as interrupted. `outpost_id` is the outpost that served the requests; None for this
+    platform."""
     prepared = Prepared()
     dead = frozenset(finished)
     for writer_id, payload, entry in entries:
@@ -167,7 +171,7 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, ou
 
 
 def _event(outcome: Outcome[str], moment: datetime, outpost_id: UUID | None) -> AuditEvent:
-    """The request's audit event. It has the id of its usage record."""
+    """Return the request's audit event. It has the id of its usage record."""
     return AuditEvent(
         id=outcome.id,
         timestamp=moment,

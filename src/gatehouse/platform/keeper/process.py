@@ -1,4 +1,4 @@
-"""Starts and ends the keeper."""
+"""Starts and stops the keeper process."""
 
 import asyncio
 import contextlib
@@ -29,46 +29,48 @@ from gatehouse.platform.metrics import Figures
 
 log = structlog.get_logger(__name__)
 
-#: What is left in the journal when this is over is stored at the next start.
-_LAST_DRAIN_SECONDS: Final = 20.0
-_BEAT_SECONDS: Final = 5.0
-_BEAT: Final = text("UPDATE nodes SET status = CAST(:status AS jsonb), seen_at = now() WHERE id = :id RETURNING id")
+#: How long the drain may continue after SIGTERM. The rest of the journal is stored at the next start.
+_FINAL_DRAIN_SECONDS: Final = 20.0
+_HEARTBEAT_INTERVAL_SECONDS: Final = 5.0
+_HEARTBEAT: Final = text(
+    "UPDATE nodes SET status = CAST(:status AS jsonb), seen_at = now() WHERE id = :id RETURNING id"
+)
 
 
 def run(settings: Settings, database: str, *, journal: bool) -> None:
-    """Until SIGTERM. `database` is a URL.
+    """Run until SIGTERM. `database` is a URL.
 
-    With `journal`, it is the supervisor's child that drains this home's journal; jobs it works on only when embedded.
-    Without, it is `gatehouse worker`.
+    With `journal` it is the supervisor's child: it drains this home's journal, and runs jobs only if the database is
+    embedded. Without, it is `gatehouse worker`.
     """
     logs.configure(settings.log_level)
     asyncio.run(_run(settings, database, journal=journal))
 
 
 async def _run(settings: Settings, url: str, *, journal: bool) -> None:
-    # A batch is thousands of objects that live for a moment: looking among them for rings costs more than they do.
+    # A batch consists of thousands of short-lived objects: frequent garbage collections would cost more than they free.
     gc.freeze()
     gc.set_threshold(100_000)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
-    # Ctrl-C reaches all processes of a terminal at once. The supervisor ends the keeper when the gateways have written
-    # their last; `gatehouse worker` has nobody above it.
+    # Ctrl-C reaches all processes of a terminal at once. The supervisor stops the keeper after the gateways have
+    # written their last records; `gatehouse worker` has no supervisor.
     loop.add_signal_handler(signal.SIGINT, (lambda: None) if journal else stopping.set)
     database = Database(url, pool_size=4)
     node = Node(database, kind="keeper" if journal else "worker")
     drain = Drain(url, settings.gatehouse_home / "journal") if journal else None
-    figures = Figures(settings.gatehouse_home)
+    metrics = Figures(settings.gatehouse_home)
     if drain is not None:
-        figures.drain_lag.read(drain.lag_seconds)
+        metrics.drain_lag.read(drain.lag_seconds)
         drain.start()
-    figures.metrics.start()
+    metrics.metrics.start()
     guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
     outbound = open_outbound(
         settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
     )
     receivers = Receivers(guard)
-    tasks = [asyncio.create_task(_beat(database, node, drain, settings.gatehouse_home))]
+    tasks = [asyncio.create_task(_send_heartbeats(database, node, drain, settings.gatehouse_home))]
     if settings.embedded or not journal:
         keys = load_master_keys(settings)
         tools = Tools(
@@ -78,11 +80,11 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
             outbound=outbound,
             clock=SYSTEM_CLOCK,
             receivers=receivers,
-            notifications=figures.notifications,
+            notifications=metrics.notifications,
         )
-        figures.webhook_lag.read(lambda: WEBHOOK_LAG.seconds)
-        figures.siem_backlog.read(lambda: SIEM_BACKLOG.events)
-        figures.siem_failing.read(lambda: SIEM_BACKLOG.failing)
+        metrics.webhook_lag.read(lambda: WEBHOOK_LAG.seconds)
+        metrics.siem_backlog.read(lambda: SIEM_BACKLOG.events)
+        metrics.siem_failing.read(lambda: SIEM_BACKLOG.failing)
         tasks.append(asyncio.create_task(work(tools)))
     if not journal:
         log.info("worker.started", node=str(node.id))
@@ -91,25 +93,24 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     if drain is not None:
-        await asyncio.to_thread(drain.stop, _LAST_DRAIN_SECONDS)
+        await asyncio.to_thread(drain.stop, _FINAL_DRAIN_SECONDS)
     await node.leave()
-    await figures.metrics.stop()
+    await metrics.metrics.stop()
     await outbound.close()
     await receivers.close()
     await database.close()
 
 
-async def _beat(database: Database, node: Node, drain: Drain | None, home: Path) -> None:
-    """Says every few seconds that this process lives, and how the drain is; and looks after the first admin's
-    password."""
+async def _send_heartbeats(database: Database, node: Node, drain: Drain | None, home: Path) -> None:
+    """Send heartbeats with the drain's status, and delete the first admin's stored password after its first use."""
     while wanted():
         status = "{}" if drain is None else msgspec.json.encode({"drain": drain.status}).decode()
-        # Away: the drain says so in the log, and health checks see it by the silence.
+        # The drain logs a database outage, and health checks notice the missing heartbeat.
         with contextlib.suppress(Exception):
             async with database.service() as session:
-                found = (await session.execute(_BEAT, {"id": node.id, "status": status})).first()
+                row = (await session.execute(_HEARTBEAT, {"id": node.id, "status": status})).first()
                 await session.commit()
-            if found is None:
+            if row is None:
                 await node.join(0)
             await forget_when_used(database, home)
-        await asyncio.sleep(_BEAT_SECONDS)
+        await asyncio.sleep(_HEARTBEAT_INTERVAL_SECONDS)

@@ -1,11 +1,11 @@
-"""Samples of requests, as the journal brings them, to rows."""
+"""Rows of sampled requests from the journal."""
 
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from gatehouse.engine.outcome import Sampled
 
-#: What a user asked is not stored once the user is gone.
+#: Skips samples of users that no longer exist.
 INSERT: Final = (
     "INSERT INTO dlp_samples (id, tenant_id, request_id, timestamp, user_id, requested_model, texts, characters,"
     " sealed_key, contents, answer_texts)"
@@ -19,6 +19,8 @@ INSERT: Final = (
 
 
 class SampleRow(NamedTuple):
+    """A row of `dlp_samples`."""
+
     id: str
     tenant_id: str
     request_id: str
@@ -33,6 +35,7 @@ class SampleRow(NamedTuple):
 
 
 def sample_row(entry: Sampled[str]) -> SampleRow:
+    """Convert a journal entry into a row."""
     return SampleRow(
         id=entry.id,
         tenant_id=entry.tenant_id,

@@ -1,4 +1,4 @@
-"""What a batch's requests have spent of budgets: amounts by period and by the worker that had them from its lease."""
+"""Spending of a batch's requests by budget, period, and the worker whose lease it was taken from."""
 
 from decimal import Decimal
 from typing import NamedTuple
@@ -9,15 +9,15 @@ import msgspec
 from gatehouse.engine.outcome import Outcome
 
 
-class Lease(NamedTuple):
-    """`period_start` is Unix time."""
+class LeaseKey(NamedTuple):
+    """A worker's lease of a budget period. `period_start` is Unix time."""
 
     budget_id: str
     period_start: int
     writer_id: UUID
 
 
-class Spent(msgspec.Struct):
+class LeaseTotals(msgspec.Struct):
     tenant_id: str
     usd: Decimal = Decimal(0)
     requests: int = 0
@@ -25,18 +25,22 @@ class Spent(msgspec.Struct):
 
 
 class SpentRows(msgspec.Struct):
-    by_lease: dict[Lease, Spent] = {}
+    """Collects the spending of a batch."""
+
+    by_lease: dict[LeaseKey, LeaseTotals] = {}
 
     def add(self, outcome: Outcome[str], writer_id: UUID) -> None:
         for budget_id, period_start in outcome.budgets:
-            spent = self.by_lease.setdefault(Lease(budget_id, period_start, writer_id), Spent(outcome.tenant_id))
-            spent.usd += Decimal(outcome.cost_usd or 0)
-            spent.requests += 1
-            spent.tokens += (outcome.input_tokens or 0) + (outcome.output_tokens or 0) + (outcome.cached_tokens or 0)
+            totals = self.by_lease.setdefault(
+                LeaseKey(budget_id, period_start, writer_id), LeaseTotals(outcome.tenant_id)
+            )
+            totals.usd += Decimal(outcome.cost_usd or 0)
+            totals.requests += 1
+            totals.tokens += (outcome.input_tokens or 0) + (outcome.output_tokens or 0) + (outcome.cached_tokens or 0)
 
     def rows(self) -> list[tuple[str, int, str, str, Decimal, int, int]]:
-        """In order: two keepers that add to the same must not wait for each other."""
+        """Return the rows, sorted, so that concurrent keepers lock rows in the same order."""
         return [
-            (lease.budget_id, lease.period_start, str(lease.writer_id), *msgspec.structs.astuple(spent))
-            for lease, spent in sorted(self.by_lease.items())
+            (lease.budget_id, lease.period_start, str(lease.writer_id), *msgspec.structs.astuple(totals))
+            for lease, totals in sorted(self.by_lease.items())
         ]

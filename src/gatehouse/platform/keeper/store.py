@@ -1,4 +1,4 @@
-"""The one transaction that stores a batch: rows, chains, counts and positions together, as the service role."""
+"""The transaction that stores a batch: rows, audit chains, counts and journal positions, as the service role."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -21,31 +21,31 @@ from gatehouse.platform.records.dlp_events import rows as dlp_events
 from gatehouse.platform.records.usage import counts
 from gatehouse.platform.records.usage import rows as usage
 
-#: From its first day, a month is there for at least this long (`gatehouse_drop_empty_month`).
-_LASTING: Final = timedelta(days=60)
+#: A month's partition exists at least this long from the month's first day (`gatehouse_drop_empty_month`).
+_MIN_PARTITION_AGE: Final = timedelta(days=60)
 
-#: libpq's number of the version that has it.
-_WITH_TRANSACTION_TIMEOUT: Final = 170000
+#: The first version of PostgreSQL with `transaction_timeout`, as libpq numbers it.
+_TRANSACTION_TIMEOUT_VERSION: Final = 170000
 
 _POSITIONS: Final = "SELECT writer_id, segment, position FROM journal_positions"
-# Both ask for the position that this keeper believes in: where another one's transaction, cut off from its process
-# and still committing, was faster, they wait for it and then match nothing.
-_MOVE: Final = (
+# Both match only the position that this keeper expects. If a transaction of another keeper, whose process is cut off,
+# is still committing, they wait for it and then match no row.
+_UPDATE_POSITIONS: Final = (
     "UPDATE journal_positions held SET segment = moved.segment, position = moved.position, updated_at = now()"
     " FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[])"
     " AS moved (writer_id, from_segment, from_position, segment, position)"
     " WHERE held.writer_id = moved.writer_id"
     " AND held.segment = moved.from_segment AND held.position = moved.from_position"
 )
-_BEGIN_AT: Final = (
+_INSERT_POSITIONS: Final = (
     "INSERT INTO journal_positions (writer_id, segment, position)"
     " SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) ON CONFLICT DO NOTHING"
 )
-_OPEN: Final = (
+_INSERT_OPEN_STREAMS: Final = (
     "INSERT INTO open_streams (id, writer_id, entry) SELECT * FROM unnest(%s::uuid[], %s::text[], %s::bytea[])"
 )
-# In order, here and below: two keepers that count the same must not wait for each other.
-_COUNT_HITS: Final = (
+# Sorted, here and below, so that concurrent keepers lock rows in the same order and cannot deadlock.
+_COUNT_FINDINGS: Final = (
     "INSERT INTO dlp_counts AS held (tenant_id, day, entity_type, rule_name, action, severity, events)"
     " SELECT * FROM unnest(%s::uuid[], %s::date[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])"
     " AS more (tenant_id, day, entity_type, rule_name, action, severity, events)"
@@ -60,12 +60,12 @@ _COUNT_REQUESTS: Final = (
     " AS more (tenant_id, day, entity_types, requests) ORDER BY tenant_id, day, entity_types"
     " ON CONFLICT (tenant_id, day, entity_types) DO UPDATE SET requests = held.requests + excluded.requests"
 )
-_TRIGGER: Final = (
+_INSERT_TRIGGERS: Final = (
     "INSERT INTO outbox (id, tenant_id, event_type, payload)"
     " SELECT id, tenant_id, 'dlp_trigger', payload FROM unnest(%s::uuid[], %s::uuid[], %s::jsonb[])"
     " AS told (id, tenant_id, payload)"
 )
-_SPEND: Final = (
+_ADD_SPENDING: Final = (
     "INSERT INTO budget_leases AS held (budget_id, period_start, writer_id, tenant_id, recorded_usd,"
     " recorded_requests, recorded_tokens) SELECT budget_id, to_timestamp(began), writer_id, tenant_id, usd, requests,"
     " tokens FROM unnest(%s::uuid[], %s::bigint[], %s::uuid[], %s::uuid[], %s::numeric[], %s::bigint[], %s::bigint[])"
@@ -91,8 +91,8 @@ _ADD_LATENCY: Final = (
     "SELECT (k >> 32 << 32) + sum(k & 4294967295)::bigint FROM unnest(held.latency || excluded.latency) k"
     " GROUP BY k >> 32) END"
 )
-# In order by the caller, as the spending above.
-_MINUTES: Final = (
+# Sorted by the caller, as the spending above.
+_ADD_MINUTES: Final = (
     "INSERT INTO usage_minutes AS held (tenant_id, minute, requests, errors, blocked, dlp_triggers, cost_usd, latency)"  # noqa: S608
     " SELECT tenant_id, to_timestamp(minute), requests, errors, blocked, dlp_triggers, cost_usd, latency::bigint[]"
     " FROM unnest(%s::uuid[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::numeric[],"
@@ -102,12 +102,12 @@ _MINUTES: Final = (
     " blocked = held.blocked + excluded.blocked, dlp_triggers = held.dlp_triggers + excluded.dlp_triggers,"
     f" cost_usd = held.cost_usd + excluded.cost_usd, latency = {_ADD_LATENCY}"
 )
-_HOURS: Final = (
+_ADD_HOURS: Final = (
     "INSERT INTO usage_hours AS held (tenant_id, hour, latency) SELECT tenant_id, to_timestamp(hour), latency::bigint[]"  # noqa: S608
     " FROM unnest(%s::uuid[], %s::bigint[], %s::text[]) AS more (tenant_id, hour, latency)"
     f" ON CONFLICT (tenant_id, hour) DO UPDATE SET latency = {_ADD_LATENCY}"
 )
-_DAYS: Final = (
+_ADD_DAYS: Final = (
     "INSERT INTO routing_days AS held (tenant_id, day, provider, model_id, routing_policy_id, group_id, requests,"
     " cost_usd, fallbacks, cost_cap_blocks, cache_hits, input_tokens, output_tokens)"
     " SELECT * FROM unnest(%s::uuid[], %s::date[], %s::text[], %s::text[], %s::text[], %s::uuid[], %s::bigint[],"
@@ -122,50 +122,50 @@ _DAYS: Final = (
     " cache_hits = held.cache_hits + excluded.cache_hits, input_tokens = held.input_tokens + excluded.input_tokens,"
     " output_tokens = held.output_tokens + excluded.output_tokens"
 )
-# Nobody spends from these any more: what is on record is what was spent.
+# A finished writer spends no more: reduce its grants to the recorded spending.
 _CLOSE_LEASES: Final = (
     "UPDATE budget_leases SET granted_nano_usd = ceil(recorded_usd * 1000000000), granted_requests = recorded_requests,"
     " granted_tokens = recorded_tokens WHERE writer_id = ANY(%s::uuid[])"
 )
-_HEADS: Final = (
+_LOCK_HEADS: Final = (
     "SELECT tenant_id::text, sequence, hash FROM audit_heads WHERE tenant_id = ANY(%s::uuid[])"
     " ORDER BY audit_heads.tenant_id FOR UPDATE"
 )
-_MOVE_HEADS: Final = (
+_UPDATE_HEADS: Final = (
     "UPDATE audit_heads held SET sequence = moved.sequence, hash = moved.hash"
     " FROM unnest(%s::uuid[], %s::bigint[], %s::bytea[]) AS moved (tenant_id, sequence, hash)"
     " WHERE held.tenant_id = moved.tenant_id"
 )
-_HAVE_HEADS: Final = "SELECT tenant_id::text FROM audit_heads WHERE tenant_id = ANY(%s::uuid[])"
-_MAKE_HEADS: Final = (
+_SELECT_HEADS: Final = "SELECT tenant_id::text FROM audit_heads WHERE tenant_id = ANY(%s::uuid[])"
+_INSERT_HEADS: Final = (
     "INSERT INTO audit_heads (tenant_id) SELECT id FROM tenants WHERE id = ANY(%s::uuid[]) ORDER BY id"
     " ON CONFLICT DO NOTHING"
 )
 
 
 class Overtaken(Exception):
-    """The database is further than this keeper believed. Nothing was stored: resume from what it holds."""
+    """The database's positions are ahead of this keeper's. Nothing was stored: resume from the database's positions."""
 
 
 class BadRecord(Exception):
-    """PostgreSQL does not take one of the batch's records, whenever it is tried. Nothing was stored."""
+    """PostgreSQL permanently refuses one of the batch's records. Nothing was stored."""
 
 
 class Store:
-    """A connection in autocommit, and what is known of the other end. Raises `psycopg.Error`."""
+    """An autocommit connection with a cache of known partitions and tenants. Methods raise `psycopg.Error`."""
 
     def __init__(self, url: str) -> None:
         self._connection = roles.connect(
             url, SERVICE_ROLE, autocommit=True, connect_timeout=5, application_name="gatehouse keeper"
         )
-        # A keeper that is stopped or cut off in the midst of a batch must not keep the chains' locks: administration
-        # waits for them. (Nothing here would end a COPY: see `arrays`.)
+        # A keeper that is suspended or cut off in the middle of a batch must not keep the audit chains locked, because
+        # administration waits for them. (These timeouts would not end a COPY: see `arrays`.)
         self._connection.execute("SET idle_in_transaction_session_timeout = '2s'")
         self._connection.execute("SET statement_timeout = '15s'")
-        # A session is idle until the first message of a statement is whole, and then busy until the last one is: so
-        # all are prepared, which makes the long one the first, and the rest is bounded by the whole transaction's time.
+        # A session is idle until the first message of a statement has arrived completely, and busy until the last has.
+        # So all statements are prepared, which makes the long message the first; `transaction_timeout` bounds the rest.
         self._connection.prepare_threshold = 0
-        if self._connection.info.server_version >= _WITH_TRANSACTION_TIMEOUT:
+        if self._connection.info.server_version >= _TRANSACTION_TIMEOUT_VERSION:
             self._connection.execute("SET transaction_timeout = '20s'")
         self._months: set[str] = set()
         self._tenants: set[str] = set()
@@ -174,50 +174,52 @@ class Store:
         self._connection.close()
 
     def positions(self) -> dict[UUID, Position]:
+        """Return the stored journal position of each writer."""
         rows = self._connection.execute(_POSITIONS)
         return {UUID(writer_id): Position(segment, position) for writer_id, segment, position in rows}
 
     def left_open(self, writers: Iterable[UUID]) -> dict[str, bytes]:
-        """Streams that these writers began and did not end: their entries by id."""
-        wanted = [str(writer) for writer in writers]
-        if not wanted:
+        """Return the open streams of these writers: their entries by id."""
+        ids = [str(writer) for writer in writers]
+        if not ids:
             return {}
-        rows = self._connection.execute("SELECT id::text, entry FROM open_streams WHERE writer_id = ANY(%s)", [wanted])
+        rows = self._connection.execute("SELECT id::text, entry FROM open_streams WHERE writer_id = ANY(%s)", [ids])
         return dict(rows)
 
     def missing_tenants(self, tenants: Iterable[str]) -> set[str]:
-        """Those that are not in the database. The others have a chain from now on."""
+        """Return the tenants that are not in the database. Creates the chain head of the others if it is missing."""
         unknown = set(tenants) - self._tenants
         if unknown:
-            self._connection.execute(_MAKE_HEADS, [list(unknown)])
-            rows = self._connection.execute(_HAVE_HEADS, [list(unknown)])
+            self._connection.execute(_INSERT_HEADS, [list(unknown)])
+            rows = self._connection.execute(_SELECT_HEADS, [list(unknown)])
             self._tenants.update(tenant_id for (tenant_id,) in rows)
         return unknown - self._tenants
 
     def ensure_months(self, months: Iterable[str]) -> None:
-        """Before the transaction: a new partition locks its table, which changes of administration wait for."""
+        """Create missing partitions. Call it before the transaction: creating a partition locks the table, and
+        administration would wait for it."""
         for month in months:
             if month not in self._months:
                 first = date(int(month[:-2]), int(month[-2:]), 1)
                 self._connection.execute("SELECT gatehouse_ensure_partitions(%s, 1)", [first])
-                # Months that have long been over can be dropped, and are asked for each time.
-                if utc_now().date() - first < _LASTING:
+                # Partitions of old months may be dropped, so they are not cached.
+                if utc_now().date() - first < _MIN_PARTITION_AGE:
                     self._months.add(month)
 
     def write(
-        self, batch: Batch, held: Mapping[UUID, Position], prepared: Prepared, *, at_last: Callable[[], None]
+        self, batch: Batch, expected: Mapping[UUID, Position], prepared: Prepared, *, before_commit: Callable[[], None]
     ) -> None:
-        """`held` are the positions that the database should have; `at_last` is done when nothing but the commit can
-        go wrong any more. Raises `Overtaken`, `BadRecord`."""
-        # Before the transaction: others wait for its locks.
+        """Store a batch in one transaction. `expected` are the positions that the database should have;
+        `before_commit` is called when only the commit remains. Raises `Overtaken`, `BadRecord`."""
+        # Before the transaction, to hold its locks for a shorter time.
         records = {month: arrays.columns(rows) for month, rows in prepared.usage.items()}
-        events = {month: _unchained(by_tenant) for month, by_tenant in prepared.events.items()}
+        events = {month: _unchained_columns(by_tenant) for month, by_tenant in prepared.events.items()}
         try:
             with self._connection.transaction():
-                self._move(batch.positions, held)
+                self._move(batch.positions, expected)
                 self._streams(prepared)
-                # In order, here and below: the database adds up what is inserted, and two keepers that add to the same
-                # must not wait for each other.
+                # Sorted, here and below: triggers add up the inserted rows, and concurrent keepers must lock the sums
+                # in the same order.
                 for month, columns in sorted(records.items()):
                     self._insert(f"usage_records_{month}", usage.COLUMNS, columns)
                 self._count(prepared)
@@ -228,93 +230,100 @@ class Store:
                     self._connection.execute(samples.INSERT, _columns(prepared.samples))
                 # Last: administration waits for these locks.
                 self._chain(prepared, events)
-                at_last()
+                before_commit()
         except (psycopg.DataError, psycopg.IntegrityError) as error:
             raise BadRecord(str(error)) from error
 
-    def forget(self, writers: list[UUID]) -> None:
-        """Only once their files are gone: a writer without position is read from its start."""
+    def forget_writers(self, writers: list[UUID]) -> None:
+        """Delete the writers' positions and close their leases. Call it only after their files are deleted: the journal
+        of a writer without a position is read from its start."""
         if writers:
-            wanted = [str(writer) for writer in writers]
+            ids = [str(writer) for writer in writers]
             with self._connection.transaction():
-                self._connection.execute(_CLOSE_LEASES, [wanted])
-                self._connection.execute("DELETE FROM journal_positions WHERE writer_id = ANY(%s)", [wanted])
+                self._connection.execute(_CLOSE_LEASES, [ids])
+                self._connection.execute("DELETE FROM journal_positions WHERE writer_id = ANY(%s)", [ids])
 
-    def _move(self, positions: Mapping[UUID, Position], held: Mapping[UUID, Position]) -> None:
-        moved = [(str(writer), *held[writer], *position) for writer, position in positions.items() if writer in held]
-        new = [(str(writer), *position) for writer, position in positions.items() if writer not in held]
-        done = 0
+    def _move(self, positions: Mapping[UUID, Position], expected: Mapping[UUID, Position]) -> None:
+        """Advance the positions. Raises `Overtaken` if the database does not have the `expected` ones."""
+        moved = [
+            (str(writer), *expected[writer], *position) for writer, position in positions.items() if writer in expected
+        ]
+        new = [(str(writer), *position) for writer, position in positions.items() if writer not in expected]
+        row_count = 0
         if moved:
-            done += self._connection.execute(_MOVE, _columns(moved)).rowcount
+            row_count += self._connection.execute(_UPDATE_POSITIONS, _columns(moved)).rowcount
         if new:
-            done += self._connection.execute(_BEGIN_AT, _columns(new)).rowcount
-        if done != len(positions):
+            row_count += self._connection.execute(_INSERT_POSITIONS, _columns(new)).rowcount
+        if row_count != len(positions):
             raise Overtaken
 
     def _streams(self, prepared: Prepared) -> None:
         if prepared.ended:
             self._connection.execute("DELETE FROM open_streams WHERE id = ANY(%s::uuid[])", [prepared.ended])
         if prepared.interrupted:
-            gone = self._connection.execute(
+            deleted = self._connection.execute(
                 "DELETE FROM open_streams WHERE id = ANY(%s::uuid[])", [prepared.interrupted]
             )
-            if gone.rowcount != len(prepared.interrupted):
+            if deleted.rowcount != len(prepared.interrupted):
                 raise Overtaken
         if prepared.opened:
             rows = [(stream, str(writer), entry) for stream, (writer, entry) in prepared.opened.items()]
-            self._connection.execute(_OPEN, _columns(rows))
+            self._connection.execute(_INSERT_OPEN_STREAMS, _columns(rows))
 
     def _count(self, prepared: Prepared) -> None:
         if prepared.counts:
             columns = arrays.columns(counts.rows(prepared.counts))
             self._insert("usage_count_deltas_all", counts.COLUMNS, columns)
-            self._connection.execute(_DAYS, _columns(prepared.days.rows()))
-            self._connection.execute(_MINUTES, _columns(prepared.minutes.minutes()))
+            self._connection.execute(_ADD_DAYS, _columns(prepared.days.rows()))
+            self._connection.execute(_ADD_MINUTES, _columns(prepared.minutes.minutes()))
         if hours := prepared.minutes.hours():
-            self._connection.execute(_HOURS, _columns(hours))
+            self._connection.execute(_ADD_HOURS, _columns(hours))
 
     def _spend(self, prepared: Prepared) -> None:
         if rows := prepared.spent.rows():
-            self._connection.execute(_SPEND, _columns(rows))
+            self._connection.execute(_ADD_SPENDING, _columns(rows))
 
     def _models(self, prepared: Prepared) -> None:
         if rows := prepared.models.rows():
             self._connection.execute(_ADD_MODELS, _columns(rows))
 
     def _dlp(self, rows: DlpRows) -> None:
-        for month, of_month in sorted(rows.events.items()):
-            self._insert(f"dlp_events_{month}", dlp_events.COLUMNS, arrays.columns(of_month))
+        for month, events in sorted(rows.events.items()):
+            self._insert(f"dlp_events_{month}", dlp_events.COLUMNS, arrays.columns(events))
         if rows.triggers:
-            self._connection.execute(_TRIGGER, _columns(rows.triggers))
+            self._connection.execute(_INSERT_TRIGGERS, _columns(rows.triggers))
         if rows.hits:
-            self._connection.execute(_COUNT_HITS, _columns([(*hits, events) for hits, events in rows.hits.items()]))
+            self._connection.execute(_COUNT_FINDINGS, _columns([(*key, count) for key, count in rows.hits.items()]))
         if rows.requests:
-            counted = [(*requests, records) for requests, records in rows.requests.items()]
-            self._connection.execute(_COUNT_REQUESTS, _columns(counted))
+            self._connection.execute(_COUNT_REQUESTS, _columns([(*key, count) for key, count in rows.requests.items()]))
 
     def _chain(self, prepared: Prepared, events: Mapping[str, list[str]]) -> None:
-        """`events` are `_unchained`, by month."""
+        """Append the events to the audit chains. `events` are the `_unchained_columns`, by month."""
         if not events:
             return
-        tenants = {tenant_id for of_month in prepared.events.values() for tenant_id in of_month}
-        ends = {row[0]: audit.End(*row) for row in self._connection.execute(_HEADS, [list(tenants)])}
+        tenants = {tenant_id for by_tenant in prepared.events.values() for tenant_id in by_tenant}
+        heads = {row[0]: audit.ChainHead(*row) for row in self._connection.execute(_LOCK_HEADS, [list(tenants)])}
         for month, columns in sorted(events.items()):
-            chained = (
-                audit.links(ends[tenant_id], of_tenant) for tenant_id, of_tenant in prepared.events[month].items()
+            links = arrays.columns(
+                chain.from_iterable(
+                    audit.link_rows(heads[tenant_id], tenant_events)
+                    for tenant_id, tenant_events in prepared.events[month].items()
+                )
             )
-            links = arrays.columns(chain.from_iterable(chained))
             self._insert(f"audit_events_{month}", audit.COLUMNS, columns + links)
-        moved = [(end.tenant_id, end.sequence, end.hash) for end in ends.values()]
-        self._connection.execute(_MOVE_HEADS, _columns(moved))
+        moved = [(head.tenant_id, head.sequence, head.hash) for head in heads.values()]
+        self._connection.execute(_UPDATE_HEADS, _columns(moved))
 
     def _insert(self, table: str, columns: arrays.Columns, values: list[str]) -> None:
         if values:
             self._connection.execute(columns.insert_into(table), values)
 
 
-def _unchained(by_tenant: Mapping[str, Iterable[audit.Digested]]) -> list[str]:
-    """What of a month's events needs no lock."""
-    return arrays.columns(chain.from_iterable(audit.rows(*of_tenant) for of_tenant in by_tenant.items()))
+def _unchained_columns(by_tenant: Mapping[str, Iterable[audit.Digested]]) -> list[str]:
+    """Return the columns of a month's events that do not depend on their position in the chain."""
+    return arrays.columns(
+        chain.from_iterable(audit.unchained_rows(tenant_id, events) for tenant_id, events in by_tenant.items())
+    )
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

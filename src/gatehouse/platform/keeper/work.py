@@ -1,4 +1,4 @@
-"""Works on jobs: those that were queued, those that the clock starts, and duties every few seconds."""
+"""Runs jobs: queued jobs, scheduled jobs, and duties that are repeated every few seconds."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ from gatehouse.platform.routing.providers import schedule as provider_health
 
 log = structlog.get_logger(__name__)
 
-#: Every module with jobs, a line each: imported before work starts.
+#: The modules with jobs; they are imported before any job runs.
 MODULES: Final = (
     "gatehouse.platform.keeper.housekeeping",
     "gatehouse.platform.spending.invoices",
@@ -38,19 +38,18 @@ MODULES: Final = (
     "gatehouse.platform.operations.webhooks.delivering",
 )
 
-#: Who hears of events.
+#: Listeners for the outbox's events.
 OUTBOX_LISTENERS: Final[tuple[outbox.Listener, ...]] = (for_webhooks, for_siem)
 
-#: What this process last saw of what waits to be forwarded.
+#: The last measured number of events that wait to be forwarded to a SIEM.
 SIEM_BACKLOG: Final = ForwardingBacklog()
 
-
-#: And of how late webhooks' events are.
+#: The last measured lag of webhooks' events.
 WEBHOOK_LAG: Final = Lag()
 
 
 class Duty(NamedTuple):
-    """What is done again and again on every machine that works on jobs: it must bear company."""
+    """Work that every machine with jobs repeats after `seconds`. It must be safe to run on several at once."""
 
     name: str
     seconds: float
@@ -86,54 +85,54 @@ DUTIES: Final = (
     Duty("provider health checks", 2.0, _check_providers),
     Duty("approvals of dead workers", 5.0, _end_approvals),
     Duty("alert rules", 2.0, alert_rules.run_due),
-    # Goes on until something is wrong with the database.
+    # Runs until the database fails; the interval is the delay before a retry.
     Duty("alert notifications", 1.0, alert_notifications.notify),
     Duty("outbox", 0.5, _read_outbox),
     Duty("counts of usage", 5.0, _fold_usage_counts),
-    # As the notifications.
+    # The same.
     Duty("webhook deliveries", 1.0, webhooks.deliver),
     Duty("dead letters of webhooks", 1.0, webhooks.mark_dead_letters),
     Duty("notices to the portal", 2.0, portal_notices.send_due),
     Duty("webhooks' lag", 5.0, WEBHOOK_LAG.measure),
-    # As the notifications.
+    # The same.
     Duty("SIEM forwarding", 1.0, siem.forward),
     Duty("SIEM backlog", 10.0, SIEM_BACKLOG.measure),
 )
 
-_CONCURRENCY: Final = 8
+_MAX_CONCURRENT_JOBS: Final = 8
 _RETRY_SECONDS: Final = 2.0
 
 
 async def work(tools: Tools) -> None:
-    """Until it is cancelled; jobs in progress then have ten seconds. A dead database is waited for."""
-    # It repeats itself at every try to connect; that the database is away is said once, below.
+    """Run jobs until cancelled; jobs in progress then have ten seconds. Waits for an unreachable database."""
+    # psycopg logs every failed attempt to connect; the outage is logged once, below.
     logging.getLogger("psycopg.pool").setLevel("CRITICAL")
     logging.getLogger("procrastinate").setLevel("WARNING")
     async with asyncio.TaskGroup() as group:
-        group.create_task(_jobs(tools))
+        group.create_task(_run_jobs(tools))
         for duty in DUTIES:
-            group.create_task(_repeat(duty, tools))
+            group.create_task(_repeat_duty(duty, tools))
 
 
-async def _jobs(tools: Tools) -> None:
+async def _run_jobs(tools: Tools) -> None:
     jobs.app.import_paths = MODULES
     connector = PsycopgConnector(
         conninfo=tools.database.url,
         configure=partial(roles.become_async, role=SERVICE_ROLE),
         min_size=1,
         max_size=4,
-        # For a connection. A worker that ends says so in the database, and waits that long for one that is gone.
+        # For getting a connection. A stopping worker unregisters itself, and waits this long for a dead database.
         timeout=10.0,
         kwargs=roles.parameters(tools.database.url, connect_timeout=5, application_name="gatehouse jobs"),
     )
-    told = False
+    failure_logged = False
     with jobs.app.replace_connector(connector):
         while wanted():
             try:
                 async with jobs.app.open_async():
-                    told = False
+                    failure_logged = False
                     await jobs.app.run_worker_async(
-                        concurrency=_CONCURRENCY,
+                        concurrency=_MAX_CONCURRENT_JOBS,
                         install_signal_handlers=False,
                         shutdown_graceful_timeout=10,
                         delete_jobs="successful",
@@ -142,20 +141,20 @@ async def _jobs(tools: Tools) -> None:
                 reason = "worker ended"
             except Exception as error:
                 reason = type(error).__name__
-            if not told:
+            if not failure_logged:
                 log.warning("jobs.interrupted", reason=reason)
-                told = True
+                failure_logged = True
             await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def _repeat(duty: Duty, tools: Tools) -> None:
-    told = False
+async def _repeat_duty(duty: Duty, tools: Tools) -> None:
+    failure_logged = False
     while wanted():
         try:
             await duty.work(tools)
-            told = False
+            failure_logged = False
         except Exception as error:
-            if not told:
+            if not failure_logged:
                 log.warning("duty.failed", duty=duty.name, reason=f"{type(error).__name__}: {error}"[:300])
-                told = True
+                failure_logged = True
         await asyncio.sleep(duty.seconds)

@@ -19,7 +19,7 @@ from gatehouse.foundation.journal import Batch, Position
 from gatehouse.foundation.journal import Entry as Line
 from gatehouse.platform.chain.actions import RECORDS_LOST
 from gatehouse.platform.chain.links import AuditEvent
-from gatehouse.platform.keeper.prepare import Prepared, decoded, prepare
+from gatehouse.platform.keeper.prepare import Prepared, decode_batch, prepare
 from gatehouse.platform.keeper.store import BadRecord, Overtaken, Store
 from gatehouse.platform.live.uses import note_uses_sql
 from gatehouse.platform.supply.entries import InvalidRecord, notice, validated_line
@@ -102,9 +102,9 @@ class OutpostStore(Store):
         own = [key for (key,) in self._connection.execute(_KEYS, [self._tenant_id, list(used)])]
         self._connection.execute(_NOTE_KEYS, [own, [used[key] for key in own]])
 
-    def _move(self, positions: Mapping[UUID, Position], held: Mapping[UUID, Position]) -> None:
+    def _move(self, positions: Mapping[UUID, Position], expected: Mapping[UUID, Position]) -> None:
         ((journal_id, target),) = positions.items()
-        before = held[journal_id].offset
+        before = expected[journal_id].offset
         if before == 0:
             result = self._connection.execute(_INSERT_POSITION, [*self._journal, target.offset])
         else:
@@ -229,7 +229,7 @@ class _UploadWriter:
 
     def _prepared(self, records: Sequence[NumberedEntry]) -> Prepared:
         lines = [Line(self._outpost_id, 0, number, line) for number, line in records if isinstance(line, bytes)]
-        entries, unreadable = decoded(Batch(lines))
+        entries, unreadable = decode_batch(Batch(lines))
         if unreadable:
             raise BadRecord("not an entry")
         journal_ended = any(isinstance(payload, Ended) for _, payload in records)
@@ -249,9 +249,9 @@ class _UploadWriter:
             prepared.ended = [stream for stream in prepared.ended if stream in own]
         for sequence, payload in records:
             if isinstance(payload, Lost):
-                prepared.say(str(self._tenant_id), self._lost(sequence, payload))
+                prepared.add_audit_event(str(self._tenant_id), self._lost(sequence, payload))
             elif isinstance(payload, Operated):
-                prepared.say(str(self._tenant_id), self._operated(payload))
+                prepared.add_audit_event(str(self._tenant_id), self._operated(payload))
         return prepared
 
     def _operated(self, call: Operated) -> AuditEvent:
@@ -288,5 +288,5 @@ class _UploadWriter:
         journal_id = self._upload.journal_id
         self._store.ensure_months({*prepared.usage, *prepared.dlp.events, *prepared.events})
         target = Batch(positions={journal_id: Position(0, last)})
-        current = {journal_id: Position(0, self._position)}
-        self._store.write(target, current, prepared, at_last=lambda: None)
+        expected = {journal_id: Position(0, self._position)}
+        self._store.write(target, expected, prepared, before_commit=lambda: None)

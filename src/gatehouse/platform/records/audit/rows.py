@@ -1,4 +1,4 @@
-"""The chain's rows as the drain inserts them."""
+"""Rows of the audit chain in the form in which the drain inserts them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -19,16 +19,16 @@ COLUMNS: Final = arrays.Columns(
 Digested = tuple[AuditEvent, bytes]
 
 
-class End(msgspec.Struct):
-    """The end of a tenant's chain, whose row is locked."""
+class ChainHead(msgspec.Struct):
+    """The head of a tenant's chain, whose row is locked."""
 
     tenant_id: str
     sequence: int
     hash: bytes
 
 
-def rows(tenant_id: str, events: Iterable[Digested]) -> Iterator[arrays.Row]:
-    """All but the last three columns: what needs no lock."""
+def unchained_rows(tenant_id: str, events: Iterable[Digested]) -> Iterator[arrays.Row]:
+    """Yield the events' rows without the last three columns, which depend on the chain. Needs no lock."""
     tenant = arrays.text(tenant_id)
     for event, personal in events:
         yield (
@@ -52,10 +52,10 @@ def rows(tenant_id: str, events: Iterable[Digested]) -> Iterator[arrays.Row]:
         )
 
 
-def links(end: End, events: Iterable[Digested]) -> Iterator[arrays.Row]:
-    """The last three columns: the events' places in the chain after `end`, which moves on."""
+def link_rows(head: ChainHead, events: Iterable[Digested]) -> Iterator[arrays.Row]:
+    """Yield the last three columns of the events' rows: their positions after `head`, which is advanced."""
     for event, personal in events:
-        previous = end.hash
-        end.sequence += 1
-        end.hash = link(previous, end.tenant_id, end.sequence, event, personal)
-        yield repr(end.sequence), arrays.binary(previous), arrays.binary(end.hash)
+        previous = head.hash
+        head.sequence += 1
+        head.hash = link(previous, head.tenant_id, head.sequence, event, personal)
+        yield repr(head.sequence), arrays.binary(previous), arrays.binary(head.hash)
