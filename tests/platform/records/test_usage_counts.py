@@ -118,7 +118,7 @@ async def test_two_fold_at_once_and_each_count_is_there_once(
 async def test_pages_are_those_of_the_records_themselves(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(by_day, "_FEW", few)
+    monkeypatch.setattr(by_day, "_MAX_SORTED_RECORDS", few)
     calls = random_calls(tenant, 300)
     await journal.append(*calls[:200])
     await journal.drain()

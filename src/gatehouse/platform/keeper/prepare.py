@@ -24,7 +24,7 @@ from gatehouse.platform.keeper.samples import SampleRow, sample_row
 from gatehouse.platform.keeper.spent import SpentRows
 from gatehouse.platform.records import arrays
 from gatehouse.platform.records.usage import rows as usage
-from gatehouse.platform.records.usage.counts import Kind
+from gatehouse.platform.records.usage.counts import UsageCountKey
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +48,7 @@ class Prepared(msgspec.Struct):
     usage: dict[str, list[arrays.Row]] = {}
     #: events with their personal digests, by month and tenant
     events: dict[str, dict[str, list[tuple[AuditEvent, bytes]]]] = {}
-    counts: Counter[Kind] = msgspec.field(default_factory=Counter)
+    counts: Counter[UsageCountKey] = msgspec.field(default_factory=Counter)
     dlp: DlpRows = msgspec.field(default_factory=DlpRows)
     spent: SpentRows = msgspec.field(default_factory=SpentRows)
     minutes: MinuteRows = msgspec.field(default_factory=MinuteRows)
@@ -158,7 +158,9 @@ def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, ou
     event = _event(outcome, moment, outpost_id)
     prepared.events.setdefault(month, {}).setdefault(tenant_id, []).append((event, personal_digest(event)))
     day = moment.date()
-    prepared.counts[Kind(tenant_id, day, outcome.user_id, outcome.group_id, outcome.provider, outcome.model_id)] += 1
+    prepared.counts[
+        UsageCountKey(tenant_id, day, outcome.user_id, outcome.group_id, outcome.provider, outcome.model_id)
+    ] += 1
     triggers = prepared.dlp.add(outcome, moment)
     prepared.minutes.add(outcome, latency, triggers)
     prepared.days.add(outcome, day)

@@ -105,7 +105,7 @@ class Feed:
 
     @property
     def ended(self) -> bool:
-        """Whether the follower task has ended. Only a new process recovers from that."""
+        """True if the follower task has ended, from which only a new process recovers."""
         return self._follower is not None and self._follower.done()
 
     def current(self) -> bool:

@@ -1,2 +1,2 @@
-"""Records: what happened. Audit events in a chain per tenant, usage, DLP events (decisions of the contract: reference
-1, Paginated read-back lists). The lowest chapter: every other one writes here."""
+"""Records: audit events in a chain per tenant, usage records, DLP events (docs/records.md). This is the lowest package
+of the platform's families; every other one writes records."""

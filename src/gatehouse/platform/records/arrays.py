@@ -1,8 +1,8 @@
-"""Rows as PostgreSQL takes them from arrays, one a column, in text form: the drain's way in.
+"""Converts rows into text arrays, one per column, which the drain inserts with `unnest`.
 
-A batch's rows of one table are one statement, which has come whole before it takes a lock. COPY costs a little less,
-but a session that is cut off in the midst of it keeps its locks until the connection ends: no time-out of PostgreSQL's
-reaches it there.
+A batch's rows of one table are one statement, which has arrived completely before it takes a lock. COPY would cost a
+little less, but a session that is cut off in the middle of a COPY keeps its locks until the connection ends, because
+PostgreSQL's timeouts do not apply there.
 """
 
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ from psycopg import sql
 
 NULL: Final = "NULL"
 
-#: The elements of one row, in the order of its table's columns.
+#: The array elements of one row, in the order of its columns.
 Row = tuple[str, ...]
 
 
 class Columns:
-    """The columns that rows are made of, as `name type, name type`."""
+    """The columns of a table's rows, declared as `name type, name type`."""
 
     def __init__(self, declared: str) -> None:
         names, types = zip(*(column.split(" ", 1) for column in declared.split(", ")), strict=True)
@@ -28,25 +28,25 @@ class Columns:
         self._arrays = sql.SQL(", ").join(sql.SQL("%s::{}[]").format(sql.SQL(kind)) for kind in types)
 
     def insert_into(self, table: str) -> sql.Composed:
-        """The statement; its parameters are `columns` of the rows."""
+        """Return the INSERT statement. Its parameters are the `columns` of the rows."""
         statement = sql.SQL("INSERT INTO {} ({}) SELECT * FROM unnest({})")
         return statement.format(sql.Identifier(table), self._names, self._arrays)
 
 
 def columns(rows: Iterable[Row]) -> list[str]:
-    """One array a column; none where there is no row."""
+    """Return one array per column; none if there are no rows."""
     return ["{" + ",".join(column) + "}" for column in zip(*rows, strict=True)]
 
 
 def text(value: str | None) -> str:
-    """Any text. It holds no NUL: PostgreSQL has no place for one."""
+    """Quote a text. It must not contain NUL, which PostgreSQL cannot store."""
     if value is None:
         return NULL
     return '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
 
 
-#: For texts of few values, such as models and error codes.
-known_text = lru_cache(maxsize=2048)(text)
+#: `text` with a cache, for texts with few distinct values, such as models and error codes.
+cached_text = lru_cache(maxsize=2048)(text)
 
 
 def number(value: int | float | None) -> str:
@@ -66,5 +66,5 @@ def binary(value: bytes | None) -> str:
 
 
 def month(moment: datetime) -> str:
-    """The suffix of the partition that holds this moment (UTC)."""
+    """Return the suffix of the partition of this moment (UTC)."""
     return f"{moment.year:04d}{moment.month:02d}"

@@ -1,9 +1,9 @@
-"""Pages of records, newest first, at a cost that does not grow with their number where a table counts them.
+"""Pages of records, newest first, at a cost that does not grow with their number, by tables of counts.
 
-A table of counts says how many records of each kind a day (UTC) has. The sum is the total; and it says on which days a
-page's rows are, so that only these are read, however far the page and however rare the kind. Where there are counts by
-the hour too, the days at the page's ends are cut to hours, and so are those that a period cuts in two; what is left is
-counted in the records themselves.
+A table of counts has the number of records of each kind and day (UTC). The sum is the total. It also shows on which
+days a page's rows are, so that only these days are read, however far the page and however rare the kind. If there are
+counts by the hour too, the days at the page's ends and the days that a period cuts are divided into hours. The
+remaining parts of an hour are counted in the records themselves.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,30 +24,32 @@ R = TypeVar("R", bound=Row)
 
 _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
-#: Of so many records that match, all are looked up by what they match; of more, they are met in their order.
-_FEW: Final = 2_000
+#: Up to this number, all matching records are selected and then sorted. If there are more, they are read in the order
+#: of time.
+_MAX_SORTED_RECORDS: Final = 2_000
 
 
 class Filters(NamedTuple):
-    """`kind` holds values of columns that both tables have; the period is from `since` to before `until`, in UTC."""
+    """Filters of a list. `kind` are values of columns that both tables have; the period is from `since` until before
+    `until`, in UTC."""
 
     kind: Mapping[str, UUID | str]
     since: datetime | None
     until: datetime | None
-    #: further conditions on the records; no table counts by them
+    #: more conditions on the records, by which no table counts
     uncounted: tuple[ColumnElement[bool], ...] = ()
 
 
 class _Span(NamedTuple):
-    """A stretch of time with what is in it; of `until`, nothing."""
+    """A period from `since` until before `until`, and its number of records."""
 
     since: datetime
     until: datetime
     records: int
 
 
-class _Place(NamedTuple):
-    """Where a page is in spans: from the first to the last of these, after so many records in those before them."""
+class _PagePosition(NamedTuple):
+    """The indexes of the first and last span with rows of the page, and the number of records in the spans before."""
 
     first: int
     last: int
@@ -55,8 +57,8 @@ class _Place(NamedTuple):
 
 
 class ByDay(Generic[R]):
-    """`records` has the key `tenant_id`, `timestamp`, `id`; `counts` has `tenant_id`, `day`, `records`, and the kinds
-    that can be filtered by; `hours`, where there are such counts, `hour` instead of the day."""
+    """A paged list of records. `records` has the key `tenant_id`, `timestamp`, `id`. `counts` has `tenant_id`, `day`,
+    `records`, and the columns of the kinds; `hours`, if there are counts by the hour, has `hour` instead of `day`."""
 
     def __init__(self, records: type[R], counts: FromClause, hours: FromClause | None = None) -> None:
         self._row = records
@@ -65,55 +67,55 @@ class ByDay(Generic[R]):
         self._hours = None if hours is None else hours.c
 
     async def page(self, session: AsyncSession, window: Window, filters: Filters) -> tuple[Sequence[R], int]:
-        """The rows of the window, and how many there are without it. What is past the hot window is not there."""
-        filters = await _shown(session, filters)
+        """Return the rows of the window and the total number. Records past the hot window are excluded."""
+        filters = await _within_hot_window(session, filters)
         spans = await self._spans(session, filters)
         total = sum(span.records for span in spans)
         if window.offset >= total:
             return [], total
-        place = _place(spans, window)
+        position = _page_position(spans, window)
         if self._hours is not None:
-            long = {
+            hourly = {
                 end: await self._hourly(session, filters, spans[end])
-                for end in {place.first, place.last}
-                if spans[end].records > _FEW and spans[end].until - spans[end].since > _HOUR
+                for end in {position.first, position.last}
+                if spans[end].records > _MAX_SORTED_RECORDS and spans[end].until - spans[end].since > _HOUR
             }
-            spans = [part for end, span in enumerate(spans) for part in long.get(end, [span])]
-            # They are counted one statement later: the page must not be beyond what they say.
+            spans = [part for end, span in enumerate(spans) for part in hourly.get(end, [span])]
+            # The hours were read by a later statement, so their sum may be smaller than the total.
             if window.offset >= sum(span.records for span in spans):
                 return [], total
-            place = _place(spans, window)
-        return await self._rows(session, window, filters, spans, place), total
+            position = _page_position(spans, window)
+        return await self._rows(session, window, filters, spans, position), total
 
     async def page_without_counts(
         self, session: AsyncSession, window: Window, filters: Filters
     ) -> tuple[Sequence[R], int]:
-        """The same where there are `uncounted` conditions, at a cost that grows with the records that match."""
-        conditions = self._conditions(session, await _shown(session, filters))
+        """Return the same with `uncounted` conditions, at a cost that grows with the number of matching records."""
+        conditions = self._conditions(session, await _within_hot_window(session, filters))
         total = (await session.execute(select(func.count()).where(*conditions))).scalar_one()
         query = select(self._row).where(*conditions)
         query = query.order_by(self._records.timestamp.desc(), self._records.id.desc())
         return (await session.scalars(query.limit(window.limit).offset(window.offset))).all(), total
 
     async def _rows(
-        self, session: AsyncSession, window: Window, filters: Filters, spans: Sequence[_Span], place: _Place
+        self, session: AsyncSession, window: Window, filters: Filters, spans: Sequence[_Span], position: _PagePosition
     ) -> Sequence[R]:
-        found = spans[place.first : place.last + 1]
-        matching = sum(span.records for span in found)
+        page_spans = spans[position.first : position.last + 1]
+        matching = sum(span.records for span in page_spans)
         query = select(self._row).where(
             *self._conditions(session, filters),
-            self._records.timestamp >= found[-1].since,
-            self._records.timestamp < found[0].until,
+            self._records.timestamp >= page_spans[-1].since,
+            self._records.timestamp < page_spans[0].until,
         )
         row: Any = self._row
-        if matching <= _FEW:
-            # Else PostgreSQL may think that it meets them soon when it follows time, among very many others.
+        if matching <= _MAX_SORTED_RECORDS:
+            # Otherwise PostgreSQL may scan the index on time, expecting to find them soon among very many others.
             row = aliased(self._row, query.cte("matching").prefix_with("MATERIALIZED"))
             query = select(row)
-        newer = window.offset - place.skipped
+        newer = window.offset - position.skipped
         size = min(window.limit, matching - newer)
         older = matching - newer - size
-        # Of very many, the nearer end.
+        # Start from the nearer end.
         if newer <= older:
             query = query.order_by(row.timestamp.desc(), row.id.desc()).limit(size).offset(newer)
             return (await session.scalars(query)).all()
@@ -121,7 +123,7 @@ class ByDay(Generic[R]):
         return (await session.scalars(query)).all()[::-1]
 
     async def _spans(self, session: AsyncSession, filters: Filters) -> list[_Span]:
-        """What matches, newest first, without empty ones: days, and what a period cuts of them."""
+        """Return the non-empty spans of matching records, newest first: days, and parts of days that a period cuts."""
         since, until = filters.since, filters.until
         query = (
             select(self._counts.day, func.sum(self._counts.records))
@@ -135,18 +137,18 @@ class ByDay(Generic[R]):
             query = query.where(self._counts.day >= since.date())
         if until is not None:
             query = query.where(self._counts.day < until.date())
-        cut = {end.date() for end in (since, until) if end is not None and end != _begin(end.date())}
+        cut_days = {end.date() for end in (since, until) if end is not None and end != _begin(end.date())}
         spans = [
             _Span(_begin(day), _begin(day + _DAY), int(records))
             for day, records in await session.execute(query)
-            if day not in cut
+            if day not in cut_days
         ]
-        for day in cut:
+        for day in cut_days:
             spans += await self._hourly(session, filters, _Span(_begin(day), _begin(day + _DAY), 0))
         return _newest_first(spans)
 
     async def _hourly(self, session: AsyncSession, filters: Filters, day: _Span) -> list[_Span]:
-        """A day hour by hour, as far as the period goes; at once where there are no counts by the hour."""
+        """Return the spans of a day within the period: its hours, or one span if there are no counts by the hour."""
         begin = max(day.since, filters.since or day.since)
         end = min(day.until, filters.until or day.until)
         if begin >= end:
@@ -174,7 +176,7 @@ class ByDay(Generic[R]):
         return _newest_first(spans)
 
     async def _counted(self, session: AsyncSession, filters: Filters, since: datetime, until: datetime) -> _Span:
-        """Of the records themselves."""
+        """Count the records themselves."""
         inside = select(func.count()).where(
             *self._conditions(session, filters), self._records.timestamp >= since, self._records.timestamp < until
         )
@@ -191,20 +193,20 @@ class ByDay(Generic[R]):
         return conditions
 
 
-async def _shown(session: AsyncSession, filters: Filters) -> Filters:
-    """The filters, cut to the hot window."""
+async def _within_hot_window(session: AsyncSession, filters: Filters) -> Filters:
+    """Restrict the filters to the hot window."""
     hot = await shown_since(session)
     if hot is None:
         return filters
     return filters._replace(since=hot if filters.since is None else max(hot, filters.since))
 
 
-def _place(spans: Sequence[_Span], window: Window) -> _Place:
-    # Added up from the newest: the page begins in the first whose sum is beyond the offset.
+def _page_position(spans: Sequence[_Span], window: Window) -> _PagePosition:
+    # The page begins in the first span whose cumulative sum exceeds the offset.
     sums = list(accumulate(span.records for span in spans))
-    first = next(index for index, upto in enumerate(sums) if upto > window.offset)
-    last = next((index for index, upto in enumerate(sums) if upto >= window.offset + window.limit), len(sums) - 1)
-    return _Place(first, last, sums[first - 1] if first else 0)
+    first = next(index for index, total in enumerate(sums) if total > window.offset)
+    last = next((index for index, total in enumerate(sums) if total >= window.offset + window.limit), len(sums) - 1)
+    return _PagePosition(first, last, sums[first - 1] if first else 0)
 
 
 def _newest_first(spans: Iterable[_Span]) -> list[_Span]:
@@ -216,5 +218,5 @@ def _begin(day: date) -> datetime:
 
 
 def _hour(moment: datetime) -> datetime:
-    """The one that it is in."""
+    """Return the beginning of the moment's hour."""
     return moment.replace(minute=0, second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""Query parameters that the lists of records share."""
+"""Query parameters shared by the lists of records."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -6,13 +6,13 @@ from typing import Annotated, Final
 from fastapi import Query
 from pydantic import AfterValidator
 
-#: Years with which days can be reckoned, whatever the offset.
+#: Years within which dates can be calculated without overflow, at any offset.
 _FIRST_YEAR: Final = 1900
 _LAST_YEAR: Final = 2999
 
 
 def _utc(moment: datetime) -> datetime:
-    """A moment without an offset is meant in UTC, as all of the contract's are (reference 1, Conventions)."""
+    """Convert a moment to UTC; one without an offset is in UTC. Raises `ValueError` for a year out of range."""
     if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
         raise ValueError(f"must be a moment from {_FIRST_YEAR} to {_LAST_YEAR}")
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -22,5 +22,5 @@ Moment = Annotated[datetime, AfterValidator(_utc)]
 
 From = Annotated[Moment | None, Query(alias="from", description="This moment and later.")]
 To = Annotated[Moment | None, Query(alias="to", description="Before this moment.")]
-#: PostgreSQL's text holds no NUL.
+#: PostgreSQL's text cannot contain NUL.
 Exactly = Annotated[str | None, Query(max_length=500, pattern=r"^[^\x00]*$")]

@@ -1,8 +1,8 @@
-"""How long an organization's records are kept, and which of them its lists still show (decisions 5, Retention).
+"""The retention policy, and the hot window within which lists show records (docs/retention.md).
 
-What is past the hot window is shown no more from one day to the next, whenever the archiver takes it; the window counts
-whole days (UTC), so that the counts by day agree with it. Under a legal hold nothing leaves the database, and all that
-is there is shown.
+Lists stop showing a record on the day on which it leaves the hot window, even if the archiver runs later. The window
+consists of whole days (UTC), so that the counts by day match it. Under a legal hold nothing is deleted from the
+database, and all its records are shown.
 """
 
 from datetime import UTC, datetime, time, timedelta
@@ -16,7 +16,7 @@ from gatehouse.foundation.clock import utc_now
 
 
 class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Windows that follow each other: `hot` in the database, then `warm` in the archive, then `cold` (decisions 5)."""
+    """Consecutive retention windows: `hot` in the database, then `warm` in the archive, then `cold`."""
 
     hot_retention_days: int = 90
     warm_retention_days: int = 365
@@ -25,7 +25,7 @@ class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_retention_policy(stored: dict[str, Any]) -> RetentionPolicy:
-    """Of the tenant's column `retention_policy`, which holds what was set."""
+    """Parse the tenant's column `retention_policy`, which contains only the fields that were set."""
     return msgspec.convert(stored, RetentionPolicy)
 
 
@@ -36,12 +36,12 @@ _POLICY: Final = text(
 
 
 def hot_since(policy: RetentionPolicy, now: datetime) -> datetime:
-    """The first moment of the hot window."""
+    """Return the first moment of the hot window."""
     day = now.astimezone(UTC).date() - timedelta(days=policy.hot_retention_days)
     return datetime.combine(day, time(), UTC)
 
 
 async def shown_since(session: AsyncSession) -> datetime | None:
-    """From when on the session's tenant sees its records; None for all that there are."""
+    """Return the time from which the session's tenant sees its records; None if it sees all."""
     row = (await session.execute(_POLICY, {"tenant": session.info["tenant_id"]})).one()
     return None if row.held else hot_since(read_retention_policy(row.retention_policy), utc_now())

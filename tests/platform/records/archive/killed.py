@@ -25,7 +25,7 @@ def main() -> None:
     given = json.load(sys.stdin)
     settings = Settings.from_environment(given["environment"])
     sealer = Sealer({name: b64decode(key) for name, key in given["keys"].items()}, given["current"])
-    files.MOST, archiver._PART, files.GROUP = 6, 3, 4
+    files.MAX_FILE_ROWS, archiver._REMOVAL_ROWS, files.GROUP_ROWS = 6, 3, 4
     for step in itertools.count(1):
         process = os.fork()
         if process == 0:
@@ -56,8 +56,8 @@ def kill_at(step: int) -> None:
     for owner, names in (
         (psycopg.Connection, ("execute", "commit")), (psycopg.Cursor, ("copy",)), (Path, ("replace", "unlink")),
         (Folder, ("put", "remove", "open", "copy")), (os, ("fsync",)), (files, ("write", "compare")),
-        (manifest, ("keep", "forget", "note_removed", "note_gone")), (ageing, ("_move", "_delete")),
-        (forgetting, ("_without",)), (joining, ("_together",)),
+        (manifest, ("keep", "delete_entry", "note_removed", "note_expired")), (ageing, ("_move", "_delete")),
+        (forgetting, ("_anonymised_groups",)), (joining, ("_joined_groups",)),
     ):  # fmt: skip
         for name in names:
             counting(owner, name)

@@ -99,9 +99,9 @@ def _value(name: str, value: Any) -> Any:
 async def test_many_rows_become_several_files_in_order(
     platform: RunningPlatform, tenant: Tenant, past, run, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MOST", 4)
-    monkeypatch.setattr(files, "GROUP", 3)
-    monkeypatch.setattr(archiver, "_PART", 2)
+    monkeypatch.setattr(files, "MAX_FILE_ROWS", 4)
+    monkeypatch.setattr(files, "GROUP_ROWS", 3)
+    monkeypatch.setattr(archiver, "_REMOVAL_ROWS", 2)
     ids = await past(tenant, *(110 - each for each in range(10)))
     assert run(tenant) == 30
     rows = platform.sql(

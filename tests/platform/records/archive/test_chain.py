@@ -17,7 +17,7 @@ from gatehouse.platform.records.archive import jobs
 @pytest.fixture
 async def archived(platform: RunningPlatform, tenant: Tenant, past, run, breaks, monkeypatch) -> Tenant:
     """Six events in two files, and two in the database."""
-    monkeypatch.setattr(archive_files, "MOST", 3)
+    monkeypatch.setattr(archive_files, "MAX_FILE_ROWS", 3)
     await past(tenant, *range(110, 104, -1), 2, 1)
     run(tenant)
     assert breaks(tenant) == []

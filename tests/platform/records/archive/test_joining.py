@@ -67,8 +67,8 @@ async def test_without_a_cold_window_each_file_stays_and_goes_on_its_day(
 async def test_no_file_grows_beyond_its_bound(
     platform: RunningPlatform, daily: Tenant, run, ask, breaks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MOST", 3)
-    monkeypatch.setattr(files, "GROUP", 2)
+    monkeypatch.setattr(files, "MAX_FILE_ROWS", 3)
+    monkeypatch.setattr(files, "GROUP_ROWS", 2)
     run(daily, LATER)
     assert [count for _, count in listed(platform, daily, "audit_events")] == [3, 1]
     assert [row["sequence"] for row in ask(daily, "SELECT sequence FROM audit_events ORDER BY 1")] == [1, 2, 3, 4]

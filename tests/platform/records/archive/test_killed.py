@@ -27,7 +27,7 @@ async def test_killed_at_every_step(
         rows = platform.sql(f"SELECT id::text FROM {records} WHERE tenant_id = %s", [tenant.id])
         ids[records] = [row[0] for row in rows]
     if later:
-        monkeypatch.setattr(files, "MOST", 3)
+        monkeypatch.setattr(files, "MAX_FILE_ROWS", 3)
         run(tenant)
         platform.sql("INSERT INTO archive_forgets VALUES (%s, %s)", [tenant.id, tenant.user.id])
     keys = platform.installed.master_keys

@@ -1,17 +1,18 @@
-"""The archive: records too old for the database, as Parquet files under `ARCHIVE_URL` (decisions 5, Retention).
+"""The archive: records too old for the database, as Parquet files under `ARCHIVE_URL` (docs/retention.md).
 
-The archiver (`archiver`, by each organization's schedule: `jobs`) takes what is past the hot window, a part at a time:
+The archiver (`archiver`, run by each organization's schedule: `jobs`) archives the records older than the hot window,
+one file at a time:
 
-    writing      a file, from the database; `archive_files` knows of it before it exists
-    kept         it was read back and holds the database's rows, value by value; from now on the archive has them
-    removal      the rows leave the database; a part of them at a time, and never under a legal hold
+    writing      the file is written from the database; its row in `archive_files` is inserted before
+    kept         the file was read back and equals the database's rows; from now on the archive has them
+    removal      the rows are deleted from the database, in batches, and never under a legal hold
 
-Whatever is killed in between, the next run goes on there: a file that was not kept is deleted, rows that were not
-removed are. Later a month's files become one (`joining`), move to the cold prefix, and go (`ageing`).
+After a kill the next run continues: it deletes a file that was not kept, and removes the remaining rows of a kept one.
+Later a month's files are joined (`joining`), moved to the cold prefix, and deleted (`ageing`).
 
-A kept file has a sealed checkpoint: its digest, and for audit events where in the chain it begins and ends. It opens
-under the master key alone, so whoever owns the database cannot cut the chain's beginning off and call it archived, or
-say that a file's time was over.
-When a removed person is forgotten, the files that name them are written anew without (`forgetting`); the chain holds,
-because its hashes are over a digest that stays.
+A kept file has a sealed checkpoint with its digest and, for audit events, the range of the chain it contains. Only the
+master key opens it, so the owner of the database cannot cut off the chain's beginning and claim that it is archived, or
+claim that a file has expired.
+When a removed person is forgotten, the files that name them are rewritten without them (`forgetting`). The chain stays
+valid, because its hashes cover a digest that is kept.
 """

@@ -1,4 +1,4 @@
-"""What is archived, column by column: how PostgreSQL writes it as CSV, and what it is in Parquet."""
+"""The archived columns: their CSV form from PostgreSQL, and their Parquet types."""
 
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -9,11 +9,11 @@ pa: Any = Lazily("pyarrow")
 Records: TypeAlias = Literal["audit_events", "usage_records", "dlp_events"]
 RECORDS: Final[tuple[Records, ...]] = get_args(Records)
 
-#: kind of a column -> its text in SQL, where that is not its own
-_SQL: Final = {
+#: SQL expressions by kind of column; other kinds are selected as they are
+_EXPRESSIONS: Final = {
     "moment": "(extract(epoch FROM {0}) * 1000000)::bigint",
     "binary": "encode({0}, 'hex')",
-    # Digits that no price has would make a file impossible to write.
+    # `decimal128(38, 18)` cannot hold more digits, which no real price has.
     "money": "round({0}, 18)",
 }
 
@@ -42,7 +42,7 @@ _COLUMNS: Final[dict[Records, dict[str, str]]] = {
 
 
 class Order(NamedTuple):
-    """The order of rows in the archive, and the condition for those of one file."""
+    """The order of rows in the archive, and the condition that selects the rows of one file."""
 
     columns: str
     part: str
@@ -58,11 +58,12 @@ ORDER: Final[dict[Records, Order]] = {
 
 
 def names(records: Records) -> list[str]:
+    """Return the names of the archived columns."""
     return list(_COLUMNS[records])
 
 
 def schema(records: Records) -> Any:
-    """`pyarrow.Schema` of a file."""
+    """Return the `pyarrow.Schema` of a file."""
     kinds = {
         "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
         "money": pa.decimal128(38, 18), "moment": pa.timestamp("us", tz="UTC"), "binary": pa.string(),
@@ -71,12 +72,14 @@ def schema(records: Records) -> Any:
 
 
 def selection(records: Records) -> str:
-    """The columns as CSV is to have them; `schema` reads them once moments are cast."""
-    return ", ".join(_SQL.get(kind, "{0}").format(name) + f" AS {name}" for name, kind in _COLUMNS[records].items())
+    """Return the SQL select list for the CSV. The CSV matches `schema` after its moments are cast."""
+    return ", ".join(
+        _EXPRESSIONS.get(kind, "{0}").format(name) + f" AS {name}" for name, kind in _COLUMNS[records].items()
+    )
 
 
 def csv_types(records: Records) -> dict[str, Any]:
-    """What the CSV's columns are read as: moments are microseconds."""
+    """Return the types with which the CSV's columns are read; moments are integers of microseconds."""
     return {
         field.name: pa.int64() if _COLUMNS[records][field.name] == "moment" else field.type for field in schema(records)
     }

@@ -1,5 +1,5 @@
-"""People who were removed leave the archive as they left the database (`gatehouse_anonymise`): the files that name them
-are written anew. What is taken out is in no hash; a digest of it is, and stays."""
+"""Anonymises removed people in the archive, as `gatehouse_anonymise` does in the database: rewrites the files that name
+them. The chain's hashes do not cover the deleted values themselves but a digest of them, which is kept."""
 
 from collections.abc import Generator
 from functools import partial
@@ -9,72 +9,72 @@ from uuid import UUID
 from gatehouse.foundation.lazily import Lazily
 from gatehouse.platform.records.archive import files, manifest, verifying
 from gatehouse.platform.records.archive.manifest import File
-from gatehouse.platform.records.archive.workshop import Workshop
+from gatehouse.platform.records.archive.workshop import ArchiveWriter
 
 pa: Any = Lazily("pyarrow")
 compute: Any = Lazily("pyarrow.compute")
 
-#: People that one pass looks for.
-_PEOPLE: Final = 1000
+_MAX_PEOPLE_PER_PASS: Final = 1000
 
 
-def forget(shop: Workshop, tenant_id: UUID) -> None:
-    """Once the answer is there, no file names anybody who was to be forgotten when it began. Raises `Held`,
-    `Unsound`."""
+def forget(writer: ArchiveWriter, tenant_id: UUID) -> None:
+    """Rewrite all files of the organization that name a person who is to be forgotten. Raises `Held`, `Unsound`."""
     waiting = "SELECT person_id::text FROM archive_forgets WHERE tenant_id = %s ORDER BY since LIMIT %s"
-    while people := {row[0] for row in shop.connection.execute(waiting, [tenant_id, _PEOPLE])}:
-        for file in manifest.kept(shop.connection, tenant_id, records="audit_events"):
-            if _names(shop, file, people):
-                # What is written anew is sealed anew: a forged file must not become a true one by it.
-                verifying.check(shop.sealer, shop.place, file)
-                without = partial(_without, shop, file, people)
-                shop.store(tenant_id, "audit_events", file.tier, without, instead_of=(file,))
-        done = "DELETE FROM archive_forgets WHERE tenant_id = %s AND person_id = ANY(%s::uuid[])"
-        shop.connection.execute(done, [tenant_id, list(people)])
+    while people := {row[0] for row in writer.connection.execute(waiting, [tenant_id, _MAX_PEOPLE_PER_PASS])}:
+        for file in manifest.kept(writer.connection, tenant_id, records="audit_events"):
+            if _names(writer, file, people):
+                # The new file gets a new seal, so check the old one first: a forged file must not become valid.
+                verifying.check(writer.sealer, writer.place, file)
+                anonymised_groups = partial(_anonymised_groups, writer, file, people)
+                writer.store(tenant_id, "audit_events", file.tier, anonymised_groups, replaces=(file,))
+        delete = "DELETE FROM archive_forgets WHERE tenant_id = %s AND person_id = ANY(%s::uuid[])"
+        writer.connection.execute(delete, [tenant_id, list(people)])
 
 
-def _names(shop: Workshop, file: File, people: set[str]) -> bool:
-    with shop.place.open(file.path) as source:
+def _names(writer: ArchiveWriter, file: File, people: set[str]) -> bool:
+    """Return whether the file contains personal data of one of the people."""
+    with writer.place.open(file.path) as source:
         for group in files.columns(source, "actor_id", "resource_type", "resource_id", "salt", "details"):
-            shop.go_on()
-            if any(_named(row, people) for row in _suspects(group, people)):
+            writer.check_stop()
+            if any(_has_personal_data(row, people) for row in _candidates(group, people)):
                 return True
     return False
 
 
-def _suspects(group: Any, people: set[str]) -> list[dict[str, Any]]:
-    wanted = pa.array(sorted(people))
-    by_either = compute.or_kleene(
-        compute.is_in(group["actor_id"], value_set=wanted), compute.is_in(group["resource_id"], value_set=wanted)
+def _candidates(group: Any, people: set[str]) -> list[dict[str, Any]]:
+    """Return the rows that may contain personal data of one of the people."""
+    ids = pa.array(sorted(people))
+    names_person = compute.or_kleene(
+        compute.is_in(group["actor_id"], value_set=ids), compute.is_in(group["resource_id"], value_set=ids)
     )
-    rows: list[dict[str, Any]] = group.filter(by_either).to_pylist()
+    rows: list[dict[str, Any]] = group.filter(names_person).to_pylist()
     return rows
 
 
-def _named(row: dict[str, Any], people: set[str]) -> bool:
-    # Whoever made the event may have been forgotten before, and its salt with them.
-    about = _about(row, people) and (row["salt"] is not None or row["details"] != "{}")
+def _has_personal_data(row: dict[str, Any], people: set[str]) -> bool:
+    # The actor may have been forgotten before, and the salt was deleted with them.
+    about = _is_about(row, people) and (row["salt"] is not None or row["details"] != "{}")
     return about or row["actor_id"] in people
 
 
-def _about(row: dict[str, Any], people: set[str]) -> bool:
+def _is_about(row: dict[str, Any], people: set[str]) -> bool:
     return row["resource_type"] == "user" and row["resource_id"] in people
 
 
-def _without(shop: Workshop, file: File, people: set[str]) -> Generator[Any, None, None]:
-    with shop.place.open(file.path) as source:
+def _anonymised_groups(writer: ArchiveWriter, file: File, people: set[str]) -> Generator[Any, None, None]:
+    with writer.place.open(file.path) as source:
         for group in files.read(source):
-            if any(_named(row, people) for row in _suspects(group, people)):
-                yield pa.Table.from_pylist([_forgotten(row, people) for row in group.to_pylist()], schema=group.schema)
+            if any(_has_personal_data(row, people) for row in _candidates(group, people)):
+                yield pa.Table.from_pylist([_anonymised(row, people) for row in group.to_pylist()], schema=group.schema)
             else:
                 yield group
 
 
-def _forgotten(row: dict[str, Any], people: set[str]) -> dict[str, Any]:
-    """As the database's function leaves a row."""
-    if not _named(row, people):
+def _anonymised(row: dict[str, Any], people: set[str]) -> dict[str, Any]:
+    """Return the row as `gatehouse_anonymise` would leave it in the database."""
+    if not _has_personal_data(row, people):
         return row
-    about = _about(row, people)
+    about = _is_about(row, people)
     if row["actor_id"] in people or row["actor_id"] is None:
         row = {**row, "actor_id": None, "ip": None}
     return {**row, "details": "{}" if about else row["details"], "salt": None}

@@ -1,4 +1,4 @@
-"""When the archiver runs: each organization by its own schedule, one after the other, on one machine at a time."""
+"""Runs the archiver: each organization by its own schedule, one after the other, on one machine at a time."""
 
 import asyncio
 import threading
@@ -30,16 +30,17 @@ _TENANTS: Final = text(
     " AND NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = t.id)) AS forgetting"
     " FROM tenants t LEFT JOIN archive_runs r ON r.tenant_id = t.id ORDER BY r.at NULLS FIRST, t.id"
 )
-#: An organization without any run waits for its hour, as those do that have had one.
-_MISSED: Final = timedelta(minutes=10)
+#: An organization without a run so far is due only if its schedule named a minute within this time.
+_FIRST_RUN_WINDOW: Final = timedelta(minutes=10)
 
 
 @scheduled("archive.archiver", "* * * * *")
 async def archive(tools: Tools) -> None:
+    """Run the archiver for the organizations that are due."""
     now = datetime.fromtimestamp(tools.clock.now(), UTC)
     async with tools.database.service() as session:
         tenants = (await session.execute(_TENANTS)).all()
-    # In a thread: of many organizations it takes its time.
+    # In a thread: evaluating many schedules takes long.
     due = await asyncio.to_thread(lambda: [row.id for row in tenants if is_due(row, now)])
     forgetting = [row.id for row in tenants if row.forgetting and row.id not in due]
     if due or forgetting:
@@ -55,9 +56,9 @@ async def archive(tools: Tools) -> None:
 
 
 def is_due(row: Any, now: datetime) -> bool:
-    """`row` is a tenant's: whether its schedule has named a minute since its last run (`at`)."""
+    """Return whether the schedule of a tenant's `row` has named a minute since its last run (`at`)."""
     zone = ZoneInfo(row.timezone)
-    since = (row.at or now - _MISSED).astimezone(zone)
+    since = (row.at or now - _FIRST_RUN_WINDOW).astimezone(zone)
     schedule = read_retention_policy(row.retention_policy).archiver_schedule
     return bool(croniter(schedule, since).get_next(datetime) <= now.astimezone(zone))
 
@@ -72,8 +73,9 @@ def run(
     now: datetime | None = None,
     stop: threading.Event | None = None,
 ) -> int:
-    """Returns the rows that went to the archive. What fails is in the log and in the organization's status; the others
-    go on. Raises `Busy` where it is not a job, `BadSettings`, `psycopg.Error`."""
+    """Run the archiver for `tenants`, and forget people of the organizations in `forgetting`. Returns the number of
+    archived rows. A failure of one organization is logged and shown in its status; the others continue. Raises
+    `BadSettings`, `psycopg.Error`, and without `stop` (outside a job) `Busy`."""
     scratch: Path = settings.gatehouse_home / "archive-unfinished"
     now = now or datetime.now(UTC)
     rows = 0

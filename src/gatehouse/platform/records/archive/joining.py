@@ -1,7 +1,7 @@
-"""A month's files become one: an organization with few records would have thousands of small ones.
+"""Joins the files of a month, so that an organization with few records does not have thousands of small files.
 
-A file goes when the time of its last record is over, so records of one that was put together may stay for up to a
-month longer than alone. Where that matters, in a policy without a cold window, files stay as they are.
+A file expires with its last record, so records in a joined file may stay up to a month longer than alone. Under a
+policy without a cold window, where that matters, files are not joined.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -15,29 +15,30 @@ from gatehouse.foundation.lazily import Lazily
 from gatehouse.platform.records.archive import files, manifest, verifying
 from gatehouse.platform.records.archive.contents import RECORDS, Records
 from gatehouse.platform.records.archive.manifest import File
-from gatehouse.platform.records.archive.workshop import Workshop
+from gatehouse.platform.records.archive.workshop import ArchiveWriter
 from gatehouse.platform.records.hot import RetentionPolicy, hot_since
 
 pa: Any = Lazily("pyarrow")
 
 
-def join(shop: Workshop, tenant_id: UUID, policy: RetentionPolicy) -> None:
-    """Of one organization, what is warm and of months of which nothing is hot any more. Raises `Held`, `Unsound`."""
+def join(writer: ArchiveWriter, tenant_id: UUID, policy: RetentionPolicy) -> None:
+    """Join the organization's warm files of months that are completely older than the hot window. Raises `Held`,
+    `Unsound`."""
     if not policy.cold_retention_years:
         return
-    hot = hot_since(policy, shop.now)
+    hot = hot_since(policy, writer.now)
     for records in RECORDS:
-        whole = [
+        candidates = [
             file
-            for file in manifest.kept(shop.connection, tenant_id, records=records)
+            for file in manifest.kept(writer.connection, tenant_id, records=records)
             if file.tier == "warm" and file.removed_at is not None and _month(file) < (hot.year, hot.month)
         ]
-        for _, of_month in groupby(whole, key=_month):
-            for part in _parts(of_month):
+        for _, month_files in groupby(candidates, key=_month):
+            for part in _parts(month_files):
                 for file in part:
-                    shop.go_on()
-                    verifying.check(shop.sealer, shop.place, file)
-                shop.store(tenant_id, records, "warm", partial(_together, shop, records, part), instead_of=part)
+                    writer.check_stop()
+                    verifying.check(writer.sealer, writer.place, file)
+                writer.store(tenant_id, records, "warm", partial(_joined_groups, writer, records, part), replaces=part)
 
 
 def _month(file: File) -> tuple[int, int]:
@@ -45,11 +46,12 @@ def _month(file: File) -> tuple[int, int]:
     return last.year, last.month
 
 
-def _parts(whole: Iterator[File]) -> Iterator[Sequence[File]]:
-    """Files that follow each other, as many as fit into one."""
+def _parts(month_files: Iterator[File]) -> Iterator[Sequence[File]]:
+    """Yield runs of two or more consecutive files that fit into one file."""
     part: list[File] = []
-    for file in whole:
-        if part and not (_follows(part[-1], file) and sum(each.rows for each in part) + file.rows <= files.MOST):
+    for file in month_files:
+        rows = sum(previous.rows for previous in part) + file.rows
+        if part and not (_follows(part[-1], file) and rows <= files.MAX_FILE_ROWS):
             if len(part) > 1:
                 yield part
             part = []
@@ -59,19 +61,19 @@ def _parts(whole: Iterator[File]) -> Iterator[Sequence[File]]:
 
 
 def _follows(before: File, file: File) -> bool:
-    """Of audit events: each file is an unbroken stretch of the chain."""
+    """Return whether the files may be joined: a file of audit events must contain an unbroken range of the chain."""
     return before.last_sequence is None or before.last_sequence + 1 == file.first_sequence
 
 
-def _together(shop: Workshop, records: Records, part: Sequence[File]) -> Generator[Any, None, None]:
-    """The files' groups, put together to the size that groups have."""
-    held: list[Any] = []
+def _joined_groups(writer: ArchiveWriter, records: Records, part: Sequence[File]) -> Generator[Any, None, None]:
+    """Yield the files' groups, concatenated up to the usual size of a group."""
+    pending: list[Any] = []
     for file in part:
-        with shop.place.open(file.path) as source:
+        with writer.place.open(file.path) as source:
             for group in files.read_as(records, source):
-                if held and sum(each.num_rows for each in held) + group.num_rows > files.GROUP:
-                    yield pa.concat_tables(held)
-                    held = []
-                held.append(group)
-    if held:
-        yield pa.concat_tables(held)
+                if pending and sum(table.num_rows for table in pending) + group.num_rows > files.GROUP_ROWS:
+                    yield pa.concat_tables(pending)
+                    pending = []
+                pending.append(group)
+    if pending:
+        yield pa.concat_tables(pending)

@@ -1,4 +1,4 @@
-"""`archive_files`: what the archive holds. Each function is a named query of the service role's."""
+"""Queries on `archive_files`, the list of archived files. They run as the service role."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -14,6 +14,8 @@ Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 
 class File(NamedTuple):
+    """A row of `archive_files`."""
+
     id: UUID
     tenant_id: UUID
     records: Records
@@ -43,56 +45,57 @@ _KEEP: Final = (
 
 
 def begin(connection: Connection, file_id: UUID, tenant_id: UUID, records: Records, *, tier: str, path: str) -> None:
-    """Before anything is written: whatever happens then, somebody knows where it would be."""
+    """Insert a file's row before the file is written, so that after a crash its path is known."""
     connection.execute(_BEGIN, [file_id, tenant_id, records, tier, path])
 
 
 class Held(Exception):
-    """There is a legal hold: nothing of the organization's may go, or move."""
+    """The organization is under a legal hold: none of its records may be deleted or moved."""
 
 
-def keep(connection: Connection, file: File, *, instead_of: Sequence[UUID] = ()) -> None:
-    """From here on the archive has these rows; where other files held them, they do not any more. Raises `Held`."""
+def keep(connection: Connection, file: File, *, replaces: Sequence[UUID] = ()) -> None:
+    """Mark the file as kept, and the files that it replaces as replaced. Raises `Held`."""
     with connection.transaction():
-        if instead_of:
-            not_held(connection, file.tenant_id)
+        if replaces:
+            ensure_not_held(connection, file.tenant_id)
         if connection.execute(_KEEP, file._asdict()).rowcount != 1:
-            raise LookupError(f"archive_files has no row {file.id} that is being written")
-        if instead_of:
-            replaced = "UPDATE archive_files SET state = 'replaced' WHERE id = ANY(%s)"
-            connection.execute(replaced, [list(instead_of)])
+            raise LookupError(f"archive_files has no row {file.id} in state 'writing'")
+        if replaces:
+            connection.execute("UPDATE archive_files SET state = 'replaced' WHERE id = ANY(%s)", [list(replaces)])
 
 
-def not_held(connection: Connection, tenant_id: UUID) -> None:
-    """A hold that is set now waits until the transaction ends. Raises `Held`."""
+def ensure_not_held(connection: Connection, tenant_id: UUID) -> None:
+    """Check that there is no legal hold, and keep one from being set until the transaction ends. Raises `Held`."""
     if connection.execute("SELECT gatehouse_held(%s)", [tenant_id]).fetchone() != (False,):
         raise Held
 
 
 def unfinished(connection: Connection) -> list[tuple[UUID, str]]:
-    """Id and path of files that are not, or no longer, the archive's."""
+    """Return id and path of files that do not belong to the archive yet, or not any more."""
     query = "SELECT id, path FROM archive_files WHERE state IN ('writing', 'replaced')"
     return [(file_id, path) for file_id, path in connection.execute(query)]
 
 
-def forget(connection: Connection, file_id: UUID) -> None:
+def delete_entry(connection: Connection, file_id: UUID) -> None:
+    """Delete the row of an unfinished or replaced file."""
     connection.execute("DELETE FROM archive_files WHERE id = %s AND state IN ('writing', 'replaced')", [file_id])
 
 
 def note_removed(connection: Connection, file_id: UUID) -> None:
+    """Record that the file's rows are deleted from the database."""
     connection.execute("UPDATE archive_files SET removed_at = now() WHERE id = %s", [file_id])
 
 
-def note_gone(connection: Connection, file_id: UUID, sealed_checkpoint: str) -> None:
-    """It stays as the place where the chain begins now."""
-    gone = "UPDATE archive_files SET state = 'gone', sealed_checkpoint = %s WHERE id = %s"
-    connection.execute(gone, [sealed_checkpoint, file_id])
+def note_expired(connection: Connection, file_id: UUID, sealed_checkpoint: str) -> None:
+    """Record that the file has expired. Its row stays, because the rest of the chain begins after it."""
+    update = "UPDATE archive_files SET state = 'gone', sealed_checkpoint = %s WHERE id = %s"
+    connection.execute(update, [sealed_checkpoint, file_id])
 
 
 def kept(
     connection: Connection, tenant_id: UUID | None = None, *, records: Records | None = None, state: str = "kept"
 ) -> Sequence[File]:
-    """In the order of what they hold; audit events in that of the chain."""
+    """Return the files in this state, in the order of their records; files of audit events in the chain's order."""
     query = (
         f"SELECT {_COLUMNS} FROM archive_files WHERE state = %(state)s"  # noqa: S608
         " AND tenant_id = coalesce(%(tenant)s, tenant_id) AND records = coalesce(%(records)s, records)"
@@ -103,11 +106,12 @@ def kept(
 
 
 def to_remove(connection: Connection, tenant_id: UUID) -> list[File]:
-    """Those whose rows the database still has, perhaps."""
+    """Return the kept files whose rows may still be in the database."""
     return [file for file in kept(connection, tenant_id) if file.removed_at is None]
 
 
 def note_run(connection: Connection, tenant_id: UUID, at: datetime, status: str, rows: int) -> None:
+    """Record the result of the organization's last run."""
     connection.execute(
         "INSERT INTO archive_runs (tenant_id, at, status, rows) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (tenant_id) DO UPDATE SET at = excluded.at, status = excluded.status, rows = excluded.rows",
@@ -116,8 +120,8 @@ def note_run(connection: Connection, tenant_id: UUID, at: datetime, status: str,
 
 
 def path(tier: str, records: Records, tenant_id: UUID, day: date, file_id: UUID) -> str:
-    """Relative to the archive. `day` is when a warm file was written, and after which a cold one goes: whoever looks at
-    a bucket sees it."""
+    """Return a file's path relative to the archive. `day` is the day on which a warm file was written, or the last day
+    of a cold file, so that a bucket's listing shows it."""
     if tier == "warm":
         return f"warm/{records}/{tenant_id}/{day}/{file_id}.parquet"
     return f"cold/until-{day}/{records}/{tenant_id}/{file_id}.parquet"

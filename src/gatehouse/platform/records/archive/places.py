@@ -1,6 +1,6 @@
-"""Where the archive lies: a folder (`file:///srv/archive`), or a bucket that speaks S3 (`s3://bucket/prefix`).
+"""The archive's storage: a folder (`file:///srv/archive`) or an S3-compatible bucket (`s3://bucket/prefix`).
 
-A path is relative to that, with slashes. A file is there whole or not at all. Raises `OSError`.
+Paths are relative to it, with slashes. Files are stored atomically. Methods raise `OSError`.
 """
 
 import contextlib
@@ -15,23 +15,26 @@ from gatehouse.foundation.settings import BadSettings, Settings
 
 fs: Any = Lazily("pyarrow.fs")
 
-_PIECE: Final = 8 * 1024**2
+_CHUNK_BYTES: Final = 8 * 1024**2
 
 
 class Place(Protocol):
+    """The storage of the archive."""
+
     def put(self, source: Path, path: str) -> None:
-        """Stores the file, on the disk or in the bucket when it returns. What is there is replaced."""
+        """Store the file durably. An existing file is replaced."""
 
     def open(self, path: str) -> Any:
-        """For reading at any place: a `pyarrow.NativeFile`. Raises `FileNotFoundError`."""
+        """Open a file for random access: a `pyarrow.NativeFile`. Raises `FileNotFoundError`."""
 
-    def copy(self, path: str, target: str) -> None: ...
+    def copy(self, path: str, target: str) -> None:
+        """Copy a file durably within the storage."""
 
     def remove(self, path: str) -> None:
-        """Nothing happens where it is not there."""
+        """Delete a file if it exists."""
 
     def absolute(self, path: str) -> str:
-        """As `filesystem` names it."""
+        """Return the path within `filesystem`."""
 
     @property
     def filesystem(self) -> Any:
@@ -39,6 +42,8 @@ class Place(Protocol):
 
 
 class Folder:
+    """A folder."""
+
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self.filesystem = fs.LocalFileSystem()
@@ -50,13 +55,13 @@ class Folder:
         try:
             with unfinished.open("wb") as file, source.open("rb") as content:
                 unfinished.chmod(0o600)
-                shutil.copyfileobj(content, file, _PIECE)
+                shutil.copyfileobj(content, file, _CHUNK_BYTES)
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(target)
         finally:
             unfinished.unlink(missing_ok=True)
-        # The names too: of the file, and of folders made on the way.
+        # Sync the directory entries of the file and of all folders that were created.
         folder = target.parent
         while True:
             _fsync(folder)
@@ -79,18 +84,19 @@ class Folder:
 
 
 class Bucket:
-    """Credentials come from where AWS's tools look for them: environment, shared files, the machine's role."""
+    """An S3-compatible bucket. Credentials come from the sources of AWS's tools: environment, shared files, the
+    machine's role."""
 
     def __init__(self, url: str) -> None:
         try:
             self.filesystem, self._root = fs.FileSystem.from_uri(url)
         except (ValueError, OSError):
-            # Its own words may hold the URL, and that a secret.
+            # The exception's message may contain the URL with a secret.
             raise BadSettings("ARCHIVE_URL: write it as s3://bucket/prefix?region=eu-central-1") from None
 
     def put(self, source: Path, path: str) -> None:
         with source.open("rb") as content, self.filesystem.open_output_stream(self.absolute(path)) as file:
-            shutil.copyfileobj(content, file, _PIECE)
+            shutil.copyfileobj(content, file, _CHUNK_BYTES)
 
     def open(self, path: str) -> Any:
         return self.filesystem.open_input_file(self.absolute(path))
@@ -107,7 +113,7 @@ class Bucket:
 
 
 def place(settings: Settings) -> Place:
-    """Raises `BadSettings`."""
+    """Return the archive's storage by `ARCHIVE_URL`. Raises `BadSettings`."""
     if settings.archive_url is None:
         return Folder(settings.gatehouse_home / "archive")
     parts = urlsplit(settings.archive_url)

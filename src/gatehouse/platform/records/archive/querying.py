@@ -1,4 +1,4 @@
-"""`gatehouse archive query`: SQL over the archive with DuckDB, which sees nothing else of the machine."""
+"""`gatehouse archive query`: runs SQL on the archive with DuckDB, which has no other access to the machine."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -14,36 +14,37 @@ pa: Any = Lazily("pyarrow")
 duckdb: Any = Lazily("duckdb")
 dataset: Any = Lazily("pyarrow.dataset")
 
-#: Once the views are there. Without the last, a query could take the others back.
-_SHUT: Final = (
+#: Settings that isolate DuckDB, applied after the tables are registered. The last keeps a query from changing them.
+_ISOLATION_SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
     "SET python_enable_replacements = false",
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-_BATCH: Final = 1000
+_BATCH_ROWS: Final = 1000
 
 
 class BadQuery(Exception):
-    """DuckDB's word on it, in one line."""
+    """DuckDB refuses the query; the message is its reason in one line."""
 
 
 def query(connection: Connection, place: Place, sql: str, tenant_id: UUID | None = None) -> Iterator[Any]:
-    """The result as `pyarrow.RecordBatch`es, at least one: it names the columns. Raises `BadQuery`, `OSError`."""
+    """Yield the result as `pyarrow.RecordBatch`es, at least one, which names the columns. Raises `BadQuery`,
+    `OSError`."""
     engine = duckdb.connect(":memory:")
     try:
         for records in RECORDS:
             files = manifest.kept(connection, tenant_id, records=records)
             paths = [place.absolute(file.path) for file in files]
-            wanted = schema(records)
-            held = dataset.dataset(paths, schema=wanted, format="parquet", filesystem=place.filesystem)
-            engine.register(records, held if paths else wanted.empty_table())
-        for setting in _SHUT:
+            columns = schema(records)
+            data = dataset.dataset(paths, schema=columns, format="parquet", filesystem=place.filesystem)
+            engine.register(records, data if paths else columns.empty_table())
+        for setting in _ISOLATION_SETTINGS:
             engine.execute(setting)
         try:
-            reader = _result(engine, sql).to_arrow_reader(_BATCH)
+            reader = _result(engine, sql).to_arrow_reader(_BATCH_ROWS)
             first = next(reader, None)
-            # Of nothing, too, the names of the columns.
+            # An empty result has column names too.
             yield pa.RecordBatch.from_pylist([], schema=reader.schema) if first is None else first
             yield from reader
         except duckdb.Error as error:

@@ -1,5 +1,4 @@
-"""Whether the archive's files are what was kept: each one's digest, under the master key's seal, and its audit events'
-place in the chain."""
+"""Verifies archived files: the digest and, for audit events, the range of the chain, against the sealed checkpoint."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,11 +14,11 @@ pa: Any = Lazily("pyarrow")
 
 
 class Unsound(Exception):
-    """What is wrong with a file, for whoever runs the installation."""
+    """A file is damaged or forged; the message says how, for the operator."""
 
 
-class Stretch(NamedTuple):
-    """Where in a tenant's chain a file of audit events begins and ends."""
+class ChainRange(NamedTuple):
+    """The range of a tenant's chain that a file of audit events contains."""
 
     first: int
     last: int
@@ -28,7 +27,7 @@ class Stretch(NamedTuple):
 
 
 def checkpoint(sealer: Sealer, file: File) -> Checkpoint:
-    """What the file has to be like. Raises `Unsound`."""
+    """Open the file's checkpoint. Raises `Unsound`."""
     try:
         return opened(sealer, file.tenant_id, file.id, file.sealed_checkpoint)
     except CannotOpen as error:
@@ -36,29 +35,35 @@ def checkpoint(sealer: Sealer, file: File) -> Checkpoint:
 
 
 def check(sealer: Sealer, place: Place, file: File) -> None:
-    """Reads the whole file. Raises `Unsound`."""
-    held = checkpoint(sealer, file)
+    """Read the whole file and compare it with its checkpoint. Raises `Unsound`."""
+    expected = checkpoint(sealer, file)
     try:
         with place.open(file.path) as source:
             size, sha256 = files.digest(source)
     except OSError as error:
         raise Unsound(f"it cannot be read: {error}".split("\n", 1)[0]) from None
-    if (size, sha256, held.records, held.rows) != (file.bytes, held.sha256, file.records, file.rows):
+    if (size, sha256, expected.records, expected.rows) != (file.bytes, expected.sha256, file.records, file.rows):
         raise Unsound("it is not the file that was kept")
 
 
-def stretch(sealer: Sealer, file: File) -> Stretch:
-    """Of a file of audit events, also when it is gone. Raises `Unsound`."""
-    held = checkpoint(sealer, file)
-    if held.gone != (file.state == "gone"):
-        raise Unsound("nobody but the archiver says that its time is over" if not held.gone else "its time was over")
-    if held.first_sequence is None or held.last_sequence is None or held.prev_hash is None or held.hash is None:
+def chain_range(sealer: Sealer, file: File) -> ChainRange:
+    """Return the range of a file of audit events, even of an expired one. Raises `Unsound`."""
+    sealed = checkpoint(sealer, file)
+    if sealed.gone != (file.state == "gone"):
+        raise Unsound(
+            "it is marked as expired, but its checkpoint does not say so"
+            if not sealed.gone
+            else "it has expired by its checkpoint, but is not marked so"
+        )
+    if sealed.first_sequence is None or sealed.last_sequence is None or sealed.prev_hash is None or sealed.hash is None:
         raise Unsound("its checkpoint is not of audit events")
-    return Stretch(held.first_sequence, held.last_sequence, bytes.fromhex(held.prev_hash), bytes.fromhex(held.hash))
+    return ChainRange(
+        sealed.first_sequence, sealed.last_sequence, bytes.fromhex(sealed.prev_hash), bytes.fromhex(sealed.hash)
+    )
 
 
 def events(place: Place, file: File) -> Iterator[dict[str, Any]]:
-    """A file's audit events in the order of the chain, as the database has them. Raises `Unsound`."""
+    """Yield a file's audit events in the order of the chain, with the values of the database. Raises `Unsound`."""
     try:
         with place.open(file.path) as source:
             for group in files.read(source):

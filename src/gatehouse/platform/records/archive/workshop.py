@@ -1,4 +1,4 @@
-"""Where the archiver works: one connection, one place, and how a file comes to be the archive's."""
+"""Writes files into the archive: a file is written, read back, compared, and then marked as kept."""
 
 import contextlib
 import threading
@@ -22,23 +22,23 @@ from gatehouse.platform.records.archive.places import Place
 
 compute: Any = Lazily("pyarrow.compute")
 
-#: Groups, each a `pyarrow.Table`.
-Rows: TypeAlias = Generator[Any, None, None]
+#: Row groups, each a `pyarrow.Table`.
+RowGroups: TypeAlias = Generator[Any, None, None]
 
-_HELD: Final = "SELECT EXISTS (SELECT FROM legal_holds WHERE tenant_id = %s)"
+_IS_HELD: Final = "SELECT EXISTS (SELECT FROM legal_holds WHERE tenant_id = %s)"
 
 
 class Stopped(Exception):
-    """It was asked to end; the next run goes on."""
+    """The run was stopped on request; the next run continues."""
 
 
 class Busy(Exception):
     """Another archiver works on this database."""
 
 
-class Workshop:
-    """One archiver's, on a connection of its own, in a thread of its own. What a run before it left unfinished is
-    cleared away first. Raises `Busy`, `psycopg.Error`, `OSError`."""
+class ArchiveWriter:
+    """The connection and storage of one archiver, which runs in a thread. The constructor deletes what an earlier run
+    left unfinished. It raises `Busy`, `psycopg.Error`, `OSError`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Workshop:
         self._scratch = scratch
         self.connection = roles.connect(url, SERVICE_ROLE, autocommit=True, connect_timeout=10)
         try:
-            self._begin()
+            self._prepare()
         except BaseException:
             self.connection.close()
             raise
@@ -65,83 +65,86 @@ class Workshop:
     def close(self) -> None:
         self.connection.close()
 
-    def go_on(self) -> None:
-        """Called often. Raises `Stopped`."""
+    def check_stop(self) -> None:
+        """Raise `Stopped` if the run is to stop. Call it often."""
         if self._stop.is_set():
             raise Stopped
 
     def is_held(self, tenant_id: UUID) -> bool:
-        return self.connection.execute(_HELD, [tenant_id]).fetchone() == (True,)
+        """Return whether the organization is under a legal hold."""
+        return self.connection.execute(_IS_HELD, [tenant_id]).fetchone() == (True,)
 
     def store(
         self,
         tenant_id: UUID,
         records: Records,
         tier: str,
-        rows: Callable[[], Rows],
+        rows: Callable[[], RowGroups],
         *,
-        instead_of: Sequence[File] = (),
+        replaces: Sequence[File] = (),
     ) -> File | None:
-        """Writes a file of these rows, reads it back, and makes it the archive's; None if there are none. `rows` gives
-        the same groups each time it is called. Raises `DifferentRows`, `Held`, `OSError`."""
+        """Write a file of these rows, read it back, and keep it; None if there are no rows. `rows` must return the same
+        groups at each call. Raises `DifferentRows`, `Held`, `OSError`."""
         file_id = new_id()
         path = manifest.path(tier, records, tenant_id, self.now.date(), file_id)
         manifest.begin(self.connection, file_id, tenant_id, records, tier=tier, path=path)
-        edges = Edges()
-        # The file is compared with what it was made of: that must be the same rows.
+        bounds = Bounds()
+        # In one snapshot: the file is compared with a second read of its rows, which must return the same rows.
         with self._scratch_file() as unfinished, self._snapshot():
-            with contextlib.closing(self._watched(rows(), edges)) as groups:
+            with contextlib.closing(self._observed(rows(), bounds)) as groups:
                 count = files.write(unfinished, records, groups)
             if not count:
-                manifest.forget(self.connection, file_id)
+                manifest.delete_entry(self.connection, file_id)
                 return None
             with unfinished.open("rb") as source:
                 size, sha256 = files.digest(source)
             self.place.put(unfinished, path)
-            with self.place.open(path) as source, contextlib.closing(self._watched(rows())) as groups:
+            with self.place.open(path) as source, contextlib.closing(self._observed(rows())) as groups:
                 files.compare(source, groups)
         self.check(path, size, sha256)
-        checkpoint = Checkpoint(records=records, rows=count, sha256=sha256, **edges.chain)
+        checkpoint = Checkpoint(records=records, rows=count, sha256=sha256, **bounds.chain)
         file = File(
             id=file_id, tenant_id=tenant_id, records=records, state="kept", tier=tier, path=path, rows=count,
-            bytes=size, first_at=edges.first_at, last_at=edges.last_at, first_sequence=checkpoint.first_sequence,
-            last_sequence=checkpoint.last_sequence, removed_at=instead_of[-1].removed_at if instead_of else None,
+            bytes=size, first_at=bounds.first_at, last_at=bounds.last_at, first_sequence=checkpoint.first_sequence,
+            last_sequence=checkpoint.last_sequence, removed_at=replaces[-1].removed_at if replaces else None,
             sealed_checkpoint=seal(self.sealer, tenant_id, file_id, checkpoint),
         )  # fmt: skip
-        self.keep(file, instead_of)
+        self.keep(file, replaces)
         return file
 
     def check(self, path: str, size: int, sha256: str) -> None:
+        """Check the stored file's size in bytes and hexadecimal SHA-256. Raises `DifferentRows`."""
         with self.place.open(path) as source:
             if files.digest(source) != (size, sha256):
                 raise files.DifferentRows(f"{path} is not what was written")
 
-    def keep(self, file: File, instead_of: Sequence[File] = ()) -> None:
-        manifest.keep(self.connection, file, instead_of=[other.id for other in instead_of])
-        if instead_of:
-            self._finish()
+    def keep(self, file: File, replaces: Sequence[File] = ()) -> None:
+        """Mark the file as kept and delete the files that it replaces. Raises `Held`."""
+        manifest.keep(self.connection, file, replaces=[other.id for other in replaces])
+        if replaces:
+            self._delete_unfinished()
 
-    def _begin(self) -> None:
+    def _prepare(self) -> None:
         if self.connection.execute(GlobalLock.ARCHIVER.try_session_sql).fetchone() != (True,):
             raise Busy
         self._scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left in self._scratch.iterdir():
-            left.unlink()
-        self._finish()
+        for leftover in self._scratch.iterdir():
+            leftover.unlink()
+        self._delete_unfinished()
 
-    def _finish(self) -> None:
-        """Deletes files that are not the archive's, or not any more."""
+    def _delete_unfinished(self) -> None:
+        """Delete files that were not kept, or were replaced."""
         for file_id, path in manifest.unfinished(self.connection):
             self.place.remove(path)
-            manifest.forget(self.connection, file_id)
+            manifest.delete_entry(self.connection, file_id)
 
-    def _watched(self, rows: Rows, edges: "Edges | None" = None) -> Rows:
-        # Closed whatever happens: a COPY that nobody reads to its end would keep the connection for itself.
+    def _observed(self, rows: RowGroups, bounds: "Bounds | None" = None) -> RowGroups:
+        # Always closed: a COPY that is not read to its end would block the connection.
         with contextlib.closing(rows) as groups:
             for group in groups:
-                self.go_on()
-                if edges is not None:
-                    edges.see(group)
+                self.check_stop()
+                if bounds is not None:
+                    bounds.add(group)
                 yield group
 
     @contextlib.contextmanager
@@ -159,16 +162,16 @@ class Workshop:
             path.unlink(missing_ok=True)
 
 
-class Edges:
-    """The first and last of what passes by."""
+class Bounds:
+    """The first and last records of a file, collected from its groups."""
 
     def __init__(self) -> None:
         self.first_at = datetime.max.replace(tzinfo=UTC)
         self.last_at = datetime.min.replace(tzinfo=UTC)
-        #: of audit events, as a checkpoint names them
+        #: for audit events, the chain's fields of `Checkpoint`
         self.chain: dict[str, Any] = {}
 
-    def see(self, group: Any) -> None:
+    def add(self, group: Any) -> None:
         moments = compute.min_max(group["timestamp"]).as_py()
         self.first_at = min(self.first_at, moments["min"])
         self.last_at = max(self.last_at, moments["max"])

@@ -1,4 +1,4 @@
-"""A page of the audit list."""
+"""The query for a page of the audit list."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,8 +11,8 @@ from gatehouse.foundation.http.lists import OpenCursor
 from gatehouse.platform.chain.table import AuditEventRow
 from gatehouse.platform.records.hot import shown_since
 
-# Where in the chain events of these moments can be, by whole hours.
-_PART: Final = text(
+# The range of the chain that can contain events of this period, by whole hours.
+_SEQUENCE_RANGE: Final = text(
     "SELECT min(first_sequence) AS first, max(last_sequence) AS last FROM audit_hours WHERE tenant_id = :tenant"
     " AND hour >= COALESCE(date_trunc('hour', CAST(:since AS timestamptz), 'UTC'), '-infinity')"
     " AND hour < COALESCE(CAST(:until AS timestamptz), 'infinity')"
@@ -20,7 +20,7 @@ _PART: Final = text(
 
 
 async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[AuditEventRow]:
-    """The events that a cursor asks for, and one more if there is one. None past the hot window."""
+    """Return the events of the cursor's page and one more if there is one, without those past the hot window."""
     tenant_id = session.info["tenant_id"]
     query = select(AuditEventRow).where(AuditEventRow.tenant_id == tenant_id)
     filters = dict(opened.filters)
@@ -34,13 +34,13 @@ async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[Au
         query = query.where(AuditEventRow.timestamp < until)
     if since is not None or until is not None:
         values = {"tenant": tenant_id, "since": since, "until": until}
-        part = (await session.execute(_PART, values)).one()
-        if part.first is None:
+        sequences = (await session.execute(_SEQUENCE_RANGE, values)).one()
+        if sequences.first is None:
             return []
-        query = query.where(AuditEventRow.sequence >= part.first)
-        # Without an end, what comes in the meantime belongs to it.
+        query = query.where(AuditEventRow.sequence >= sequences.first)
+        # A period without an end includes events that arrive meanwhile.
         if until is not None:
-            query = query.where(AuditEventRow.sequence <= part.last)
+            query = query.where(AuditEventRow.sequence <= sequences.last)
     for name, value in filters.items():
         query = query.where(getattr(AuditEventRow, name) == value)
     return (await session.scalars(opened.apply(query, AuditEventRow.sequence))).all()

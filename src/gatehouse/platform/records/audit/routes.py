@@ -1,4 +1,4 @@
-"""The audit endpoints (reference 1, Paginated read-back lists)."""
+"""The audit endpoints (docs/records.md)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -30,7 +30,7 @@ def _filters(
     since: From = None,
     until: To = None,
 ) -> dict[str, str | None]:
-    """As the cursor carries them."""
+    """Return the filters in the form in which the cursor contains them."""
     return {
         "action": action,
         "actor_id": actor_id,
@@ -50,21 +50,21 @@ async def list_audit_events(
     window: Window,
     filters: Annotated[Mapping[str, str | None], Depends(_filters)],
 ) -> dict[str, Any]:
-    """The organization's events, oldest first. An event gets its place when it is written: whoever goes on from
-    `tail_cursor`, which the last page has too, sees each later event once, and none is skipped."""
+    """List the organization's events, oldest first. An event gets its sequence when it is written, so a client that
+    continues from `tail_cursor`, which the last page has too, sees each later event exactly once."""
     opened = window.open(host.cursors, filters, context=f"audit_events:{caller.tenant_id}")
     rows = await events_after(session, opened)
-    page = opened.envelope("events", rows, position=_place, shown=AuditEventShown.model_validate)
-    return {**page, "tail_cursor": opened.tail(rows, position=_place)}
+    page = opened.envelope("events", rows, position=_sequence, shown=AuditEventShown.model_validate)
+    return {**page, "tail_cursor": opened.tail(rows, position=_sequence)}
 
 
-def _place(row: AuditEventRow) -> int:
+def _sequence(row: AuditEventRow) -> int:
     return row.sequence
 
 
 @router.get("/v1/audit/actions", response_model=ActionList)
 async def list_audit_actions(caller: AuditReader) -> ActionList:
-    """Every action there is."""
+    """List all audit actions."""
     return ActionList(
         actions=[ActionShown(action=name, description=ACTIONS[name]) for name in sorted(ACTIONS)],
     )

@@ -1,4 +1,4 @@
-"""Bodies of the audit endpoints (decisions of the contract: Records)."""
+"""Response bodies of the audit endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ Hash = Annotated[str, BeforeValidator(_hexadecimal), Field(description="SHA-256,
 
 
 class AuditEventShown(Shown):
-    id: Annotated[UUID, Field(description="Of a `gateway.request`, also its usage record's.")]
+    id: Annotated[UUID, Field(description="For a `gateway.request` also the id of its usage record.")]
     sequence: Annotated[int, Field(description="Counts from 1 in each organization, without a gap.", examples=[1])]
     timestamp: datetime
     actor_id: str | None
@@ -32,7 +32,7 @@ class AuditEventShown(Shown):
     target_model: str | None
     reason: str | None
     details: dict[str, Any]
-    prev_hash: Annotated[Hash, Field(description="The hash of the event before; empty for the first.")]
+    prev_hash: Annotated[Hash, Field(description="The previous event's hash; empty for the first event.")]
     hash: Hash
 
 
@@ -41,7 +41,7 @@ class AuditEventsPage(Shown):
     next_cursor: Annotated[str | None, Field(description="Pass it back unchanged as `cursor`; null when finished.")]
     has_more: bool
     tail_cursor: Annotated[
-        str, Field(description="For following: passed as `cursor`, now or later, it gives what comes after this page.")
+        str, Field(description="Passed as `cursor`, now or later, it returns the events after this page.")
     ]
 
 

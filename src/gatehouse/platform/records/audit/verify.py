@@ -1,12 +1,11 @@
-"""Whether the chain is whole (`gatehouse audit verify`). Reads events in their order, and holds one part at a time.
+"""Verifies the audit chain (`gatehouse audit verify`). Reads the events in order, a batch at a time.
 
-What is found: an event that was changed, removed, put in or moved, and a chain whose end was cut off. A forger who
-writes a whole new chain and its head is found by a hash that was kept elsewhere: each event that was forwarded or
-exported carries one.
+It finds changed, removed, inserted and moved events, and a chain whose end was cut off. A completely rewritten chain
+with its head is found by comparing a hash that was stored elsewhere: each forwarded or exported event has one.
 
-What the archive holds is read where it lies. Each of its files has a checkpoint under the master key's seal that says
-where in the chain it begins and ends, so that a chain whose beginning was cut off is not taken for an archived one; and
-when a file's time is over, its checkpoint is where the rest goes on.
+Archived events are read from the archive. Each file has a sealed checkpoint with the range of the chain it contains, so
+a chain whose beginning was cut off is not mistaken for an archived one. The checkpoint of an expired file is where the
+rest of the chain continues.
 """
 
 from collections.abc import Iterator
@@ -28,8 +27,8 @@ from gatehouse.platform.records.archive.manifest import File
 from gatehouse.platform.records.archive.places import Place
 from gatehouse.platform.records.archive.verifying import Unsound
 
-#: events read at a time
-_PART: Final = 2_000
+#: Number of events read at a time.
+_BATCH_EVENTS: Final = 2_000
 
 _CHAINS: Final = (
     "SELECT tenant_id, slug, sequence, hash FROM audit_heads JOIN tenants ON tenants.id = audit_heads.tenant_id"
@@ -39,7 +38,7 @@ _EVENTS: Final = "SELECT * FROM audit_events WHERE tenant_id = %s AND sequence >
 
 
 class Chain(NamedTuple):
-    """What the head says: the last sequence and its hash."""
+    """A chain with the last sequence and hash by its head."""
 
     tenant_id: UUID
     slug: str
@@ -48,21 +47,21 @@ class Chain(NamedTuple):
 
 
 class Break(NamedTuple):
-    """Where a chain does not hold, and why."""
+    """A place where the chain is broken, and the reason."""
 
     sequence: int
     reason: str
 
 
 class Gap(NamedTuple):
-    """An event that says which records an outpost could not hand in."""
+    """An event that documents records lost by an outpost."""
 
     sequence: int
     reason: str
 
 
 class Verifier:
-    """Sees the chains as they were at its start, whatever is written meanwhile. Raises `psycopg.Error`."""
+    """Verifies the chains in one snapshot of the database. Raises `psycopg.Error`."""
 
     def __init__(self, url: str, sealer: Sealer, place: Place) -> None:
         self._sealer = sealer
@@ -70,7 +69,7 @@ class Verifier:
         self._connection = roles.connect(url, SERVICE_ROLE, connect_timeout=10)
         self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self._connection.read_only = True
-        #: of the chain whose `breaks` were read last
+        #: gaps of the chain whose `breaks` were read last
         self.gaps: list[Gap] = []
 
     def close(self) -> None:
@@ -81,7 +80,7 @@ class Verifier:
             return cursor.execute(_CHAINS, [slug]).fetchall()
 
     def breaks(self, chain: Chain) -> Iterator[Break]:
-        """In order. After a break it goes on with what is there, so that each is told once."""
+        """Yield the chain's breaks in order, each once: after a break it continues with the existing event."""
         self.gaps = []
         sequence, previous = 0, GENESIS
         archived = [
@@ -90,44 +89,44 @@ class Verifier:
         ]
         for file in sorted(archived, key=lambda file: file.first_sequence or 0):
             try:
-                stretch = verifying.stretch(self._sealer, file)
+                file_range = verifying.chain_range(self._sealer, file)
                 if file.state == "kept":
                     verifying.check(self._sealer, self._place, file)
-                    yield from self._in_file(file, sequence, previous)
-                elif (stretch.first, stretch.prev_hash) != (sequence + 1, previous):
+                    yield from self._check_file(file, sequence, previous)
+                elif (file_range.first, file_range.prev_hash) != (sequence + 1, previous):
                     yield Break(sequence + 1, "missing: what the archive had does not begin there")
-                sequence, previous = stretch.last, stretch.hash
+                sequence, previous = file_range.last, file_range.hash
             except Unsound as error:
                 yield Break(file.first_sequence or sequence + 1, f"archived in {file.path}: {error}")
                 sequence, previous = file.last_sequence or sequence, b""
         with self._connection.cursor("audit_events", row_factory=namedtuple_row) as cursor:
-            cursor.itersize = _PART
-            # Those before are in the archive, and not all gone from here yet.
+            cursor.itersize = _BATCH_EVENTS
+            # Earlier events are in the archive, even if they are not all deleted here yet.
             rows: Iterator[Any] = iter(cursor.execute(_EVENTS, [chain.tenant_id, sequence]))
             for row in rows:
-                yield from self._checked(row, sequence, previous)
+                yield from self._check_event(row, sequence, previous)
                 sequence, previous = row.sequence, row.hash
         if sequence < chain.sequence:
             yield Break(sequence + 1, f"missing: the chain goes on to {chain.sequence}")
         elif (sequence, previous) != (chain.sequence, chain.hash):
             yield Break(sequence, f"not the end that the chain's head names ({chain.sequence})")
 
-    def _in_file(self, file: File, sequence: int, previous: bytes) -> Iterator[Break]:
+    def _check_file(self, file: File, sequence: int, previous: bytes) -> Iterator[Break]:
         for event in verifying.events(self._place, file):
             row = SimpleNamespace(**event)
             row.details = msgspec.json.decode(row.details)
-            yield from self._checked(row, sequence, previous)
+            yield from self._check_event(row, sequence, previous)
             sequence, previous = row.sequence, row.hash
 
-    def _checked(self, row: Any, last: int, previous: bytes) -> Iterator[Break]:
+    def _check_event(self, row: Any, last: int, previous: bytes) -> Iterator[Break]:
         if row.action == RECORDS_LOST:
-            held = row.details
-            much = f"{held['records']} records" if held.get("records") else f"{held.get('bytes')} bytes"
-            self.gaps.append(Gap(row.sequence, f"{row.reason}: {much} of outpost {row.resource_id}"))
-        yield from _checked(row, last, previous)
+            details = row.details
+            amount = f"{details['records']} records" if details.get("records") else f"{details.get('bytes')} bytes"
+            self.gaps.append(Gap(row.sequence, f"{row.reason}: {amount} of outpost {row.resource_id}"))
+        yield from _check_event(row, last, previous)
 
 
-def _checked(row: Any, last: int, previous: bytes) -> Iterator[Break]:
+def _check_event(row: Any, last: int, previous: bytes) -> Iterator[Break]:
     if row.sequence <= last:
         yield Break(row.sequence, "there twice")
     elif row.sequence > last + 1:
@@ -142,7 +141,7 @@ def _checked(row: Any, last: int, previous: bytes) -> Iterator[Break]:
 
 
 def _is_forgotten(event: AuditEvent) -> bool:
-    """Whether an event without its salt, whose personal fields cannot be checked, is as `gatehouse_anonymise` leaves
-    one: without the removed person who did it, or without the details of the removed person to whom it was done."""
-    of_them = event.actor_id is None and event.ip is None
-    return of_them or (event.resource_type == "user" and event.details == {})
+    """Return whether an event without its salt, whose personal fields cannot be checked, is as `gatehouse_anonymise`
+    leaves it: without the actor if that was a removed person, or without details if the resource was one."""
+    actor_removed = event.actor_id is None and event.ip is None
+    return actor_removed or (event.resource_type == "user" and event.details == {})

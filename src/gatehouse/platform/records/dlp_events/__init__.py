@@ -1,6 +1,5 @@
-"""DLP events: what detection found and what was done about it, never the matched text (reference 1, Paginated
-read-back lists).
+"""DLP events: findings of detection and the actions taken, never the matched text (docs/records.md).
 
-The database itself counts them by day (`dlp_event_counts`), whoever stores them; from that the list takes its total
-and finds far pages without a scan.
+Triggers count them by day (`dlp_event_counts`). The list uses the counts for its total and to find far pages without a
+scan.
 """

@@ -1,4 +1,4 @@
-"""The DLP events' endpoint (reference 1, Paginated read-back lists)."""
+"""The endpoint of DLP events (docs/records.md)."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -35,6 +35,6 @@ def _filters(
 async def list_dlp_events(
     caller: DlpReader, session: Session, window: Window, filters: Annotated[Filters, Depends(_filters)]
 ) -> dict[str, Any]:
-    """What detection found in the organization's requests, newest first."""
+    """List detection's findings in the organization's requests, newest first."""
     rows, total = await EVENTS.page(session, window, filters)
     return window.envelope("items", rows, total)

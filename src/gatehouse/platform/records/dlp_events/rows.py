@@ -1,4 +1,4 @@
-"""DLP events as the drain inserts them."""
+"""Rows of DLP events in the form in which the drain inserts them."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ COLUMNS: Final = arrays.Columns(
 
 
 def rows(entry: Found, ids: Sequence[str], moment: datetime) -> Iterator[arrays.Row]:
-    """One an event. `moment` is the entry's timestamp."""
+    """Yield a row for each event of the entry. `moment` is the entry's timestamp."""
     tenant_id, at, request_id = arrays.text(entry.tenant_id), moment.isoformat(), arrays.text(entry.request_id)
     user_id, groups, model = arrays.text(entry.user_id), arrays.json(entry.group_ids), arrays.text(model_of(entry))
     for event_id, event in zip(ids, entry.dlp_events, strict=True):
@@ -26,16 +26,16 @@ def rows(entry: Found, ids: Sequence[str], moment: datetime) -> Iterator[arrays.
             request_id,
             user_id,
             groups,
-            arrays.known_text(event.rule_id),
-            arrays.known_text(event.rule_name),
-            arrays.known_text(event.detector_type),
-            arrays.known_text(event.entity_type),
-            arrays.known_text(event.direction),
-            arrays.known_text(event.status),
+            arrays.cached_text(event.rule_id),
+            arrays.cached_text(event.rule_name),
+            arrays.cached_text(event.detector_type),
+            arrays.cached_text(event.entity_type),
+            arrays.cached_text(event.direction),
+            arrays.cached_text(event.status),
             arrays.number(event.score),
             repr(event.match_count),
             model,
-            arrays.known_text(event.action),
-            arrays.known_text(event.severity),
-            arrays.known_text(event.source),
+            arrays.cached_text(event.action),
+            arrays.cached_text(event.severity),
+            arrays.cached_text(event.source),
         )

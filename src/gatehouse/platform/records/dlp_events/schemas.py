@@ -1,4 +1,4 @@
-"""Bodies of the DLP events' endpoint (decisions of the contract: Records)."""
+"""Response bodies of the endpoint of DLP events."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -30,9 +30,9 @@ class DlpEvent(Shown):
     score: float | None
     match_count: int | None
     model: str | None
-    action: Annotated[Action | None, Field(description="What the rule comes to for this caller.")]
+    action: Annotated[Action | None, Field(description="The rule's action for this caller, with overrides.")]
     severity: Severity | None
-    source: Annotated[Source | None, Field(description="Whose rule it is: the platform's or the organization's own.")]
+    source: Annotated[Source | None, Field(description="The rule's owner: the platform or the organization.")]
 
 
 class DlpEventsPage(Shown):

@@ -1,4 +1,4 @@
-"""DLP events, and the count of them by day."""
+"""Rows of DLP events, and their counts by day."""
 
 from datetime import datetime
 from uuid import UUID
@@ -34,7 +34,7 @@ class DlpEventRow(Row):
     source: Mapped[str | None]
 
 
-#: How many events of one kind a day (UTC) has. No primary key: the kind may be null in some parts.
+#: The number of events of each kind and day (UTC). It has no primary key, because columns of the kind may be null.
 dlp_event_counts = Table(
     "dlp_event_counts",
     Row.metadata,

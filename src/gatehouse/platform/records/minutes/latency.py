@@ -1,33 +1,33 @@
-"""How long requests took, in few numbers: each bucket reaches a tenth further than the one before.
+"""A histogram of latencies. Each bucket's upper bound is 10 percent above the previous one.
 
-A percentile is told as the geometric middle of its bucket, at most 4.9 percent beside the truth, from 0.1 milliseconds
-to an hour; what is outside counts as the nearest of these.
+A percentile is the geometric mean of its bucket's bounds, with an error of at most 4.9 percent. Buckets range from 0.1
+milliseconds to an hour; values outside count in the first or last bucket.
 """
 
 import math
 from collections.abc import Mapping
 from typing import Final
 
-_SMALLEST: Final = 0.1
-_STEP: Final = 1.1
-_LARGEST: Final = 3_600_000.0
-_PER_LOG: Final = 1 / math.log(_STEP)
-_LAST: Final = math.ceil(math.log(_LARGEST / _SMALLEST) * _PER_LOG)
+_MIN_MILLISECONDS: Final = 0.1
+_BUCKET_RATIO: Final = 1.1
+_MAX_MILLISECONDS: Final = 3_600_000.0
+_BUCKETS_PER_LOG: Final = 1 / math.log(_BUCKET_RATIO)
+_LAST_BUCKET: Final = math.ceil(math.log(_MAX_MILLISECONDS / _MIN_MILLISECONDS) * _BUCKETS_PER_LOG)
 
 
 def bucket(milliseconds: float) -> int:
-    """Bucket n holds what is above `0.1 * 1.1 ** (n - 1)` and at most `0.1 * 1.1 ** n`."""
-    if milliseconds <= _SMALLEST:
+    """Return the bucket of a latency. Bucket n is for values above `0.1 * 1.1 ** (n - 1)` up to `0.1 * 1.1 ** n`."""
+    if milliseconds <= _MIN_MILLISECONDS:
         return 0
-    return min(_LAST, math.ceil(math.log(milliseconds / _SMALLEST) * _PER_LOG))
+    return min(_LAST_BUCKET, math.ceil(math.log(milliseconds / _MIN_MILLISECONDS) * _BUCKETS_PER_LOG))
 
 
 def percentile(counts: Mapping[int, int], share: float) -> float | None:
-    """In milliseconds, of counts by bucket: the time that at least `share` (0 to 1) of the requests did not exceed.
-    None without requests."""
+    """Return the latency in milliseconds that at least `share` (0 to 1) of the requests did not exceed; None without
+    requests. `counts` are numbers of requests by bucket."""
     rank = math.ceil(share * sum(counts.values()))
     for number in sorted(counts):
         rank -= counts[number]
         if rank <= 0:
-            return round(_SMALLEST * _STEP ** (number - 0.5 if number else 0), 3)
+            return round(_MIN_MILLISECONDS * _BUCKET_RATIO ** (number - 0.5 if number else 0), 3)
     return None

@@ -1,4 +1,4 @@
-"""The figures of a window, of the session's tenant. `since` and `until` are whole minutes (UTC); `until` is outside."""
+"""Totals of the session's tenant in a window from `since` until before `until`, both whole minutes (UTC)."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,6 +12,8 @@ _MINUTE: Final = timedelta(minutes=1)
 
 
 class Totals(NamedTuple):
+    """Totals of the requests in a window; `records.minutes` defines them."""
+
     requests: int
     errors: int
     blocked: int
@@ -24,7 +26,7 @@ _TOTALS: Final = text(
     " COALESCE(sum(dlp_triggers), 0)::bigint, COALESCE(sum(cost_usd), 0) FROM usage_minutes"
     " WHERE tenant_id = :tenant AND minute >= :since AND minute < :until"
 )
-# Whole hours from their own table, what is left at both ends from the minutes.
+# Whole hours from `usage_hours`, the rest at both ends from `usage_minutes`.
 _LATENCIES: Final = text("""
 SELECT each >> 32 AS bucket, sum(each & 4294967295)::bigint AS requests FROM (
     SELECT latency FROM usage_hours WHERE tenant_id = :tenant AND hour >= :first AND hour < :last
@@ -42,7 +44,7 @@ async def totals(session: AsyncSession, since: datetime, until: datetime) -> Tot
 
 
 async def latencies(session: AsyncSession, since: datetime, until: datetime) -> dict[int, int]:
-    """How many requests took how long, by bucket (`latency`)."""
+    """Return the numbers of requests by latency bucket."""
     first, last = _hour(since + _HOUR - _MINUTE), _hour(until)
     if first >= last:
         first = last = until
@@ -51,5 +53,5 @@ async def latencies(session: AsyncSession, since: datetime, until: datetime) -> 
 
 
 def _hour(moment: datetime) -> datetime:
-    """The one that it is in."""
+    """Return the beginning of the moment's hour."""
     return moment.replace(minute=0)

@@ -1,13 +1,12 @@
-"""Usage records: one for each request to a model, with what it used and what it cost (reference 1, Paginated
-read-back lists).
+"""Usage records: one for each model request, with its tokens and cost (docs/records.md).
 
-    success      answered
-    refused      by a rule of the gateway, or because nothing could answer
-    error        tried at a provider, which failed
-    cancelled    the client left; what was used until then is counted
-    interrupted  the process ended during the stream: that it began is known, what it used is not
+    success      the request was answered
+    refused      a rule of the gateway refused it, or no model was available
+    error        the provider failed
+    cancelled    the client disconnected; the usage until then is counted
+    interrupted  the process ended during the stream; the usage is unknown
 
-The drain copies them from the journal, together with the count of each user and day (`usage_counts`; what was counted
-lately is in `usage_count_deltas`); triggers keep those of all users. From these the list takes its total and finds far
+The drain copies them from the journal, together with the counts by user and day (`usage_counts`; recent counts are in
+`usage_count_deltas`). Triggers maintain the counts of all users. The list uses the counts for its total and to find far
 pages without a scan.
 """

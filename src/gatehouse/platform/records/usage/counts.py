@@ -1,4 +1,4 @@
-"""What usage records are counted by, and the counts as the drain inserts them."""
+"""The key by which usage records are counted, and rows of counts in the form in which the drain inserts them."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -11,8 +11,8 @@ COLUMNS: Final = arrays.Columns(
 )
 
 
-class Kind(NamedTuple):
-    """`day` is that of the record's timestamp (UTC)."""
+class UsageCountKey(NamedTuple):
+    """The key of a count. `day` is the day of the record's timestamp (UTC)."""
 
     tenant_id: str
     day: date
@@ -22,14 +22,14 @@ class Kind(NamedTuple):
     model_id: str | None
 
 
-def rows(counts: Mapping[Kind, int]) -> Iterator[arrays.Row]:
+def rows(counts: Mapping[UsageCountKey, int]) -> Iterator[arrays.Row]:
     for (tenant_id, day, user_id, group_id, provider, model_id), records in counts.items():
         yield (
-            arrays.known_text(tenant_id),
+            arrays.cached_text(tenant_id),
             str(day),
             arrays.text(user_id),
-            arrays.known_text(group_id),
-            arrays.known_text(provider),
-            arrays.known_text(model_id),
+            arrays.cached_text(group_id),
+            arrays.cached_text(provider),
+            arrays.cached_text(model_id),
             repr(records),
         )

@@ -1,4 +1,4 @@
-"""A page of the usage list."""
+"""The query for a page of the usage list."""
 
 from collections.abc import Iterator, Sequence
 from uuid import UUID
@@ -17,31 +17,31 @@ from gatehouse.platform.records.usage.table import (
     usage_totals,
 )
 
-_OF_A_USER = ByDay(UsageRecordRow, union_all(select(usage_counts), select(usage_count_deltas)).subquery())
-_OF_ALL = ByDay(UsageRecordRow, usage_totals, usage_hour_totals)
+_COUNTED_BY_USER = ByDay(UsageRecordRow, union_all(select(usage_counts), select(usage_count_deltas)).subquery())
+_COUNTED_IN_TOTAL = ByDay(UsageRecordRow, usage_totals, usage_hour_totals)
 
 
 def uncounted(*, api_key_id: UUID | None, tag: str | None, end_user: str | None) -> Iterator[ColumnElement[bool]]:
-    """Conditions of filters by which no table counts. Each repeats the condition of its partial index."""
+    """Yield the conditions of filters by which no table counts. Each repeats the condition of its partial index."""
     if api_key_id is not None:
         yield UsageRecordRow.api_key_id == api_key_id
     if tag is not None:
         yield UsageRecordRow.tags.is_not(None)
         yield UsageRecordRow.tags.contains([tag])
     if end_user is not None:
-        # A filter of control characters alone matches nothing.
+        # A filter that consists only of control characters matches nothing.
         yield UsageRecordRow.end_user == (bounded_end_user(end_user) or "")
 
 
 async def page(
     session: AsyncSession, window: OffsetWindow, filters: Filters, *, only: UUID | None
 ) -> tuple[Sequence[UsageRecordRow], int]:
-    """The rows of the window, newest first, and how many there are without it. `only`: this user's alone."""
+    """Return the rows of the window, newest first, and the total number. `only` restricts them to one user."""
     if only is not None:
         if filters.kind.get("user_id", only) != only:
             return [], 0
         filters = filters._replace(kind={**filters.kind, "user_id": only})
     if filters.uncounted:
-        return await _OF_ALL.page_without_counts(session, window, filters)
-    records = _OF_A_USER if "user_id" in filters.kind else _OF_ALL
+        return await _COUNTED_IN_TOTAL.page_without_counts(session, window, filters)
+    records = _COUNTED_BY_USER if "user_id" in filters.kind else _COUNTED_IN_TOTAL
     return await records.page(session, window, filters)

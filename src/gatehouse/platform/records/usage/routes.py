@@ -1,4 +1,4 @@
-"""The usage endpoint (reference 1, Paginated read-back lists)."""
+"""The usage endpoint (docs/records.md)."""
 
 from typing import Annotated
 from uuid import UUID
@@ -31,7 +31,9 @@ def _filters(
     provider: Exactly = None,
     model_id: Exactly = None,
     tag: Annotated[str | None, Query(pattern=TAG_PATTERN, description="One of the record's tags.")] = None,
-    end_user: Annotated[Exactly, Query(description="As the body named it; the first 256 characters count.")] = None,
+    end_user: Annotated[
+        Exactly, Query(description="The end user named in the body; only the first 256 characters are compared.")
+    ] = None,
     since: From = None,
     until: To = None,
 ) -> Filters:
@@ -48,16 +50,17 @@ def _filters(
 async def list_usage_records(
     caller: ApiReader, session: Session, window: Window, filters: Annotated[Filters, Depends(_filters)]
 ) -> Response:
-    """Usage, newest first: the organization's for administrators, auditors and clients, their own for everyone else."""
+    """List usage records, newest first: all of the organization for administrators, auditors and clients; for others
+    their own."""
     rows, total = await listing.page(session, window, filters, only=_only(caller))
-    # Written here and not by the response model: money keeps every digit.
-    shown = [
+    # Encoded here and not by the response model, so that costs keep every digit.
+    records = [
         {**{name: getattr(row, name) for name in UsageRecord.model_fields}, "tags": row.tags or []} for row in rows
     ]
-    return Response(_encode(window.envelope("records", shown, total)), media_type="application/json")
+    return Response(_encode(window.envelope("records", records, total)), media_type="application/json")
 
 
 def _only(caller: Caller) -> UUID | None:
-    """The one user whose records the caller sees, or None for all."""
+    """Return the only user whose records the caller sees, or None for all."""
     sees_all = caller.kind is CallerKind.OAUTH_CLIENT or caller.role in {Role.ADMIN, Role.AUDITOR}
     return None if sees_all else caller.user_id

@@ -1,4 +1,4 @@
-"""Usage records as the drain inserts them."""
+"""Rows of usage records in the form in which the drain inserts them."""
 
 from datetime import datetime
 from typing import Final
@@ -17,9 +17,10 @@ COLUMNS: Final = arrays.Columns(
 
 
 def row(outcome: Outcome[str], moment: datetime, latency: float | None) -> arrays.Row:
-    """`moment` is the outcome's timestamp. Nobody knows an interrupted stream's `latency`."""
+    """Return the row of an outcome. `moment` is its timestamp; `latency` in milliseconds is None for an interrupted
+    stream."""
     return (
-        arrays.known_text(outcome.tenant_id),
+        arrays.cached_text(outcome.tenant_id),
         arrays.text(outcome.id),
         moment.isoformat(),
         arrays.text(outcome.request_id),
@@ -27,22 +28,22 @@ def row(outcome: Outcome[str], moment: datetime, latency: float | None) -> array
         arrays.text(outcome.group_id),
         arrays.text(outcome.api_key_id),
         arrays.text(outcome.client_id),
-        arrays.known_text(outcome.provider),
-        arrays.known_text(outcome.model_id),
-        arrays.known_text(outcome.requested_model),
-        arrays.known_text(outcome.outcome),
+        arrays.cached_text(outcome.provider),
+        arrays.cached_text(outcome.model_id),
+        arrays.cached_text(outcome.requested_model),
+        arrays.cached_text(outcome.outcome),
         arrays.boolean(outcome.stream),
         arrays.number(outcome.input_tokens),
         arrays.number(outcome.output_tokens),
         arrays.number(outcome.cached_tokens),
-        arrays.known_text(outcome.cost_usd),
+        arrays.cached_text(outcome.cost_usd),
         arrays.number(latency),
         arrays.number(outcome.time_to_first_token_ms),
         arrays.number(outcome.provider_latency_ms),
         repr(outcome.fallbacks),
-        arrays.known_text(outcome.routing_policy_id),
-        arrays.known_text(outcome.dlp_action),
-        arrays.known_text(outcome.cache),
+        arrays.cached_text(outcome.routing_policy_id),
+        arrays.cached_text(outcome.dlp_action),
+        arrays.cached_text(outcome.cache),
         arrays.text(outcome.end_user),
         arrays.json(outcome.tags) if outcome.tags else arrays.NULL,
     )

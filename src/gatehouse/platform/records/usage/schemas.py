@@ -1,4 +1,4 @@
-"""Bodies of the usage endpoint (decisions of the contract: Records)."""
+"""Response bodies of the usage endpoint."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -9,7 +9,7 @@ from pydantic import Field, PlainSerializer
 
 from gatehouse.foundation.http.bodies import Shown
 
-#: A JSON number. The route writes the decimal itself, digit by digit.
+#: A JSON number. The route encodes the decimal itself, with all digits.
 Cost = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
 
@@ -21,26 +21,28 @@ class UsageRecord(Shown):
     group_id: UUID | None
     api_key_id: UUID | None
     client_id: UUID | None
-    provider: Annotated[str | None, Field(description="Null where no provider was asked.", examples=["openai"])]
+    provider: Annotated[str | None, Field(description="Null if no provider was called.", examples=["openai"])]
     model_id: Annotated[str | None, Field(examples=["gpt-4o-mini"])]
-    requested_model: Annotated[str | None, Field(description="As the caller named it.")]
+    requested_model: Annotated[str | None, Field(description="The model's name in the request.")]
     status: Annotated[str, Field(description="`success`, `refused`, `error`, `cancelled`, `interrupted`.")]
     stream: bool
-    input_tokens: Annotated[int | None, Field(description="Without those read from the provider's cache.")]
+    input_tokens: Annotated[int | None, Field(description="Without tokens read from the provider's cache.")]
     output_tokens: int | None
     cached_tokens: int | None
-    cost_usd: Annotated[Cost | None, Field(description="Null where a price is unknown.", examples=[0.000123])]
+    cost_usd: Annotated[Cost | None, Field(description="Null if a price is unknown.", examples=[0.000123])]
     latency_ms: float | None
     time_to_first_token_ms: float | None
     provider_latency_ms: float | None
-    fallbacks: Annotated[int, Field(description="Models that failed or were passed over before the one that answered.")]
+    fallbacks: Annotated[
+        int, Field(description="Number of models that failed or were skipped before the one that answered.")
+    ]
     routing_policy_id: str | None
     dlp_action: str | None
     end_user: Annotated[
         str | None,
         Field(
-            description="Whom the call was made for: `user` or `safety_identifier` of OpenAI's bodies,"
-            " `metadata.user_id` of Anthropic's, as DLP left it.",
+            description="The end user of the call: `user` or `safety_identifier` of OpenAI's bodies,"
+            " `metadata.user_id` of Anthropic's, after DLP.",
             examples=["customer-4711"],
         ),
     ]

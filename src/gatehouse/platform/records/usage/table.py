@@ -1,4 +1,4 @@
-"""Usage rows, and the count of them by day."""
+"""Usage rows, and their counts by day and hour."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -37,16 +37,16 @@ class UsageRecordRow(Row):
     fallbacks: Mapped[int]
     routing_policy_id: Mapped[str | None]
     dlp_action: Mapped[str | None]
-    #: `hit` or `miss` of the response cache; None where it was not asked
+    #: `hit` or `miss` of the response cache; None if it was not used
     cache: Mapped[str | None]
-    #: whom the call was made for, in the caller's words
+    #: the end user of the call, as named by the caller
     end_user: Mapped[str | None]
-    #: from the header `X-Gateway-Tags`; None where there are none
+    #: from the header `X-Gateway-Tags`; None if there are none
     tags: Mapped[list[str] | None]
 
 
-#: How many records of one kind a day (UTC) has, as far as they are folded in. No primary key: the kind may be null in
-#: every part.
+#: The number of records of each kind and day (UTC), without those in `usage_count_deltas`. It has no primary key,
+#: because every column of the kind may be null.
 usage_counts = Table(
     "usage_counts",
     Row.metadata,
@@ -62,7 +62,7 @@ usage_counts = Table(
     ),
 )
 
-#: What has come to the counts since.
+#: Recent counts that are not folded into `usage_counts` yet.
 usage_count_deltas = Table(
     "usage_count_deltas",
     Row.metadata,
@@ -76,7 +76,7 @@ usage_count_deltas = Table(
     Index("usage_count_deltas_user", "tenant_id", "user_id"),
 )
 
-#: Without users, kept by triggers on the records.
+#: Counts of all users, maintained by triggers on the records.
 usage_totals = Table(
     "usage_totals",
     Row.metadata,
@@ -89,7 +89,7 @@ usage_totals = Table(
     UniqueConstraint("tenant_id", "day", "group_id", "provider", "model_id", postgresql_nulls_not_distinct=True),
 )
 
-#: The same by the hour.
+#: The same counts by the hour.
 usage_hour_totals = Table(
     "usage_hour_totals",
     Row.metadata,
