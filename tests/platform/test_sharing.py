@@ -103,7 +103,7 @@ async def test_whoever_comes_when_the_server_has_ended_is_told_too(late: bool) -
                 workers[1].may_serve.clear()
             await connect(stack, address)
             async with asyncio.timeout(5):
-                while not any(each.connections or each.connections.coming for each in workers):
+                while not any(each.connections or each.connections.handshaking for each in workers):
                     await asyncio.sleep(0.005)
             for worker in workers:
                 worker.acceptor.close()

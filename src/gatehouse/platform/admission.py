@@ -53,7 +53,7 @@ _METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Admission:
-    """`tries` counts sign-in attempts across all workers; `ports.counters` counts everything else."""
+    """The middleware. `tries` counts sign-in attempts across all workers, `ports.counters` all other requests."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Admission:
     async def _admit(
         self, x: Received, state: dict[str, object], response_headers: dict[str, str], receive: Receive
     ) -> Receive:
-        """Puts `caller` or `refused_credential` into the state. Raises the `Refusal` of the first failed check."""
+        """Put `caller` or `refused_credential` into the state. Raises the `Refusal` of the first failed check."""
         if not x.path.startswith(MAINTENANCE_EXEMPT_PREFIXES):
             verdict = maintenance.check(x, self._ports)
             if isinstance(verdict, Refuse):
@@ -146,7 +146,7 @@ class Admission:
         return caller
 
     async def _count(self, x: Received, caller: Caller | None, state: dict[str, object], receive: Receive) -> Toll:
-        """Counts the request against its rate limit."""
+        """Count the request against its rate limit."""
         limits, path = self._ports.limits, x.path.removesuffix("/")
         if x.method != "POST" or not _is_sign_in_attempt(path, caller):
             return await rate_limit.take(x, caller, limits, self._ports.counters)
@@ -168,7 +168,7 @@ class Admission:
             raise refusal
 
     async def _bounded(self, x: Received, state: dict[str, object], receive: Receive) -> Receive:
-        """Reads the body and returns a `receive` that replays it. Raises the 413 for a body over the limit."""
+        """Read the body and return a `receive` that replays it. Raises the 413 for a body over the limit."""
         body = state.pop("body", None)
         if body is None:
             if x.method in _METHODS_WITHOUT_BODY:

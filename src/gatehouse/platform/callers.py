@@ -148,12 +148,12 @@ def _group_admin(caller: Annotated[Caller, Depends(_member)]) -> Caller:
 
 
 def _any_admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    """Admits admins and the platform-wide client, which has no tenant."""
+    """Admit admins and the platform-wide client, which has no tenant."""
     return stepped_up(_is_admin(caller))
 
 
 def _any_admin_reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    """Admits readers of OAuth clients. `admin:write` includes reading, because it includes managing them."""
+    """Admit readers of OAuth clients. `admin:write` includes reading, because it includes managing them."""
     if caller.kind is not CallerKind.OAUTH_CLIENT and caller.role not in {Role.ADMIN, Role.AUDITOR}:
         raise AdminOnly
     return caller if caller.has_scope("admin:write") else _with_scope(caller, "admin:read")

@@ -218,11 +218,11 @@ async def test_a_keeper_that_was_overtaken_stores_nothing(
         for store in (first, second):
             store.missing_tenants({str(tenant.id)})
         prepared = prepare(decode_batch(batch)[0], [], {})
-        first.write(batch, {}, prepared, at_last=list)
+        first.write(batch, {}, prepared, before_commit=list)
         with pytest.raises(Overtaken):
-            second.write(batch, {}, prepared, at_last=list)
+            second.write(batch, {}, prepared, before_commit=list)
         with pytest.raises(Overtaken):
-            second.write(batch, dict.fromkeys(batch.positions, Position(9, 9)), prepared, at_last=list)
+            second.write(batch, dict.fromkeys(batch.positions, Position(9, 9)), prepared, before_commit=list)
         assert second.positions().items() >= batch.positions.items()
     finally:
         first.close()
@@ -236,7 +236,7 @@ async def test_an_error_at_any_statement_leaves_nothing_or_everything(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection breaks at each step of the transaction in turn, and once after the commit."""
-    steps = ("_move", "_streams", "_insert", "_count", "_chain", "forget")
+    steps = ("_move", "_streams", "_insert", "_count", "_chain", "forget_writers")
     calls = [outcome(tenant.id, stream=True) for _ in range(2 * len(steps))]
     for number, step in enumerate(steps):
         begun, ended = calls[2 * number], calls[2 * number + 1]
