@@ -117,7 +117,7 @@ class ReadOnlyFields:
         return _ABSENT
 
     async def _read(self, scope: Scope, path: str, receive: Receive) -> Any:
-        state = {**scope["state"], "told": {}, "response_headers": {}}
+        state = {**scope["state"], "response_headers": {}}
         headers = [(name, value) for name, value in scope["headers"] if name not in _UPDATE_HEADERS]
         copied = ("app", "type", "asgi", "http_version", "scheme", "client", "server", "root_path", "extensions")
         read_scope: Scope = {name: scope[name] for name in copied if name in scope}
