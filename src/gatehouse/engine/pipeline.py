@@ -37,7 +37,7 @@ from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 T = TypeVar("T")
 
 #: `check(x, ports)` returns a `MaybeVerdict`; the last step of a call also `Routed`.
-Check: TypeAlias = Callable[[Any, Ports], Any]
+Check: TypeAlias = Callable[..., Any]
 
 
 class Step(NamedTuple):
@@ -59,6 +59,9 @@ CALLER: Final = (
     Step(ip_allowlist.check, "limits"),
     Step(scope.check, "limits"),
 )
+
+#: 1 to 3 in front of administration (`platform/admission.py`), where most paths need no caller.
+ADMINISTRATION: Final = (*ARRIVAL, Step(IDENTIFY, "auth"), *CALLER)
 
 #: 3. The same where the request is recorded: scans.
 SCANNER: Final = (Step(journal_room.check, "limits"),)

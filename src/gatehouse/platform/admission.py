@@ -4,16 +4,16 @@ credential: the routes decide which paths need one."""
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gatehouse.engine import pipeline
 from gatehouse.engine.exchange import ClientLeft, Received
 from gatehouse.engine.ports import Counters, Ports
-from gatehouse.engine.stages import ip_allowlist, maintenance, rate_limit
+from gatehouse.engine.stages import authenticate, ip_allowlist, maintenance, rate_limit, scope
 from gatehouse.engine.stages.rate_limit import Toll
-from gatehouse.engine.verdict import Refuse
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.http import forms
@@ -28,6 +28,9 @@ from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.credentials import presented
 from gatehouse.ingress.gateway import CLIENT_LEFT, Observe
 from gatehouse.ingress.receive import Body
+
+#: The `state` of the ASGI scope.
+State: TypeAlias = dict[str, Any]
 
 LOGIN_PATH: Final = "/api/auth/login"
 
@@ -75,6 +78,18 @@ class Admission:
         self._max_request_bytes = max_request_bytes
         self._deadlines = Deadlines(body_timeout_seconds)
         self._observe = observe
+        #: what administration does in each step of the pipeline up to the caller's, in order; None where the routes do
+        #: it
+        self._checks = pipeline.table(
+            pipeline.ADMINISTRATION,
+            {
+                maintenance.check: self._check_maintenance,
+                authenticate.identify: self._identify,
+                rate_limit.check: self._count,
+                ip_allowlist.check: self._check_address,
+                scope.check: None,
+            },
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -101,7 +116,10 @@ class Admission:
 
         try:
             try:
-                receive = await self._admit(received, state, response_headers, receive)
+                for check in self._checks:
+                    if check is not None:
+                        await check(received, state, receive)
+                receive = await self._bounded(received, state, receive)
             except ClientLeft:
                 return
             except Refusal as error:
@@ -115,39 +133,30 @@ class Admission:
         finally:
             self._observe(received.method, _route(scope), status, time.monotonic() - received.started)
 
-    async def _admit(
-        self, x: Received, state: dict[str, object], response_headers: dict[str, str], receive: Receive
-    ) -> Receive:
-        """Put `caller` or `refused_credential` into the state. Raises the `Refusal` of the first failed check."""
+    async def _check_maintenance(self, x: Received, state: State, receive: Receive) -> None:
         if not x.path.startswith(MAINTENANCE_EXEMPT_PREFIXES):
-            verdict = maintenance.check(x, self._ports)
-            if isinstance(verdict, Refuse):
-                raise verdict.error
-        caller = self._caller(x, state)
-        rate, refusal = await self._count(x, caller, state, receive)
-        state["rate"] = rate
-        if rate is not None:
-            response_headers.update(rate.headers())
-        if refusal is not None:
-            raise refusal
-        if caller is not None and caller.tenant_id is not None:
-            await self._check_address(x, caller)
-        return await self._bounded(x, state, receive)
+            pipeline.obey(maintenance.check(x, self._ports))
 
-    def _caller(self, x: Received, state: dict[str, object]) -> Caller | None:
+    async def _identify(self, x: Received, state: State, receive: Receive) -> None:
+        """Put `caller` or `refused_credential` into the state; neither if the request has no credential."""
         if presented(x) is None:
-            return None
+            return
         try:
-            caller = self._ports.credentials.identify(x)
+            state["caller"] = self._ports.credentials.identify(x)
         except Unauthenticated as error:
             state["refused_credential"] = error
-            return None
-        state["caller"] = caller
-        return caller
 
-    async def _count(self, x: Received, caller: Caller | None, state: dict[str, object], receive: Receive) -> Toll:
-        """Count the request against its rate limit."""
-        limits, path = self._ports.limits, x.path.removesuffix("/")
+    async def _count(self, x: Received, state: State, receive: Receive) -> None:
+        """Count the request against its rate limit. Raises `RateLimited`."""
+        rate, refusal = await self._counted(x, state, receive)
+        state["rate"] = rate
+        if rate is not None:
+            state["response_headers"].update(rate.headers())
+        if refusal is not None:
+            raise refusal
+
+    async def _counted(self, x: Received, state: State, receive: Receive) -> Toll:
+        caller, limits, path = state.get("caller"), self._ports.limits, x.path.removesuffix("/")
         if x.method != "POST" or not _is_sign_in_attempt(path, caller):
             return await rate_limit.take(x, caller, limits, self._ports.counters)
         email_of = _EMAIL_PARSERS.get(path)
@@ -158,8 +167,11 @@ class Admission:
         state["body"] = body
         return await rate_limit.take_login(email_of(body), x.client_address, limits, self._tries)
 
-    async def _check_address(self, x: Received, caller: Caller) -> None:
-        assert caller.tenant_id is not None
+    async def _check_address(self, x: Received, state: State, receive: Receive) -> None:
+        """Check the caller's address. Raises `AddressNotAllowed`."""
+        caller: Caller | None = state.get("caller")
+        if caller is None or caller.tenant_id is None:
+            return
         policy = await self._ports.policies.current(caller.tenant_id)
         if policy.ip_bypass_for_mfa and x.path.removesuffix("/") in MFA_VERIFICATION_PATHS:
             return
@@ -167,7 +179,7 @@ class Admission:
         if refusal is not None:
             raise refusal
 
-    async def _bounded(self, x: Received, state: dict[str, object], receive: Receive) -> Receive:
+    async def _bounded(self, x: Received, state: State, receive: Receive) -> Receive:
         """Read the body and return a `receive` that replays it. Raises the 413 for a body over the limit."""
         body = state.pop("body", None)
         if body is None:
