@@ -367,7 +367,7 @@ class Steps:
         return resolved(rate_limit.check(self.identified, self.ports))
 
     def _reserve(self) -> Awaitable[Any]:
-        self.asked.derived.given = None
+        self.asked.derived.call_size = None
         return resolved(budget.reserve(self.admitted, self.ports))
 
     def _attempt(self) -> Awaitable[Reply]:

@@ -8,8 +8,8 @@ import pytest
 from tests.support.engine import HeldEngine
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.estimate import EXPECTED_OUTPUT, estimate, wants
-from gatehouse.engine.exchange import Asked, Identified, Wants
+from gatehouse.engine.estimate import EXPECTED_OUTPUT_TOKENS, estimate, routing_needs
+from gatehouse.engine.exchange import Asked, Identified, RoutingNeeds
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.records import ModelRecord
 from gatehouse.policy.routing import NEEDS
@@ -75,32 +75,37 @@ async def asked(body: dict[str, Any], dialect: str = "openai_chat") -> Asked:
     ],
 )
 async def test_a_call_needs_what_it_uses(dialect: str, body: dict[str, Any], needs: list[str]) -> None:
-    assert wants(await asked(body, dialect)).needs == sum(NEEDS[need] for need in needs)
+    assert routing_needs(await asked(body, dialect)).needs == sum(NEEDS[need] for need in needs)
 
 
 @pytest.mark.parametrize(
     ("more", "tokens"),
-    [({}, EXPECTED_OUTPUT), ({"max_tokens": 7}, 7), ({"max_completion_tokens": 8, "n": 3}, 24), ({"n": 2}, 1_000)],
+    [
+        ({}, EXPECTED_OUTPUT_TOKENS),
+        ({"max_tokens": 7}, 7),
+        ({"max_completion_tokens": 8, "n": 3}, 24),
+        ({"n": 2}, 1_000),
+    ],
 )
 async def test_the_answer_is_taken_to_be_as_long_as_it_may(more: dict[str, Any], tokens: int) -> None:
-    assert wants(await asked({"messages": HI, **more})).output_tokens == tokens
+    assert routing_needs(await asked({"messages": HI, **more})).output_tokens == tokens
 
 
 async def test_embeddings_have_no_answer_to_pay_for() -> None:
-    wanted = wants(await asked({"input": "Hi"}, "openai_embeddings"))
+    wanted = routing_needs(await asked({"input": "Hi"}, "openai_embeddings"))
     assert (wanted.embeds, wanted.output_tokens) == (True, 0)
 
 
 async def test_four_bytes_are_a_token() -> None:
     body = {"messages": [{"role": "user", "content": "word " * 1_000}]}
-    wanted = wants(await asked(body))
+    wanted = routing_needs(await asked(body))
     assert wanted.input_tokens == -(-len(json.dumps({"model": "m", **body}, separators=(",", ":"))) // 4)
 
 
 async def test_an_image_is_not_paid_by_its_bytes() -> None:
     url = "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUgAA" * 10_000
     body = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]}
-    assert wants(await asked(body)).input_tokens == 1_000
+    assert routing_needs(await asked(body)).input_tokens == 1_000
 
 
 @pytest.mark.parametrize(
@@ -121,7 +126,7 @@ def test_a_call_is_estimated_at(
         id=new_id(), provider="p", model_id="m", cost_per_input_token=given, cost_per_output_token=made,
         max_output_tokens=longest,
     )  # fmt: skip
-    assert estimate(model, Wants(input_tokens=1_000, output_tokens=200)) == cost
+    assert estimate(model, RoutingNeeds(input_tokens=1_000, output_tokens=200)) == cost
 
 
 async def test_a_picture_whose_field_is_written_with_escapes_is_a_picture() -> None:
@@ -130,11 +135,11 @@ async def test_a_picture_whose_field_is_written_with_escapes_is_a_picture() -> N
     assert b"image" not in written
     x.identified.received.body = written
     x.call = DIALECTS["openai_chat"].decode(written)
-    found = wants(x)
+    found = routing_needs(x)
     assert (found.needs, found.input_tokens >= 1_000) == (NEEDS["vision"], True)
 
 
 async def test_what_is_sent_is_measured_with_the_organization_s_instructions() -> None:
     plain, instructed = await asked({"messages": HI}), await asked({"messages": HI})
     instructed.call.body["messages"] = [{"role": "system", "content": "Be brief. " * 400}, *HI]
-    assert wants(instructed).input_tokens - wants(plain).input_tokens >= 1_000
+    assert routing_needs(instructed).input_tokens - routing_needs(plain).input_tokens >= 1_000

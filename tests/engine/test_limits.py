@@ -249,7 +249,7 @@ def test_strangers_paths_do_not_fill_the_memory() -> None:
     for number in range(5000):
         table.resolve("GET", f"/{number}", None, "x")
     table.resolve("GET", "/" + "x" * 1000, None, "x")
-    remembered = table._remembered.cache_info()
+    remembered = table._cached_find.cache_info()
     assert remembered.currsize == 4096
     assert remembered.misses == 5000
 

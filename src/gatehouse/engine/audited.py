@@ -1,5 +1,5 @@
-"""What audit and DLP events say of a request: the platform writes it into the chain, an outpost tells its SIEM, and
-both say the same under the same ids."""
+"""Contents of the audit and DLP events of a request. The platform writes them into the audit chain, an outpost sends
+them to its SIEM; both use the same contents and ids."""
 
 from typing import Any, Final, TypeAlias
 from uuid import UUID, uuid5
@@ -10,16 +10,17 @@ from gatehouse.engine.notices import Operated
 from gatehouse.engine.outcome import Opened, Outcome, Scanned, group_of
 
 ACTION: Final = "gateway.request"
-#: An operator's call at an outpost.
+#: Action of an operator's call at an outpost.
 OPERATED: Final = "outpost.operated"
 
-#: What DLP events come with: a request, or a scan.
-Found: TypeAlias = Outcome[str] | Scanned[str]
+#: A journal entry that has DLP events: a request or a scan.
+DlpEntry: TypeAlias = Outcome[str] | Scanned[str]
 
 
 def details(outcome: Outcome[str], outpost_id: UUID | None) -> dict[str, Any]:
-    """`outpost_id` is whose request it was, where it was not the platform that answered it."""
-    said = outcome.rule_events
+    """Return the details of a request's audit event. `outpost_id` is the outpost that answered the request; None for
+    the platform."""
+    rule_events = outcome.rule_events
     return {
         "api_key_id": outcome.api_key_id,
         "path": outcome.path,
@@ -31,28 +32,29 @@ def details(outcome: Outcome[str], outpost_id: UUID | None) -> dict[str, Any]:
         "cost_usd": outcome.cost_usd,
         **({"cache": outcome.cache} if outcome.cache else {}),
         **({"outpost_id": str(outpost_id)} if outpost_id is not None else {}),
-        # Of the few requests that have any: what content filters and policy rules said.
-        **({"rules": [msgspec.structs.asdict(event) for event in said]} if said else {}),
+        # Results of content filters and policy rules, which few requests have.
+        **({"rules": [msgspec.structs.asdict(event) for event in rule_events]} if rule_events else {}),
     }
 
 
 def operator_details(call: Operated) -> dict[str, Any]:
+    """Return the details of the audit event of an operator's call."""
     return {**call.details, "call": call.call}
 
 
 def interrupted(opened: Opened[str]) -> Outcome[str]:
-    """How a stream ended whose process is dead."""
-    known = {name: getattr(opened, name) for name in Opened.__struct_fields__}
-    # Nobody decides about a request any more whose worker is dead.
-    known["dlp_events"] = tuple(
+    """Return the outcome of a stream whose process has died."""
+    fields = {name: getattr(opened, name) for name in Opened.__struct_fields__}
+    # A request can no longer be approved once its worker is dead.
+    fields["dlp_events"] = tuple(
         msgspec.structs.replace(event, status="cancelled") if event.status == "pending" else event
         for event in opened.dlp_events
     )
     return Outcome(
-        **known,
+        **fields,
         path="",
         outcome="interrupted",
-        # What the client was given: its headers had gone out.
+        # The status that the client received: the headers had been sent.
         status=200,
         error_code=None,
         stream=True,
@@ -69,14 +71,15 @@ def interrupted(opened: Opened[str]) -> Outcome[str]:
     )
 
 
-def dlp_event_ids(entry: Found) -> list[str]:
-    """They follow from the entry's, so that the same entry always gives the same events."""
+def dlp_event_ids(entry: DlpEntry) -> list[str]:
+    """Return the ids of the entry's DLP events. They derive from the entry's id, so that the same entry always gives
+    the same events."""
     namespace = UUID(entry.id)
     return [str(uuid5(namespace, str(number))) for number in range(len(entry.dlp_events))]
 
 
-def model_of(entry: Found) -> str | None:
-    """The model that answered; where none did, what was asked for."""
+def model_of(entry: DlpEntry) -> str | None:
+    """Return the model that answered, else the requested model."""
     if entry.provider is None or entry.model_id is None:
         return entry.requested_model
     return f"{entry.provider}/{entry.model_id}"

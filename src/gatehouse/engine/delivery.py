@@ -68,8 +68,8 @@ class Delivery:
         if timing is not None:
             timing.part("dlp_out")
         headers = reply_headers(reply, exchange)
-        if exchange.cost_told is not None:
-            headers["X-Cost-USD"] = exchange.cost_told
+        if exchange.cost_text is not None:
+            headers["X-Cost-USD"] = exchange.cost_text
         await timed(timing, "record", self._settling.finish(exchange, request.recorder))
         if timing is not None:
             headers[TIMING] = timing.header()

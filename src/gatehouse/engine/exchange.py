@@ -1,11 +1,11 @@
-"""One request's life as types. Each step wraps the one before, so that a stage can ask only for what is decided.
+"""The states of a request as types. Each wraps the one before it, so that a stage can only use what is decided.
 
 Received    bytes from a client                    made by ingress
-Identified  + who calls, and their policy          made by `authenticate`
+Identified  + the caller and its policy            made by `authenticate`
 Asked       + the decoded call                     made by `Engine` once the body is read
 Routed      + the models that may answer           made by `routing.chain.Chooser`
 Admitted    + every check passed                   made by `Engine` before the call
-Exchange    all of these and what came of them, for the record: filled as the request proceeds
+Answered    all of these and their results, for the record: filled as the request proceeds
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -58,48 +58,51 @@ class Identified(msgspec.Struct, kw_only=True):
     received: Received
     caller: Caller
     policy: Snapshot
-    #: what the caller's token has to be for
+    #: the scope that the caller's token must have
     scope: str
     rate: RateState | None = None
-    #: the highest numbers of labels in what was said before, where the request does not hold all of it
+    #: the highest numbers of DLP labels in the conversation so far, for a request that does not contain all of it
     labels: Mapping[str, int] = NONE_GIVEN
     #: from the header `X-Gateway-Tags`
     tags: tuple[str, ...] = ()
 
 
-class Wants(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What routing goes by: likely tokens (`engine.estimate`), and what the model has to be capable of, as bits of
-    `policy.routing.NEEDS`. `embeds`: embeddings are asked for, which chat models do not give."""
+class RoutingNeeds(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The likely tokens of a call (`engine.estimate`), and the capabilities that it needs of a model, as bits of
+    `policy.routing.NEEDS`. `embeds`: the call requests embeddings, which chat models do not offer."""
 
     input_tokens: int
     output_tokens: int
     needs: int = 0
     embeds: bool = False
-    #: answers that are asked for at once; `output_tokens` are those of all together
+    #: number of requested answers; `output_tokens` is their sum
     choices: int = 1
-    #: whether `input_tokens` were counted, and cannot be told better
+    #: whether `input_tokens` were counted exactly
     counted: bool = False
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a call gives a model to read, and asks of it (`engine.bound`): `size` is its bytes as JSON; `tokens` are the
-    most that they can be, and where it is `filled` there is as much beside them as a model can read. `beside`: it may
-    hold or name more than text. `output` is the caller's own limit of an answer's tokens, `choices` how many answers
-    are asked for; `predicted`: what the answer will be is sent along."""
+class CallSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The size of a call's input, and the answer that it requests (`engine.bound`)."""
 
-    size: int
-    tokens: int
-    filled: bool
-    beside: bool
-    output: int | None = None
+    json_bytes: int
+    #: the most tokens that these bytes can be
+    max_tokens: int
+    #: whether the input may fill the model's context window in addition to `max_tokens`
+    fills_context: bool
+    #: whether the body may contain or refer to images or files
+    has_nontext: bool
+    #: the caller's own limit of an answer's tokens
+    output_limit: int | None = None
+    #: number of requested answers
     choices: int = 1
-    predicted: bool = False
+    #: whether the body contains a predicted output
+    has_prediction: bool = False
 
 
 class PolicyChoice(msgspec.Struct, kw_only=True):
-    """What a routing policy did with a call. `first` is its first choice, before the cost cap was applied;
-    `estimated_usd` and `limit_usd` are those of the cap, where it was looked at that closely; `exceeds`: the first
-    choice was above it."""
+    """The decision of a routing policy about a call. `first` is its first choice, before the cost cap was applied;
+    `estimated_usd` and `limit_usd` are those of the cap, if the estimate was computed; `exceeds`: the first choice
+    exceeds the cap."""
 
     policy: RoutingPolicy
     first: Candidate | None = None
@@ -109,14 +112,14 @@ class PolicyChoice(msgspec.Struct, kw_only=True):
 
 
 class Cached(msgspec.Struct, kw_only=True):
-    """What the response cache has to do with a call. `key` is the request's, `seconds` how long an answer is kept."""
+    """The state of a call in the response cache. `key` is the request's, `seconds` the lifetime of an answer."""
 
     key: bytes
     seconds: int
-    #: the answer that was given before
-    found: bytes | None = None
-    #: the provider's answer as it comes, while it may be one to keep
-    came: list[bytes] | None = None
+    #: the cached answer; None: a miss
+    answer: bytes | None = None
+    #: the blocks of the provider's answer so far; None: it is not to be cached
+    blocks: list[bytes] | None = None
 
 
 class Derived(msgspec.Struct, kw_only=True):
@@ -126,9 +129,9 @@ class Derived(msgspec.Struct, kw_only=True):
     fields: tuple[Field, ...] | None = None
     #: the variables of policy rules
     facts: Facts | None = None
-    #: derived once the body is as it will be sent
-    given: Given | None = None
-    wants: Wants | None = None
+    #: derived once the body has the form that is sent
+    call_size: CallSize | None = None
+    routing_needs: RoutingNeeds | None = None
 
 
 class Asked(msgspec.Struct, kw_only=True):
@@ -138,7 +141,7 @@ class Asked(msgspec.Struct, kw_only=True):
     call: ModelCall
     #: None: DLP did not inspect it
     inspection: Inspection | None = None
-    #: what content filters, policy rules, the model registry, request fields and a cost cap did
+    #: results of content filters, policy rules, the model registry, request fields and the cost cap
     rule_events: list[RuleEvent] = []
     #: the user whom the body names, as it is recorded; None: it names none, or DLP did not let the body pass
     end_user: str | None = None
@@ -181,7 +184,7 @@ class Admitted(msgspec.Struct, kw_only=True):
 
     routed: Routed
     chain: tuple[Candidate, ...]
-    #: what budgets have reserved for it (`engine.ports.Reserved`); None without budgets
+    #: the amount that budgets have reserved for it (`engine.ports.Reserved`); None without budgets
     reserved: Any = None
     #: None: the response cache is not used for it
     cached: Cached | None = None
@@ -192,8 +195,8 @@ class Admitted(msgspec.Struct, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One try at one candidate, for the record and for the answer's `attempts`: no secret, no upstream body.
-    `retry_after` is in seconds, where the provider asked for a pause."""
+    """One failed attempt at one candidate, for the record and for the `attempts` of the error: no secret, no upstream
+    body. `retry_after` is in seconds, if the provider has sent one."""
 
     provider: str
     model: str
@@ -203,15 +206,15 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answered(msgspec.Struct, kw_only=True):
-    """What came of a request, for the record: filled as it becomes known.
+    """The result of a request, for the record: filled as it becomes known.
 
-    `status` is what the client was told; `outcome` one of `success`, `error`, `refused`, `cancelled`, `interrupted`.
-    `usage` is None where the provider told none, `cost_usd` where usage or price is unknown.
+    `status` is the status that the client received; `outcome` is one of `success`, `error`, `refused`, `cancelled`,
+    `interrupted`. `usage` is None if the provider reported none, `cost_usd` if the usage or a price is unknown.
     """
 
     identified: Identified
     asked: Asked | None = None
-    #: what a routing policy did; None where none applied, or none was reached
+    #: decision of the routing policy; None if none applied, or the request ended before it
     choice: PolicyChoice | None = None
     routed: Routed | None = None
     admitted: Admitted | None = None
@@ -220,58 +223,59 @@ class Answered(msgspec.Struct, kw_only=True):
     chosen: Candidate | None = None
     usage: Usage | None = None
     cost_usd: Decimal | None = None
-    #: the same as headers and records have it
-    cost_told: str | None = None
+    #: `cost_usd` in the form of headers and records
+    cost_text: str | None = None
     attempts: list[Attempt] = []
-    #: where calls were sent whose answer never came: the provider may bill each of them
+    #: candidates to which a call was sent and that did not answer: the provider may charge each of them
     unanswered: list[Candidate] = []
     time_to_first_token_ms: float | None = None
     provider_latency_ms: float | None = None
     error_code: str | None = None
     #: None: the request is in no trace
     trace: Trace | None = None
-    #: where its time went (`engine.timing.Timing`); None: nobody asked
+    #: the time of each part (`engine.timing.Timing`); None: not requested
     timing: Any = None
-    #: whether a person was asked before the call, and the client's stream has begun with that
-    held: bool = False
+    #: whether the client's stream has begun before the call, to wait for an approval
+    stream_held: bool = False
 
     @property
     def routing_policy_id(self) -> str | None:
-        """The id of the routing policy that applied, whether the model was named or not."""
+        """The id of the routing policy that applied, whether or not the model was named."""
         return None if self.choice is None else str(self.choice.policy.id)
 
     @property
     def cache(self) -> Literal["hit", "miss"] | None:
-        """None where the response cache was not used."""
+        """None if the response cache was not used."""
         cached = self.admitted.cached if self.admitted else None
         if cached is None:
             return None
-        return "miss" if cached.found is None else "hit"
+        return "miss" if cached.answer is None else "hit"
 
     @property
     def fallbacks(self) -> int:
-        """Models that failed or were passed over before the one that answered; its own tries before the good one are
-        none."""
+        """Number of models that failed or were skipped before the one that answered. Its own failed attempts do not
+        count."""
         order = self.routed.order if self.routed else ()
         if not self.attempts and not order:
             return 0
-        missed = {f"{attempt.provider}/{attempt.model}" for attempt in self.attempts}
+        skipped = {f"{attempt.provider}/{attempt.model}" for attempt in self.attempts}
         if self.chosen is not None:
             answering = f"{self.chosen.provider.id}/{self.chosen.model.model_id}"
             if answering in order:
-                missed.update(order[: order.index(answering)])
-            missed.discard(answering)
-        return len(missed)
+                skipped.update(order[: order.index(answering)])
+            skipped.discard(answering)
+        return len(skipped)
 
 
 class Answer(msgspec.Struct, kw_only=True):
-    """What ingress writes: a whole body, or a stream of them. Closing the stream early cancels the provider's call."""
+    """The response that ingress writes: a whole body, or a stream of blocks. Closing the stream early cancels the
+    provider's call."""
 
     status: int
     headers: dict[str, str]
     body: bytes = b""
     stream: AsyncIterator[bytes] | None = None
-    #: what `body` tells, where the answer is an error
+    #: the error that `body` reports, if it is one
     refusal: Refusal | None = None
-    #: what it is the answer to, for a host that keeps both. None where it is an error from the start
+    #: the request and its result, for a host that stores both; None for an error before the caller was known
     answered: Answered | None = None

@@ -1,11 +1,12 @@
-"""How fast models answer: the median of the last five minutes, by catalog entry, of all workers together.
+"""Latency of models: the median of the last five minutes over all workers, by catalog entry.
 
-A worker notes what it sees, hands it on as reports, and takes those of the others (`report`, `take`); the host carries
-them. What the request path reads is a plain mapping, made anew by `settle` every few seconds, never in a request.
+A worker counts its own latencies, exports them as reports and imports those of the others (`report`, `take`); the host
+transports the reports. The request path reads a plain mapping, which `settle` recomputes every few seconds, never in a
+request.
 
-Measured is the time from an attempt's beginning until its answer is there: all of it, or a stream's first event. The
-two say different things, so they are kept apart, and a request is compared with its like. Times are counted in buckets
-that are ten percent wide, so a median is off by five percent at most.
+A latency is the time from the start of an attempt until its whole answer, or a stream's first event, has arrived. The
+two are not comparable, so they are kept apart, and a request is compared with requests of its kind. Latencies are
+counted in buckets that are ten percent wide, so a median is off by at most five percent.
 """
 
 import math
@@ -18,24 +19,24 @@ import msgspec
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 
-#: Seconds that a time counts.
-WINDOW: Final = 300.0
-#: Seconds whose times leave the window together.
-_SLOT: Final = 15.0
-#: Seconds for which the last median of a model that nobody has called since is remembered.
-_REMEMBERED: Final = 3600.0
-#: Seconds after which a model that has no median may be tried again.
-_TRY_AGAIN: Final = 60.0
-#: Models that are kept: those that answered last.
-_MOST: Final = 20_000
-_WIDTH: Final = math.log(1.1)
-_MOST_BUCKETS: Final = 160
+#: Age at which a latency no longer counts.
+WINDOW_SECONDS: Final = 300.0
+#: Latencies leave the window in slots of this length.
+_SLOT_SECONDS: Final = 15.0
+#: How long the last median of a model is kept after its last call.
+_MEDIAN_LIFETIME_SECONDS: Final = 3600.0
+#: Interval at which a model without a median may be tried.
+_TRIAL_INTERVAL_SECONDS: Final = 60.0
+#: The models that answered last are kept.
+_MAX_MODELS: Final = 20_000
+_LOG_BUCKET_WIDTH: Final = math.log(1.1)
+_MAX_BUCKET: Final = 160
 
 _Key: TypeAlias = tuple[UUID, bool]
 
 
 class Report(msgspec.Struct, array_like=True):
-    """What one worker has seen of one model: how many times in each bucket."""
+    """One worker's latencies of one model: the count of each bucket."""
 
     model_id: UUID
     stream: bool
@@ -47,7 +48,7 @@ _decoder = msgspec.json.Decoder(list[Report])
 
 
 class _Window:
-    """One model's slots, oldest first: (number of the slot, its counts)."""
+    """The slots of one model, oldest first: (slot number, counts)."""
 
     __slots__ = ("changed", "last", "slots")
 
@@ -57,15 +58,15 @@ class _Window:
         self.changed = True
 
     def add(self, slot: int, counts: Mapping[int, int]) -> None:
-        for number, held in reversed(self.slots):
+        for number, slot_counts in reversed(self.slots):
             if number == slot:
-                held.update(counts)
+                slot_counts.update(counts)
                 break
         else:
             self.slots.append((slot, Counter(counts)))
         self.changed = True
 
-    def forget(self, oldest: int) -> None:
+    def drop_before(self, oldest: int) -> None:
         while self.slots and self.slots[0][0] < oldest:
             self.slots.popleft()
             self.changed = True
@@ -83,58 +84,61 @@ class _Window:
 
 
 class Latencies:
-    """One worker's. Nothing here waits; everything is bounded."""
+    """One worker's latencies. No method blocks, and all state is bounded."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._windows: OrderedDict[_Key, _Window] = OrderedDict()
-        #: by whether it was a stream, and by the model's id as a number, which is found at a quarter of the cost
+        #: by kind (stream or not), and by the model's id as an integer: its look-up costs a quarter of a UUID's
         self._unreported: dict[bool, dict[int, dict[int, int]]] = {False: {}, True: {}}
         self._medians: dict[bool, dict[int, float]] = {False: {}, True: {}}
         self._tried: dict[UUID, float] = {}
         self._changes = 0
 
     def medians(self, *, stream: bool) -> Mapping[int, float]:
-        """Milliseconds by `Option.key`, the catalog entry's id as a number. A model that nobody has called for an hour
-        is not in it."""
+        """Return the medians in milliseconds by `Option.key`, the catalog entry's id as an integer. A model without a
+        call in the last hour has none."""
         return self._medians[stream]
 
     def state(self, *, stream: bool) -> tuple[int, bool]:
-        """Another one whenever the medians are others: for whoever keeps what was worked out of them."""
+        """Return a value that differs whenever the medians have changed: the key of caches of derived values."""
         return self._changes, stream
 
     def answered(self, model_id: UUID, milliseconds: float, *, stream: bool) -> None:
-        """A provider has answered well."""
+        """Count the latency of a successful answer."""
         unreported, key = self._unreported[stream], model_id.int
-        seen = unreported.get(key)
-        if seen is None:
-            if len(unreported) >= _MOST:
+        counts = unreported.get(key)
+        if counts is None:
+            if len(unreported) >= _MAX_MODELS:
                 return
-            seen = unreported[key] = {}
+            counts = unreported[key] = {}
         bucket = _bucket(milliseconds)
-        seen[bucket] = seen.get(bucket, 0) + 1
-        # The first one counts at once: whoever comes next has something to go by.
+        counts[bucket] = counts.get(bucket, 0) + 1
+        # The first latency is used at once, so that the next request has a value.
         medians = self._medians[stream]
         if key not in medians:
             medians[key] = milliseconds
             self._changes += 1
 
     def may_try(self, model_id: UUID) -> bool:
-        """Whether a request may go to a model without a median, to find out how fast it is: one a minute, so that a
-        slow model slows no more than that."""
+        """Return whether a request may go to a model without a median, to measure its latency: one a minute, so that a
+        slow model delays few requests."""
         now = self._clock.monotonic()
-        if now - self._tried.get(model_id, -_TRY_AGAIN) < _TRY_AGAIN:
+        if now - self._tried.get(model_id, -_TRIAL_INTERVAL_SECONDS) < _TRIAL_INTERVAL_SECONDS:
             return False
-        if len(self._tried) >= _MOST:
+        if len(self._tried) >= _MAX_MODELS:
             self._tried.clear()
         self._tried[model_id] = now
         return True
 
     def report(self) -> bytes | None:
-        """What was seen here since the last report, for the others. It counts here too from now on."""
-        seen, self._unreported = self._unreported, {False: {}, True: {}}
+        """Return this worker's latencies since the last report, for the other workers, and add them to its own windows.
+        None if there are none."""
+        unreported, self._unreported = self._unreported, {False: {}, True: {}}
         reports = [
-            Report(UUID(int=key), stream, counts) for stream, models in seen.items() for key, counts in models.items()
+            Report(UUID(int=key), stream, counts)
+            for stream, models in unreported.items()
+            for key, counts in models.items()
         ]
         if not reports:
             return None
@@ -142,23 +146,23 @@ class Latencies:
         return _encode(reports)
 
     def take(self, body: bytes, age: float) -> None:
-        """Another worker's report; `age` is how many seconds ago it was made. Raises `msgspec.MsgspecError`."""
-        if age < WINDOW:
+        """Add another worker's report, which is `age` seconds old. Raises `msgspec.MsgspecError`."""
+        if age < WINDOW_SECONDS:
             self._add(_decoder.decode(body), age)
 
     def settle(self) -> None:
-        """Makes the medians anew."""
+        """Recompute the medians."""
         self._changes += 1
         now = self._clock.monotonic()
-        oldest = _slot(now - WINDOW) + 1
+        oldest = _slot(now - WINDOW_SECONDS) + 1
         for key, window in list(self._windows.items()):
-            window.forget(oldest)
-            if now - window.last > _REMEMBERED:
+            window.drop_before(oldest)
+            if now - window.last > _MEDIAN_LIFETIME_SECONDS:
                 self._drop(key)
             elif window.slots and window.changed:
                 self._medians[key[1]][key[0].int] = window.median()
             window.changed = False
-        while len(self._windows) > _MOST:
+        while len(self._windows) > _MAX_MODELS:
             self._drop(next(iter(self._windows)))
 
     def _add(self, reports: list[Report], age: float) -> None:
@@ -177,12 +181,12 @@ class Latencies:
 
 
 def _slot(moment: float) -> int:
-    return math.floor(moment / _SLOT)
+    return math.floor(moment / _SLOT_SECONDS)
 
 
 def _bucket(milliseconds: float) -> int:
-    return min(_MOST_BUCKETS, int(math.log(max(milliseconds, 1.0)) / _WIDTH))
+    return min(_MAX_BUCKET, int(math.log(max(milliseconds, 1.0)) / _LOG_BUCKET_WIDTH))
 
 
 def _middle(bucket: int) -> float:
-    return round(math.exp((bucket + 0.5) * _WIDTH), 1)
+    return round(math.exp((bucket + 0.5) * _LOG_BUCKET_WIDTH), 1)

@@ -1,10 +1,9 @@
-r"""The table of path limits: the reference's rows, with `RATE_LIMIT_TIERS` laid over them.
+r"""The table of rate limits by path: the defaults, overridden by `RATE_LIMIT_TIERS`.
 
 A key is a path or `METHOD path`. The path of a key with a method may be a pattern: `{name}` in it stands for one
-segment, and one with any of `* + ? [ ( | \ ^ $` is a regular expression (RE2) of the whole path. Patterns are tried
-first, the longest before the others. Then a path that a key names exactly wins over one under which the request's path
-lies; whole segments count, so `/v1/chat` holds `/v1/chat/completions` and not `/v1/chats`. A trailing slash makes no
-difference.
+segment, and a path with any of `* + ? [ ( | \ ^ $` is a regular expression (RE2) of the whole path. Patterns are tried
+first, the longest before the others. Then an exact path takes precedence over a prefix; prefixes consist of whole
+segments, so `/v1/chat` matches `/v1/chat/completions` but not `/v1/chats`. A trailing slash is ignored.
 """
 
 import re
@@ -15,15 +14,14 @@ import re2
 
 from gatehouse.foundation.settings import BadSettings
 
-#: Requests a minute (reference 1, Rate limiting on the platform, the table; the probes: as many as an admin's; the
-#: sign-in pages).
+#: Requests a minute (docs/rate-limits.md). Health probes have as many as an administrator.
 DEFAULTS: Final = {
     "/api/auth/login": 100,
     "/api/auth/register": 10,
     "/api/auth/refresh": 30,
-    # The pages and what they are made of; passwords that are tried there count as at /api/auth/login.
+    # The sign-in pages with their assets. Password attempts there count as at /api/auth/login.
     "/login": 300,
-    # Many jobs, each with a token of its own, behind one address.
+    # Many jobs, each with its own token, can share an address.
     "POST /oauth/token": 600,
     "/api/conversations/shared/": 30,
     "POST /api/conversations/{id}/messages": 60,
@@ -34,8 +32,8 @@ DEFAULTS: Final = {
 }
 
 _PARAMETER: Final = re.compile(r"\{[^{}/]*\}")
-_OF_AN_EXPRESSION: Final = frozenset("*+?[(|\\^$")
-_MAX_EXPRESSION_CHARS: Final = 200
+_EXPRESSION_CHARACTERS: Final = frozenset("*+?[(|\\^$")
+_MAX_EXPRESSION_CHARACTERS: Final = 200
 _MAX_EXPRESSION_BYTES: Final = 1 << 20
 
 
@@ -44,7 +42,8 @@ class Pattern(Protocol):
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """`method` is empty for any; `tier` is the key as the table's author wrote it. `pattern` where the path is one."""
+    """One row of the table. `method` is empty for all methods; `tier` is the key as written in the setting. `pattern`
+    is None for a plain path."""
 
     method: str
     path: str
@@ -54,18 +53,18 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class LimitTable:
-    """`find` costs a few look-ups, whatever the size of the table, but for its patterns."""
+    """`find` tries the patterns, and then needs a few look-ups, whatever the size of the table."""
 
     def __init__(self, general: int, entries: list[Entry]) -> None:
         self.general = Entry("", "", general, "general")
         self._plain = {(entry.method, entry.path): entry for entry in entries if entry.pattern is None}
-        # The longer a pattern is, the more it means this path.
+        # A longer pattern is more specific.
         patterns = [(entry, entry.pattern) for entry in entries if entry.pattern is not None]
         self._patterns = sorted(patterns, key=lambda pair: len(pair[0].path), reverse=True)
 
     @classmethod
     def build(cls, general: int, overrides: str) -> "LimitTable":
-        """`overrides` is a JSON object. Raises `BadSettings` with a line a fault."""
+        """Return the table with `overrides`, a JSON object. Raises `BadSettings` with one line for each fault."""
         entries = {(entry.method, entry.path): entry for entry in map(_entry, DEFAULTS, DEFAULTS.values())}
         faults = []
         for key, limit in _decoded(overrides).items():
@@ -80,14 +79,14 @@ class LimitTable:
         return cls(general, list(entries.values()))
 
     def find(self, method: str, path: str) -> Entry:
-        """`path` without a trailing slash. Precedence: reference 1, Rate limiting on the platform, 4."""
+        """Return the entry for a request; the module docstring has the precedence. `path` has no trailing slash."""
         for entry, pattern in self._patterns:
             if entry.method == method and pattern.fullmatch(path):
                 return entry
         return self._longest(method, path) or self._longest("", path) or self.general
 
     def _longest(self, method: str, path: str) -> Entry | None:
-        """The entry for the path itself, else for the nearest path above it."""
+        """Return the entry of the path itself, else of the nearest prefix."""
         while path:
             entry = self._plain.get((method, path))
             if entry is not None:
@@ -104,7 +103,7 @@ def _decoded(overrides: str) -> dict[str, Any]:
 
 
 def _entry(key: str, limit: Any) -> Entry:
-    """Raises ValueError saying what is wrong with the pair."""
+    """Parse one key and its limit. Raises ValueError with the fault."""
     method, _, path = key.strip().rpartition(" ")
     method = method.strip().upper()
     path = path.removeprefix("^")
@@ -114,11 +113,11 @@ def _entry(key: str, limit: Any) -> Entry:
         raise ValueError("write a path, or a method, a space and a path")
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ValueError(f"must be a positive integer, not {limit!r}")
-    if not _OF_AN_EXPRESSION.isdisjoint(path):
+    if not _EXPRESSION_CHARACTERS.isdisjoint(path):
         if not method:
             raise ValueError("a pattern needs a method before it")
         return Entry(method, path, limit, key.strip(), _expression(path))
-    # The parameter's name says nothing: `{id}` and `{conversation_id}` are one entry.
+    # The parameter's name is ignored: `{id}` and `{conversation_id}` give the same entry.
     normal = _PARAMETER.sub("{}", path).rstrip("/") or "/"
     if "{" in normal and not method:
         raise ValueError("a path with a parameter needs a method before it")
@@ -130,9 +129,9 @@ def _template(path: str) -> Pattern:
 
 
 def _expression(path: str) -> Pattern:
-    """Takes time in proportion to the path that it is tried on, whatever it says. Raises ValueError."""
-    if len(path) > _MAX_EXPRESSION_CHARS:
-        raise ValueError(f"a pattern has {_MAX_EXPRESSION_CHARS} characters at most")
+    """Compile an RE2 expression, which matches in time linear in the length of the path. Raises ValueError."""
+    if len(path) > _MAX_EXPRESSION_CHARACTERS:
+        raise ValueError(f"a pattern has {_MAX_EXPRESSION_CHARACTERS} characters at most")
     options = re2.Options()
     options.max_mem, options.log_errors = _MAX_EXPRESSION_BYTES, False
     try:

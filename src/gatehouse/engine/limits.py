@@ -1,21 +1,21 @@
-"""Which limit applies to a request, and whose count it enters (reference 1, Rate limiting on the platform).
+"""Selects the rate limit of a request, and the counter that it enters (docs/rate-limits.md).
 
-Order, first match decides:
+The first match decides:
 
-1.  `GET /health` and OPTIONS: none. Kill switches, of callers who may engage and release them: none.
-2.  Login, register, refresh and the health probes: their limit, by address, whoever calls.
-3.  No caller, or one whose credential failed: the path's limit, by address.
-4.  Scans of a caller whose organization has `scan_rate_limit_rpm`: that.
-5.  Trying DLP rules out, exempt admins and `unlimited` clients apart: the path's limit, whoever calls.
-6.  OAuth clients: their tier's limit; `unlimited` has none. SCIM tokens and outposts: that of `premium`.
-7.  Admins: none with `RATE_LIMIT_ADMIN_EXEMPT`.
-8.  Users of an organization with `custom_rate_limit_rpm`: that.
+1.  `GET /health` and OPTIONS: no limit. Kill switches, for callers who may engage and release them: no limit.
+2.  Login, register, refresh and the health probes: the path's limit, by address, for every caller.
+3.  No caller, or a credential that failed: the path's limit, by address.
+4.  Scans of a caller whose organization has `scan_rate_limit_rpm`: that limit.
+5.  Dry runs of DLP rules, except for exempt admins and `unlimited` clients: the path's limit.
+6.  OAuth clients: their tier's limit; `unlimited` has none. SCIM tokens and outposts: the limit of `premium`.
+7.  Admins: no limit with `RATE_LIMIT_ADMIN_EXEMPT`.
+8.  Users of an organization with `custom_rate_limit_rpm`: that limit.
 9.  Admins: `RATE_LIMIT_ADMIN_RPM`.
 10. Other users: the path's limit.
 
-The path's limit is found in the table of tiers, else it is the general one. A tier of the table counts by itself, under
-`{client_key}|{tier}`: ten dry runs a minute are ten, however many other requests the caller made, and they take nothing
-from the 60. All else of a caller is one count, under `{client_key}` alone.
+The path's limit is that of the table, else the general limit. An entry of the table has its own counter,
+`{client_key}|{tier}`: ten dry runs a minute remain ten, however many other requests the caller sends, and are not
+counted against the 60. All other requests of a caller share the counter `{client_key}`.
 """
 
 import re
@@ -33,82 +33,86 @@ LOGIN: Final = "/api/auth/login"
 SCAN: Final = "/v1/scan"
 LOGIN_PER_EMAIL: Final = 10
 
-#: Requests a minute by a client's `rate_limit_tier`; None is no check.
+#: Requests a minute by a client's `rate_limit_tier`; None: no limit.
 CLIENT_TIERS: Final[dict[str, int | None]] = {"standard": 1000, "premium": 5000, "unlimited": None}
 
-_BY_ADDRESS: Final = frozenset(
+_PATHS_BY_ADDRESS: Final = frozenset(
     {LOGIN, "/api/auth/register", "/api/auth/refresh", "/api/health/live", "/api/health/ready", "/api/health/startup"}
 )
-#: Costly, and called by administrators and machines alone: their own limits would leave no place for the path's.
-_FOR_EVERYBODY: Final = frozenset({("POST", "/api/admin/dlp-rules/test")})
-#: Limited by their tier; a SCIM token's and an outpost's is `premium`.
+#: Expensive, and called only by administrators and machines, whose own limits would otherwise replace the path's.
+_FOR_ALL_CALLERS: Final = frozenset({("POST", "/api/admin/dlp-rules/test")})
+#: Kinds of callers that are limited by a tier; SCIM tokens and outposts have `premium`.
 _MACHINES: Final = frozenset({CallerKind.OAUTH_CLIENT, CallerKind.SCIM, CallerKind.OUTPOST})
 
-#: An administrator's emergency calls (`gatehouse.platform.routing.kill_switch.routes`).
+#: Paths of the kill switches (`gatehouse.platform.routing.kill_switch.routes`).
 _KILL_SWITCH: Final = re.compile(r"/api/v1/admin/kill-switch/(?:providers|models)/[^/]+/(?:disable|enable)")
 
-#: A path longer than this is looked up anew each time: the cache's size must not be the client's choice.
-_CACHED_PATH: Final = 256
+#: Longer paths are not cached, so that clients cannot choose the size of the cache.
+_MAX_CACHED_PATH_CHARACTERS: Final = 256
 
 
 class Rule(msgspec.Struct, frozen=True, gc=False):
-    """`limit` requests a minute of `key`. `tier` is the limit's name for the client: `general`, `admin`, `enterprise`,
-    `login`, an OAuth client's `standard` or `premium`, or the table's entry, for example `/api/auth/register`."""
+    """A limit of `limit` requests a minute for `key`. `tier` is the limit's name for the client: `general`, `admin`,
+    `enterprise`, `login`, an OAuth client's `standard` or `premium`, or the table's entry, for example
+    `/api/auth/register`."""
 
     key: str
     limit: int
     tier: str
 
 
-class _Found(msgspec.Struct, frozen=True, gc=False):
-    """What a method and a path say, whoever calls."""
+class _PathRule(msgspec.Struct, frozen=True, gc=False):
+    """The rule of a method and a path, independent of the caller."""
 
     entry: Entry
     by_address: bool
-    #: what the entry's own count adds to the client key; empty for the general limit
+    #: suffix of the client key for the entry's own counter; empty for the general limit
     suffix: str
-    #: a call that is not limited for callers who administer the organization
+    #: whether the call is not limited for callers who administer the organization
     emergency: bool
     scan: bool
-    #: the path's limit holds for administrators and machines too
-    for_everybody: bool
+    #: whether the path's limit applies to administrators and machines too
+    for_all_callers: bool
 
 
 class RateLimits(Protocol):
     def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> Rule | None:
-        """None: not limited. `method` in upper case; `caller` None where there is none, or its credential failed."""
+        """Return the limit, or None if there is none. `method` is in upper case; `caller` is None if the request has no
+        credential, or it failed."""
 
 
 class Limits:
-    """The platform's. Built once at load. Raises `BadSettings` naming the faults of `RATE_LIMIT_TIERS`."""
+    """The limits of the platform, built once at start. Raises `BadSettings` with the faults of `RATE_LIMIT_TIERS`."""
 
     def __init__(self, settings: Settings) -> None:
         self._table = LimitTable.build(settings.rate_limit_requests_per_minute, settings.rate_limit_tiers)
         self._admin_rpm = settings.rate_limit_admin_rpm
         self._admin_exempt = settings.rate_limit_admin_exempt
-        self._remembered = lru_cache(maxsize=4096)(self._find)
+        self._cached_find = lru_cache(maxsize=4096)(self._find)
 
     def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> Rule | None:
-        found = self._remembered(method, path) if len(path) <= _CACHED_PATH else self._find(method, path)
-        if found is None:
+        path_rule = (
+            self._cached_find(method, path) if len(path) <= _MAX_CACHED_PATH_CHARACTERS else self._find(method, path)
+        )
+        if path_rule is None:
             return None
-        entry = found.entry
-        if caller is None or found.by_address:
-            return Rule(address_key(client_address) + found.suffix, entry.limit, entry.tier)
-        if found.emergency and _administers(caller):
+        entry = path_rule.entry
+        if caller is None or path_rule.by_address:
+            return Rule(address_key(client_address) + path_rule.suffix, entry.limit, entry.tier)
+        if path_rule.emergency and _administers(caller):
             return None
         key = caller.rate_key or address_key(client_address)
-        if found.scan and caller.scan_rate_limit_rpm:
+        if path_rule.scan and caller.scan_rate_limit_rpm:
             return Rule(f"{key}|scan", caller.scan_rate_limit_rpm, "scan")
-        own = Rule(key + found.suffix, entry.limit, entry.tier)
+        own = Rule(key + path_rule.suffix, entry.limit, entry.tier)
         if caller.kind in _MACHINES:
             tier = caller.rate_limit_tier if caller.rate_limit_tier in CLIENT_TIERS else "standard"
             limit = CLIENT_TIERS[tier]
-            return None if limit is None else own if found.for_everybody else Rule(key, limit, tier)
+            return None if limit is None else own if path_rule.for_all_callers else Rule(key, limit, tier)
         admin = caller.role is Role.ADMIN
         if admin and self._admin_exempt:
             return None
-        if found.for_everybody:
+        if path_rule.for_all_callers:
             return own
         if caller.custom_rate_limit_rpm:
             return Rule(key, caller.custom_rate_limit_rpm, "enterprise")
@@ -116,41 +120,41 @@ class Limits:
             return Rule(key, self._admin_rpm, "admin")
         return own
 
-    def _find(self, method: str, path: str) -> _Found | None:
+    def _find(self, method: str, path: str) -> _PathRule | None:
         path = path.rstrip("/") or "/"
         if method == "OPTIONS" or (method == "GET" and path == "/health"):
             return None
         entry = self._table.find(method, path)
-        return _Found(
+        return _PathRule(
             entry,
-            by_address=path in _BY_ADDRESS or entry.path in _BY_ADDRESS,
+            by_address=path in _PATHS_BY_ADDRESS or entry.path in _PATHS_BY_ADDRESS,
             suffix="" if entry is self._table.general else f"|{entry.tier}",
-            for_everybody=(entry.method, entry.path) in _FOR_EVERYBODY,
+            for_all_callers=(entry.method, entry.path) in _FOR_ALL_CALLERS,
             emergency=method == "POST" and _KILL_SWITCH.fullmatch(path) is not None,
             scan=path == SCAN,
         )
 
 
 def _administers(caller: Caller) -> bool:
-    """Whether the caller may engage a kill switch: an administrator, or an OAuth client of the organization with
+    """Return whether the caller may engage a kill switch: an administrator, or an OAuth client of the organization with
     `admin:write`."""
     administrator = caller.role is Role.ADMIN or caller.kind is CallerKind.OAUTH_CLIENT
     return administrator and caller.tenant_id is not None and caller.has_scope("admin:write")
 
 
 def login_rule(email: str) -> Rule:
-    """Guesses at one account, from wherever they come (reference 1, Rate limiting on the platform, 6)."""
+    """Return the limit of password attempts at one account, from all addresses together (docs/rate-limits.md)."""
     return Rule(f"login:{email.strip().lower()}", LOGIN_PER_EMAIL, "login")
 
 
 @lru_cache(maxsize=8192)
 def address_key(client_address: str) -> str:
-    """`ip:<address>`. An IPv6 address counts with its /64, which is the least that a subscriber is given and may change
-    addresses in; one that only wraps an IPv4 address counts as that."""
+    """Return `ip:<address>`. An IPv6 address counts as its /64, the smallest network that a subscriber gets and can
+    change addresses in; an IPv4-mapped one counts as the IPv4 address."""
     try:
         address = ip_address(client_address.partition("%")[0])
     except ValueError:
-        # A listener on a socket file has no addresses.
+        # Connections of a Unix socket have no addresses.
         return f"ip:{client_address[:64] or 'unknown'}"
     if isinstance(address, IPv4Address):
         return f"ip:{address}"

@@ -1,5 +1,5 @@
-"""Notices that an outpost hands in between its records, such as operators' calls and lost records. Each has a number
-among the records, so that notices come once and in order as records do (decisions 8, Wires)."""
+"""Notices that an outpost uploads between its records, such as operators' calls and lost records. Each has a sequence
+number among the records, so that notices arrive once and in order (docs/outpost-records.md)."""
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
 from uuid import UUID
@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-#: What an operator's call changed: names and plain values, bounded because the platform stores them.
+#: Details of an operator's call: names and plain values, bounded because the platform stores them.
 Details: TypeAlias = Annotated[
     dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=300)] | int | float | bool | None],
     Meta(max_length=20),
@@ -15,20 +15,20 @@ Details: TypeAlias = Annotated[
 
 
 class Lost(msgspec.Struct, array_like=True, frozen=True, tag="lost"):
-    """Records that this outpost has answered for and cannot hand in. The chain names the gap."""
+    """Records that this outpost has written and cannot upload. The audit chain records the gap."""
 
-    #: `damaged`: the journal's bytes are not what was written; `refused`: the platform took the line for no record;
-    #: `gone`: they were handed in once, the platform asks for them again, and they are not kept any more
+    #: `damaged`: the journal is corrupt; `refused`: the platform did not accept the line as a record; `gone`: the
+    #: platform requests uploaded records again, and they have been deleted
     reason: Literal["damaged", "refused", "gone"]
-    #: how many, where that is known
+    #: number of records, if known
     records: int | None = None
     bytes: int | None = None
-    #: Unix time, as far as it is known
+    #: Unix time, if known
     timestamp: float | None = None
 
 
 class Ended(msgspec.Struct, array_like=True, frozen=True, tag="ended"):
-    """The journal's process is dead: streams that it left open were interrupted."""
+    """The process of the journal has died: its open streams were interrupted."""
 
     #: Unix time of the process' last record
     timestamp: float | None = None
@@ -44,7 +44,7 @@ class Operated(msgspec.Struct, array_like=True, frozen=True, tag="operated", kw_
     #: `kill_switch`, `provider_overrides`, `routing_overrides`, `budget` or `config_import`
     call: Annotated[str, Meta(pattern="^[a-z_]{1,64}$")]
     ip: Annotated[str, Meta(max_length=64)]
-    #: None before the first policy, which says whose the outpost is
+    #: None before the first policy, which names the organization
     tenant_id: UUID | None = None
     details: Details = {}
 
@@ -60,7 +60,7 @@ def encode(notice: Notice) -> bytes:
 
 
 def read(entry: Any) -> Notice | None:
-    """None for what is no notice, and so a record. Raises `msgspec.ValidationError`."""
+    """Return the notice; None if the entry is a record. Raises `msgspec.ValidationError`."""
     if not (isinstance(entry, list) and entry and isinstance(entry[0], str) and entry[0] in _KINDS):
         return None
     notice: Notice = msgspec.convert(entry, Lost | Ended | Operated)

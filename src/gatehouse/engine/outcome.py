@@ -1,6 +1,6 @@
-"""What is written down about a request: once when a stream opens, once when the request is over.
+"""Journal entries of requests: one when a stream opens, one when the request is over.
 
-These are the journal's entries. Fields are only ever appended, with a default, so that an older line stays readable.
+New fields are only appended, with a default, so that older lines remain readable.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,13 +9,13 @@ from uuid import UUID
 
 import msgspec
 
-#: UUIDs for those who write; whoever only copies them reads them as text, which costs a tenth.
+#: UUIDs where entries are written; text where they are only copied, which costs a tenth.
 Id = TypeVar("Id", UUID, str)
 
 
 class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
-    """What one rule found in one direction, and what was done about it; never the matched text (decisions of the
-    contract: Records). `rule_id` is None for what no rule is about: content that no tier can read, a tier's failure."""
+    """The matches of one rule in one direction, and the action; never the matched text (docs/dlp.md). `rule_id` is None
+    for an event without a rule: content that no tier can read, a tier's failure."""
 
     rule_id: str | None
     rule_name: str
@@ -35,7 +35,7 @@ class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=Fa
 
 
 class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
-    """What a content filter or a policy rule said about a request; never what it matched."""
+    """The result of a content filter or a policy rule about a request; never the matched text."""
 
     #: `content_filter`, `policy_rule`, `model_registry`, `request_field` or `cost_cap`
     kind: str
@@ -43,14 +43,14 @@ class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=F
     rule_name: str
     #: a filter's type, a rule's action
     action: str
-    #: `matched`, `failed`; of a rule that asks a person also `approved`, `denied`
+    #: `matched`, `failed`; for a rule that requires approval also `approved`, `denied`
     result: str
-    #: `provider/model-id` of the candidate that a rule was asked about
+    #: `provider/model-id` of the candidate that the rule was evaluated for
     model: str | None = None
 
 
 class Failed(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
-    """A try at a model that came to nothing; `status` is the provider's, where it gave one."""
+    """A failed attempt at a model; `status` is the provider's, None if it sent none."""
 
     provider: str
     model_id: str
@@ -59,7 +59,7 @@ class Failed(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=Fals
 
 
 class _Arrived(msgspec.Struct, Generic[Id], array_like=True, kw_only=True, gc=False):
-    """What is known of a request before its answer."""
+    """Fields of a request that are known before its answer."""
 
     #: the usage record's id
     id: Id
@@ -78,7 +78,7 @@ class _Arrived(msgspec.Struct, Generic[Id], array_like=True, kw_only=True, gc=Fa
 
 
 class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
-    """A stream is about to send its first byte. Without an `Outcome` of the same id later, it was interrupted."""
+    """A stream is about to send its first byte. If no `Outcome` of the same id follows, it was interrupted."""
 
     #: of the input
     dlp_events: tuple[DlpEvent, ...] = ()
@@ -91,8 +91,8 @@ class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
 
 
 class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
-    """A request is over. `outcome` is one of `success`, `error`, `refused`, `cancelled`, `interrupted`; `status` the
-    HTTP status the client was given; money is a decimal string."""
+    """A request is over. `outcome` is one of `success`, `error`, `refused`, `cancelled`, `interrupted`; `status` is the
+    HTTP status that the client received; money is a decimal string."""
 
     path: str
     outcome: str
@@ -106,56 +106,56 @@ class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
     latency_ms: float
     time_to_first_token_ms: float | None
     provider_latency_ms: float | None
-    #: models that failed or were passed over before the one that answered
+    #: number of models that failed or were skipped before the one that answered
     fallbacks: int
-    #: None: no DLP looked at it
+    #: None: DLP did not inspect it
     dlp_action: str | None
     group_id: Id | None = None
     routing_policy_id: str | None = None
     dlp_events: tuple[DlpEvent, ...] = ()
     group_ids: tuple[Id, ...] = ()
     rule_events: tuple[RuleEvent, ...] = ()
-    #: the budgets that it counts for, with the beginnings of their periods in Unix time
+    #: the budgets that it counts against, with the starts of their periods in Unix time
     budgets: tuple[tuple[Id, int], ...] = ()
-    #: in their order
+    #: failed attempts, oldest first
     attempts: tuple[Failed, ...] = ()
-    #: `hit` or `miss` of the response cache; None where it was not asked
+    #: `hit` or `miss` of the response cache; None if it was not used
     cache: str | None = None
-    #: whom the call was made for, in the caller's words (`engine.attribution`)
+    #: the end user that the caller named (`engine.attribution`)
     end_user: str | None = None
     tags: tuple[str, ...] = ()
 
 
 class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):
-    """A text was scanned and something found. It was sent nowhere, so there is no usage to record."""
+    """A scan of a text that had findings. The text was not sent to a provider, so there is no usage to record."""
 
     dlp_events: tuple[DlpEvent, ...] = ()
     group_ids: tuple[Id, ...] = ()
 
 
 class Sampled(_Arrived[Id], Generic[Id], tag="sampled", kw_only=True, gc=False):
-    """What a request asked and was answered, for trying out rules: a sample, where the organization wants some.
-    `contents` (`engine.samples.Contents`) is sealed under a key of the sample's own, and that under the master key;
-    `ip` is empty. The platform's own: outposts hand in none."""
+    """A sample of a request and its answer, for dry runs of rules, if the organization has enabled samples. `contents`
+    (`engine.samples.Contents`) is sealed under a key of its own, which is sealed under the master key; `ip` is empty.
+    Only the platform writes samples."""
 
     sealed_key: str
     contents: str
-    #: the request's
+    #: number of texts of the request
     texts: int
-    #: Unicode code points of all texts, the answer's too
+    #: Unicode code points of all texts, including the answer's
     characters: int
-    #: None: no answer is kept
+    #: None: no answer is stored
     answer_texts: int | None = None
 
 
 def group_of(groups: Sequence[Id]) -> Id | None:
-    """Whose group a usage record counts for: the user's, where there is exactly one."""
+    """Return the group that a usage record counts for: the user's, if there is exactly one."""
     return groups[0] if len(groups) == 1 else None
 
 
 Entry: TypeAlias = Opened[Id] | Outcome[Id] | Scanned[Id]
 
-#: What the platform's journal holds.
+#: An entry of the platform's journal.
 JournalEntry: TypeAlias = Entry[Id] | Sampled[Id]
 
 _encoder = msgspec.json.Encoder()
@@ -166,7 +166,7 @@ _journal_decoder: msgspec.json.Decoder[JournalEntry[str]] = msgspec.json.Decoder
 )
 
 
-#: One journal entry: JSON without a line break.
+#: Encodes one journal entry as JSON without a line break.
 encode: Callable[[JournalEntry[UUID]], bytes] = _encoder.encode
 
 

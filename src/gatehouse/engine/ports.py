@@ -1,4 +1,5 @@
-"""What a host supplies to the engine. The platform and the outpost differ here and nowhere else in the pipeline."""
+"""Interfaces that a host implements for the engine. The platform and the outpost differ only in these, and share the
+rest of the pipeline."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
@@ -25,26 +26,29 @@ from gatehouse.policy.snapshot import Snapshot
 
 class Credentials(Protocol):
     def identify(self, received: Received) -> Caller:
-        """Who this is, from memory. Raises a leaf of `Unauthenticated`."""
+        """Return the caller, from memory. Raises a subclass of `Unauthenticated`."""
 
     def still_good(self, caller: Caller) -> bool:
-        """Whether nothing was revoked since: read again right before each attempt."""
+        """Return whether the credential has not been revoked since; checked again right before each attempt."""
 
 
 class Policies(Protocol):
     async def current(self, tenant_id: TenantId) -> Snapshot:
-        """The tenant's snapshot: in memory, or compiled on first use. Raises `Unavailable` when it cannot be had."""
+        """Return the tenant's snapshot, from memory or compiled on first use. Raises `Unavailable` if neither is
+        possible."""
 
 
 class Counters(Protocol):
     async def take(self, key: str, limit: int) -> Taken:
-        """Counts one request of `key` against `limit` in the last 60 seconds, if it fits. Never fails."""
+        """Count one request of `key` against `limit` in the last 60 seconds, if it fits. Never fails."""
 
     async def take_all(self, *claims: Claim) -> Taken:
-        """Counts one request against every claim, or against none if one has no room. Never fails."""
+        """Count one request against every claim, or against none if one is exhausted. Never fails."""
 
 
 class Maintenance(msgspec.Struct, frozen=True):
+    """A maintenance mode. `retry_after` is in seconds."""
+
     message: str
     retry_after: int
 
@@ -53,61 +57,63 @@ class Switches(Protocol):
     """Live state that cannot wait for a compile."""
 
     def closed(self) -> Refusal | None:
-        """Why nobody at all is let in now, if so."""
+        """Return why all requests are refused now, or None."""
 
     def switched_off(self, tenant_id: TenantId, candidate: Candidate) -> bool:
-        """Whether a kill switch stops this model or its provider now."""
+        """Return whether a kill switch disables this model or its provider now."""
 
     def healthy(self, tenant_id: TenantId, provider_id: str) -> bool: ...
 
     def in_touch(self) -> Awaitable[None]:
-        """Returns at once, unless this process was away (stopped, swapped out) or lost touch: then it catches up
-        first. Raises `Unavailable` where `SWITCH_FAIL_MODE` says so."""
+        """Return at once, unless this process was suspended or lost its connection: then it synchronizes first. Raises
+        `Unavailable` if `SWITCH_FAIL_MODE` requires it."""
 
     def up_to_date(self) -> bool:
-        """Whether a first byte may be sent by what is known here; if not, `in_touch` is asked again."""
+        """Return whether the local state is recent enough to send a first byte; if not, `in_touch` is awaited again."""
 
 
 class Reserved(Protocol):
-    """What is set aside for one call, until it is settled."""
+    """The amount that is reserved for one call, until it is settled."""
 
     @property
     def periods(self) -> tuple[tuple[UUID, int], ...]:
-        """The budgets that it counts for, and when their periods began (Unix time)."""
+        """The budgets that it counts against, with the starts of their periods (Unix time)."""
 
     def headers(self) -> dict[str, str]:
-        """`X-Budget-*`, of the budgets with the least left."""
+        """Return the `X-Budget-*` headers, of the budgets with the least left."""
 
 
 class Spend(Protocol):
-    """Budgets: looked at, reserved before a call and settled after it."""
+    """Budgets: checked, reserved before a call and settled after it."""
 
     def exhausted(self, budgets: Sequence[Budget]) -> Refusal | None:
-        """Why nothing is left of one of them, if so. From memory."""
+        """Return the refusal if one of the budgets is exhausted, else None. From memory."""
 
     async def reserve(
         self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
     ) -> Reserved:
-        """Sets aside what the call can take at most, so that parallel calls never pass a limit together. Not
-        `enforced`: counted, and refused by the host's own (`Budget.own`) alone. `user_id` is named to listeners where
-        the call reaches a limit. Raises `Refusal`."""
+        """Reserve the most that the call can take, so that parallel calls never exceed a limit together. Not
+        `enforced`: the call is counted, and only budgets of the host itself (`Budget.own`) refuse it. `user_id` is
+        passed to listeners if the call reaches a limit. Raises `Refusal`."""
 
     def settle(self, reserved: Reserved, spent: Taking | None) -> None:
-        """Gives back what was set aside and not used, all of it for None. Runs also for a call that failed or was
+        """Release the unused part of the reservation, all of it for None. Also called for a call that failed or was
         cancelled. Never fails."""
 
 
 class ResponseCache(Protocol):
-    """Answers by a request's key. What is kept may be forgotten at any time."""
+    """Answers by a request's key. Entries may be evicted at any time."""
 
     async def get(self, key: bytes) -> bytes | None:
-        """Never fails, and takes 50 ms at most."""
+        """Return the answer, or None. Never fails, and takes at most 50 ms."""
 
     def put(self, key: bytes, value: bytes, seconds: int) -> None:
-        """Waits for nothing, and never fails."""
+        """Store an answer for so many seconds. Does not block, and never fails."""
 
 
 class NoCache:
+    """A response cache that stores nothing."""
+
     async def get(self, key: bytes) -> bytes | None:
         return None
 
@@ -117,43 +123,48 @@ class NoCache:
 
 class Secrets(Protocol):
     def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
-        """A provider's credentials in clear; `sealed` None: the policy holds none."""
+        """Return a provider's credentials in plain text; `sealed` is None if the policy has none."""
 
 
 class Journal(Protocol):
     def append(self, record: bytes) -> asyncio.Future[None]:
-        """Done when the record survives the end of this process. Raises `Unavailable` when the journal is full."""
+        """Append a record; the future is done once the record survives the end of this process. Raises `Unavailable` if
+        the journal is full."""
 
     def full(self) -> bool: ...
 
 
 class Approvals(Protocol):
-    """Requests held for a person's decision (decisions of the contract: DLP, `human_in_loop`)."""
+    """Requests that wait for a person's decision (docs/approvals.md)."""
 
     async def decision(self, x: Asked, ask: Ask) -> bool:
-        """Waits for it, `DLP_PROMPT_TIMEOUT_SECONDS` at most. False: denied, or nobody answered in time. Raises
-        `Unavailable` when nobody can be asked. Cancelled when the client leaves."""
+        """Wait for the decision, at most `DLP_PROMPT_TIMEOUT_SECONDS`. False: denied, or no decision in time. Raises
+        `Unavailable` if approvals are not available. Cancelled when the client leaves."""
 
 
 class Sampler(Protocol):
-    """Samples of requests at rest (`engine.stages.sampling`)."""
+    """Storage of samples of requests (`engine.stages.sampling`)."""
 
     def admits(self, tenant_id: UUID) -> bool:
-        """Whether the organization may have one more sample of this minute, which is counted then."""
+        """Return whether the organization may have another sample in this minute, and count it if so."""
 
     def seal(self, tenant_id: UUID, sample_id: UUID, contents: bytes) -> tuple[str, str]:
-        """A key, sealed, and the contents under it, as they may be stored."""
+        """Return a sealed key, and the contents sealed under it, for storage."""
 
 
 class Meter(Protocol):
+    """Metrics of model calls."""
+
     def finished(self, x: Answered) -> None:
-        """Counts what came of a model call. Costs some microseconds, and never fails."""
+        """Count the result of a model call. Costs some microseconds, and never fails."""
 
     def refused(self, code: str | None) -> None:
-        """Counts a model call that was refused before its caller was known. Never fails."""
+        """Count a model call that was refused before its caller was known. Never fails."""
 
 
 class NoMeter:
+    """A meter that counts nothing."""
+
     def finished(self, x: Answered) -> None:
         return None
 
@@ -162,17 +173,17 @@ class NoMeter:
 
 
 class Traces(Protocol):
-    """Requests' distributed traces."""
+    """Distributed traces of requests."""
 
     def begin(self, x: Received) -> Trace | None:
-        """None: the request is in no trace."""
+        """Return the request's trace; None if it is in no trace."""
 
     def finished(self, x: Answered) -> None:
-        """A request that is in a trace is over. Costs some microseconds, and never fails."""
+        """Export a request that is in a trace and is over. Costs some microseconds, and never fails."""
 
 
 class Ports(msgspec.Struct, kw_only=True):
-    """Everything a stage can reach besides the request and its policy."""
+    """All that a stage can reach in addition to the request and its policy."""
 
     credentials: Credentials
     policies: Policies
@@ -186,20 +197,20 @@ class Ports(msgspec.Struct, kw_only=True):
     outbound: Outbound
     clock: Clock
     meter: Meter = msgspec.field(default_factory=NoMeter)
-    #: None: there are none
+    #: None: this host exports no traces
     traces: Traces | None = None
-    #: None: this host keeps no samples
+    #: None: this host stores no samples
     sampler: Sampler | None = None
     detectors: Detectors = msgspec.field(default_factory=NoDetectors)
     dlp: DlpOptions = DlpOptions()
-    #: of this worker alone, unless the host shares them
+    #: of this worker only, unless the host shares them
     latencies: Latencies = msgspec.field(default_factory=Latencies)
     cache: ResponseCache = msgspec.field(default_factory=NoCache)
-    #: what happens to fields of a call that no table has (`engine.fields`)
+    #: treatment of a call's fields that no table lists (`engine.fields`)
     unknown_fields: Literal["pass", "refuse"] = "pass"
     max_response_bytes: int = 64 * 1024**2
-    #: for all attempts of a request together, until an answer is there or its stream has begun
+    #: for all attempts of a request together, until the answer has arrived or its stream has begun
     request_deadline_seconds: float = 600.0
-    #: failures in a row after which a model, or a provider's connections, are left alone, and for how long
+    #: consecutive failures that open the circuit of a model or a provider's connections, and how long it stays open
     circuit_failures: int = 5
     circuit_seconds: float = 10.0

@@ -138,7 +138,7 @@ class Engine:
             finally:
                 del verdict
             if hold is not None:
-                if asked.call.stream and not exchange.held:
+                if asked.call.stream and not exchange.stream_held:
                     return await self._held(request, self._proceed(request, steps, hold))
                 await self._approved(hold, asked)
             if timing is not None:
@@ -156,7 +156,7 @@ class Engine:
     async def _held(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Begin the stream at once, and continue in it when a person has decided."""
         exchange = request.exchange
-        exchange.held = True
+        exchange.stream_held = True
         await request.recorder.opened(exchange)
         recorded = self._settling.recorded(work, request)
         stream = HeldStream(recorded, request.dialect, self._settling, exchange, request.recorder)

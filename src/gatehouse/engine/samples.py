@@ -1,4 +1,4 @@
-"""A sample of an organization's requests, on which drafts of its rules are tried (`stages.sampling`)."""
+"""Samples of an organization's requests, for dry runs of drafts of its rules (`stages.sampling`)."""
 
 from typing import Any
 from uuid import UUID
@@ -9,30 +9,30 @@ from gatehouse.policy.governance import PolicyAction
 
 
 class Sample(msgspec.Struct, kw_only=True):
-    """What is kept of a call that is under way. `texts` are the caller's, before DLP changes them."""
+    """The sample of a call in progress. `texts` are the caller's, before DLP changes them."""
 
     texts: list[str]
-    #: the answer as the provider gave it, before DLP changes it: a body, or whole events; None: there is none to keep
+    #: the provider's answer before DLP changes it: a body, or whole events; None: no answer is stored
     answer: list[bytes] | None = None
-    #: the variables of policy rules, about the first place that could answer; None: no rule would have been asked
+    #: the variables of policy rules for the first candidate; None: no rule would have been evaluated
     facts: dict[str, Any] | None = None
-    #: what the policy rules in force said about that place
+    #: the result of the active policy rules for that candidate
     policy_action: PolicyAction = "ALLOW"
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a sample says: sealed at rest. Fields are only ever added, with a default."""
+    """The contents of a sample, sealed at rest. New fields are only appended, with a default."""
 
     texts: list[str]
-    #: the answer's texts; None: no answer is kept
+    #: the answer's texts; None: no answer is stored
     answer: list[str] | None = None
-    #: the strongest of what DLP did about these texts then (`decide.Effect`); None: unknown
+    #: the strongest effect of DLP on these texts at the time (`decide.Effect`); None: unknown
     dlp_action: str | None = None
-    #: the caller's, whose overrides hold
+    #: the caller's groups, whose overrides apply
     groups: list[UUID] = []
-    #: as `Sample.facts`; `time` as RFC 3339
+    #: as `Sample.facts`, with `time` in RFC 3339 format
     facts: dict[str, Any] | None = None
-    #: None: no policy rule was asked
+    #: None: no policy rule was evaluated
     policy_action: PolicyAction | None = None
 
 
@@ -44,6 +44,6 @@ def encode(contents: Contents) -> bytes:
 
 
 def decode(encoded: bytes) -> Contents:
-    """Also of the version before, which kept a request's texts alone, as a list."""
+    """Decode contents. An earlier format has only the texts of the request, as a list."""
     decoded = _decoder.decode(encoded)
     return decoded if isinstance(decoded, Contents) else Contents(texts=decoded)

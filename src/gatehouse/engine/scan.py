@@ -1,4 +1,5 @@
-"""`POST /v1/scan`: what would be done about a text, without sending it anywhere (decisions of the contract: DLP)."""
+"""`POST /v1/scan`: evaluates filters, DLP and policy rules on a text, without sending it to a provider
+(docs/dlp.md)."""
 
 from collections.abc import Awaitable
 from time import perf_counter
@@ -24,7 +25,7 @@ from gatehouse.foundation.errors import Refusal
 
 T = TypeVar("T")
 
-#: What the caller is told about the strongest effect.
+#: The action of the answer, by the strongest effect.
 _ACTIONS: Final[dict[Effect, str]] = {
     "allow": "ALLOW",
     "log_only": "ALLOW",
@@ -32,13 +33,13 @@ _ACTIONS: Final[dict[Effect, str]] = {
     "redact": "REDACT",
     "block": "BLOCK",
 }
-MAX_TEXT: Final = 1_000_000
+MAX_TEXT_CHARACTERS: Final = 1_000_000
 
 
 class ScanRequest(msgspec.Struct):
-    """`model` is judged by the policy rules as if the text were sent to it; without one, no rule is asked."""
+    """The policy rules are evaluated as if the text were sent to `model`; without one, no rule is evaluated."""
 
-    text: Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+    text: Annotated[str, msgspec.Meta(max_length=MAX_TEXT_CHARACTERS)]
     model: Annotated[str, msgspec.Meta(max_length=256)] | None = None
 
 
@@ -79,12 +80,12 @@ class ScanAnswer(msgspec.Struct):
 
 
 def decode(body: bytes) -> ScanRequest:
-    """Raises `MalformedBody`, `NestedTooDeep` or `InvalidField`."""
+    """Decode the request. Raises `MalformedBody`, `NestedTooDeep` or `InvalidField`."""
     return conform(decode_object(body), ScanRequest)
 
 
 class _Scan:
-    """One text on its way through the steps of a call, and what they said about it."""
+    """The state of a scan: one text, and the results of the steps so far."""
 
     def __init__(self, x: Identified, request: ScanRequest, ports: Ports) -> None:
         policy = x.policy.dlp
@@ -95,7 +96,7 @@ class _Scan:
         self.asked = Asked(identified=x, call=call)
         self.filter_error: Refusal | None = None
         self.decision = NOTHING
-        topics = any(each.topics for each in x.policy.filters.of(x.caller.groups))
+        topics = any(content_filter.topics for content_filter in x.policy.filters.of(x.caller.groups))
         self.tiers = {"regex": policy.enabled, "ner": bool(policy.entities), "llm": bool(policy.labels) or topics}
         self.took_ms = dict.fromkeys(self.tiers, 0.0)
         #: whether a content filter needs the semantic tier
@@ -103,8 +104,7 @@ class _Scan:
 
 
 async def answer(x: Identified, read: ReadBody, ports: Ports) -> Answer:
-    """Return what would be done about a text. What was found is recorded before the answer is given. Raises
-    `Refusal`."""
+    """Return the result of a scan. Its findings are recorded before the answer is returned. Raises `Refusal`."""
     await pipeline.walk(pipeline.SCANNER, x, ports)
     request = decode(await read())
     result, inspection = await scan(x, request, ports)
@@ -117,57 +117,57 @@ async def answer(x: Identified, read: ReadBody, ports: Ports) -> Answer:
 
 
 async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanAnswer, Inspection]:
-    """Return the answer, and what it notes. An unknown model's name is redacted in the request. Raises
+    """Return the answer and the inspection. An unknown model's name is redacted in `request`. Raises
     `DlpUnavailable`."""
-    this = _Scan(x, request, ports)
+    state = _Scan(x, request, ports)
     for step in _STEPS:
         if step is not None:
-            await step(this, ports)
-    inspection, decision = this.inspection, this.decision
+            await step(state, ports)
+    inspection, decision = state.inspection, state.decision
     action = _ACTIONS[decision.effect]
     if action != "ALLOW":
         inspection.did(action)
-    verdict = _policy(this.asked, ports) if request.model else PolicyVerdict("ALLOW", None)
+    verdict = _policy(state.asked, ports) if request.model else PolicyVerdict("ALLOW", None)
     text = request.text
-    redacted_text = await this.examiner.steps(len(text), _redacted(text, decision, inspection), otherwise=text)
+    redacted_text = await state.examiner.steps(len(text), _redacted(text, decision, inspection), otherwise=text)
     result = ScanAnswer(
-        action="BLOCK" if this.filter_error is not None or verdict.action == "BLOCK" else action,
+        action="BLOCK" if state.filter_error is not None or verdict.action == "BLOCK" else action,
         findings=_findings(decision),
         redacted_text=redacted_text,
-        content_filter=None if this.filter_error is None else _filter(this.filter_error),
+        content_filter=None if state.filter_error is None else _filter(state.filter_error),
         policy=verdict,
-        tiers={tier: _run(ran, this.took_ms[tier]) for tier, ran in this.tiers.items()},
+        tiers={tier: _run(ran, state.took_ms[tier]) for tier, ran in state.tiers.items()},
     )
     return result, inspection
 
 
-async def _name(this: _Scan, ports: Ports) -> None:
-    pipeline.obey(await resolved(dlp_input.name(this.asked, ports)))
-    this.request.model, this.asked.inspection = this.asked.call.model or None, this.inspection
+async def _name(state: _Scan, ports: Ports) -> None:
+    pipeline.obey(await resolved(dlp_input.name(state.asked, ports)))
+    state.request.model, state.asked.inspection = state.asked.call.model or None, state.inspection
 
 
-async def _filters(this: _Scan, ports: Ports) -> None:
-    verdict, took_ms = await _timed(resolved(content_filters.check(this.asked, ports)))
-    this.filter_error = verdict.error if isinstance(verdict, Refuse) else None
-    if this.filters_topics:
-        this.took_ms["llm"] += took_ms
+async def _filters(state: _Scan, ports: Ports) -> None:
+    verdict, took_ms = await _timed(resolved(content_filters.check(state.asked, ports)))
+    state.filter_error = verdict.error if isinstance(verdict, Refuse) else None
+    if state.filters_topics:
+        state.took_ms["llm"] += took_ms
 
 
-async def _inspect(this: _Scan, ports: Ports) -> None:
-    examiner, text = this.examiner, this.request.text
+async def _inspect(state: _Scan, ports: Ports) -> None:
+    examiner, text = state.examiner, state.request.text
     patterns, took_patterns = await _timed(examiner.patterns(text))
     entities, took_entities = await _timed(examiner.entities_of([text]))
     labels, took_labels = await _timed(examiner.labels_of([text]))
-    this.took_ms["regex"] += took_patterns
-    this.took_ms["ner"] += took_entities
-    this.took_ms["llm"] += took_labels
-    this.inspection.seconds = (took_patterns + took_entities + took_labels) / 1000
-    found = Found(patterns, entities[0], labels[0])
-    steps = this.inspection.decide_in_steps(found, "input")
-    this.decision = await examiner.steps(len(text), steps, otherwise=NOTHING)
+    state.took_ms["regex"] += took_patterns
+    state.took_ms["ner"] += took_entities
+    state.took_ms["llm"] += took_labels
+    state.inspection.seconds = (took_patterns + took_entities + took_labels) / 1000
+    findings = Found(patterns, entities[0], labels[0])
+    steps = state.inspection.decide_in_steps(findings, "input")
+    state.decision = await examiner.steps(len(text), steps, otherwise=NOTHING)
 
 
-#: What a scan does in each step of a call, in order; None where the step has nothing to say about a text.
+#: The work of a scan in each step of a call, in order; None if the step does not apply to a text.
 _STEPS: Final = pipeline.table(
     pipeline.CALL,
     {
@@ -183,7 +183,7 @@ _STEPS: Final = pipeline.table(
 
 
 async def _timed(work: Awaitable[T]) -> tuple[T, float]:
-    """With the milliseconds that it took."""
+    """Return the result and its duration in milliseconds."""
     started = perf_counter()
     result = await work
     return result, (perf_counter() - started) * 1000
@@ -209,7 +209,7 @@ def _findings(decision: Decision) -> list[ScanFinding]:
 
 
 def _redacted(text: str, decision: Decision, inspection: Inspection) -> Steps[str]:
-    """Also of a text that is blocked: what its redaction would leave."""
+    """Return the redacted text, also for a text that is blocked."""
     before = inspection.action
     replacements = inspection.replacements(decision.edits, text)
     inspection.action = before
@@ -222,13 +222,13 @@ def _filter(error: Refusal) -> ContentFilterHit:
 
 
 def _policy(asked: Asked, ports: Ports) -> PolicyVerdict:
-    """What the policy rules say about the first place that the model names. What is no rule's refusal (a model that is
-    not there, a kill switch) is none of theirs."""
-    found = route.candidates(asked)
-    if isinstance(found, Refusal):
+    """Return the verdict of the policy rules about the first candidate of the named model. Refusals of other stages (an
+    unknown model, a kill switch) are ignored."""
+    candidates = route.candidates(asked)
+    if isinstance(candidates, Refusal):
         return PolicyVerdict("ALLOW", None)
     for judge in pipeline.CANDIDATE:
-        verdict = judge(asked, found[0], ports)
+        verdict = judge(asked, candidates[0], ports)
         if isinstance(verdict, Refuse) and "rule_id" in verdict.error.extra:
             return PolicyVerdict("BLOCK", str(verdict.error.extra["rule_id"]))
         if isinstance(verdict, Reroute):

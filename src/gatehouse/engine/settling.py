@@ -1,4 +1,4 @@
-"""The end of a request: what it cost, what was set aside for it, and its one record."""
+"""Completes a request: computes its cost, settles its reservation and writes its single record."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -9,11 +9,11 @@ import msgspec
 import structlog
 
 from gatehouse.engine.answers import refusal
-from gatehouse.engine.bound import asked_output, bound, given, most_output
+from gatehouse.engine.bound import bound, call_size, caller_output_limit, max_output
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.estimate import EXPECTED_OUTPUT, answers_asked_for
+from gatehouse.engine.estimate import EXPECTED_OUTPUT_TOKENS, count_choices
 from gatehouse.engine.exchange import Answer, Answered, Asked, ClientLeft, Identified
 from gatehouse.engine.output_sizes import OutputSizes
 from gatehouse.engine.ports import Ports
@@ -26,11 +26,11 @@ from gatehouse.policy.budgets import NANO
 
 log = structlog.get_logger(__name__)
 
-_NOTHING: Final = Decimal(0)
+_ZERO_USD: Final = Decimal(0)
 
 
 class InFlight(NamedTuple):
-    """A request that is being answered: its dialect, its exchange so far, and what records it."""
+    """A request in progress: its dialect, its exchange so far and its recorder."""
 
     dialect: Dialect
     exchange: Answered
@@ -38,19 +38,19 @@ class InFlight(NamedTuple):
 
 
 class Settling:
-    """One worker's. `finish` and `leave` are the two ways out; whichever comes first for a request is the only one
-    that does anything, so that every exit may call either."""
+    """One worker's completion of requests. A request ends with `finish` or `leave`; both are idempotent: only the first
+    call for a request has an effect, so that every exit may call either."""
 
     def __init__(self, ports: Ports, steps: Sequence[Callable[[Answered, Ports], None]]) -> None:
         """`steps` settle a request, in order (`pipeline.SETTLE`)."""
         self._ports = ports
         self._steps = steps
         self._output_sizes = OutputSizes()
-        #: settling for clients that have left; kept here so that it is not dropped half-way
+        #: tasks that settle requests of clients that have left; referenced here so that they are not garbage-collected
         self._leaving: set[asyncio.Task[None]] = set()
 
     def begin(self, dialect: Dialect, identified: Identified) -> InFlight:
-        """A request whose caller is known: from here on it has a record."""
+        """Return the request in progress. From here on it has a record, because its caller is known."""
         exchange, received = Answered(identified=identified), identified.received
         if self._ports.traces is not None:
             exchange.trace = self._ports.traces.begin(received)
@@ -60,7 +60,7 @@ class Settling:
         return InFlight(dialect, exchange, Recorder(self._ports))
 
     async def recorded(self, work: Coroutine[Any, Any, Answer], request: InFlight) -> Answer:
-        """Return the answer that `work` gives, or the error that it ends with; recorded either way."""
+        """Return the answer of `work`, or its error as an answer; the request is recorded in both cases."""
         exchange = request.exchange
         try:
             return await work
@@ -80,36 +80,37 @@ class Settling:
         exchange.status, exchange.error_code = error.status, error.code
         try:
             await self.finish(exchange, request.recorder)
-        except Refusal as unwritten:
-            error = unwritten
+        except Refusal as record_error:
+            error = record_error
         return refusal(request.dialect, error, exchange)
 
     def price(self, reply: Reply, answered: Answered) -> None:
+        """Note the usage and the cost of a reply in `answered`."""
         answered.usage = usage = reply.usage
         if answered.cache == "hit":
-            # Also where the catalog has no price: it was paid when it was given first.
-            answered.cost_usd, answered.cost_told = _NOTHING, "0"
+            # Also without a price in the catalog: the answer was paid for when it was first given.
+            answered.cost_usd, answered.cost_text = _ZERO_USD, "0"
         elif answered.chosen is not None and answered.asked is not None:
             if reply.usage_estimated:
-                most = most_output(answered.asked, answered.chosen)
-                if usage.output_tokens > most:
-                    answered.usage = usage = msgspec.structs.replace(usage, output_tokens=most)
+                output_limit = max_output(answered.asked, answered.chosen)
+                if usage.output_tokens > output_limit:
+                    answered.usage = usage = msgspec.structs.replace(usage, output_tokens=output_limit)
             else:
                 self._note_output_size(usage, answered.asked, answered.chosen)
             answered.cost_usd = usd = cost(usage, answered.chosen.model)
-            answered.cost_told = None if usd is None else f"{usd:f}"
+            answered.cost_text = None if usd is None else f"{usd:f}"
 
     def _note_output_size(self, usage: Usage, asked: Asked, chosen: Candidate) -> None:
-        """Remembers how long an answer was, unless its caller's own limit may have cut it: a few calls with a limit of
-        one token must not make the model's answers look short."""
-        limit = asked_output(asked.call)
-        if limit is None or limit >= EXPECTED_OUTPUT:
-            choices = answers_asked_for(asked.call.body)
+        """Note the length of an answer, unless the caller's own limit may have truncated it: a few calls with a limit
+        of one token must not lower the model's median."""
+        limit = caller_output_limit(asked.call)
+        if limit is None or limit >= EXPECTED_OUTPUT_TOKENS:
+            choices = count_choices(asked.call.body)
             self._output_sizes.add(chosen.model.id, usage.output_tokens // choices)
 
     async def finish(self, answered: Answered, recorder: Recorder) -> None:
-        """Settles and records. Returns when the record survives this process. Raises `Unavailable` when the journal
-        does not take it."""
+        """Settle and record the request. Returns once the record survives the end of this process. Raises `Unavailable`
+        if the journal does not accept it."""
         if not recorder.claim():
             return
         try:
@@ -117,13 +118,13 @@ class Settling:
             for settle in self._steps:
                 settle(answered, self._ports)
         finally:
-            # Also for a client that leaves right now: the entry is queued at the call.
+            # The entry is queued by the call itself, so that it is written if the client leaves during the wait.
             written = recorder.finished(answered)
         await written
 
     def leave(self, answered: Answered, recorder: Recorder) -> None:
-        """The same for a client that no longer waits: the entry is queued now, and nobody is cancelled. Never fails:
-        nobody is there to be told, so that every fault is logged."""
+        """Settle and record the request of a client that no longer waits: the entry is queued now and settled in the
+        background. Never fails: no caller could handle the error, so every fault is logged."""
         if not recorder.claim():
             return
         request_id = answered.identified.received.request_id
@@ -159,37 +160,37 @@ class Settling:
             log.exception("settling.record_fault", request_id=request_id)
 
     def _price_unanswered(self, answered: Answered) -> None:
-        """What calls are charged that were sent and whose answer nobody waited for: the input in full, and the model's
-        usual output; all together never more than was set aside for one answer."""
+        """Note the estimated usage and cost of calls that were sent and whose answers were not awaited: the full input
+        and the model's median output, in total at most the amount that is reserved for one answer."""
         asked = answered.asked
         if answered.usage is not None or not answered.unanswered or asked is None:
             return
         answered.chosen = answered.chosen or answered.unanswered[-1]
-        # Looked at once, however many calls there were: a body may be megabytes long.
-        input_tokens = guess.read(asked.call, given(asked).size)
+        # Estimated once for all calls: a body may be megabytes long.
+        input_tokens = guess.read(asked.call, call_size(asked).json_bytes)
         usages = [
             Usage(input_tokens=input_tokens, output_tokens=self._usual_output(asked, candidate))
             for candidate in answered.unanswered
         ]
         candidates = answered.admitted.chain if answered.admitted else answered.unanswered
-        most = bound(asked, candidates, asked.call.output_limit)
-        read = min(sum(usage.input_tokens for usage in usages), most.tokens)
-        written = min(sum(usage.output_tokens for usage in usages), most.tokens - read)
+        upper = bound(asked, candidates, asked.call.output_limit)
+        read = min(sum(usage.input_tokens for usage in usages), upper.tokens)
+        written = min(sum(usage.output_tokens for usage in usages), upper.tokens - read)
         answered.usage = Usage(input_tokens=read, output_tokens=written)
         costs = [cost(usage, candidate.model) for usage, candidate in zip(usages, answered.unanswered, strict=True)]
-        known = [usd for usd in costs if usd is not None]
-        if len(known) == len(costs):
-            usd = sum(known, _NOTHING)
-            if most.nano_usd is not None:
-                usd = min(usd, Decimal(most.nano_usd) / NANO)
-            answered.cost_usd, answered.cost_told = usd, f"{usd:f}"
+        known_costs = [usd for usd in costs if usd is not None]
+        if len(known_costs) == len(costs):
+            usd = sum(known_costs, _ZERO_USD)
+            if upper.nano_usd is not None:
+                usd = min(usd, Decimal(upper.nano_usd) / NANO)
+            answered.cost_usd, answered.cost_text = usd, f"{usd:f}"
 
     def _usual_output(self, asked: Asked, candidate: Candidate) -> int:
-        """The tokens that a model is likely to have answered with."""
+        """Return the likely output tokens of a model's answers."""
         tokens = self._output_sizes.median(candidate.model.id)
-        output = (EXPECTED_OUTPUT if tokens is None else tokens) * answers_asked_for(asked.call.body)
-        return min(output, most_output(asked, candidate))
+        output = (EXPECTED_OUTPUT_TOKENS if tokens is None else tokens) * count_choices(asked.call.body)
+        return min(output, max_output(asked, candidate))
 
     def since(self, started: float) -> float:
-        """Milliseconds."""
+        """Return the milliseconds since `started`, a monotonic time."""
         return milliseconds(self._ports.clock.monotonic() - started)

@@ -1,4 +1,4 @@
-"""A streamed answer on its way to the client."""
+"""Streams of answers for the client."""
 
 import asyncio
 import contextlib
@@ -22,13 +22,13 @@ from gatehouse.foundation.errors import Internal, Refusal
 
 log = structlog.get_logger(__name__)
 
-#: A comment goes to a client that waits for a person's decision: a line that nothing moves on is closed by proxies.
+#: Interval of comments to a client that waits for an approval: proxies close idle connections.
 KEEP_ALIVE_SECONDS: Final = 5.0
 _KEEP_ALIVE: Final = b": waiting for approval\n\n"
 
 
 class DlpStopped(Exception):
-    """The stream ends here with this refusal."""
+    """Ends the stream with a refusal."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.text)
@@ -36,15 +36,15 @@ class DlpStopped(Exception):
 
 
 async def kept_alive(work: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
-    """Comments until the work is done, the first at once."""
+    """Yield comments until `work` is done, the first at once."""
     yield _KEEP_ALIVE
     while not (await asyncio.wait({work}, timeout=KEEP_ALIVE_SECONDS))[0]:
         yield _KEEP_ALIVE
 
 
 class Blocks:
-    """The blocks of bytes that `_read` gives, with something to do at the end however it ends. A class, because a
-    generator that was never begun does nothing when it is closed."""
+    """Iterates over the blocks of `_read`, and calls `_end` in every case. It is a class, because closing a generator
+    that was never started runs none of its code."""
 
     def __init__(self) -> None:
         self._blocks = self._read()
@@ -63,13 +63,13 @@ class Blocks:
         raise NotImplementedError
 
     async def _end(self) -> None:
-        """Also after the end was reached."""
+        """Release all resources; idempotent, and also called after the last block."""
         raise NotImplementedError
 
 
 class AnswerStream(Blocks):
-    """The events for the client. However it ends (read, broken, left, or never begun), the provider's call is closed
-    and the request recorded, once."""
+    """The stream of events for the client. In every case (complete, broken, abandoned or never started) the provider's
+    call is closed and the request is recorded once."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class AnswerStream(Blocks):
         self._recorder = recorder
         self._guard = guard
         self._ports = ports
-        self._left = b""
+        self._pending = b""
         self._approval: asyncio.Future[bool] | None = None
         super().__init__()
         answered.outcome, answered.status = "cancelled", 499
@@ -102,16 +102,15 @@ class AnswerStream(Blocks):
                 yield block
             answered.outcome, answered.status = "success", 200
         except (ProviderFailed, Unreadable) as failed:
-            # What had come before is the client's, as far as it may have it.
-            async for early in self._rest():
-                yield early
-            yield self._broken(*_told(failed))
+            # The client receives the events before the failure that the guard permits.
+            async for block in self._rest():
+                yield block
+            yield self._broken(*_stream_error(failed))
         except DlpStopped as stopped:
             yield self._broken(stopped.refusal, stopped.refusal.code)
             answered.outcome = "refused"
         except Refusal as error:
-            # The journal would not take the record, or a tier failed: the stream ends without its last event, and
-            # says why.
+            # The journal did not accept the record, or a tier failed: an error event replaces the last event.
             yield self._broken(error, error.code)
         except Exception:
             log.exception("engine.stream_fault", request_id=answered.identified.received.request_id)
@@ -123,7 +122,7 @@ class AnswerStream(Blocks):
         assert self._reply.events is not None
         async for block in self._reply.events:
             if self._reply.finished:
-                # A client that has its whole answer can rely on its record.
+                # The record is written before the last block, so that a complete answer always has one.
                 await self._done()
             yield block
 
@@ -131,25 +130,25 @@ class AnswerStream(Blocks):
         reply = self._reply
         assert reply.events is not None
         async for block in reply.events:
-            passed = await guard.push(block)
+            permitted = await guard.push(block)
             if guard.held > self._ports.max_response_bytes:
                 raise ProviderFailed("reply_too_large")
             if reply.finished:
-                passed += await guard.finish()
+                permitted += await guard.finish()
             if reply.finished or guard.waits:
-                async for early in self._decided(passed):
+                async for early in self._decided(permitted):
                     yield early
-                passed = self._left
+                permitted = self._pending
             if reply.finished:
                 await self._done()
-            if passed:
-                yield passed
+            if permitted:
+                yield permitted
         if not reply.finished:
             async for last in self._last(guard):
                 yield last
 
     async def _rest(self) -> AsyncGenerator[bytes, None]:
-        """What a stream that broke has left behind in the guard."""
+        """Yield the remainder in the guard of a stream that broke."""
         if self._guard is None or self._guard.waits:
             return
         with contextlib.suppress(DlpStopped, Refusal):
@@ -159,8 +158,8 @@ class AnswerStream(Blocks):
     async def _last(self, guard: StreamGuard) -> AsyncGenerator[bytes, None]:
         async for early in self._decided(await guard.finish()):
             yield early
-        if self._left:
-            yield self._left
+        if self._pending:
+            yield self._pending
 
     async def _done(self) -> None:
         answered = self._answered
@@ -169,38 +168,38 @@ class AnswerStream(Blocks):
         self._settling.price(self._reply, answered)
         await self._settling.finish(answered, self._recorder)
 
-    async def _decided(self, passed: bytes) -> AsyncGenerator[bytes, None]:
-        """What may go to the client before the guard's questions are answered; what may go after is `_left`. Raises
-        `DlpStopped`."""
+    async def _decided(self, permitted: bytes) -> AsyncGenerator[bytes, None]:
+        """Yield blocks while the guard waits for approvals, and set `_pending` to the bytes that may be sent
+        afterwards. Raises `DlpStopped`."""
         guard, asked = self._guard, self._answered.asked
         assert guard is not None
         assert asked is not None
         while guard.asks is not None:
-            if passed:
-                yield passed
+            if permitted:
+                yield permitted
             hold = dlp_output.asked_about(asked, guard.asks, self._ports)
-            # Ended in `_end`, for a client that leaves meanwhile.
+            # Cancelled in `_end` if the client leaves during the wait.
             self._approval = approval = asyncio.ensure_future(dlp_output.approved(asked, hold, self._ports))
-            async for beat in kept_alive(approval):
-                yield beat
+            async for comment in kept_alive(approval):
+                yield comment
             if not approval.result():
                 raise DlpStopped(hold.denied)
-            passed = guard.go_on()
+            permitted = guard.go_on()
         if guard.refusal is not None:
-            if passed:
-                yield passed
+            if permitted:
+                yield permitted
             raise DlpStopped(guard.refusal)
-        self._left = passed
+        self._pending = permitted
 
     def _broken(self, error: Refusal, code: str | None) -> bytes:
-        """The event that ends a broken stream: never a silent cut."""
+        """Return the event that ends a broken stream, so that no stream ends without notice."""
         answered = self._answered
         answered.outcome, answered.status, answered.error_code = "error", error.status, code
         return self._dialect.render_stream_error(error)
 
     async def _end(self) -> None:
         if self._approval is not None:
-            await _cancelled(self._approval)
+            await _cancel(self._approval)
         with contextlib.suppress(Exception):
             await self._reply.close()
         if self._recorder.claimed:
@@ -218,8 +217,8 @@ class AnswerStream(Blocks):
 
 
 class HeldStream(Blocks):
-    """A stream that begins before its call does, because a person is asked first. `work` gives the answer, recorded in
-    any case; left before it began, the request is recorded here."""
+    """A stream that begins before its call, to wait for an approval. `work` returns the answer and records the request;
+    if the client leaves before the stream is read, the request is recorded here."""
 
     def __init__(
         self,
@@ -242,47 +241,47 @@ class HeldStream(Blocks):
         self._settling.leave(self._answered, self._recorder)
 
     async def _read(self) -> AsyncGenerator[bytes, None]:
-        answer = asyncio.create_task(self._work)
-        told: Answer | None = None
+        task = asyncio.create_task(self._work)
+        answer: Answer | None = None
         try:
-            async for beat in kept_alive(answer):
-                yield beat
-            told = answer.result()
+            async for comment in kept_alive(task):
+                yield comment
+            answer = task.result()
         finally:
-            await _cancelled(answer)
-            if told is None and not answer.cancelled() and answer.exception() is None:
-                # It came just as the client left.
-                await _closed(answer.result().stream)
-        if told.refusal is not None:
-            yield self._dialect.render_stream_error(told.refusal)
-        elif told.stream is not None:
+            await _cancel(task)
+            if answer is None and not task.cancelled() and task.exception() is None:
+                # The answer arrived while the client left.
+                await _close(task.result().stream)
+        if answer.refusal is not None:
+            yield self._dialect.render_stream_error(answer.refusal)
+        elif answer.stream is not None:
             try:
-                async for block in told.stream:
+                async for block in answer.stream:
                     yield block
             finally:
-                await _closed(told.stream)
+                await _close(answer.stream)
 
 
-async def _cancelled(work: asyncio.Future[Any]) -> None:
-    """Nothing of it goes on when this returns."""
+async def _cancel(work: asyncio.Future[Any]) -> None:
+    """Cancel `work`, and return once it has ended."""
     if not work.done():
         work.cancel()
         await asyncio.wait({work})
 
 
-async def _closed(stream: AsyncIterator[bytes] | None) -> None:
+async def _close(stream: AsyncIterator[bytes] | None) -> None:
     if stream is not None:
         await stream.aclose()  # type: ignore[attr-defined]
 
 
-def _told(failed: ProviderFailed | Unreadable) -> tuple[Refusal, str]:
-    """What a client is told whose stream broke off (the reason as a word, nothing of the provider's body), and what
-    the record says."""
+def _stream_error(failed: ProviderFailed | Unreadable) -> tuple[Refusal, str]:
+    """Return the error for the client of a stream that broke (the reason as a word, nothing of the provider's body),
+    and the error code for the record."""
     if isinstance(failed, Unreadable):
         return AllProvidersFailed(
             "The provider sent an event that cannot be read; the answer is incomplete."
         ), "bad_reply"
     if failed.reason == "timeout":
         return ProviderTimeout("The provider stopped sending; the answer is incomplete."), failed.reason
-    told = f"The provider broke the stream off ({failed.reason}); the answer is incomplete."
-    return AllProvidersFailed(told), failed.reason
+    message = f"The provider broke the stream off ({failed.reason}); the answer is incomplete."
+    return AllProvidersFailed(message), failed.reason

@@ -1,4 +1,4 @@
-"""Where a request's time went in the gateway, for an administrator who asks (`X-Gateway-Timing`)."""
+"""Times of the parts of a request in the gateway, for administrators who request them (`X-Gateway-Timing`)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -8,18 +8,18 @@ from gatehouse.foundation.identity import CallerKind, Role
 
 T = TypeVar("T")
 
-#: Asks for it in a request, and tells it in the answer.
+#: Header of the request that requests times, and of the response that has them.
 HEADER: Final = "X-Gateway-Timing"
-_ASKED: Final = HEADER.lower()
+_REQUEST_HEADER: Final = HEADER.lower()
 
 
 def milliseconds(seconds: float) -> float:
-    """To the microsecond. `round` would take three times as long."""
+    """Return milliseconds, rounded to microseconds. `round` would take three times as long."""
     return int(seconds * 1_000_000 + 0.5) / 1000
 
 
 class Timing:
-    """Each part's time since the part before it ended, in the order in which they first came."""
+    """The time of each part since the end of the part before it, in the order of their first ends."""
 
     __slots__ = ("_last", "_now", "_spent", "_started")
 
@@ -29,19 +29,20 @@ class Timing:
         self._spent: dict[str, float] = {}
 
     def part(self, name: str) -> None:
-        """It ends now."""
+        """End a part now."""
         now = self._now()
         self._spent[name] = self._spent.get(name, 0.0) + now - self._last
         self._last = now
 
     def header(self) -> str:
-        """As `Server-Timing` is written, in milliseconds; `total` is since the request's arrival."""
+        """Return the times in milliseconds, in the format of `Server-Timing`; `total` is since the request's
+        arrival."""
         parts = [*self._spent.items(), ("total", self._last - self._started)]
         return ", ".join(f"{name};dur={seconds * 1000:.3f}" for name, seconds in parts)
 
 
 def timed(timing: Timing | None, part: str, work: Awaitable[T]) -> Awaitable[T]:
-    """`work`, whose time is added to a part where times are measured."""
+    """Return `work`; if times are measured, its time is added to a part."""
     return work if timing is None else _timed(timing, part, work)
 
 
@@ -52,5 +53,10 @@ async def _timed(timing: Timing, part: str, work: Awaitable[T]) -> T:
 
 
 def asked_for(x: Identified) -> bool:
-    """Only those who administer the organization are told: times say something of what is found in a text."""
-    return _ASKED in x.received.headers and x.caller.role is Role.ADMIN and x.caller.kind is not CallerKind.OAUTH_CLIENT
+    """Return whether times are measured: only for administrators, because times reveal something about findings in a
+    text."""
+    return (
+        _REQUEST_HEADER in x.received.headers
+        and x.caller.role is Role.ADMIN
+        and x.caller.kind is not CallerKind.OAUTH_CLIENT
+    )

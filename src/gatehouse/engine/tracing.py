@@ -1,6 +1,6 @@
-"""A request's place in a distributed trace (W3C Trace Context): what comes in with it, and what goes on to providers.
+"""The context of a request in a distributed trace (W3C Trace Context): received with it, and sent on to providers.
 
-Nothing is exported here. While a request runs only moments are noted; spans are made of them when it is over.
+Nothing is exported here. While a request runs only times are noted; spans are made of them when it is over.
 """
 
 import os
@@ -13,20 +13,20 @@ import msgspec
 
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 
-#: A version from the future may carry more behind the flags.
+#: Later versions may append fields after the flags.
 _PARENT: Final = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
 ).fullmatch
-#: As much of `tracestate` as has to be passed on.
-_LONGEST_STATE: Final = 512
-_SAMPLED: Final = 1
+#: A longer `tracestate` may be dropped.
+_MAX_STATE_CHARACTERS: Final = 512
+_SAMPLED_FLAG: Final = 1
 
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class Call(msgspec.Struct, kw_only=True):
-    """One try at a provider. `started` and `ended` are monotonic; `ended` is None while it goes on. `failed` is a short
-    word, None for a good one."""
+    """One attempt at a provider. `started` and `ended` are monotonic; `ended` is None while it is in progress. `failed`
+    is a short word, None for a success."""
 
     span_id: bytes
     provider: ProviderRecord
@@ -38,7 +38,7 @@ class Call(msgspec.Struct, kw_only=True):
 
 
 class Trace(msgspec.Struct, kw_only=True):
-    """One request's. Not `sampled`: its context goes on, and nothing is exported."""
+    """The trace context of one request. Not `sampled`: the context is sent on, and nothing is exported."""
 
     trace_id: bytes
     span_id: bytes
@@ -48,28 +48,30 @@ class Trace(msgspec.Struct, kw_only=True):
     calls: list[Call] = []
 
     def call(self, provider: ProviderRecord, model: ModelRecord, started: float) -> Call:
-        made = Call(span_id=os.urandom(8), provider=provider, model=model, started=started)
-        self.calls.append(made)
-        return made
+        """Add an attempt, and return it."""
+        call = Call(span_id=os.urandom(8), provider=provider, model=model, started=started)
+        self.calls.append(call)
+        return call
 
     def headers(self, call: Call) -> Mapping[str, str]:
-        """What a provider is told."""
+        """Return the headers for the provider."""
         context = f"00-{self.trace_id.hex()}-{call.span_id.hex()}-{self.sampled:02x}"
         return {"traceparent": context} if self.state is None else {"traceparent": context, "tracestate": self.state}
 
 
 def begin(headers: Mapping[str, str], ratio: float) -> Trace | None:
-    """The caller's trace goes on, sampled as it says. Without one `ratio` (0 to 1) of the requests begin their own."""
-    found = _PARENT(headers.get("traceparent", ""))
-    if found is None or (found[1] == "00" and found[5]):
-        if ratio < 1 and random.random() >= ratio:  # noqa: S311 - chooses samples
+    """Continue the caller's trace, with its sampling decision. Without one, a share `ratio` (0 to 1) of the requests
+    begin a trace."""
+    parent = _PARENT(headers.get("traceparent", ""))
+    if parent is None or (parent[1] == "00" and parent[5]):
+        if ratio < 1 and random.random() >= ratio:  # noqa: S311 - selects samples
             return None
         return Trace(trace_id=os.urandom(16), span_id=os.urandom(8), parent_id=None, sampled=True, state=None)
     state = headers.get("tracestate")
     return Trace(
-        trace_id=bytes.fromhex(found[2]),
+        trace_id=bytes.fromhex(parent[2]),
         span_id=os.urandom(8),
-        parent_id=bytes.fromhex(found[3]),
-        sampled=bool(int(found[4], 16) & _SAMPLED),
-        state=state if state and len(state) <= _LONGEST_STATE else None,
+        parent_id=bytes.fromhex(parent[3]),
+        sampled=bool(int(parent[4], 16) & _SAMPLED_FLAG),
+        state=state if state and len(state) <= _MAX_STATE_CHARACTERS else None,
     )

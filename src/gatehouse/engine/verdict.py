@@ -1,4 +1,4 @@
-"""What a stage may return. A stage never logs, raises refusals or calls the next stage."""
+"""Verdicts: the results of stages. A stage never logs, raises refusals or calls the next stage."""
 
 from collections.abc import Callable, Coroutine
 from types import CoroutineType
@@ -11,7 +11,7 @@ from gatehouse.foundation.errors import Refusal
 
 
 class Allow:
-    """No objection: the next stage checks."""
+    """The stage has no objection, and the next stage runs."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Hold:
 
 
 class Rewrite:
-    """The request, or the answer, goes on with another body, for example redacted."""
+    """The request or the answer continues with another body, for example redacted."""
 
     __slots__ = ("body",)
 
@@ -57,7 +57,7 @@ class Rewrite:
 
 
 class Reroute:
-    """Another candidate replaces this one, and is judged in turn. `circle` is the error if it was judged before."""
+    """Another candidate replaces this one, and is judged in turn. `circle` is the error if it was already judged."""
 
     __slots__ = ("candidate", "circle")
 
@@ -77,7 +77,7 @@ ALLOW: Final = Allow()
 
 async def resolved(verdict: MaybeVerdict) -> Verdict:
     """Return a stage's verdict, awaited if it is a coroutine."""
-    # The abstract class would be correct for `isinstance`, too, and takes ten times as long.
+    # `isinstance` with the abstract class would take ten times as long.
     if isinstance(verdict, CoroutineType):
         awaited: Verdict = await verdict
         return awaited

@@ -20,7 +20,7 @@ import msgspec
 import structlog
 
 from gatehouse.engine import audited, notices
-from gatehouse.engine.audited import Found
+from gatehouse.engine.audited import DlpEntry
 from gatehouse.engine.notices import Operated
 from gatehouse.engine.outcome import DlpEvent, Opened, Outcome, decode_with_text_ids
 from gatehouse.foundation.egress import EgressGuard
@@ -237,7 +237,7 @@ class DirectSiem:
         except (msgspec.MsgspecError, ValueError, OverflowError, OSError) as error:
             log.warning("outpost.siem_entry_unreadable", reason=type(error).__name__)
 
-    def _of_request(self, entry: Found) -> Iterator[Forwarded]:
+    def _of_request(self, entry: DlpEntry) -> Iterator[Forwarded]:
         moment, tenant_id = datetime.fromtimestamp(entry.timestamp, UTC), UUID(entry.tenant_id)
         if isinstance(entry, Outcome):
             yield events.of_audit(
@@ -309,7 +309,7 @@ class DirectSiem:
         return self._stopping.is_set()
 
 
-def _dlp_row(entry: Found, event_id: str, event: DlpEvent) -> dict[str, Any]:
+def _dlp_row(entry: DlpEntry, event_id: str, event: DlpEvent) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(event),
         "id": event_id,

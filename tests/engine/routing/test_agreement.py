@@ -8,7 +8,7 @@ import msgspec
 from tests.support.engine import TENANT, HeldEngine
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.estimate import wants
+from gatehouse.engine.estimate import routing_needs
 from gatehouse.engine.exchange import Asked, Identified, NotRouted, Routed
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.routing.cost_routing.schemas import Simulated, SimulatedRequest
@@ -151,7 +151,7 @@ async def test_simulate_and_routing_agree() -> None:
 
 def request(asked: Asked) -> SimulatedRequest:
     """What a person would describe the call as."""
-    wanted = wants(asked)
+    wanted = routing_needs(asked)
     return SimulatedRequest(
         model=asked.call.model,
         estimated_input_tokens=wanted.input_tokens,

@@ -142,7 +142,7 @@ async def test_what_is_open_is_told() -> None:
 
 
 def test_no_more_circuits_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 3)
+    monkeypatch.setattr(module, "MAX_CIRCUITS", 3)
     circuits = Circuits(HandClock(), failures=1)
     for number in range(10):
         circuits.failed(Key(TENANT, "one", f"m{number}"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gatehouse.engine.exchange import Wants
+from gatehouse.engine.exchange import RoutingNeeds
 from gatehouse.engine.routing.strategies import View, in_bounds, ranked
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.records import ChainEntry, ModelRecord, ProviderRecord, RoutingPolicyRecord
@@ -31,7 +31,7 @@ MODELS = {
     )
 }
 OPTIONS = options_of({"p": ProviderRecord(id="p", name="p", kind="sandbox")}, MODELS.values())
-USUAL = Wants(input_tokens=1_000, output_tokens=1_000)
+USUAL = RoutingNeeds(input_tokens=1_000, output_tokens=1_000)
 
 
 def policy(strategy: str, *chain: tuple[str, float], **more: Any) -> RoutingPolicy:
@@ -45,14 +45,14 @@ def policy(strategy: str, *chain: tuple[str, float], **more: Any) -> RoutingPoli
     return compile_routing_policy(record, OPTIONS)
 
 
-def order(policy: RoutingPolicy, wanted: Wants = USUAL, *, turn: int = 0, **medians: float) -> list[str]:
+def order(policy: RoutingPolicy, wanted: RoutingNeeds = USUAL, *, turn: int = 0, **medians: float) -> list[str]:
     view = View({MODELS[name].id.int: median for name, median in medians.items()}, turn)
     return [option.model.model_id for option in in_bounds(policy, ranked(policy, wanted, view), wanted, view)]
 
 
 def test_the_cheapest_is_the_one_that_this_call_costs_least_at() -> None:
     assert order(policy("cost_optimized")) == ["small", "reader", "large", "unpriced"]
-    reading = Wants(input_tokens=7_000, output_tokens=10)
+    reading = RoutingNeeds(input_tokens=7_000, output_tokens=10)
     assert order(policy("cost_optimized"), reading) == ["reader", "small", "large", "unpriced"]
 
 
@@ -99,7 +99,7 @@ def test_manual_fallback_is_the_chain_and_nothing_else() -> None:
 def test_too_slow_and_too_small_ones_come_last(strategy: str) -> None:
     slow = policy(strategy, latency_budget_ms=500)
     assert order(slow, large=501, small=500, reader=1)[-1] == "large"
-    long = Wants(input_tokens=8_001, output_tokens=1)
+    long = RoutingNeeds(input_tokens=8_001, output_tokens=1)
     assert order(policy(strategy), long)[-1] == "small"
 
 

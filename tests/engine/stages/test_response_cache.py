@@ -318,7 +318,7 @@ async def test_a_huge_answer_is_given_and_not_kept(held: HeldEngine, stream: boo
         assert answer.answered is not None
         assert answer.answered.asked is not None
         assert answer.answered.admitted.cached is not None
-        assert answer.answered.admitted.cached.came is None, "it is not held on to either"
+        assert answer.answered.admitted.cached.blocks is None, "it is not held on to either"
     assert told(await ask(held, body)) == "miss"
 
 

@@ -1,7 +1,7 @@
-"""Which fields of a model call go on to a provider.
+"""Classifies the fields of a model call that are sent to a provider.
 
-A provider that speaks the client's dialect receives the client's fields as they are. `tables` says which of them are
-ordinary, and which name another model, send content elsewhere, keep it, or change the price; `naming` finds in a body
-what is not ordinary. Each kind of provider names its table (`providers.wires`), and the stage `request_fields` refuses
-what the organization has not allowed.
+A provider that speaks the client's dialect receives the client's fields unchanged. `tables` lists the ordinary fields,
+and those that name another model, send content elsewhere, store it, or change the price; `naming` finds the fields of a
+body that are not ordinary. Each kind of provider has a table (`providers.wires`), and the stage `request_fields`
+refuses fields that the organization has not allowed.
 """

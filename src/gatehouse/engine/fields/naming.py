@@ -1,4 +1,4 @@
-"""Finds what is not ordinary in a request's body."""
+"""Finds the fields of a request's body that are not ordinary."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,22 +7,22 @@ from typing import Any, Final, NamedTuple
 from gatehouse.engine.fields import tables
 from gatehouse.engine.fields.tables import TOOLS, Guard, Guards
 
-#: Hosted tool types of one body that are told apart; one is enough for a refusal.
+#: Further hosted tool types of a body are ignored: one is enough for a refusal.
 _MAX_TOOL_TYPES: Final = 32
-#: How much of a name rules and refusals see.
+#: Rules and refusals see so much of a name.
 _MAX_NAME_CHARACTERS: Final = 64
-#: Stands in records for a name that is not written as a field's name is, and could be anything.
+#: Replaces a name in records that does not have the form of a field name, and could be any text.
 _UNPRINTABLE: Final = "?"
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:$-]{0,63}\Z")
-#: How providers mark the version of a tool's type.
+#: Version suffix of a tool's type.
 _VERSION: Final = re.compile(r"(?:_preview)?(?:[_-]\d{4}[_-]?\d{2}[_-]?\d{2})?\Z")
-#: All that a function may hold that does not say its type.
-_UNTYPED: Final = frozenset({"function", "cache_control"})
+#: Keys of a function tool without a type.
+_UNTYPED_TOOL_KEYS: Final = frozenset({"function", "cache_control"})
 
 
 class Field(NamedTuple):
-    """`name` is the one that permissions use, `path` where it stands, `value` what it holds."""
+    """A field of a body. `name` is its name in permissions, `path` its place in the body."""
 
     name: str
     path: str
@@ -30,14 +30,14 @@ class Field(NamedTuple):
 
 
 def uncommon(dialect: str, body: Mapping[str, Any]) -> tuple[Field, ...]:
-    """What of a body is in no list of ordinary fields, hosted tools included. Nearly always empty."""
+    """Return the fields of a body that are not ordinary, including hosted tools. Usually empty."""
     ordinary = tables.ORDINARY.get(dialect)
     if ordinary is None:
-        # A text that is scanned has no dialect, and no fields.
+        # A scanned text has no dialect and no fields.
         return ()
     tools = body.get("tools")
     hosted = tuple(_hosted(dialect, tools)) if tools else ()
-    # One comparison of sets for what is nearly always so.
+    # One comparison of sets covers the usual case.
     if body.keys() <= ordinary:
         return hosted
     fields = (Field(name, name[:_MAX_NAME_CHARACTERS], body[name]) for name in body if name not in ordinary)
@@ -45,60 +45,61 @@ def uncommon(dialect: str, body: Mapping[str, Any]) -> tuple[Field, ...]:
 
 
 def guard_of(name: str, guards: Guards) -> tuple[str, Guard] | None:
-    """The table's name of a field, and what stands there. Some servers read `dataSources` or `Models` as the names that
-    they know, so another spelling counts as the same field."""
+    """Return the table's name of a field, and its guard; None if it has none. Some servers accept `dataSources` or
+    `Models` as other spellings of a field, so these count as the same field."""
     if name.startswith(TOOLS):
         return name, tables.TOOL
     guard = guards.get(name)
     if guard is not None:
         return name, guard
-    spelled = _SPELLINGS.get(_plain(name))
-    guard = guards.get(spelled) if spelled is not None else None
-    return None if spelled is None or guard is None else (spelled, guard)
+    canonical = _CANONICAL_NAMES.get(_normalized(name))
+    guard = guards.get(canonical) if canonical is not None else None
+    return None if canonical is None or guard is None else (canonical, guard)
 
 
 def all_names(dialect: str, body: Mapping[str, Any]) -> list[str]:
-    """What policy rules see as `request.fields`: the body's fields, and hosted tools as `tools.<type>`."""
+    """Return the value of `request.fields` in policy rules: the body's fields, and hosted tools as `tools.<type>`."""
     names = dict.fromkeys(name[:_MAX_NAME_CHARACTERS] for name in body)
     names |= dict.fromkeys(field.name for field in _hosted(dialect, body.get("tools")))
     return list(names)
 
 
 def printable(name: str) -> str:
-    """A name as records have it. It is the caller's own text: what is not written as fields' names are is left out."""
+    """Return a name for records. It is the caller's text, so a name that does not have the form of a field name is
+    replaced."""
     return name if _NAME.match(name) else _UNPRINTABLE
 
 
 def _hosted(dialect: str, tools: Any) -> Iterator[Field]:
-    """Tools that the client does not run itself, each type once."""
-    plain = tables.CLIENT_TOOLS.get(dialect)
-    if plain is None or type(tools) is not list:
+    """Yield the tools that the client does not run itself, each type once."""
+    client_tools = tables.CLIENT_TOOLS.get(dialect)
+    if client_tools is None or type(tools) is not list:
         return
     prefixes = tables.CLIENT_TOOL_PREFIXES.get(dialect, ())
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, tool in enumerate(tools):
         if type(tool) is not dict:
             continue
-        kind = tool.get("type")
-        if type(kind) is str:
-            if kind in plain or kind.startswith(prefixes):
+        tool_type = tool.get("type")
+        if type(tool_type) is str:
+            if tool_type in client_tools or tool_type.startswith(prefixes):
                 continue
-        elif kind is not None:
-            kind = ""
-        elif None in plain or tool.keys() <= _UNTYPED:
+        elif tool_type is not None:
+            tool_type = ""
+        elif None in client_tools or tool.keys() <= _UNTYPED_TOOL_KEYS:
             continue
         else:
             # Some servers name a tool by a key: `{"google_search": {}}`.
-            kind = next(key for key in tool if key not in _UNTYPED)
-        name = TOOLS + _VERSION.sub("", printable(kind))
-        if name not in seen and len(seen) < _MAX_TOOL_TYPES:
-            seen.add(name)
+            tool_type = next(key for key in tool if key not in _UNTYPED_TOOL_KEYS)
+        name = TOOLS + _VERSION.sub("", printable(tool_type))
+        if name not in names and len(names) < _MAX_TOOL_TYPES:
+            names.add(name)
             yield Field(name, f"tools[{index}].type", tool)
 
 
-def _plain(name: str) -> str:
-    return name[:_MAX_NAME_CHARACTERS].casefold().translate(_JOINTS)
+def _normalized(name: str) -> str:
+    return name[:_MAX_NAME_CHARACTERS].casefold().translate(_WITHOUT_SEPARATORS)
 
 
-_JOINTS: Final = str.maketrans("", "", "_-")
-_SPELLINGS: Final = {_plain(name): name for name in tables.OPENAI_CHAT}
+_WITHOUT_SEPARATORS: Final = str.maketrans("", "", "_-")
+_CANONICAL_NAMES: Final = {_normalized(name): name for name in tables.OPENAI_CHAT}

@@ -1,12 +1,12 @@
-"""The fields of model calls as data: what is ordinary, and what needs an organization's permission.
+"""Tables of the fields of model calls: the ordinary ones, and those that need an organization's permission.
 
-A field of no table is unknown: it passes or is refused by `UNKNOWN_FIELDS`.
+A field that is in no table is unknown; `UNKNOWN_FIELDS` decides whether it passes or is refused.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-#: What a field does, in words that follow its name. Also the `reason` in the administration API.
+#: The effect of a field, as a phrase that follows its name. Also the `reason` in the administration API.
 OTHER_MODEL: Final = "names another model"
 ELSEWHERE: Final = "names another destination or other credentials"
 THIRD_PARTY: Final = "sends content to a third party"
@@ -17,7 +17,8 @@ OPAQUE: Final = "carries further fields that the gateway does not read"
 
 
 class Guard(NamedTuple):
-    """Why a field needs permission. Without it null, false, an empty list and the `harmless` values pass."""
+    """The reason why a field needs permission. Without permission null, false, an empty list and the `harmless` values
+    pass."""
 
     reason: str
     harmless: tuple[Any, ...] = ()
@@ -31,7 +32,7 @@ Guards: TypeAlias = Mapping[str, Guard]
 
 NO_GUARDS: Final[Guards] = {}
 
-#: How `tools` of a hosted type are named: `tools.web_search`.
+#: Prefix of the names of hosted tools: `tools.web_search`.
 TOOLS: Final = "tools."
 #: Allows every hosted tool.
 ALL_TOOLS: Final = "tools.*"
@@ -104,11 +105,11 @@ _CARRIERS: Final[Guards] = {
     )
 }  # fmt: skip
 
-#: For every dialect: the server behind an address may be anything, aggregators included.
+#: For every dialect: the server at an address may be of any kind, including aggregators.
 OPENAI_CHAT: Final[Guards] = {
     **_MODELS, **_DESTINATIONS, **_HOSTED, **_SENT_AWAY, **_KEPT, **_PRICES, **_CARRIERS,
 }  # fmt: skip
-#: On a machine of one's own nothing is kept for a vendor, and nothing has a price list.
+#: A local server stores nothing at a vendor and has no prices.
 LOCAL: Final[Guards] = {
     name: guard
     for name, guard in OPENAI_CHAT.items()
@@ -121,7 +122,7 @@ _CHAT_FIELDS: Final = frozenset({
     "prediction", "presence_penalty", "prompt_cache_key", "prompt_cache_options", "reasoning_effort",
     "response_format", "safety_identifier", "seed", "stop", "stream", "stream_options", "temperature", "tool_choice",
     "tools", "top_logprobs", "top_p", "user", "verbosity",
-    # Of servers that speak the same dialect.
+    # Extensions of servers that speak the same dialect.
     "add_generation_prompt", "allowed_token_ids", "bad_words", "best_of", "cache_prompt", "cache_salt",
     "chat_template", "chat_template_kwargs", "continue_final_message", "documents", "dry_base", "dry_multiplier",
     "echo", "enable_thinking", "format", "grammar", "guardrails", "guided_choice", "guided_decoding_backend",
@@ -140,7 +141,7 @@ _RESPONSES_FIELDS: Final = frozenset({
     "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
     "reasoning", "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature", "text",
     "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user", "client_metadata",
-    # What Mistral takes by name from here too.
+    # Fields that are forwarded to Mistral in this dialect, too.
     "guardrails", "min_tokens", "prompt_mode", "random_seed", "repetition_penalty", "safe_prompt",
 })  # fmt: skip
 _MESSAGES_FIELDS: Final = frozenset({
@@ -161,13 +162,13 @@ ORDINARY: Final[Mapping[str, frozenset[str]]] = {
     "anthropic_messages": _MESSAGES_FIELDS,
     "openai_embeddings": _EMBEDDINGS_FIELDS,
 }
-#: By the client's dialect: types of tools that the client itself runs. None: a tool without a type.
+#: By the client's dialect: types of tools that the client runs itself. None: a tool without a type.
 CLIENT_TOOLS: Final[Mapping[str, frozenset[str | None]]] = {
     "openai_chat": frozenset({"function", "custom"}),
     "openai_responses": frozenset({"function", "custom"}),
     "anthropic_messages": frozenset({None, "custom"}),
 }
-#: The same by how a versioned type begins.
+#: The same as prefixes of versioned types.
 CLIENT_TOOL_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "anthropic_messages": ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_"),
 }

@@ -1,4 +1,4 @@
-"""Providers: one folder a kind, and `call_provider`, by which the pipeline reaches any of them."""
+"""Providers: one folder for each kind, and `call_provider`, through which the pipeline calls all of them."""
 
 from gatehouse.engine.providers.calling import call_provider
 from gatehouse.engine.providers.failure import ProviderFailed

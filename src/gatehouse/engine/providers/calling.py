@@ -1,7 +1,8 @@
-"""One attempt at one candidate: the call in the provider's dialect, the answer in the client's.
+"""One attempt at one candidate: sends the call in the provider's dialect, and returns the answer in the client's.
 
-Where both are the same, bytes pass as they are, the call's unless a stage changed it and the answer's but for the
-model's name, which is the one that the client asked for; else everything goes through the internal form.
+If both dialects are the same, bytes pass unchanged: those of the call unless a stage changed it, and those of the
+answer except for the model's name, which becomes the one that the client requested. Otherwise both are converted
+through the internal form.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,10 +25,9 @@ from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
 
-#: As much of an error's body as is read.
+#: Only so much of an error's body is read.
 MAX_ERROR_BYTES = 64 * 1024
-#: Seconds for a connection at most.
-_CONNECT: Final = 5.0
+_MAX_CONNECT_SECONDS: Final = 5.0
 
 
 async def call_provider(
@@ -40,9 +40,10 @@ async def call_provider(
     gate: Callable[[], None] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Returns once the whole answer is here or, for a stream, its first event: until then nothing has reached the
-    client and another attempt may follow. A cancelled call is cancelled upstream too. Raises `ProviderFailed`, and
-    whatever `gate` raises, which is asked right before the first byte is sent. `headers` are sent beside the kind's."""
+    """Return once the whole answer or, for a stream, its first event has arrived. Until then nothing has been sent to
+    the client, so that another attempt may follow. A cancelled call is cancelled upstream too. `gate` is called right
+    before the first byte is sent. `headers` are sent in addition to the kind's. Raises `ProviderFailed`, and the errors
+    of `gate`."""
     parties = _parties(call, candidate, secret)
     client, spoken, kind = parties
     body, size, stream = _request(call, candidate, parties)
@@ -62,7 +63,7 @@ async def call_provider(
         url=endpoint.url,
         headers=endpoint.headers,
         body=body,
-        connect_timeout=min(seconds, _CONNECT),
+        connect_timeout=min(seconds, _MAX_CONNECT_SECONDS),
         first_byte_timeout=seconds,
         idle_timeout=seconds,
         before_first_byte=gate,
@@ -74,9 +75,9 @@ async def call_provider(
         raise of_transport(error) from None
     try:
         if not 200 <= reply.status < 300:
-            raise await _refused(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
+            raise await _failure(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
-            return await _whole(reply, call, candidate, parties, max_response_bytes, sent_bytes=size)
+            return await _whole_reply(reply, call, candidate, parties, max_response_bytes, sent_bytes=size)
         return await Reply.streaming(reply, stream, call, sent_bytes=size)
     except OutboundFailed as error:
         await reply.close()
@@ -91,7 +92,7 @@ async def call_provider(
 
 
 class _Parties(NamedTuple):
-    """The client's dialect, the provider's, and its kind."""
+    """The client's dialect, the provider's dialect and the provider's kind."""
 
     client: Dialect
     spoken: ProviderDialect
@@ -121,7 +122,7 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[
     if passing is not None and passing is spoken:
         body, tap = passing.forward(call, model)
         if limit is not None:
-            # By the name that this kind knows it by.
+            # Under the field name that this kind uses.
             body |= kind.adapt({"max_tokens": limit})
         stream = Passing(tap) if call.stream else None
     else:
@@ -135,22 +136,22 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[
             raise ProviderFailed("refused", client_error=error) from None
         if call.stream:
             stream = Converting(spoken.stream_reader(), client.stream_writer(call), call.model)
-    return *_written(kind.fit(body, candidate.provider.config), call), stream
+    return *_encoded(kind.fit(body, candidate.provider.config), call), stream
 
 
-def _written(body: dict[str, Any], call: ModelCall) -> tuple[bytes, int]:
-    """A body's bytes, and how many it takes without the client's spaces and escapes. They are the client's own unless
-    something was changed, which is seen and not told: nothing depends on a stage that keeps silent about a change."""
-    anew = encode(body)
-    return call.came if anew == call.read else anew, len(anew)
+def _encoded(body: dict[str, Any], call: ModelCall) -> tuple[bytes, int]:
+    """Return a body's bytes, and their number without the client's whitespace and escapes. The bytes are the client's
+    own if the body is unchanged. A comparison detects changes, so that no stage has to report them."""
+    encoded = encode(body)
+    return call.came if encoded == call.read else encoded, len(encoded)
 
 
 def _output_limit(limit: int, candidate: Candidate) -> int:
-    """What the answer of a chat may take, where the caller has not said."""
+    """Return the output limit of a chat whose caller sets none."""
     return min(limit, candidate.model.max_output_tokens or limit)
 
 
-async def _whole(
+async def _whole_reply(
     reply: OutboundReply, call: ModelCall, candidate: Candidate, parties: _Parties, limit: int, *, sent_bytes: int
 ) -> Reply:
     client, spoken, kind = parties
@@ -174,11 +175,11 @@ async def _whole(
     return Reply.whole(reply.status, body, usage, call, sent_bytes=sent_bytes)
 
 
-async def _refused(kind: Kind, reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:
+async def _failure(kind: Kind, reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:
     try:
         body = await reply.read(MAX_ERROR_BYTES)
     except OutboundFailed:
-        # The status says enough; a body that is huge or cut adds nothing.
+        # The status is sufficient; a body that is too large or truncated adds nothing.
         body = b""
     await reply.close()
     return kind.failure(reply.status, reply.headers, body, secret.values())

@@ -1,4 +1,4 @@
-"""A provider's failure: what it means for the request, in three flags of which exactly one is set."""
+"""Failures of providers, and their consequence for the request: retry, next candidate or an error for the client."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal, Unprocessable
 from gatehouse.foundation.outbound import NoConnectionFree, OutboundFailed
 
-MAX_MESSAGE = 500
+MAX_MESSAGE_CHARACTERS = 500
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "connect_failed": "No connection could be made.",
@@ -37,24 +37,27 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 
 def sentence(reason: str, status: int | None) -> str:
-    """What the reason of a failed attempt means, without a word of the provider's."""
+    """Return a sentence about the reason of a failed attempt, without text of the provider."""
     if reason in _SENTENCES:
         return _SENTENCES[reason]
     return f"The provider answered with HTTP status {status}." if status else "The call failed."
 
 
-#: A longer `Retry-After` is taken for a mistake, in seconds.
-MAX_RETRY_AFTER = 24 * 3600
+#: A longer `Retry-After` is ignored.
+MAX_RETRY_AFTER_SECONDS = 24 * 3600
 
 
 class ProviderFailed(Exception):
-    """`reason` is a short word for records: `connect_failed`, `no_connection_free`, `timeout`, `connection_closed`,
+    """An attempt at a provider has failed.
+
+    `reason` is a short word for records: `connect_failed`, `no_connection_free`, `timeout`, `connection_closed`,
     `address_refused`, `reply_too_large`, `bad_reply`, `stream_error`, `unauthorized`, `rate_limited`, `not_configured`,
-    `no_instance_role`, `model_not_found`, `refused`, or `http_<status>`. `status` is the provider's, None when it gave
+    `no_instance_role`, `model_not_found`, `refused`, or `http_<status>`. `status` is the provider's, None if it sent
     none.
 
-    `retryable`: the same candidate may be tried again. `move_on`: the next one at once. `client_error`: the request is
-    at fault, not the provider, and this is the answer. `retry_after` is in seconds, as the provider asked.
+    Exactly one of these applies. `retryable`: the same candidate may be tried again. `move_on`: the next candidate is
+    tried at once. `client_error`: the request is at fault, not the provider, and this is the answer. `retry_after` is
+    the provider's, in seconds.
     """
 
     def __init__(
@@ -75,39 +78,41 @@ class ProviderFailed(Exception):
         super().__init__(reason)
 
 
-#: Not worth a second try at the same place.
-_FINAL = frozenset({"address_refused", "reply_too_large", NoConnectionFree.reason})
+#: Reasons that a retry at the same candidate does not help against.
+_NOT_RETRYABLE = frozenset({"address_refused", "reply_too_large", NoConnectionFree.reason})
 
 
 def of_transport(error: OutboundFailed, status: int | None = None) -> ProviderFailed:
-    return ProviderFailed(error.reason, status=status, retryable=error.reason not in _FINAL)
+    """Return the failure of a connection."""
+    return ProviderFailed(error.reason, status=status, retryable=error.reason not in _NOT_RETRYABLE)
 
 
 def of_status(status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
-    """What an answer that is not 2xx means. `secrets` are kept out of what a client may read."""
+    """Return the failure of an answer that is not 2xx. `secrets` are removed from messages for the client."""
     if status in {401, 403}:
-        # The gateway's own credential is at fault, never the client's: a client that saw 401 would drop its key.
+        # The gateway's credential is at fault, not the client's: a client that receives 401 would discard its key.
         return ProviderFailed("unauthorized", status=status)
     retry_after = _seconds(headers.get("retry-after"))
     if status == 404:
-        # Retired, or never there: another model can still answer.
+        # Another model may still answer.
         return ProviderFailed("model_not_found", status=status)
     if status == 429:
         return ProviderFailed("rate_limited", status=status, retry_after=retry_after)
     if status >= 500 or status == 408:
         return ProviderFailed(f"http_{status}", status=status, retryable=True, retry_after=retry_after)
-    leaf = _ABOUT_THE_REQUEST.get(status)
-    if leaf is None:
+    error_class = _REQUEST_ERRORS.get(status)
+    if error_class is None:
         return ProviderFailed(f"http_{status}", status=status)
-    message, code = _told(body)
+    message, code = _message_and_code(body)
     if code == "context_length_exceeded" or _TOO_LONG.search(message):
-        leaf = ContextTooLong
+        error_class = ContextTooLong
     elif code == "content_filter":
-        leaf = FilteredUpstream
-    return ProviderFailed("refused", status=status, client_error=leaf(clean(message, secrets) or None))
+        error_class = FilteredUpstream
+    return ProviderFailed("refused", status=status, client_error=error_class(clean(message, secrets) or None))
 
 
-_ABOUT_THE_REQUEST: dict[int, type[BadRequest] | type[PayloadTooLarge] | type[Unprocessable]] = {
+#: Statuses that report a fault of the request.
+_REQUEST_ERRORS: dict[int, type[BadRequest] | type[PayloadTooLarge] | type[Unprocessable]] = {
     400: RefusedUpstream,
     413: PayloadTooLarge,
     422: RefusedUpstream,
@@ -134,27 +139,27 @@ class _Body(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Body, strict=False)
 
 
-def _told(body: bytes) -> tuple[str, str | None]:
+def _message_and_code(body: bytes) -> tuple[str, str | None]:
     try:
-        told = _decoder.decode(body)
+        fields = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "", None
-    if isinstance(told.error, _Error):
-        return told.error.message, str(told.error.code)
-    return told.error or told.message or told.detail or "", None
+    if isinstance(fields.error, _Error):
+        return fields.error.message, str(fields.error.code)
+    return fields.error or fields.message or fields.detail or "", None
 
 
 def clean(message: str, secrets: Iterable[str]) -> str:
-    """A provider's message as a client may see it: short, printable, without anything like a key."""
+    """Return a provider's message in a form that is safe for clients: short, printable, without secrets or keys."""
     for secret in secrets:
         if len(secret) >= 4:
             message = message.replace(secret, "[redacted]")
     message = _KEY_LIKE.sub("[redacted]", message)
-    return "".join(letter if letter.isprintable() else " " for letter in message[:MAX_MESSAGE]).strip()
+    return "".join(letter if letter.isprintable() else " " for letter in message[:MAX_MESSAGE_CHARACTERS]).strip()
 
 
 def _seconds(value: str | None) -> float | None:
-    """A `Retry-After` in seconds or as a date (RFC 9110, 10.2.3); None for one that makes no sense."""
+    """Return the seconds of a `Retry-After` in seconds or as a date (RFC 9110, 10.2.3); None if it is not valid."""
     if value is None:
         return None
     try:
@@ -165,4 +170,4 @@ def _seconds(value: str | None) -> float | None:
         except ValueError:
             return None
         seconds = (date.replace(tzinfo=date.tzinfo or UTC) - utc_now()).total_seconds()
-    return seconds if 0 <= seconds <= MAX_RETRY_AFTER else None
+    return seconds if 0 <= seconds <= MAX_RETRY_AFTER_SECONDS else None

@@ -1,4 +1,4 @@
-"""What a kind of provider is. Each kind stands in its own folder; `KINDS` in `registry` lists them."""
+"""The interface of a kind of provider. Each kind has a folder; `KINDS` in `registry` lists them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -14,10 +14,9 @@ from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
 
 class CredentialField(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of a credentials body (reference 3, PUT credentials). `secret` ones are sealed together as one JSON
-    object; the others go into the provider's config. `form` is `text`, `url` or `flag` (true or false); `pattern` is
-    what the whole value must match, `default` what is stored where none is given, `unless` the flag in whose place the
-    field stands."""
+    """One field of a credentials body (docs/providers.md). `secret` fields are sealed together as one JSON object; the
+    others are stored in the provider's config. `form` is `text`, `url` or `flag` (true or false); `pattern` must match
+    the whole value, `default` is stored if the field is absent, `unless` is the flag that replaces the field."""
 
     name: str
     required: bool = True
@@ -29,7 +28,7 @@ class CredentialField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that a provider says it has. None where it does not say."""
+    """A model in a provider's list. Fields that the provider does not report are None."""
 
     model_id: str
     display_name: str | None = None
@@ -40,7 +39,7 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
-    """What is asked of a provider, as far as its address depends on it. `operation` is `chat` or `embeddings`."""
+    """The properties of a call that its URL depends on. `operation` is `chat` or `embeddings`."""
 
     operation: str
     model: str
@@ -48,6 +47,8 @@ class Target(msgspec.Struct, frozen=True, gc=False):
 
 
 class Endpoint(msgspec.Struct, frozen=True, gc=False):
+    """The URL and the headers of a call."""
+
     url: str
     headers: Mapping[str, str]
 
@@ -58,53 +59,53 @@ class Kind(Protocol):
 
     @property
     def title(self) -> str:
-        """What a human calls it."""
+        """The display name."""
 
     @property
     def type(self) -> str:
-        """`native`, `openai_compatible`, `cloudmanaged` or `byoe` (reference 3, Provider)."""
+        """`native`, `openai_compatible`, `cloudmanaged` or `byoe`."""
 
     @property
     def credential_fields(self) -> tuple[CredentialField, ...]: ...
 
     @property
     def guards(self) -> Guards:
-        """Fields that reach it only with the organization's permission, where it speaks the client's dialect."""
+        """Fields that are sent only with the organization's permission, if the provider speaks the client's dialect."""
 
     @property
     def limit_field(self) -> str:
-        """The field of a chat completion by which it is told how many tokens to answer with at most."""
+        """The field of a chat completion that limits the output tokens."""
 
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
-        """The dialect in which this provider does `chat` or `embeddings`; None when it does not."""
+        """Return the dialect of this provider for `chat` or `embeddings`; None if it does not offer the operation."""
 
     def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
-        """Where to POST. Raises `NotConfigured`."""
+        """Return the endpoint of a POST. Raises `NotConfigured`."""
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The kind's quirks, for a body that was converted from another dialect."""
+        """Adapt a body that was converted from another dialect to the kind."""
 
     def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
-        """What this configuration of the provider would refuse, taken out or said otherwise, of every body."""
+        """Remove or replace fields that this configuration of the provider refuses, in every body."""
 
     def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
-        """What carries its calls: the network, except for a kind that lives in this process, or signs what it sends.
-        Raises `NotConfigured`."""
+        """Return the transport of its calls: the network, except for a kind that runs in this process or signs its
+        requests. Raises `NotConfigured`."""
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
-        """What an answer that is not 2xx means, see `failure.of_status`."""
+        """Return the failure of an answer that is not 2xx, see `failure.of_status`."""
 
     def usage(self, headers: Mapping[str, str]) -> Usage | None:
-        """What an answer's headers tell of its usage, for one whose body tells none."""
+        """Return the usage in an answer's headers, for an answer whose body has none."""
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
-        """For discovery and as a probe of health that costs nothing. Raises `ProviderFailed`."""
+        """Return the provider's models, for discovery and as a health probe without cost. Raises `ProviderFailed`."""
 
 
 class NotConfigured(Exception):
-    """A setting is missing without which the provider cannot be called; the text names it."""
+    """A required setting of the provider is missing; the text names it."""
 
 
 class NoEmbeddings(BadRequest):

@@ -1,4 +1,4 @@
-"""Every kind of provider by name."""
+"""All kinds of providers, and the dialects that they speak, by name."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ from gatehouse.engine.providers.openai import OpenAI
 from gatehouse.engine.providers.openai_compatible import OpenAICompatible
 from gatehouse.engine.providers.sandbox import Sandbox
 
-_ALL: tuple[Kind, ...] = (
+_ALL_KINDS: tuple[Kind, ...] = (
     Anthropic(),
     AzureOpenAI(),
     Bedrock(),
@@ -32,10 +32,10 @@ _ALL: tuple[Kind, ...] = (
     OpenAICompatible(),
     Sandbox(),
 )
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in _ALL}
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in _ALL_KINDS}
 
-#: Those that no client speaks, each in its kind's folder.
-_OWN: tuple[ProviderDialect, ...] = (
+#: Dialects that no client speaks, each in its kind's folder.
+_PROVIDER_DIALECTS: tuple[ProviderDialect, ...] = (
     BedrockConverse(),
     BedrockEmbed(),
     GeminiEmbed(),
@@ -43,4 +43,4 @@ _OWN: tuple[ProviderDialect, ...] = (
     MistralChat(),
     MistralEmbeddings(),
 )
-SPOKEN: Final[dict[str, ProviderDialect]] = {**PASSING, **{dialect.name: dialect for dialect in _OWN}}
+SPOKEN: Final[dict[str, ProviderDialect]] = {**PASSING, **{dialect.name: dialect for dialect in _PROVIDER_DIALECTS}}

@@ -1,4 +1,4 @@
-"""A provider's good answer, in the client's dialect."""
+"""A provider's successful answer, in the client's dialect."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -14,21 +14,21 @@ from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.streams import Stream
 from gatehouse.foundation.outbound import OutboundFailed, OutboundReply
 
-#: How long a provider may take to end a stream whose last event was seen.
-END_SECONDS = 0.5
+#: How long a provider may take to close a stream after its last event.
+END_TIMEOUT_SECONDS = 0.5
 
-#: Of the client's answer, whoever gave it.
+#: Headers of the client's answer, for all providers.
 JSON: Final[Mapping[str, str]] = {"content-type": "application/json"}
 EVENTS: Final[Mapping[str, str]] = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
-#: How much of a stream that is said again comes at once.
-_AGAIN_BYTES: Final = 16_384
+#: Block size of a cached stream.
+_REPLAY_BLOCK_BYTES: Final = 16_384
 
-_NOTHING: Final = Usage()
+_NO_USAGE: Final = Usage()
 
 
-class _Said:
-    """The stream of an answer that is all there. Nothing is used for it: that was when it was given first."""
+class _ReplayedStream:
+    """The stream of a cached answer. Its usage is zero: it was counted when the answer was first given."""
 
     __slots__ = ("finished", "usage")
 
@@ -47,13 +47,14 @@ class _Said:
 
 
 class Reply:
-    """Either `body` or `events` is set. `headers` are for the client. `model` in it is as the client named it.
+    """A successful answer. Either `body` or `events` is set. `headers` are for the client. The answer has the model's
+    name that the client requested.
 
-    `events` gives one or more whole events at a time, the first without a wait, and raises `ProviderFailed` when the
-    stream breaks. Close always: an unfinished call is cancelled upstream.
+    `events` yields one or more whole events at a time, the first without a wait, and raises `ProviderFailed` if the
+    stream breaks. Always call `close`: an unfinished call is cancelled upstream.
 
-    `usage` is what the provider told. Where it told none, or its stream was left or broke before the end, it is at
-    least an estimate, since a provider bills what it made: see `usage_estimated`.
+    `usage` is the provider's. If it reported none, or its stream was abandoned or broke, `usage` is at least an
+    estimate, because a provider charges all tokens that it produced: see `usage_estimated`.
     """
 
     __slots__ = ("_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "events", "headers", "status")
@@ -71,14 +72,14 @@ class Reply:
 
     @classmethod
     def whole(cls, status: int, body: bytes, usage: Usage | None, call: ModelCall, *, sent_bytes: int) -> "Reply":
-        """The answer to `call`, for which so much was sent to the provider."""
+        """Return a whole answer to `call`, for which `sent_bytes` were sent to the provider."""
         reply = cls(status, JSON, body=body)
         reply._usage, reply._call, reply._sent_bytes = usage, call, sent_bytes
         return reply
 
     @classmethod
     async def streaming(cls, upstream: OutboundReply, stream: Stream, call: ModelCall, *, sent_bytes: int) -> "Reply":
-        """Waits for the first event. Raises `ProviderFailed` or `OutboundFailed`."""
+        """Return a stream once its first event has arrived. Raises `ProviderFailed` or `OutboundFailed`."""
         reply = cls(upstream.status, EVENTS)
         reply._upstream = upstream
         reply._stream = stream
@@ -90,53 +91,55 @@ class Reply:
             if first:
                 break
         else:
-            # It ended before anything was worth sending; if it broke, this tells.
+            # The stream ended before its first event; this raises if it broke.
             first = stream.end()
         reply.events = _events(first, chunks, stream, upstream.status)
         return reply
 
     @classmethod
     def again(cls, answer: bytes, *, stream: bool) -> "Reply":
-        """A complete answer that was given before, as a body or as a stream's events."""
+        """Return a complete answer that was given before, as a body or as a stream's events."""
         if not stream:
-            said_again = cls(200, JSON, body=answer)
-            said_again._usage = Usage()
-            return said_again
+            whole = cls(200, JSON, body=answer)
+            whole._usage = Usage()
+            return whole
         reply = cls(200, EVENTS)
-        reply._stream = said = _Said()
-        reply.events = _again(answer, said)
+        reply._stream = replayed = _ReplayedStream()
+        reply.events = _replay(answer, replayed)
         return reply
 
     @property
     def usage(self) -> Usage:
-        told = self._told
-        if told is None or (self._stream is not None and self.usage_estimated):
-            return self._estimate(told)
-        return told
+        reported = self._reported_usage
+        if reported is None or (self._stream is not None and self.usage_estimated):
+            return self._estimate(reported)
+        return reported
 
     @property
     def usage_estimated(self) -> bool:
-        """Whether the usage was not told, or not told for good because a stream did not come to its end."""
+        """Whether the usage was not reported, or is not final because the stream did not reach its end."""
         stream = self._stream
-        return self._told is None or (stream is not None and not (stream.complete or stream.finished))
+        return self._reported_usage is None or (stream is not None and not (stream.complete or stream.finished))
 
     @property
-    def _told(self) -> Usage | None:
-        told = self._usage if self._stream is None else self._stream.usage
-        # Who was called and says nothing but zeros does not count.
-        return None if told == _NOTHING and self._call is not None else told
+    def _reported_usage(self) -> Usage | None:
+        usage = self._usage if self._stream is None else self._stream.usage
+        # A called provider that reports only zeros does not count tokens.
+        return None if usage == _NO_USAGE and self._call is not None else usage
 
     @property
     def finished(self) -> bool:
-        """Whether the block that `events` gave last holds the stream's own end."""
+        """Whether the last block of `events` contains the stream's end event."""
         return self._stream is not None and self._stream.finished
 
-    def _estimate(self, told: Usage | None) -> Usage:
-        """By sizes, but never less than the provider has told so far."""
+    def _estimate(self, reported: Usage | None) -> Usage:
+        """Return an estimate by sizes, at least the usage that the provider has reported so far."""
         assert self._call is not None
-        known = told or Usage(input_tokens=guess.read(self._call, self._sent_bytes))
-        made = guess.written(self._call, self.body or b"{}") if self._stream is None else self._stream.output_estimate
-        return msgspec.structs.replace(known, output_tokens=max(known.output_tokens, made))
+        usage = reported or Usage(input_tokens=guess.read(self._call, self._sent_bytes))
+        written = (
+            guess.written(self._call, self.body or b"{}") if self._stream is None else self._stream.output_estimate
+        )
+        return msgspec.structs.replace(usage, output_tokens=max(usage.output_tokens, written))
 
     async def close(self) -> None:
         if self._upstream is not None:
@@ -162,27 +165,28 @@ async def _events(first: bytes, chunks: AsyncIterator[bytes], stream: Stream, st
     except ProviderFailed as error:
         error.status = status
         raise
-    await _to_the_end(chunks)
+    await _drain(chunks)
 
 
-async def _to_the_end(chunks: AsyncIterator[bytes]) -> None:
-    """Only a body read to its end gives its connection back; one that will not end after its last word is closed."""
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Read a body to its end, so that its connection is reused. A body that does not end after its last event is
+    abandoned, and its connection closed."""
     try:
-        async with asyncio.timeout(END_SECONDS):
+        async with asyncio.timeout(END_TIMEOUT_SECONDS):
             async for _ in chunks:
                 pass
     except (OutboundFailed, ProviderFailed, TimeoutError):
         pass
 
 
-async def _again(answer: bytes, said: _Said) -> AsyncIterator[bytes]:
+async def _replay(answer: bytes, stream: _ReplayedStream) -> AsyncIterator[bytes]:
     splitter = Splitter()
-    for start in range(0, len(answer), _AGAIN_BYTES):
-        block = splitter.push(answer[start : start + _AGAIN_BYTES])
-        if start + _AGAIN_BYTES >= len(answer):
+    for start in range(0, len(answer), _REPLAY_BLOCK_BYTES):
+        block = splitter.push(answer[start : start + _REPLAY_BLOCK_BYTES])
+        if start + _REPLAY_BLOCK_BYTES >= len(answer):
             block += splitter.take_rest()
-            said.finished = True
+            stream.finished = True
         if block:
             yield block
-        # Nothing here waits for a network, and a long answer may have a long way to go: others get their turn.
+        # Yield to other tasks: nothing here waits for a network, and the answer may be long.
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A provider's stream on its way to the client: passing as it is, or converted event by event."""
+"""Streams of providers for the client: passed through unchanged, or converted event by event."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -14,8 +14,8 @@ from gatehouse.engine.estimate import BYTES_A_TOKEN
 from gatehouse.engine.providers import guess
 from gatehouse.engine.providers.failure import ProviderFailed
 
-#: How an event's first line may begin.
-_STARTS = (b"data:", b"event:", b":", b"id:", b"retry:")
+#: Prefixes of an event's first line.
+_LINE_PREFIXES = (b"data:", b"event:", b":", b"id:", b"retry:")
 
 
 class Stream(Protocol):
@@ -24,106 +24,108 @@ class Stream(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether the provider said that nothing follows."""
+        """Whether the provider has sent its end event."""
 
     @property
     def complete(self) -> bool:
-        """Whether the answer is all there."""
+        """Whether the answer is complete."""
 
     @property
     def output_estimate(self) -> int:
-        """Tokens so far, by the number of events and by the size of their texts: the larger of the two."""
+        """Output tokens so far: the larger of the number of events and an estimate by the size of their texts."""
 
     def push(self, chunk: bytes) -> bytes:
-        """The network's bytes in, whole events for the client out. Raises `ProviderFailed`; what was `ready` before
-        the fault is given first, the fault at the next call."""
+        """Accept bytes of the network, and return whole events for the client. Raises `ProviderFailed`; events before a
+        fault are returned first, and the next call raises the fault."""
 
     def end(self) -> bytes:
-        """The network's stream is over. Raises `ProviderFailed` when the answer is not complete."""
+        """Return the last events at the end of the network's stream. Raises `ProviderFailed` if the answer is not
+        complete."""
 
 
-class _Cutting:
-    """What both ways share: bytes become whole events, and a fault waits until what came before it was given."""
+class _EventStream:
+    """Base of both streams: splits bytes into whole events, and defers a fault until the events before it were
+    returned."""
 
-    __slots__ = ("_bytes", "_largest", "_lines", "_lines_an_event", "_pending", "_splitter", "complete")
+    __slots__ = ("_bytes", "_fault", "_largest", "_lines", "_lines_per_event", "_splitter", "complete")
 
     def __init__(self) -> None:
         self.complete = False
         self._bytes = 0
-        #: the largest block so far: tells how much of an event's bytes is text
+        #: the largest block so far: the sample for the share of framing in an event
         self._largest = b""
         self._lines = 0
-        self._lines_an_event = 2
+        self._lines_per_event = 2
         self._splitter = Splitter()
-        self._pending: ProviderFailed | None = None
+        self._fault: ProviderFailed | None = None
 
     def push(self, chunk: bytes) -> bytes:
-        if self._pending is not None:
-            raise self._pending
+        if self._fault is not None:
+            raise self._fault
         try:
             block = self._splitter.push(chunk)
         except EventTooLarge:
             raise ProviderFailed("bad_reply") from None
         if not block:
             return b""
-        self._look(block)
-        out = self._through(block)
-        if self._pending is not None and not out:
-            raise self._pending
+        self._check(block)
+        out = self._convert(block)
+        if self._fault is not None and not out:
+            raise self._fault
         return out
 
     def end(self) -> bytes:
         out = b""
-        rest = self._splitter.take_rest() if self._pending is None else b""
+        rest = self._splitter.take_rest() if self._fault is None else b""
         if rest.strip():
-            # Some servers leave out the last event's blank line.
-            self._look(rest)
-            out = self._through(rest + b"\n\n")
-        if self._pending is not None:
-            raise self._pending
-        last = self._last()
-        if last is None:
+            # Some servers omit the blank line after the last event.
+            self._check(rest)
+            out = self._convert(rest + b"\n\n")
+        if self._fault is not None:
+            raise self._fault
+        final = self._final_events()
+        if final is None:
             raise ProviderFailed("connection_closed", retryable=True)
         self.complete = True
-        return out + last
+        return out + final
 
     @property
     def output_estimate(self) -> int:
-        passed = self._lines // self._lines_an_event
+        event_count = self._lines // self._lines_per_event
         framing = guess.framing_bytes(self._largest)
         if framing is None:
-            return passed
-        return max(passed, int(self._bytes - passed * framing) // BYTES_A_TOKEN)
+            return event_count
+        return max(event_count, int(self._bytes - event_count * framing) // BYTES_A_TOKEN)
 
-    def _look(self, block: bytes) -> None:
-        """Each block begins with an event, so a look at its head tells prose and pages from a stream."""
-        if not block.startswith(_STARTS) and not _may_begin(block):
+    def _check(self, block: bytes) -> None:
+        """Count a block, and check its first bytes: each block begins with an event, unlike text and HTML pages."""
+        if not block.startswith(_LINE_PREFIXES) and not _may_start(block):
             raise ProviderFailed("bad_reply")
         if not self._lines and block.startswith(b"event:"):
-            self._lines_an_event = 3
-        # One byte is found many times faster than two: the events are worked out when somebody asks.
+            self._lines_per_event = 3
+        # Counting one byte is many times faster than two, so lines are counted, and events computed when needed.
         self._lines += block.count(b"\n")
         self._bytes += len(block)
         if len(block) > len(self._largest):
             self._largest = block
 
-    def _through(self, block: bytes) -> bytes:
+    def _convert(self, block: bytes) -> bytes:
         raise NotImplementedError
 
-    def _last(self) -> bytes | None:
-        """What is still to be said at the end; None when the answer is not complete."""
+    def _final_events(self) -> bytes | None:
+        """Return the events that are missing at the end; None if the answer is not complete."""
         raise NotImplementedError
 
 
-class Passing(_Cutting):
-    """Same dialect on both sides: bytes pass untouched, watched by the dialect's tap."""
+class Passing(_EventStream):
+    """A stream with the same dialect on both sides: bytes pass unchanged, and the dialect's tap reads them."""
 
-    __slots__ = ("_begun", "_tap")
+    __slots__ = ("_started", "_tap")
 
     def __init__(self, tap: Tap) -> None:
         super().__init__()
         self._tap = tap
-        self._begun = False
+        self._started = False
 
     @property
     def usage(self) -> Usage | None:
@@ -133,54 +135,54 @@ class Passing(_Cutting):
     def finished(self) -> bool:
         return self._tap.finished
 
-    def _through(self, block: bytes) -> bytes:
-        if not self._begun:
-            block = self._beginning(block)
+    def _convert(self, block: bytes) -> bytes:
+        if not self._started:
+            block = self._from_first_data(block)
             if not block:
                 return b""
         out = self._tap.take(block)
         if self._tap.fault is not None:
-            self._pending = ProviderFailed("stream_error", retryable=True)
+            self._fault = ProviderFailed("stream_error", retryable=True)
         return out
 
-    def _beginning(self, block: bytes) -> bytes:
-        """The block from its first event with data on. Comments before it are dropped: they begin nothing, and until
-        something is sent another candidate can still answer. So the first data must be JSON, too."""
+    def _from_first_data(self, block: bytes) -> bytes:
+        """Return the block from its first event with data. Comments before it are dropped, because another candidate
+        can only answer while nothing has been sent. For the same reason the first data must be JSON."""
         position = 0
         for event in events(block):
             data = data_of(event)
             if data:
-                self._begun = True
+                self._started = True
                 if data != b"[DONE]" and not _is_object(data):
                     raise ProviderFailed("bad_reply")
                 return block[position:]
             position += len(event)
         return b""
 
-    def _last(self) -> bytes | None:
+    def _final_events(self) -> bytes | None:
         return b"" if self._tap.complete() else None
 
 
-class Converting(_Cutting):
-    """Two dialects: every event is read into deltas and written from them."""
+class Converting(_EventStream):
+    """A stream between two dialects: every event is read into deltas, and written from them."""
 
-    __slots__ = ("_model", "_reader", "_reason_told", "_usage", "_writer", "finished")
+    __slots__ = ("_has_finish_reason", "_model", "_reader", "_usage", "_writer", "finished")
 
     def __init__(self, reader: StreamReader, writer: StreamWriter, model: str = "") -> None:
-        """`model` is the name that the client asked for, or empty to keep the provider's."""
+        """`model` is the name that the client requested, or empty to keep the provider's."""
         super().__init__()
         self._model = model
         self._reader = reader
         self._writer = writer
         self._usage: Usage | None = None
-        self._reason_told = False
+        self._has_finish_reason = False
         self.finished = False
 
     @property
     def usage(self) -> Usage | None:
         return self._usage
 
-    def _through(self, block: bytes) -> bytes:
+    def _convert(self, block: bytes) -> bytes:
         return b"".join(self._converted(block))
 
     def _converted(self, block: bytes) -> Iterator[bytes]:
@@ -188,12 +190,12 @@ class Converting(_Cutting):
             try:
                 deltas = self._reader.read(event)
             except NotConvertible:
-                self._pending = ProviderFailed("bad_reply")
+                self._fault = ProviderFailed("bad_reply")
                 return
             for delta in deltas:
                 match delta:
                     case Faulted():
-                        self._pending = ProviderFailed("stream_error", retryable=True)
+                        self._fault = ProviderFailed("stream_error", retryable=True)
                         return
                     case UsageTold():
                         self._usage = delta.usage
@@ -202,22 +204,22 @@ class Converting(_Cutting):
                         yield self._writer.write(msgspec.structs.replace(delta, model=self._model or delta.model))
                         continue
                     case Finished():
-                        self._reason_told = True
+                        self._has_finish_reason = True
                     case Ended():
                         self.finished = True
                 yield self._writer.write(delta)
 
-    def _last(self) -> bytes | None:
+    def _final_events(self) -> bytes | None:
         if self.finished:
             return b""
-        # Some servers leave out the end's own event; a reason to finish is as good.
-        self.finished = self._reason_told
-        return self._writer.write(Ended()) if self._reason_told else None
+        # Some servers omit the end event; a finish reason is equivalent.
+        self.finished = self._has_finish_reason
+        return self._writer.write(Ended()) if self._has_finish_reason else None
 
 
-def _may_begin(block: bytes) -> bool:
+def _may_start(block: bytes) -> bool:
     head = block.lstrip(b"\r\n\xef\xbb\xbf")
-    return not head or head.startswith(_STARTS)
+    return not head or head.startswith(_LINE_PREFIXES)
 
 
 class _Object(msgspec.Struct):

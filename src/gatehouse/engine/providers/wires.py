@@ -1,4 +1,4 @@
-"""The two ways in which providers are reached, as bases of the kinds: paths, headers and the list of models."""
+"""Base classes of the kinds for the two common wire formats: paths, headers and the list of models."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,7 @@ from gatehouse.policy.records import ProviderConfig, ProviderRecord
 API_KEY = CredentialField(name="api_key")
 OPTIONAL_API_KEY = CredentialField(name="api_key", required=False)
 
-#: A list of models is small; more is no list of models.
+#: A list of models is small; a larger body is not one.
 MAX_LIST_BYTES = 8 * 1024 * 1024
 
 
@@ -25,7 +25,7 @@ class _OpenAIModel(msgspec.Struct):
     context_length: int | None = None
     max_model_len: int | None = None
 
-    def found(self) -> FoundModel:
+    def to_found_model(self) -> FoundModel:
         window = self.context_length or self.max_model_len
         return FoundModel(model_id=self.id, display_name=self.name, context_window=window)
 
@@ -36,7 +36,7 @@ class _AnthropicModel(msgspec.Struct):
     max_input_tokens: int | None = None
     max_tokens: int | None = None
 
-    def found(self) -> FoundModel:
+    def to_found_model(self) -> FoundModel:
         return FoundModel(
             model_id=self.id,
             display_name=self.display_name,
@@ -49,15 +49,15 @@ Listed = TypeVar("Listed", _OpenAIModel, _AnthropicModel)
 
 
 class Models(msgspec.Struct, Generic[Listed]):
-    """A list of models as a provider tells it."""
+    """A provider's list of models."""
 
     data: list[Listed]
 
 
 class Wire:
-    """What both have in common. `paths` are those of what it can do, `models` that of the list."""
+    """Base of all wire formats. `paths` has the paths of the operations, `models` that of the list of models."""
 
-    #: the base URL where none is configured
+    #: the default base URL
     home: str | None = None
     dialects: Mapping[str, str]
     paths: Mapping[str, str]
@@ -67,7 +67,7 @@ class Wire:
     key_header: str
     key_prefix = ""
     guards: Guards = OPENAI_CHAT
-    # Servers that only resemble OpenAI's do not know the newer one.
+    # Servers that only resemble OpenAI's do not accept the newer field.
     limit_field = "max_tokens"
 
     def base_url(self, config: ProviderConfig) -> str:
@@ -110,7 +110,7 @@ class Wire:
         url = self.base_url(record.config) + self.models
         carrier = self.carrier(outbound, record.config, secret)
         listed = await fetch(carrier, url, self.headers(secret), record, self.shape)
-        return [model.found() for model in listed.data]
+        return [model.to_found_model() for model in listed.data]
 
 
 class OpenAIWire(Wire):
@@ -150,7 +150,7 @@ async def fetch(
     *,
     failure: Callable[[int, Mapping[str, str], bytes, Iterable[str]], ProviderFailed] = of_status,
 ) -> T:
-    """One GET of JSON, decoded. Raises `ProviderFailed`."""
+    """GET a JSON document, and return it decoded. Raises `ProviderFailed`."""
     seconds = record.config.timeout_ms / 1000
     request = OutboundRequest(
         method="GET", url=url, headers=headers, connect_timeout=min(seconds, 5), first_byte_timeout=seconds,

@@ -1,1 +1,1 @@
-"""Choosing among candidates and getting an answer from one: cost, circuits, attempts."""
+"""Routing: chooses candidates, and gets an answer from one of them (cost, circuits, attempts)."""

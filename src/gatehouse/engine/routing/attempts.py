@@ -1,4 +1,4 @@
-"""Gets an answer from a chain of candidates: retries, fallbacks, circuits (decisions 7, Fallback chains)."""
+"""Gets an answer from a chain of candidates, with retries, fallbacks and circuit breakers (docs/cost-routing.md)."""
 
 import asyncio
 import math
@@ -19,11 +19,11 @@ from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
 from gatehouse.foundation.outbound import NoConnectionFree, OutboundTimeout
 
-#: seconds before the first retry; doubled for each further one, and half of it left to chance
-_PAUSE: Final = 0.05
-#: how often an attempt catches up with the switches anew before it gives up
-_CATCH_UPS: Final = 5
-#: the reason of an attempt that was not made
+#: Delay before the first retry. It doubles with each further retry, and up to half of it is random.
+_FIRST_RETRY_DELAY_SECONDS: Final = 0.05
+#: How often an attempt synchronizes the switches before it fails.
+_MAX_SYNCHRONIZATIONS: Final = 5
+#: The reason of an attempt that was not made.
 _CIRCUIT_OPEN: Final = "circuit_open"
 
 
@@ -33,7 +33,7 @@ class AllProvidersFailed(BadGateway):
 
 
 class Overloaded(Unavailable):
-    """This worker has as many calls to each provider of the chain in progress as it may."""
+    """This worker has the maximum number of calls in progress to each provider of the chain."""
 
     code = "gateway_overloaded"
     message = "The gateway has too many calls to providers in progress. Try again."
@@ -52,14 +52,14 @@ class CredentialRevoked(Unauthenticated):
 
 
 class OutOfTouch(Unavailable):
-    """What is known here is too old to send by: this process was stopped, or is far too busy."""
+    """The local state of the switches is too old to send a call: this process was suspended, or is overloaded."""
 
     code = "switch_state_unknown"
     message = "This worker could not catch up with what was switched off. Try again."
 
 
 class Attempts:
-    """One worker's. What it learns about failing providers serves all requests."""
+    """One worker's attempts. All requests share its circuit breakers."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -67,21 +67,22 @@ class Attempts:
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
     async def answer(self, x: Admitted, answered: Answered) -> Reply:
-        """A good reply, of which nothing has been sent to the client yet. Notes in `answered` every failed attempt
-        and who was chosen. Raises the client's own error, `ProviderUnavailable`, or that the whole chain failed.
+        """Return a successful reply, of which nothing has been sent to the client yet. Notes every failed attempt and
+        the chosen candidate in `answered`. Raises the client's own error, `ProviderUnavailable`, or an error that the
+        whole chain failed.
 
-        The deadline is one for all of it: retries, pauses, waits for a connection, whole bodies, a stream's first
-        event. A stream that has begun is not bounded by it."""
+        One deadline covers retries, delays, waits for a connection, whole bodies and a stream's first event. A stream
+        that has begun is not bounded by it."""
         candidate = x.chain[0]
         try:
             with self._deadlines.one() as deadline:
                 skipped: list[Candidate] = []
                 for candidate in x.chain:
-                    reply = await self._from(candidate, x, answered, skipped)
+                    reply = await self._attempt_with_retries(candidate, x, answered, skipped)
                     if reply is not None:
                         return reply
                 if skipped:
-                    # Nobody else is left: to be tried is better than to be refused.
+                    # No other candidate is left: an attempt is better than a refusal.
                     candidate = skipped[0]
                     reply = await self._last_resort(candidate, x, answered)
                     if reply is not None:
@@ -89,62 +90,64 @@ class Attempts:
         except TimeoutError:
             if not deadline.expired:
                 raise
-            answered.attempts.append(_attempt(candidate, None, "deadline"))
+            answered.attempts.append(_new_attempt(candidate, None, "deadline"))
         raise _chain_failed(answered.attempts)
 
-    async def _from(
+    async def _attempt_with_retries(
         self, candidate: Candidate, x: Admitted, answered: Answered, skipped: list[Candidate]
     ) -> Reply | None:
         key = _key(candidate, x)
-        for tries in range(candidate.provider.config.max_retries + 1):
-            if tries:
-                await asyncio.sleep(_PAUSE * 2 ** (tries - 1) * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
+        for retry in range(candidate.provider.config.max_retries + 1):
+            if retry:
+                delay = _FIRST_RETRY_DELAY_SECONDS * 2 ** (retry - 1)
+                await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
             if not self.circuits.may_try(key):
-                answered.attempts.append(_attempt(candidate, None, _CIRCUIT_OPEN))
-                if not tries:
+                answered.attempts.append(_new_attempt(candidate, None, _CIRCUIT_OPEN))
+                if not retry:
                     skipped.append(candidate)
                 return None
-            reply, again = await self._tried(candidate, x, answered)
-            if reply is not None or not again:
+            reply, may_retry = await self._attempt(candidate, x, answered)
+            if reply is not None or not may_retry:
                 return reply
         return None
 
     async def _last_resort(self, candidate: Candidate, x: Admitted, answered: Answered) -> Reply | None:
-        """One try, whatever its circuit says."""
-        answered.attempts.remove(_attempt(candidate, None, _CIRCUIT_OPEN))
-        reply, _ = await self._tried(candidate, x, answered)
+        """Make one attempt, even if the circuit is open."""
+        answered.attempts.remove(_new_attempt(candidate, None, _CIRCUIT_OPEN))
+        reply, _ = await self._attempt(candidate, x, answered)
         return reply
 
-    async def _tried(self, candidate: Candidate, x: Admitted, answered: Answered) -> tuple[Reply | None, bool]:
-        """A good reply, or whether the same candidate may be tried again. Raises the client's own error."""
+    async def _attempt(self, candidate: Candidate, x: Admitted, answered: Answered) -> tuple[Reply | None, bool]:
+        """Return a successful reply, or None and whether the same candidate may be retried. Raises the client's own
+        error."""
         try:
-            reply = await self._counted(candidate, x, answered)
+            reply = await self._call_with_circuits(candidate, x, answered)
         except ProviderFailed as failed:
             if failed.client_error is not None:
                 answered.chosen = candidate
                 raise failed.client_error from None
-            answered.attempts.append(_attempt(candidate, failed.status, failed.reason, failed.retry_after))
+            answered.attempts.append(_new_attempt(candidate, failed.status, failed.reason, failed.retry_after))
             return None, failed.retryable
         except ProviderUnavailable:
-            answered.attempts.append(_attempt(candidate, None, "kill_switched"))
+            answered.attempts.append(_new_attempt(candidate, None, "kill_switched"))
             return None, False
         answered.chosen = candidate
         return reply, False
 
-    async def _counted(self, candidate: Candidate, x: Admitted, answered: Answered) -> Reply:
-        """One call, of whose end the circuits hear."""
+    async def _call_with_circuits(self, candidate: Candidate, x: Admitted, answered: Answered) -> Reply:
+        """Make one call, and report its result to the circuits."""
         key, circuits = _key(candidate, x), self.circuits
-        began = self._ports.clock.monotonic()
+        started = self._ports.clock.monotonic()
         unanswered = len(answered.unanswered)
         try:
             if answered.trace is None:
-                reply = await self._once(candidate, x, answered)
+                reply = await self._call(candidate, x, answered)
             else:
-                reply = await self._traced(answered.trace, candidate, x, answered, began)
+                reply = await self._traced_call(answered.trace, candidate, x, answered, started)
         except ProviderFailed as failed:
             sent = len(answered.unanswered) > unanswered
             if failed.reason != OutboundTimeout.reason:
-                # It has answered, if only that it will not.
+                # The provider has answered, with an error.
                 del answered.unanswered[unanswered:]
             if failed.retryable:
                 (circuits.failed if sent else circuits.not_connected)(key)
@@ -155,19 +158,19 @@ class Attempts:
             circuits.released(key)
             raise
         circuits.succeeded(key)
-        took = (self._ports.clock.monotonic() - began) * 1000
-        self._ports.latencies.answered(candidate.model.id, took, stream=x.asked.call.stream)
+        latency_ms = (self._ports.clock.monotonic() - started) * 1000
+        self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.asked.call.stream)
         return reply
 
-    async def _traced(
-        self, trace: tracing.Trace, candidate: Candidate, x: Admitted, answered: Answered, began: float
+    async def _traced_call(
+        self, trace: tracing.Trace, candidate: Candidate, x: Admitted, answered: Answered, started: float
     ) -> Reply:
-        """One try, noted in the request's trace."""
-        call = trace.call(candidate.provider, candidate.model, began)
-        # What ends otherwise, ends by cancellation or by what was switched off meanwhile.
+        """Make one call, and note it in the request's trace."""
+        call = trace.call(candidate.provider, candidate.model, started)
+        # The value for all other ends: a cancellation.
         call.failed = "cancelled"
         try:
-            reply = await self._once(candidate, x, answered, trace.headers(call))
+            reply = await self._call(candidate, x, answered, trace.headers(call))
         except ProviderFailed as failed:
             call.status, call.failed = failed.status, failed.reason
             raise
@@ -182,7 +185,7 @@ class Attempts:
             call.ended = None
         return reply
 
-    async def _once(
+    async def _call(
         self, candidate: Candidate, x: Admitted, answered: Answered, headers: Mapping[str, str] = tracing.NO_HEADERS
     ) -> Reply:
         ports, identified, provider = self._ports, x.asked.identified, candidate.provider
@@ -191,7 +194,7 @@ class Attempts:
         unanswered = len(answered.unanswered)
 
         def still_allowed() -> None:
-            """Whatever the request waited for, nothing was taken back since."""
+            """Check that the permission was not revoked while the request waited."""
             if not switches.up_to_date():
                 raise OutOfTouch
             if switches.switched_off(tenant_id, candidate):
@@ -200,15 +203,15 @@ class Attempts:
                 raise CredentialRevoked
 
         def gate() -> None:
-            """Is called right before the first byte, once for each connection that is tried."""
+            """Check once more right before the first byte; called for each connection that is tried."""
             still_allowed()
             answered.unanswered[unanswered:] = [candidate]
 
-        for caught_up in range(_CATCH_UPS):
+        for synchronizations in range(_MAX_SYNCHRONIZATIONS):
             await switches.in_touch()
             try:
-                if caught_up or answered.attempts:
-                    # What was learnt meanwhile may end it without a connection.
+                if synchronizations or answered.attempts:
+                    # A revocation in the meantime ends the attempt without a connection.
                     still_allowed()
                 elif not switches.up_to_date():
                     continue
@@ -222,7 +225,7 @@ class Attempts:
                     headers=headers,
                 )
             except OutOfTouch:
-                # Nothing was sent: the gate is asked before the first byte.
+                # Nothing was sent: the gate runs before the first byte.
                 continue
         raise OutOfTouch
 
@@ -231,7 +234,7 @@ def _key(candidate: Candidate, x: Admitted) -> Key:
     return Key(x.asked.identified.policy.tenant_id, candidate.provider.id, candidate.model.model_id)
 
 
-def _attempt(candidate: Candidate, status: int | None, reason: str, retry_after: float | None = None) -> Attempt:
+def _new_attempt(candidate: Candidate, status: int | None, reason: str, retry_after: float | None = None) -> Attempt:
     return Attempt(
         provider=candidate.provider.id,
         model=candidate.model.model_id,
@@ -249,15 +252,15 @@ def _chain_failed(attempts: list[Attempt]) -> Refusal:
         return Overloaded()
     last = attempts[-1]
     failed = f"Last attempt: {last.provider}/{last.model}, {last.reason}. {sentence(last.reason, last.status)}"
-    # Whoever of them is back first can answer.
-    waits = [attempt.retry_after for attempt in attempts if attempt.retry_after is not None]
-    headers = {"Retry-After": str(max(math.ceil(min(waits)), 1))} if waits else None
-    told = [
+    # The shortest delay: one available provider is enough.
+    delays = [attempt.retry_after for attempt in attempts if attempt.retry_after is not None]
+    headers = {"Retry-After": str(max(math.ceil(min(delays)), 1))} if delays else None
+    listed = [
         {"provider": attempt.provider, "model": attempt.model, "status": attempt.status, "reason": attempt.reason}
         for attempt in attempts
     ]
     if reasons == {"model_not_found"}:
-        return UnknownUpstream(f"No provider has the model. {failed}", attempts=told)
+        return UnknownUpstream(f"No provider has the model. {failed}", attempts=listed)
     if "deadline" in reasons or reasons == {"timeout"}:
-        return ProviderTimeout(f"No provider answered in time. {failed}", headers=headers, attempts=told)
-    return AllProvidersFailed(f"No provider could answer. {failed}", headers=headers, attempts=told)
+        return ProviderTimeout(f"No provider answered in time. {failed}", headers=headers, attempts=listed)
+    return AllProvidersFailed(f"No provider could answer. {failed}", headers=headers, attempts=listed)

@@ -1,7 +1,6 @@
-"""The cost cap of a routing policy: what a call is estimated to cost, against what it may (reference 3, Cost routing
-policy, `cost_cap`).
+"""The cost cap of a routing policy: compares a call's estimated cost with the maximum (docs/cost-routing.md).
 
-A request that fits with as many tokens as it has bytes fits for certain, and no token is counted.
+A request that fits with one token for each byte always fits, so that its tokens need not be counted.
 """
 
 from decimal import Decimal
@@ -10,20 +9,21 @@ from typing import Final
 import msgspec
 
 from gatehouse.engine import tokenizers
-from gatehouse.engine.bound import PriceUnknown, input_tokens
+from gatehouse.engine.bound import PriceUnknown, max_input_tokens
 from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.estimate import estimate, wants
-from gatehouse.engine.exchange import Asked, Wants
+from gatehouse.engine.estimate import estimate, routing_needs
+from gatehouse.engine.exchange import Asked, RoutingNeeds
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.foundation.errors import PaymentRequired, Refusal
 from gatehouse.policy.records import CostCap
 from gatehouse.policy.routing import RoutingPolicy
 
-_BELOW: Final = 1 - 1e-12
+#: Lowers the limit by more than the error of the floats.
+_ROUNDED_DOWN: Final = 1 - 1e-12
 
 
 class CostCapExceeded(PaymentRequired):
-    """402 with `estimated_cost_usd`, `limit_usd` and `policy_id` (reference 3, Cost routing, Errors)."""
+    """402 with `estimated_cost_usd`, `limit_usd` and `policy_id`."""
 
     @classmethod
     def of(cls, policy: RoutingPolicy, cap: CostCap, estimated: Decimal) -> "CostCapExceeded":
@@ -38,44 +38,43 @@ class CostCapExceeded(PaymentRequired):
 
 
 class Costs:
-    """What one call is estimated to cost, wherever it goes; `limit` is USD."""
+    """The estimated cost of one call at each candidate; `limit` is in USD."""
 
-    __slots__ = ("_bound", "_counted", "_most_read", "_wanted", "_x", "limit")
+    __slots__ = ("_float_limit", "_max_input_tokens", "_needs", "_needs_by_counter", "_x", "limit")
 
     def __init__(self, x: Asked, limit: Decimal) -> None:
         self.limit = limit
-        # Floats are quick; what they are wrong by is far below the share that is taken off.
-        self._bound = float(limit) * _BELOW
+        # Floats are fast; their error is far below the share that is subtracted.
+        self._float_limit = float(limit) * _ROUNDED_DOWN
         self._x = x
-        self._wanted = wanted = wants(x)
-        #: as many tokens as there can be
-        self._most_read = wanted.input_tokens if wanted.counted else input_tokens(x)
-        #: with the tokens that a vocabulary makes of it
-        self._counted: dict[tokenizers.Counter, Wants] = {}
+        self._needs = needs = routing_needs(x)
+        self._max_input_tokens = needs.input_tokens if needs.counted else max_input_tokens(x)
+        #: with the input tokens that each vocabulary counts
+        self._needs_by_counter: dict[tokenizers.Counter, RoutingNeeds] = {}
 
-    def told(self, candidate: Candidate) -> Decimal | None:
-        """With its tokens counted where that can be done. None: no price."""
-        counting = None if self._wanted.counted else tokenizers.counter(candidate.model.model_id)
-        if counting is None:
-            return estimate(candidate.model, self._wanted)
-        wanted = self._counted.get(counting)
-        if wanted is None:
-            tokens = tokenizers.count(self._x, counting)
-            wanted = self._counted[counting] = msgspec.structs.replace(self._wanted, input_tokens=tokens)
-        return estimate(candidate.model, wanted)
+    def estimated(self, candidate: Candidate) -> Decimal | None:
+        """Return the estimate, with counted tokens if the vocabulary is installed. None: no price."""
+        counter = None if self._needs.counted else tokenizers.counter(candidate.model.model_id)
+        if counter is None:
+            return estimate(candidate.model, self._needs)
+        needs = self._needs_by_counter.get(counter)
+        if needs is None:
+            tokens = tokenizers.count(self._x, counter)
+            needs = self._needs_by_counter[counter] = msgspec.structs.replace(self._needs, input_tokens=tokens)
+        return estimate(candidate.model, needs)
 
     def surely_fits(self, candidate: Candidate) -> bool:
-        """Told at once, and not of all that fit."""
-        prices, made = candidate.model.dearest, self._wanted.output_tokens
-        if prices is None or (made and prices[1] is None):
+        """Return whether the upper bound fits. Fast; False does not mean that the estimate exceeds the cap."""
+        prices, output_tokens = candidate.model.dearest, self._needs.output_tokens
+        if prices is None or (output_tokens and prices[1] is None):
             return False
-        return self._most_read * prices[0] + made * (prices[1] or 0.0) <= self._bound
+        return self._max_input_tokens * prices[0] + output_tokens * (prices[1] or 0.0) <= self._float_limit
 
     def fits(self, candidate: Candidate) -> bool:
-        """What has no price does not."""
+        """Return whether the estimate fits. A candidate without a price does not."""
         if self.surely_fits(candidate):
             return True
-        cost = self.told(candidate)
+        cost = self.estimated(candidate)
         return cost is not None and cost <= self.limit
 
 
@@ -84,7 +83,7 @@ def refusal(policy: RoutingPolicy, cap: CostCap, candidate: Candidate, estimated
 
 
 def note(x: Asked, policy: RoutingPolicy, cap: CostCap, candidate: Candidate) -> None:
-    """For the audit log: the choice was above the cap, and the request went on all the same."""
+    """Note for the audit log that the choice exceeded the cap, and that the request continued."""
     x.rule_events.append(
         RuleEvent(
             kind="cost_cap",

@@ -1,4 +1,5 @@
-"""Which places may answer a call, in which order: every candidate judged by itself, wherever it comes from."""
+"""Chooses the candidates that may answer a call, and their order. Every candidate is judged by itself, whatever named
+it."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -9,8 +10,8 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.estimate import wants
-from gatehouse.engine.exchange import Asked, NotRouted, PolicyChoice, Routed, Wants
+from gatehouse.engine.estimate import routing_needs
+from gatehouse.engine.exchange import Asked, NotRouted, PolicyChoice, Routed, RoutingNeeds
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
 from gatehouse.engine.routing.cap import Costs
@@ -22,14 +23,14 @@ from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Reroute, Verdict
 from gatehouse.foundation.errors import BadRequest, Refusal
 from gatehouse.policy.routing import NEEDS, Option, RoutingPolicy
 
-#: Models that a strategy puts into a chain: more would only wait for each other's timeouts.
-MOST_CHOICES: Final = 8
-#: Models that names put into a chain: the longest list of names, and a bare id that many providers have.
-MOST_CANDIDATES: Final = 32
-#: Seconds for which a policy whose latencies are all known is not looked through again.
-_BETWEEN_TRIES: Final = 1.0
-#: Turns that a worker counts.
-_MOST_TURNS: Final = 10_000
+#: Models that a strategy adds to a chain: more would only add up timeouts.
+MAX_CHOICES: Final = 8
+#: Models that names add to a chain: the longest list of names, or a bare id that many providers have.
+MAX_CANDIDATES: Final = 32
+#: Interval at which a policy whose latencies are all known is searched again for unknown ones.
+_TRIAL_SEARCH_INTERVAL_SECONDS: Final = 1.0
+#: Policies for which a worker keeps counters.
+_MAX_COUNTED_POLICIES: Final = 10_000
 
 
 class NoCapableModel(BadRequest):
@@ -48,7 +49,7 @@ class NoCapableModel(BadRequest):
 
 
 class _Place(NamedTuple):
-    """`hold`: a person has to agree to it."""
+    """A candidate that may answer. `hold`: a person must approve it first."""
 
     candidate: Candidate
     hold: Hold | None
@@ -59,87 +60,89 @@ CandidateJudge: TypeAlias = Callable[[Asked, Candidate, Ports], Verdict | Rerout
 
 
 class _Places:
-    """Candidates that nothing speaks against, in the order in which they were named."""
+    """Candidates that no judge refuses, in the order in which they were named."""
 
     def __init__(self, x: Asked, ports: Ports, judges: Sequence[CandidateJudge]) -> None:
         self._x = x
         self._ports = ports
         self._judges = judges
-        self._seen: set[str] = set()
-        self._found: dict[str, _Place] = {}
+        self._judged_names: set[str] = set()
+        self._by_name: dict[str, _Place] = {}
         self.refused: Refuse | None = None
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._by_name)
 
-    def add(self, candidates: Iterable[Candidate], enough: int | None = None) -> None:
-        """All of them, or the first so many. A candidate that a rule sends elsewhere makes room for the other, which is
-        judged in its turn."""
-        wanted = None if enough is None else len(self._found) + enough
+    def add(self, candidates: Iterable[Candidate], limit: int | None = None) -> None:
+        """Add all candidates that may answer, or the first `limit`. If a rule reroutes a candidate, the target replaces
+        it and is judged in turn."""
+        full_size = None if limit is None else len(self._by_name) + limit
         for candidate in candidates:
             name = _name(candidate)
-            if name in self._seen:
+            if name in self._judged_names:
                 continue
-            self._seen.add(name)
+            self._judged_names.add(name)
             verdict = _judged(self._x, candidate, self._ports, self._judges)
             place = _placed(self._x, candidate, self._ports, self._judges, verdict)
             if isinstance(place, Refuse):
                 self.refused = self.refused or place
             else:
-                self._found.setdefault(name if place.candidate is candidate else _name(place.candidate), place)
-            if len(self._found) == wanted:
+                self._by_name.setdefault(name if place.candidate is candidate else _name(place.candidate), place)
+            if len(self._by_name) == full_size:
                 return
 
     def in_order(self) -> list[_Place]:
-        """An unhealthy one is the last resort, not out: its health may be what this request finds out."""
-        left = list(self._found.values())
-        if len(left) > 1:
+        """Return the places, healthy ones first. Unhealthy ones remain as the last resort: this request may show that
+        they are healthy again."""
+        places = list(self._by_name.values())
+        if len(places) > 1:
             tenant_id, switches = self._x.identified.policy.tenant_id, self._ports.switches
-            left.sort(key=lambda place: not switches.healthy(tenant_id, place.candidate.provider.id))
-        return left
+            places.sort(key=lambda place: not switches.healthy(tenant_id, place.candidate.provider.id))
+        return places
 
 
 class Chooser:
-    """One worker's."""
+    """One worker's choice of candidates."""
 
     def __init__(self, circuits: Circuits, judges: Sequence[CandidateJudge]) -> None:
         self._circuits = circuits
         self._judges = judges
-        #: by policy, and what requests ask of a model: whatever comes in between, each kind has its turns
+        #: round-robin counters by policy and required capabilities, so that requests of other kinds do not interfere
         self._turns: dict[tuple[UUID, int, bool], int] = {}
-        #: when policies are looked through again for models whose latency nobody knows, monotonic
-        self._next_try: dict[UUID, float] = {}
+        #: monotonic time at which a policy is next searched for models of unknown latency
+        self._next_trial_search: dict[UUID, float] = {}
 
     def choose(self, x: Asked, ports: Ports) -> Routed | NotRouted:
-        """The candidates that nothing speaks against, healthy ones first; the first refusal if none is left.
+        """Return the candidates that no judge refuses, healthy ones first, or the first refusal if none is left.
 
-        Nobody is asked in the middle of a call: where the first choice needs no approval, fallbacks that need one leave
-        the chain; where it needs one, that is asked for before the call, and holds for fallbacks of the same rule.
+        No approval is requested during a call: if the first choice needs no approval, fallbacks that need one leave the
+        chain. If it needs one, the approval is requested before the call, and is valid for fallbacks of the same rule.
         """
         policy = route.policy_of(x)
         if policy is not None:
             return self.routed(x, ports, policy)
-        found = route.candidates(x)
-        if isinstance(found, Refusal):
-            return NotRouted(found)
+        candidates = route.candidates(x)
+        if isinstance(candidates, Refusal):
+            return NotRouted(candidates)
         order = _order(x)
-        if len(found) == 1:
-            # Nearly always: nothing to put in order.
-            if (verdict := _judged(x, found[0], ports, self._judges)) is None:
-                return Routed(asked=x, chain=(found[0],), order=order)
-            place = _placed(x, found[0], ports, self._judges, verdict)
+        if len(candidates) == 1:
+            # The usual case: there is no order to compute.
+            if (verdict := _judged(x, candidates[0], ports, self._judges)) is None:
+                return Routed(asked=x, chain=(candidates[0],), order=order)
+            place = _placed(x, candidates[0], ports, self._judges, verdict)
             if isinstance(place, Refuse):
                 return NotRouted(place.error)
             return Routed(asked=x, chain=(place.candidate,), order=order, hold=place.hold)
         places = _Places(x, ports, self._judges)
-        places.add(found, enough=MOST_CANDIDATES)
+        places.add(candidates, limit=MAX_CANDIDATES)
         return _chained(x, places.in_order(), places.refused, order)
 
     def routed(self, x: Asked, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Routed | NotRouted:
-        """The same under a routing policy: named models come first, then the policy's fallback chain; `auto` is the
-        first choice of its strategy. A `trial` takes nobody's turn, and tells what the choice is estimated to cost."""
+        """Choose under a routing policy: named models come first, then the policy's fallback chain; `auto` is the first
+        choice of its strategy. A `trial` does not advance the round-robin counter, and always estimates the cost of the
+        choice."""
         choice = PolicyChoice(policy=policy)
-        wanted = wants(x)
+        requirements = routing_needs(x)
         stream, latencies = x.call.stream, ports.latencies
         away = partial(self._away, x, ports)
         view = View(latencies.medians(stream=stream), away=away, state=latencies.state(stream=stream))
@@ -149,32 +152,32 @@ class Chooser:
         for name in (x.call.model, *x.call.fallbacks):
             if name == AUTO:
                 ranking = ranking or self._ranking(x, ports, choice, view, trial=trial)
-                places.add(map(_candidate, in_bounds(policy, ranking, wanted, view)), enough=1)
+                places.add(map(_candidate, in_bounds(policy, ranking, requirements, view)), limit=1)
             elif len(named := route.named(x.identified.policy, name)) == 1:
                 places.add(named)
             elif named:
                 ordered = self._by_policy(x, ports, choice, view, named, trial=trial)
                 if not ordered and (usable := _usable(x, ports, self._judges, named)):
                     return NotRouted(route.AmbiguousModel.of(name, policy, usable), choice)
-                places.add(ordered, enough=MOST_CHOICES)
+                places.add(ordered, limit=MAX_CHOICES)
         if not places and x.call.model == AUTO and not ranking:
-            return NotRouted(NoCapableModel.of(policy, wanted.needs), choice)
-        # What is unknown here, or not the caller's to use, is not answered by something else unasked.
+            return NotRouted(NoCapableModel.of(policy, requirements.needs), choice)
+        # A model that is unknown, or that the caller may not use, is not replaced by another.
         unknown = places.refused is None or isinstance(places.refused.error, ModelNotFound)
         if places or not unknown:
-            by_hand = ranking is None or policy.chain.options
-            behind = policy.chain.capable(wanted.needs, wanted.embeds) if by_hand else ranking
-            enough = None if by_hand else MOST_CHOICES - 1
-            places.add(map(_candidate, in_bounds(policy, behind or (), wanted, view)), enough)
+            has_chain = ranking is None or policy.chain.options
+            fallbacks = policy.chain.capable(requirements.needs, requirements.embeds) if has_chain else ranking
+            limit = None if has_chain else MAX_CHOICES - 1
+            places.add(map(_candidate, in_bounds(policy, fallbacks or (), requirements, view)), limit)
             order = _order(x, policy)
-        left = places.in_order()
-        choice.first = left[0].candidate if left else None
-        if policy.cap is not None and left:
-            within = self._within(x, ports, choice, left, view, trial=trial)
+        remaining = places.in_order()
+        choice.first = remaining[0].candidate if remaining else None
+        if policy.cap is not None and remaining:
+            within = self._within_cap(x, ports, choice, remaining, view, trial=trial)
             if isinstance(within, Refusal):
                 return NotRouted(within, choice)
-            left = within
-        return _chained(x, left, places.refused, order, choice)
+            remaining = within
+        return _chained(x, remaining, places.refused, order, choice)
 
     def _by_policy(
         self,
@@ -186,12 +189,14 @@ class Chooser:
         *,
         trial: bool,
     ) -> list[Candidate]:
-        """Those of the candidates that the policy may choose, in the order of its strategy. Where none of them is known
-        to be capable of the request, in the order of their prices."""
-        policy, wanted = choice.policy, wants(x)
+        """Return the candidates that the policy may choose, in the order of its strategy. If none of them is known to
+        be capable of the request, in the order of their prices."""
+        policy, requirements = choice.policy, routing_needs(x)
         by_key = {candidate.model.id.int: candidate for candidate in named}
         ranking = self._ranking(x, ports, choice, view, trial=trial)
-        in_rank = [by_key[option.key] for option in in_bounds(policy, ranking, wanted, view) if option.key in by_key]
+        in_rank = [
+            by_key[option.key] for option in in_bounds(policy, ranking, requirements, view) if option.key in by_key
+        ]
         if in_rank:
             return in_rank
         pool = policy.chain if policy.strategy == "manual_fallback" else policy.pool
@@ -199,21 +204,21 @@ class Chooser:
         return [candidate for key, candidate in by_key.items() if key in allowed]
 
     def _ranking(self, x: Asked, ports: Ports, choice: PolicyChoice, view: View, *, trial: bool) -> Sequence[Option]:
-        policy, wanted = choice.policy, wants(x)
+        policy, requirements = choice.policy, routing_needs(x)
         if policy.strategy == "round_robin":
-            view = msgspec.structs.replace(view, turn=self._turn(policy, wanted, trial=trial))
-        options = ranked(policy, wanted, view)
+            view = msgspec.structs.replace(view, turn=self._turn(policy, requirements, trial=trial))
+        options = ranked(policy, requirements, view)
         if trial or policy.strategy not in BY_LATENCY:
             return options
-        return self._with_a_try(x, ports, policy, options, view)
+        return self._with_trial(x, ports, policy, options, view)
 
-    def _with_a_try(
+    def _with_trial(
         self, x: Asked, ports: Ports, policy: RoutingPolicy, options: Sequence[Option], view: View
     ) -> Sequence[Option]:
-        """Now and then a model goes first of which nobody knows how fast it is; never one that the cost cap speaks
-        against."""
+        """Return the options, at times with a model of unknown latency first, to measure it; never one that exceeds the
+        cost cap."""
         limits, now = policy.cap, ports.clock.monotonic()
-        if now < self._next_try.get(policy.id, now):
+        if now < self._next_trial_search.get(policy.id, now):
             return options
         for option in options:
             if option.key in view.medians or view.away(option):
@@ -222,9 +227,9 @@ class Chooser:
                 continue
             if ports.latencies.may_try(option.model.id):
                 return [option, *(other for other in options if other is not option)]
-        if len(self._next_try) >= _MOST_TURNS:
-            self._next_try.clear()
-        self._next_try[policy.id] = now + _BETWEEN_TRIES
+        if len(self._next_trial_search) >= _MAX_COUNTED_POLICIES:
+            self._next_trial_search.clear()
+        self._next_trial_search[policy.id] = now + _TRIAL_SEARCH_INTERVAL_SECONDS
         return options
 
     def _away(self, x: Asked, ports: Ports, option: Option) -> bool:
@@ -233,59 +238,66 @@ class Chooser:
             return True
         return bool(self._circuits) and self._circuits.is_open(Key(tenant_id, provider_id, option.model.model_id))
 
-    def _within(
-        self, x: Asked, ports: Ports, choice: PolicyChoice, left: list[_Place], view: View, *, trial: bool
+    def _within_cap(
+        self, x: Asked, ports: Ports, choice: PolicyChoice, places: list[_Place], view: View, *, trial: bool
     ) -> list[_Place] | Refusal:
-        """What is left under the cost cap."""
-        policy, wanted = choice.policy, wants(x)
+        """Return the places under the cost cap, or the refusal of the cap."""
+        policy, requirements = choice.policy, routing_needs(x)
         limits = policy.cap
         assert limits is not None
-        limit, first = limits.max_cost_per_request_usd, left[0].candidate
+        limit, first = limits.max_cost_per_request_usd, places[0].candidate
         costs = Costs(x, limit)
         choice.limit_usd = limit
         if trial or not costs.surely_fits(first):
-            choice.estimated_usd = costs.told(first)
+            choice.estimated_usd = costs.estimated(first)
             choice.exceeds = choice.estimated_usd is None or choice.estimated_usd > limit
         if limits.action_on_exceed == "warn":
             if choice.exceeds:
                 cap.note(x, policy, limits, first)
-            return left
+            return places
         if not choice.exceeds:
-            return [left[0], *(place for place in left[1:] if costs.fits(place.candidate))]
+            return [places[0], *(place for place in places[1:] if costs.fits(place.candidate))]
         if limits.action_on_exceed == "block":
             return cap.refusal(policy, limits, first, choice.estimated_usd)
-        cheaper = in_bounds(policy, by_cost(policy.every.capable(wanted.needs, wanted.embeds), wanted), wanted, view)
-        places = _Places(x, ports, self._judges)
-        places.add((each for each in map(_candidate, cheaper) if costs.fits(each)), enough=MOST_CHOICES)
-        # A rule may have sent one of them to a dearer one.
-        found = [place for place in places.in_order() if costs.fits(place.candidate)]
-        if not found:
+        cheaper = in_bounds(
+            policy,
+            by_cost(policy.every.capable(requirements.needs, requirements.embeds), requirements),
+            requirements,
+            view,
+        )
+        cheaper_places = _Places(x, ports, self._judges)
+        cheaper_places.add(
+            (candidate for candidate in map(_candidate, cheaper) if costs.fits(candidate)), limit=MAX_CHOICES
+        )
+        # A rule may have rerouted one of them to a more expensive candidate.
+        fitting = [place for place in cheaper_places.in_order() if costs.fits(place.candidate)]
+        if not fitting:
             return cap.refusal(policy, limits, first, choice.estimated_usd)
         cap.note(x, policy, limits, first)
-        return found
+        return fitting
 
-    def _turn(self, policy: RoutingPolicy, wanted: Wants, *, trial: bool) -> int:
-        key = (policy.id, wanted.needs, wanted.embeds)
+    def _turn(self, policy: RoutingPolicy, requirements: RoutingNeeds, *, trial: bool) -> int:
+        key = (policy.id, requirements.needs, requirements.embeds)
         turn = self._turns.get(key)
         if turn is None:
-            if len(self._turns) >= _MOST_TURNS:
+            if len(self._turns) >= _MAX_COUNTED_POLICIES:
                 self._turns.clear()
-            # Workers begin in different places: few requests to many of them are spread too.
+            # Each worker starts at a random turn, so that few requests to many workers are spread too.
             turn = random.randrange(1_000)  # noqa: S311 - spreads load
         self._turns[key] = turn if trial else turn + 1
         return turn
 
 
 def _usable(x: Asked, ports: Ports, judges: Sequence[CandidateJudge], candidates: Iterable[Candidate]) -> list[str]:
-    """The names of those that nothing speaks against."""
+    """Return the names of the candidates that no judge refuses."""
     return [
         _name(candidate) for candidate in candidates if not isinstance(_judged(x, candidate, ports, judges), Refuse)
     ]
 
 
 def _order(x: Asked, policy: RoutingPolicy | None = None) -> tuple[str, ...]:
-    """Of the models that are named, by the caller and by the policy's chain, as far as it does not depend on a strategy
-    that works its choice out."""
+    """Return the order of the models that the caller and the policy's chain name, up to a choice that a strategy
+    computes."""
     chain = () if policy is None else policy.chain.options
     if not x.call.fallbacks and not chain:
         return ()
@@ -323,7 +335,7 @@ def _placed(
     judges: Sequence[CandidateJudge],
     verdict: Refuse | Reroute | Hold | None,
 ) -> _Place | Refuse:
-    """The candidate with its `verdict`, or the one that rules put in its place; or why neither may answer."""
+    """Return the candidate with its `verdict`, or the candidate that rules reroute to, or the refusal of both."""
     rerouted: set[str] = set()
     while isinstance(verdict, Reroute):
         rerouted.add(_name(candidate))
@@ -341,7 +353,7 @@ def _judged(
     for judge in judges:
         verdict = judge(x, candidate, ports)
         if verdict is ALLOW:
-            # Nearly always, and a chain of eight is judged thirty times.
+            # The usual case; a chain of eight candidates has about 30 verdicts.
             continue
         if isinstance(verdict, Refuse | Reroute):
             return verdict

@@ -1,7 +1,8 @@
-"""Circuit breakers: what failed several times in a row is left alone for a while, so that nobody waits for it in vain.
+"""Circuit breakers: a target that failed several times in a row is not called for a while, so that requests do not wait
+for it in vain.
 
-There are two kinds. A model's circuit counts answers that fail (5xx, time-outs, answers that break off). A provider's
-counts connections that are not established. A refusal of the request itself (4xx) is counted by neither.
+There are two kinds. The circuit of a model counts answers that fail (5xx, timeouts, incomplete answers). The circuit of
+a provider counts connections that are not established. Neither counts a refusal of the request itself (4xx).
 """
 
 from collections import OrderedDict
@@ -12,13 +13,13 @@ import msgspec
 
 from gatehouse.foundation.clock import Clock
 
-#: circuits kept at most: those that failed last
-MOST: Final = 10_000
+#: The circuits that failed last are kept.
+MAX_CIRCUITS: Final = 10_000
 
 
 class Key(NamedTuple):
-    """Of a circuit. `model` is None for the provider's connections. Credentials and limits are the tenant's own, so
-    that each tenant has circuits of its own."""
+    """The key of a circuit. `model` is None for the provider's connections. Credentials and limits belong to a tenant,
+    so each tenant has its own circuits."""
 
     tenant_id: UUID
     provider: str
@@ -30,7 +31,7 @@ class Key(NamedTuple):
 
 
 class OpenCircuit(msgspec.Struct, frozen=True):
-    """`half_open`: its time is up, and the next request or the one in progress finds out."""
+    """An open circuit. `half_open`: its time is up, and the next request or the one in progress probes the target."""
 
     model: str | None
     state: Literal["open", "half_open"]
@@ -39,42 +40,43 @@ class OpenCircuit(msgspec.Struct, frozen=True):
 
 class _Circuit(msgspec.Struct):
     failures: int = 0
-    #: monotonic time until which nobody tries
+    #: monotonic time until which no request tries the target
     open_until: float = 0.0
-    #: whether a request is finding out whether it works again
+    #: whether a request is probing the target
     probing: bool = False
 
 
 class Circuits:
-    """This worker's view. Every try that `may_try` allows ends in exactly one of `succeeded`, `failed`,
-    `not_connected`, `refused` and `released`."""
+    """One worker's circuits. For every attempt that `may_try` allows, exactly one of `succeeded`, `failed`,
+    `not_connected`, `refused` and `released` is called."""
 
     def __init__(self, clock: Clock, failures: int = 5, seconds: float = 10.0) -> None:
-        """`failures` in a row open a circuit, for so many `seconds`."""
+        """`failures` consecutive failures open a circuit for `seconds`."""
         self._clock = clock
         self._failures = failures
         self._seconds = seconds
         self._failing: OrderedDict[Key, _Circuit] = OrderedDict()
 
     def __len__(self) -> int:
-        """Circuits that are kept, open or not."""
+        """Return the number of circuits that are kept, open or not."""
         return len(self._failing)
 
     def may_try(self, key: Key) -> bool:
-        """Whether to call a model now. Once the time of an open circuit is up, only one request at a time may."""
+        """Return whether a model may be called now. Once the time of an open circuit is up, only one request at a time
+        may."""
         if not self._failing:
             return True
         now = self._clock.monotonic()
         circuits = [circuit for circuit in map(self._failing.get, (key, key.connections)) if circuit is not None]
-        due = [circuit for circuit in circuits if circuit.failures >= self._failures]
-        if any(circuit.probing or now < circuit.open_until for circuit in due):
+        tripped = [circuit for circuit in circuits if circuit.failures >= self._failures]
+        if any(circuit.probing or now < circuit.open_until for circuit in tripped):
             return False
-        for circuit in due:
+        for circuit in tripped:
             circuit.probing = True
         return True
 
     def is_open(self, key: Key) -> bool:
-        """Whether the model or its provider is left alone now. Changes nothing: for choosing among models."""
+        """Return whether the circuit of the model or its provider is open, without a change of state."""
         if not self._failing:
             return False
         now = self._clock.monotonic()
@@ -89,31 +91,31 @@ class Circuits:
             self._failing.pop(key.connections, None)
 
     def failed(self, key: Key) -> None:
-        """The model was asked over a good connection, and answered with a fault, too late or not to the end."""
+        """Count a model's failure over an established connection: an error, a timeout or an incomplete answer."""
         if self._failing:
             self._failing.pop(key.connections, None)
         self._count(key)
 
     def not_connected(self, key: Key) -> None:
-        """There was no connection, so that nothing is known of the model."""
+        """Count a connection that was not established, which says nothing about the model."""
         self._release(key)
         self._count(key.connections)
 
     def refused(self, key: Key) -> None:
-        """The provider has answered, and refused the request or its sender: there is a connection, and nothing is known
-        of the model."""
+        """Note that the provider refused the request or its sender: the connection works, and the answer says nothing
+        about the model."""
         if self._failing:
             self._release(key)
             self._failing.pop(key.connections, None)
 
     def released(self, key: Key) -> None:
-        """Nothing was found out: the client left, or the call was never made."""
+        """End an attempt without a result: the client left, or the call was not made."""
         if self._failing:
             self._release(key)
             self._release(key.connections)
 
     def open_of(self, tenant_id: UUID) -> dict[str, list[OpenCircuit]]:
-        """By provider; looks at all that are kept."""
+        """Return a tenant's open circuits by provider. Scans all circuits."""
         now = self._clock.monotonic()
         by_provider: dict[str, list[OpenCircuit]] = {}
         for key, circuit in self._failing.items():
@@ -123,7 +125,7 @@ class Circuits:
         return by_provider
 
     def count_open(self, *, connections: bool) -> int:
-        """Circuits that are open or half open, of providers' connections or of models."""
+        """Return the number of open and half-open circuits, of providers' connections or of models."""
         return sum(
             circuit.failures >= self._failures and (key.model is None) is connections
             for key, circuit in self._failing.items()
@@ -136,7 +138,7 @@ class Circuits:
         circuit.probing = False
         if circuit.failures >= self._failures:
             circuit.open_until = self._clock.monotonic() + self._seconds
-        if len(self._failing) > MOST:
+        if len(self._failing) > MAX_CIRCUITS:
             self._failing.popitem(last=False)
 
     def _release(self, key: Key) -> None:

@@ -1,4 +1,4 @@
-"""What a call cost, in USD (decisions 7, Catalog)."""
+"""The cost of a call in USD, at the prices of the catalog."""
 
 from decimal import Decimal
 
@@ -7,21 +7,21 @@ from gatehouse.policy.records import ModelRecord
 
 
 def cost(usage: Usage, model: ModelRecord) -> Decimal | None:
-    """None where a price is unknown that the call needs: unknown is not free.
+    """Return the cost; None if the catalog lacks a price that the call needs, because an unknown price is not zero.
 
-    Each class of tokens is paid once. A class without a price of its own costs what input costs.
+    Each class of tokens is charged once. A class without a price of its own is charged as input.
     """
     price_in, price_out = model.cost_per_input_token, model.cost_per_output_token
     if price_in is None or (price_out is None and usage.output_tokens):
         return None
     total = usage.input_tokens * price_in + usage.output_tokens * (price_out or 0)
     if usage.cached_tokens:
-        total += usage.cached_tokens * _either(model.cost_per_cached_input_token, price_in)
+        total += usage.cached_tokens * _price_or(model.cost_per_cached_input_token, price_in)
     if usage.cache_write_tokens:
-        total += usage.cache_write_tokens * _either(model.cost_per_cache_write_token, price_in)
+        total += usage.cache_write_tokens * _price_or(model.cost_per_cache_write_token, price_in)
     return Decimal(total)
 
 
-def _either(price: Decimal | None, otherwise: Decimal) -> Decimal:
-    # Not `or`: a price of zero is a price.
-    return otherwise if price is None else price
+def _price_or(price: Decimal | None, default: Decimal) -> Decimal:
+    # Not `or`: a price of zero is valid.
+    return default if price is None else price

@@ -1,10 +1,10 @@
-"""The order in which a routing policy would have a call answered (reference 3, Cost routing policy, `strategy`).
+"""Orders models by the strategy of a routing policy (docs/cost-routing.md).
 
-Pure: a policy, what the call wants, how fast the models were, whose turn it is. What is routed by and what is simulated
-by is this. Options come in the order of their names, so that those that are equal always stand in the same order.
+Pure functions of a policy, the needs of the call, the latencies of the models and the round-robin counter, used by
+routing and by simulation. Options are in the order of their names, so that the order of equal options is stable.
 
-With hundreds of models an order is most of what routing costs a request, so prices and latencies are compared as lists
-of numbers, and what only the first few are asked about is asked late (`in_bounds`).
+With hundreds of models the order is most of the time that routing takes. So prices and latencies are compared as lists
+of numbers, and conditions that are needed for the first few options only are evaluated lazily (`in_bounds`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,18 +12,18 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from gatehouse.engine.exchange import Wants
+from gatehouse.engine.exchange import RoutingNeeds
 from gatehouse.policy.records import Strategy
 from gatehouse.policy.routing import UNKNOWN, Option, Options, RoutingPolicy
 
-#: Strategies that go by latencies, and so send a request now and then to a model of which none is known.
+#: Strategies that use latencies, and so send some requests to models of unknown latency.
 BY_LATENCY: Final[frozenset[Strategy]] = frozenset({"latency_optimized", "balanced"})
 
 
 class View(msgspec.Struct, frozen=True):
-    """What strategies go by besides policy and call. `medians` are milliseconds by `Option.key`, `state` another one
-    whenever they change (None: nothing is kept of them); `turn` counts the policy's decisions; `away` says of a model
-    whether its provider is unhealthy, or it is left alone after failures."""
+    """Inputs of strategies in addition to policy and call. `medians` are milliseconds by `Option.key`; `state` differs
+    whenever they have changed (None: derived values are not cached); `turn` counts the policy's decisions; `away`
+    returns whether a model's provider is unhealthy or its circuit is open."""
 
     medians: Mapping[int, float]
     turn: int = 0
@@ -31,19 +31,21 @@ class View(msgspec.Struct, frozen=True):
     state: object = None
 
 
-_Order: TypeAlias = Callable[[RoutingPolicy, Wants, View], Sequence[Option]]
+_Order: TypeAlias = Callable[[RoutingPolicy, RoutingNeeds, View], Sequence[Option]]
 
 
-def ranked(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
-    """Every model that the policy lets choose from and that is capable of it, the first choice first."""
-    return _ORDERS[policy.strategy](policy, wanted, view)
+def ranked(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+    """Return all models that the policy allows and that are capable of the call, the first choice first."""
+    return _ORDERS[policy.strategy](policy, requirements, view)
 
 
-def in_bounds(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, view: View) -> Iterator[Option]:
-    """The same, those last that are above the policy's latency budget, whose context window is too small, or whose
-    provider is away."""
+def in_bounds(
+    policy: RoutingPolicy, options: Sequence[Option], requirements: RoutingNeeds, view: View
+) -> Iterator[Option]:
+    """Yield the options, with those last that exceed the policy's latency budget, whose context window is too small, or
+    that are away."""
     budget = policy.latency_budget_ms
-    limit, tokens, medians = UNKNOWN if budget is None else budget, wanted.input_tokens, view.medians
+    limit, tokens, medians = UNKNOWN if budget is None else budget, requirements.input_tokens, view.medians
     late = []
     for option in options:
         if option.window < tokens or medians.get(option.key, 0.0) > limit or view.away(option):
@@ -53,109 +55,112 @@ def in_bounds(policy: RoutingPolicy, options: Sequence[Option], wanted: Wants, v
     yield from late
 
 
-def by_cost(options: Options, wanted: Wants) -> Sequence[Option]:
-    """The cheapest first, those without a price last."""
-    return _ascending(options, _costs(options, wanted))
+def by_cost(options: Options, requirements: RoutingNeeds) -> Sequence[Option]:
+    """Return the options, the cheapest first and those without a price last."""
+    return _ascending(options, _costs(options, requirements))
 
 
-def _cost_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
-    return by_cost(policy.pool.capable(wanted.needs, wanted.embeds), wanted)
+def _cost_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+    return by_cost(policy.pool.capable(requirements.needs, requirements.embeds), requirements)
 
 
-def _quality_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
-    return policy.pool.capable(wanted.needs, wanted.embeds)
+def _quality_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+    return policy.pool.capable(requirements.needs, requirements.embeds)
 
 
-def _latency_optimized(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
-    """Those of which nothing is known come behind, the cheapest first."""
-    options = policy.pool.capable(wanted.needs, wanted.embeds)
+def _latency_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+    """Order by latency; options of unknown latency come last, the cheapest of them first."""
+    options = policy.pool.capable(requirements.needs, requirements.embeds)
     times = _times(options, view)
     if None not in times:
         return _ascending(options, times)
-    costs = _costs(options, wanted)
-    # No median is as long as a day; what is behind it only orders those without one.
-    known = [_A_DAY + cost if time is None else time for time, cost in zip(times, costs, strict=True)]
-    return _ascending(options, known)
+    costs = _costs(options, requirements)
+    # No median is as long as a day, so that the cost orders the options without one.
+    scores = [_DAY_MS + cost if time is None else time for time, cost in zip(times, costs, strict=True)]
+    return _ascending(options, scores)
 
 
-def _balanced(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
-    """By the sum of cost, times the entry's weight, and latency, each as a share of what is usual among the options.
-    An unknown price counts as the dearest, an unknown latency as the usual one."""
-    options = policy.pool.capable(wanted.needs, wanted.embeds)
-    times, all_times = _usual_times(options, view)
+def _balanced(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+    """Order by the sum of cost, times the entry's weight, and latency, each as a share of the average of the options.
+    An unknown price counts as the highest, an unknown latency as the average."""
+    options = policy.pool.capable(requirements.needs, requirements.embeds)
+    times, total_time = _times_or_average(options, view)
     if options.weighted_sums is None:
-        costs = _known(_summed(options.weighted_input, options.weighted_output, wanted))
-        worth = _worth(sum(costs), all_times)
-        return _ascending(options, [cost + time * worth for cost, time in zip(costs, times, strict=True)])
-    given, made = wanted.input_tokens or 1, wanted.output_tokens
-    all_input, all_output = options.weighted_sums
-    worth = _worth(all_input * given + all_output * made, all_times)
+        costs = _costs_or_highest(_call_costs(options.weighted_input, options.weighted_output, requirements))
+        weight = _time_weight(sum(costs), total_time)
+        return _ascending(options, [cost + time * weight for cost, time in zip(costs, times, strict=True)])
+    read, written = requirements.input_tokens or 1, requirements.output_tokens
+    total_input, total_output = options.weighted_sums
+    weight = _time_weight(total_input * read + total_output * written, total_time)
     columns = zip(options.weighted_input, options.weighted_output, times, strict=True)
-    return _ascending(options, [price * given + more * made + time * worth for price, more, time in columns])
+    return _ascending(
+        options, [price_in * read + price_out * written + time * weight for price_in, price_out, time in columns]
+    )
 
 
-def _round_robin(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
-    options = policy.pool.capable(wanted.needs, wanted.embeds)
+def _round_robin(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+    options = policy.pool.capable(requirements.needs, requirements.embeds)
     first = view.turn % len(options) if options else 0
     return (*options[first:], *options[:first])
 
 
-def _manual_fallback(policy: RoutingPolicy, wanted: Wants, view: View) -> Sequence[Option]:
-    return policy.chain.capable(wanted.needs, wanted.embeds)
+def _manual_fallback(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+    return policy.chain.capable(requirements.needs, requirements.embeds)
 
 
-_A_DAY: Final = 86_400_000.0
-#: What no call costs whose price is known. An unknown price is far above it, also times a small weight.
-_TOO_MUCH: Final = UNKNOWN / 1e9
+_DAY_MS: Final = 86_400_000.0
+#: More than any call of known price costs. The cost of an unknown price exceeds it even with a small weight.
+_UNKNOWN_COST_USD: Final = UNKNOWN / 1e9
 
 
 def _times(options: Options, view: View) -> list[Any]:
-    """Medians, None where nobody knows."""
+    """Return the medians; None if unknown."""
     return list(map(view.medians.get, options.keys))
 
 
-def _usual_times(options: Options, view: View) -> tuple[list[float], float]:
-    """Medians, with the average in the place of those that nobody knows, and their sum. Kept until they change."""
-    kept = options.times
-    if kept is not None and kept[0] == view.state:
-        return kept[1], kept[2]
-    times = _times(options, view)
-    known = [time for time in times if time is not None]
-    usual = sum(known) / len(known) if known else 1.0
-    usual_times = [usual if time is None else time for time in times]
-    told = sum(usual_times)
+def _times_or_average(options: Options, view: View) -> tuple[list[float], float]:
+    """Return the medians, with the average in place of unknown ones, and their sum. Cached until they change."""
+    cached = options.times
+    if cached is not None and cached[0] == view.state:
+        return cached[1], cached[2]
+    medians = _times(options, view)
+    known_medians = [time for time in medians if time is not None]
+    average = sum(known_medians) / len(known_medians) if known_medians else 1.0
+    times = [average if time is None else time for time in medians]
+    total = sum(times)
     if view.state is not None:
-        options.times = (view.state, usual_times, told)
-    return usual_times, told
+        options.times = (view.state, times, total)
+    return times, total
 
 
-def _worth(costs: float, times: float) -> float:
-    """What a millisecond is worth: the usual time weighs as much as the usual cost, or alone where all are free."""
-    return costs / (times or 1.0) or 1.0
+def _time_weight(total_cost: float, total_time: float) -> float:
+    """Return the cost that a millisecond counts as: average time and average cost weigh the same. If all options are
+    free, only time counts."""
+    return total_cost / (total_time or 1.0) or 1.0
 
 
 def _ascending(options: Options, scores: Sequence[float]) -> Sequence[Option]:
-    return [options[at] for at in sorted(range(len(scores)), key=scores.__getitem__)]
+    return [options[index] for index in sorted(range(len(scores)), key=scores.__getitem__)]
 
 
-def _costs(options: Options, wanted: Wants) -> list[float]:
-    """USD; from `UNKNOWN` on where a price is unknown that the call needs."""
-    return _summed(options.per_input, options.per_output, wanted)
+def _costs(options: Options, requirements: RoutingNeeds) -> list[float]:
+    """Return the costs in USD; at least `UNKNOWN` if a price that the call needs is unknown."""
+    return _call_costs(options.per_input, options.per_output, requirements)
 
 
-def _summed(per_input: list[float], per_output: list[float], wanted: Wants) -> list[float]:
-    given, made = wanted.input_tokens or 1, wanted.output_tokens
-    if not made:
-        return [price * given for price in per_input]
-    return [price * given + more * made for price, more in zip(per_input, per_output, strict=True)]
+def _call_costs(per_input: list[float], per_output: list[float], requirements: RoutingNeeds) -> list[float]:
+    read, written = requirements.input_tokens or 1, requirements.output_tokens
+    if not written:
+        return [price * read for price in per_input]
+    return [price_in * read + price_out * written for price_in, price_out in zip(per_input, per_output, strict=True)]
 
 
-def _known(costs: list[float]) -> list[float]:
-    """With the dearest in the place of those that nobody knows."""
-    if not costs or max(costs) < _TOO_MUCH:
+def _costs_or_highest(costs: list[float]) -> list[float]:
+    """Return the costs, with the highest known one in place of unknown ones."""
+    if not costs or max(costs) < _UNKNOWN_COST_USD:
         return costs
-    dearest = max((cost for cost in costs if cost < _TOO_MUCH), default=0.0)
-    return [min(cost, dearest) for cost in costs]
+    highest = max((cost for cost in costs if cost < _UNKNOWN_COST_USD), default=0.0)
+    return [min(cost, highest) for cost in costs]
 
 
 _ORDERS: Final[Mapping[Strategy, _Order]] = {

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from gatehouse.engine.bound import asked_output
+from gatehouse.engine.bound import caller_output_limit
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.estimate import texts
@@ -177,9 +177,9 @@ def _found(x: Asked) -> dict[str, Any]:
 
 def _tokens(x: Asked) -> int:
     """Estimate the tokens of the input: texts by their length, and tokens that are sent as such. Images count as 0."""
-    wants = x.derived.wants
-    if wants is not None and wants.counted:
-        return wants.input_tokens
+    routing_needs = x.derived.routing_needs
+    if routing_needs is not None and routing_needs.counted:
+        return routing_needs.input_tokens
     body = x.call.body
     size = sum(len(text.encode("utf-8", "replace")) for text in texts(body))
     given = body.get("input")
@@ -194,5 +194,5 @@ def _cost(call: ModelCall, candidate: Candidate, tokens: int) -> float | None:
     model = candidate.model
     if model.cost_per_input_token is None or model.cost_per_output_token is None:
         return None
-    limit = asked_output(call) or model.max_output_tokens or 0
+    limit = caller_output_limit(call) or model.max_output_tokens or 0
     return float(model.cost_per_input_token * tokens + model.cost_per_output_token * limit)

@@ -123,7 +123,7 @@ class Recorder:
             input_tokens=usage.input_tokens + usage.cache_write_tokens if usage else None,
             output_tokens=usage.output_tokens if usage else None,
             cached_tokens=usage.cached_tokens if usage else None,
-            cost_usd=x.cost_told,
+            cost_usd=x.cost_text,
             latency_ms=milliseconds(ports.clock.monotonic() - received.started),
             time_to_first_token_ms=x.time_to_first_token_ms,
             provider_latency_ms=x.provider_latency_ms,

@@ -38,17 +38,17 @@ async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict:
         return ALLOW
     x.cached = cached = Cached(key=_key(x), seconds=seconds)
     if "no-cache" not in directives:
-        found = await ports.cache.get(cached.key)
-        if found is not None and await _may_still(x, ports):
-            cached.found = found
+        answer = await ports.cache.get(cached.key)
+        if answer is not None and await _may_still(x, ports):
+            cached.answer = answer
     return ALLOW
 
 
 def again(x: Admitted) -> Reply | None:
     """Return the cached answer, or None where there is none."""
-    if x.cached is None or x.cached.found is None:
+    if x.cached is None or x.cached.answer is None:
         return None
-    return Reply.again(x.cached.found, stream=x.asked.call.stream)
+    return Reply.again(x.cached.answer, stream=x.asked.call.stream)
 
 
 def watch(x: Answered, reply: Reply) -> None:
@@ -59,33 +59,33 @@ def watch(x: Answered, reply: Reply) -> None:
     if cached is None or x.chosen is not x.admitted.chain[0] or reply.status != 200:
         return
     if reply.events is None:
-        cached.came = [reply.body or b""]
+        cached.blocks = [reply.body or b""]
     else:
-        cached.came = []
+        cached.blocks = []
         reply.events = _noted(reply.events, cached)
 
 
 def keep(x: Answered, ports: Ports) -> None:
     """Store an answer that is complete and was delivered."""
     cached = x.admitted.cached if x.admitted else None
-    if x.admitted is None or cached is None or cached.came is None or x.outcome != "success":
+    if x.admitted is None or cached is None or cached.blocks is None or x.outcome != "success":
         return
-    call, answer = x.admitted.asked.call, b"".join(cached.came)
+    call, answer = x.admitted.asked.call, b"".join(cached.blocks)
     if len(answer) <= MAX_CACHED_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
         ports.cache.put(cached.key, answer, cached.seconds)
 
 
 def _directives(x: Asked) -> set[str]:
     """Return the directives of the client's `Cache-Control`."""
-    said = x.identified.received.headers.get("cache-control")
-    return set() if said is None else {word.strip().lower() for word in said.split(",")}
+    header = x.identified.received.headers.get("cache-control")
+    return set() if header is None else {word.strip().lower() for word in header.split(",")}
 
 
 def _key(x: Admitted) -> bytes:
     """Return the cache key: a hash of all that the answer depends on and of who may have it. A change of the policy
     changes the key."""
     call, identified, first = x.asked.call, x.asked.identified, x.chain[0]
-    told = (
+    material = (
         identified.policy.tenant_id,
         identified.policy.revision,
         sorted(group.hex for group in identified.caller.groups),
@@ -97,7 +97,7 @@ def _key(x: Admitted) -> bytes:
         # Sorted at the top level only: the order of fields in a schema decides the order in the answer.
         sorted(call.body.items()),
     )
-    return hashlib.blake2b(_encoder.encode(told), digest_size=32).digest()
+    return hashlib.blake2b(_encoder.encode(material), digest_size=32).digest()
 
 
 async def _may_still(x: Admitted, ports: Ports) -> bool:
@@ -117,7 +117,7 @@ async def _noted(events: AsyncIterator[bytes], cached: Cached) -> AsyncIterator[
     async for block in events:
         size += len(block)
         if size > MAX_CACHED_BYTES:
-            cached.came = None
-        elif cached.came is not None:
-            cached.came.append(block)
+            cached.blocks = None
+        elif cached.blocks is not None:
+            cached.blocks.append(block)
         yield block

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gatehouse.detection.taxonomy import TAXONOMY
-from gatehouse.engine.audited import Found, dlp_event_ids
+from gatehouse.engine.audited import DlpEntry, dlp_event_ids
 from gatehouse.engine.outcome import DlpEvent, Outcome
 from gatehouse.platform.records import arrays
 from gatehouse.platform.records.dlp_events import rows as dlp_events
@@ -80,7 +80,7 @@ class DlpRows(msgspec.Struct):
         self.requests[RequestCountKey(outcome.tenant_id, moment.date(), f"{{{','.join(entity_types)}}}")] += 1
         return int(bool(acting))
 
-    def add_events(self, entry: Found, moment: datetime) -> list[str]:
+    def add_events(self, entry: DlpEntry, moment: datetime) -> list[str]:
         """Add DLP events and return their ids. For a scan this is all: it is no request, so it does not count in
         coverage."""
         ids, day = dlp_event_ids(entry), moment.date()

@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from gatehouse.engine.latency import WINDOW, Latencies
+from gatehouse.engine.latency import WINDOW_SECONDS, Latencies
 from gatehouse.foundation.storage.database import Database
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ class SharedLatencies:
         self._failure_logged = False
 
     async def start(self) -> None:
-        await self._round(WINDOW)
+        await self._round(WINDOW_SECONDS)
         self._task = asyncio.create_task(self._run(), name="latencies")
 
     async def stop(self) -> None:

@@ -15,7 +15,12 @@ from tests.support.vendors.bedrock import KEY_ID, REGION, SECRET, Bedrock
 
 from gatehouse.engine.providers import KINDS, ProviderFailed
 from gatehouse.engine.providers.bedrock import machine as module
-from gatehouse.engine.providers.bedrock.machine import EARLY_SECONDS, LATE_SECONDS, PAUSE_SECONDS, Machine
+from gatehouse.engine.providers.bedrock.machine import (
+    MIN_LIFETIME_SECONDS,
+    RENEW_BEFORE_EXPIRY_SECONDS,
+    RENEWAL_INTERVAL_SECONDS,
+    Machine,
+)
 from gatehouse.engine.providers.bedrock.signing import Identity
 from gatehouse.foundation.outbound import AddressRefused, OutboundFailed, OutboundRequest, ReplyTooLarge
 from gatehouse.foundation.outbound.metadata import MAX_BYTES, ask_metadata
@@ -80,7 +85,7 @@ class ByHand:
         self.let_go = asyncio.Event()
         self.let_go.set()
         environment = {"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/v2/keys"}
-        self.machine = Machine(environment, ask=self._ask, now=lambda: self.now)
+        self.machine = Machine(environment, request=self._ask, now=lambda: self.now)
 
     async def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> bytes:
         assert (method, url) == ("GET", "http://169.254.170.2/v2/keys")
@@ -147,7 +152,7 @@ async def test_credentials_that_make_no_sense_are_none(body) -> None:
         return body
 
     with pytest.raises(ProviderFailed, match="no_instance_role"):
-        await Machine({"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, ask=ask).get()
+        await Machine({"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, request=ask).get()
 
 
 async def test_calls_at_once_ask_once() -> None:
@@ -166,7 +171,7 @@ async def test_calls_at_once_ask_once() -> None:
 async def test_keys_are_renewed_beside_the_calls_before_they_expire() -> None:
     world = ByHand()
     assert await world.key() == "KEY1"
-    world.now += 3600 - EARLY_SECONDS - 1
+    world.now += 3600 - RENEW_BEFORE_EXPIRY_SECONDS - 1
     assert await world.key() == "KEY1"
     assert world.questions == 1
     world.now += 2
@@ -183,12 +188,12 @@ async def test_keys_are_renewed_beside_the_calls_before_they_expire() -> None:
 
 async def test_a_service_that_gives_the_same_short_lived_keys_is_not_asked_for_each_call() -> None:
     world = ByHand()
-    world.life = EARLY_SECONDS / 2
+    world.life = RENEW_BEFORE_EXPIRY_SECONDS / 2
     for _ in range(5):
         await world.key()
         await asyncio.sleep(0.001)
     assert world.questions == 1
-    world.now += PAUSE_SECONDS
+    world.now += RENEWAL_INTERVAL_SECONDS
     await world.key()
     await asyncio.sleep(0.001)
     assert world.questions == 2
@@ -198,7 +203,7 @@ async def test_keys_go_on_while_the_service_is_away_until_they_expire() -> None:
     world = ByHand()
     await world.key()
     world.life = None
-    world.now += 3600 - LATE_SECONDS - 1
+    world.now += 3600 - MIN_LIFETIME_SECONDS - 1
     assert await world.key() == "KEY1"
     await asyncio.sleep(0.001)
     world.now += 1
@@ -213,7 +218,7 @@ async def test_keys_go_on_while_the_service_is_away_until_they_expire() -> None:
 
 
 async def test_a_service_that_hangs_is_waited_for_so_long_and_no_longer(monkeypatch) -> None:
-    monkeypatch.setattr(module, "RENEWAL_SECONDS", 0.05)
+    monkeypatch.setattr(module, "RENEWAL_TIMEOUT_SECONDS", 0.05)
     world = ByHand()
     world.let_go.clear()
     async with asyncio.timeout(2):

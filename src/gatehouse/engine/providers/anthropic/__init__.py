@@ -1,4 +1,4 @@
-"""Anthropic itself. It has no embeddings."""
+"""Anthropic. It offers no embeddings."""
 
 from gatehouse.engine.providers.wires import API_KEY, AnthropicWire
 

@@ -1,7 +1,7 @@
-"""Azure OpenAI: OpenAI's dialect at an address of the customer's own, where a deployment's name stands for the model.
+"""Azure OpenAI: OpenAI's dialect at a customer's own URL, with the name of a deployment as the model's name.
 
-What differs: the model is named in the path, the key has a header of its own, every call says an API version, older
-versions refuse newer fields, and a content filter sits before and behind each model.
+Differences: the path names the model, the key has a header of its own, every call has an API version, older versions
+refuse newer fields, and a content filter inspects the input and output of each model.
 """
 
 import re
@@ -23,10 +23,10 @@ DEFAULT_VERSION: Final = "2024-02-01"
 
 #: The last version whose data plane lists deployments.
 _LIST_VERSION: Final = "2023-03-15-preview"
-#: From this day on a version takes `stream_options` and `max_completion_tokens`.
-_NEWER_FIELDS: Final = "2024-09-01"
-#: Azure's pages give addresses to copy that go on here, to a deployment or to another API.
-_BEHIND: Final = re.compile(r"(?:/openai(?:/.*)?|/+)\Z", re.DOTALL)
+#: The first version that accepts `stream_options` and `max_completion_tokens`.
+_NEWER_FIELDS_VERSION: Final = "2024-09-01"
+#: Path suffixes of URLs that Azure's pages offer to copy, of a deployment or of another API.
+_PATH_SUFFIX: Final = re.compile(r"(?:/openai(?:/.*)?|/+)\Z", re.DOTALL)
 
 
 class AzureOpenAI(OpenAIWire):
@@ -45,15 +45,15 @@ class AzureOpenAI(OpenAIWire):
         ),
     )
     key_header = "api-key"
-    # Reasoning models refuse the older one.
+    # Reasoning models refuse the older field.
     limit_field = "max_completion_tokens"
     key_prefix = ""
 
     def base_url(self, config: ProviderConfig) -> str:
         if not config.hosted_endpoint:
             raise NotConfigured("hosted_endpoint")
-        place = urlsplit(config.hosted_endpoint)
-        return f"{place.scheme}://{place.netloc}{_BEHIND.sub('', place.path)}/openai"
+        parts = urlsplit(config.hosted_endpoint)
+        return f"{parts.scheme}://{parts.netloc}{_PATH_SUFFIX.sub('', parts.path)}/openai"
 
     def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         deployment = f"{self.base_url(config)}/deployments/{quote(target.model, safe='')}"
@@ -61,14 +61,14 @@ class AzureOpenAI(OpenAIWire):
         return Endpoint(url, self.headers(secret))
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
-        # As at OpenAI: reasoning models refuse the older name. `fit` turns it back where the version is older.
+        # As at OpenAI: reasoning models refuse the older name. `fit` restores it for older versions.
         if "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return body
 
     def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
-        if _version(config) < _NEWER_FIELDS:
-            # Streams of these versions tell no usage: it is estimated.
+        if _version(config) < _NEWER_FIELDS_VERSION:
+            # Streams of these versions report no usage: it is estimated.
             body.pop("stream_options", None)
             if "max_completion_tokens" in body:
                 body["max_tokens"] = body.pop("max_completion_tokens")
@@ -76,21 +76,26 @@ class AzureOpenAI(OpenAIWire):
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         failed = of_status(status, headers, body, secrets)
-        if isinstance(failed.client_error, FilteredUpstream) and (by := _filtered_by(body)):
-            # Azure's own words tell how to change the filter, which is not the client's to do.
-            failed.client_error = FilteredUpstream(f"{FilteredUpstream.message[:-1]}: {', '.join(by)}.", filters=by)
+        if isinstance(failed.client_error, FilteredUpstream) and (categories := _filter_categories(body)):
+            # Azure's message explains how to change the filter, which clients cannot do.
+            message = f"{FilteredUpstream.message[:-1]}: {', '.join(categories)}."
+            failed.client_error = FilteredUpstream(message, filters=categories)
         return failed
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
-        """The deployments. Resources that no longer list them answer 404: as good a sign of life."""
+        """Return the deployments. Resources that no longer list them answer 404, which also shows that they are
+        available."""
         url = f"{self.base_url(record.config)}/deployments?api-version={_LIST_VERSION}"
         listed = await fetch(outbound, url, self.headers(secret), record, _Deployments)
         return [
-            FoundModel(model_id=each.id, display_name=f"{each.id} ({each.model})" if each.model else None)
-            for each in listed.data
-            if each.status in {None, "succeeded"}
+            FoundModel(
+                model_id=deployment.id,
+                display_name=f"{deployment.id} ({deployment.model})" if deployment.model else None,
+            )
+            for deployment in listed.data
+            if deployment.status in {None, "succeeded"}
         ]
 
 
@@ -120,14 +125,16 @@ class _Refused(msgspec.Struct):
 _refused = msgspec.json.Decoder(_Refused)
 
 
-def _filtered_by(body: bytes) -> list[str]:
-    """The categories of the filter that objected, such as `hate` or `jailbreak`."""
+def _filter_categories(body: bytes) -> list[str]:
+    """Return the categories of the filter that matched, such as `hate` or `jailbreak`."""
     try:
         inner = _refused.decode(body).error.innererror or _Inner()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
     results = inner.content_filter_result or inner.content_filter_results or {}
-    return sorted(name for name, found in results.items() if isinstance(found, dict) and found.get("filtered") is True)
+    return sorted(
+        name for name, result in results.items() if isinstance(result, dict) and result.get("filtered") is True
+    )
 
 
 def _version(config: ProviderConfig) -> str:

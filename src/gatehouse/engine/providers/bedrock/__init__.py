@@ -1,5 +1,5 @@
-"""Amazon Bedrock. Chats go by Converse, one dialect for models of every maker. Calls are signed, with keys or with the
-role of the machine; streams come in AWS's binary framing."""
+"""Amazon Bedrock. Chats use Converse, one dialect for the models of all vendors. Calls are signed, with keys or with
+the role of the machine; streams have AWS's binary framing."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from urllib.parse import quote
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.bedrock.carrier import Signing
 from gatehouse.engine.providers.bedrock.machine import Machine
-from gatehouse.engine.providers.bedrock.models import listed
+from gatehouse.engine.providers.bedrock.models import list_callable_models
 from gatehouse.engine.providers.bedrock.signing import Identity, Scope
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
 from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
@@ -18,13 +18,13 @@ from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
 _SERVICE: Final = "bedrock"
-#: Of regions that stand apart, by how their names begin.
+#: Domains of partitions other than the default, by prefixes of their regions.
 _DOMAINS: Final = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
-_ROLE: Final = "use_instance_role"
-#: What stands in a path unchanged on its way to the socket, so that what is signed is what is sent.
-_SAFE: Final = "!$&'()*+,;=:@"
-#: Of InvokeModel, with a body in the words of the model's maker: Cohere's tell no tokens.
-_TOKENS_READ: Final = "x-amzn-bedrock-input-token-count"
+_ROLE_FLAG: Final = "use_instance_role"
+#: Characters that the HTTP client sends unchanged in a path, so that the signed path is the sent one.
+_SAFE_PATH_CHARACTERS: Final = "!$&'()*+,;=:@"
+#: Header of InvokeModel, whose body has the vendor's format: Cohere's reports no tokens.
+_INPUT_TOKENS_HEADER: Final = "x-amzn-bedrock-input-token-count"
 _COUNT: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 
@@ -33,14 +33,14 @@ class Bedrock(Wire):
     title = "Amazon Bedrock"
     type = "cloudmanaged"
     credential_fields = (
-        CredentialField(name="cloud_access_key_id", secret=False, pattern="[A-Za-z0-9]{16,128}", unless=_ROLE),
-        CredentialField(name="cloud_secret_access_key", unless=_ROLE),
-        # It becomes part of a host's name.
+        CredentialField(name="cloud_access_key_id", secret=False, pattern="[A-Za-z0-9]{16,128}", unless=_ROLE_FLAG),
+        CredentialField(name="cloud_secret_access_key", unless=_ROLE_FLAG),
+        # The region becomes part of a host name.
         CredentialField(name="cloud_region", secret=False, pattern=r"[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}"),
-        CredentialField(name=_ROLE, required=False, secret=False, form="flag"),
+        CredentialField(name=_ROLE_FLAG, required=False, secret=False, form="flag"),
     )
     dialects: Mapping[str, str] = {"chat": "bedrock_converse", "embeddings": "bedrock_embed"}
-    #: all of them are signed
+    #: empty, because all headers are signed
     fixed_headers: Mapping[str, str] = {}
 
     def __init__(self, machine: Machine | None = None) -> None:
@@ -51,7 +51,9 @@ class Bedrock(Wire):
         method = "invoke"
         if target.operation == "chat":
             method = "converse-stream" if target.stream else "converse"
-        return Endpoint(f"{base.rstrip('/')}/model/{quote(target.model, safe=_SAFE)}/{method}", self.fixed_headers)
+        return Endpoint(
+            f"{base.rstrip('/')}/model/{quote(target.model, safe=_SAFE_PATH_CHARACTERS)}/{method}", self.fixed_headers
+        )
 
     def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
         if not config.cloud_region:
@@ -64,26 +66,28 @@ class Bedrock(Wire):
             raise NotConfigured("cloud_access_key_id")
         identity = Identity(access_key_id=config.cloud_access_key_id, secret_access_key=key)
 
-        async def known() -> Identity:
+        async def configured_identity() -> Identity:
             return identity
 
-        return Signing(outbound, scope, known)
+        return Signing(outbound, scope, configured_identity)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         if headers.get("x-amzn-errortype", "").startswith("ServiceQuotaExceededException"):
-            # A 400, as if the request were at fault; it is the account's share that is used up.
+            # The status is 400, but the quota of the account is exhausted; the request is not at fault.
             return ProviderFailed("rate_limited", status=status)
         return of_status(status, headers, body, secrets)
 
     def usage(self, headers: Mapping[str, str]) -> Usage | None:
-        told = headers.get(_TOKENS_READ, "")
-        return Usage(input_tokens=int(told)) if _COUNT.fullmatch(told) else None
+        count = headers.get(_INPUT_TOKENS_HEADER, "")
+        return Usage(input_tokens=int(count)) if _COUNT.fullmatch(count) else None
 
     async def list_models(
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
         base = (record.config.base_url or _host("bedrock", record.config)).rstrip("/")
-        return await listed(self.carrier(outbound, record.config, secret), base, self.fixed_headers, record)
+        return await list_callable_models(
+            self.carrier(outbound, record.config, secret), base, self.fixed_headers, record
+        )
 
 
 def _host(service: str, config: ProviderConfig) -> str:

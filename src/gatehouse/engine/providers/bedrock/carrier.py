@@ -1,5 +1,4 @@
-"""Between Bedrock and the network: what goes out is signed, what comes back as binary events becomes server-sent
-ones."""
+"""Transport of Bedrock: signs requests, and converts binary events of replies to server-sent events."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
@@ -12,9 +11,9 @@ from gatehouse.engine.providers.bedrock.signing import Identity, Scope, signed
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
 from gatehouse.foundation.outbound import BrokenOff, Outbound, OutboundReply, OutboundRequest
 
-_ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")
-#: What an exception in a stream would have been as a status.
-_STATUS: Final = {
+_LINE_BREAKS_TO_SPACES: Final = bytes.maketrans(b"\r\n", b"  ")
+#: HTTP statuses that are equivalent to exceptions in a stream.
+_STATUS_BY_EXCEPTION: Final = {
     "validationException": 400,
     "accessDeniedException": 403,
     "modelTimeoutException": 408,
@@ -25,26 +24,26 @@ _STATUS: Final = {
 
 
 class Signing:
-    """An `Outbound` whose `send` raises `ProviderFailed` too, where there is nobody who could sign."""
+    """An `Outbound` that signs requests. `send` also raises `ProviderFailed`, if there is no identity to sign with."""
 
-    def __init__(self, outbound: Outbound, scope: Scope, who: Callable[[], Awaitable[Identity]]) -> None:
+    def __init__(self, outbound: Outbound, scope: Scope, get_identity: Callable[[], Awaitable[Identity]]) -> None:
         self._outbound = outbound
         self._scope = scope
-        self._who = who
+        self._get_identity = get_identity
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        who = await self._who()
-        headers = signed(request.method, request.url, request.body, identity=who, scope=self._scope)
+        identity = await self._get_identity()
+        headers = signed(request.method, request.url, request.body, identity=identity, scope=self._scope)
         reply = await self._outbound.send(msgspec.structs.replace(request, headers={**request.headers, **headers}))
-        return Told(reply) if reply.headers.get("content-type", "").startswith(CONTENT_TYPE) else reply
+        return EventReply(reply) if reply.headers.get("content-type", "").startswith(CONTENT_TYPE) else reply
 
     async def close(self) -> None:
-        """What is underneath belongs to others."""
+        """Do nothing: the wrapped `Outbound` is shared."""
 
 
-class Told:
-    """A reply whose frames are told as server-sent events: the frame's type is the event's name, its payload the
-    data. An exception among them is the failure that it would have been as an answer of its own."""
+class EventReply:
+    """A reply whose frames are converted to server-sent events: the frame's type becomes the event's name, its payload
+    the data. An exception among the frames is raised as the equivalent failure of an answer."""
 
     __slots__ = ("_reply",)
 
@@ -63,12 +62,12 @@ class Told:
         return await self._reply.read(limit)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Raises `ProviderFailed` too."""
+        """Yield the events. Also raises `ProviderFailed`."""
         frames = Frames()
         async for chunk in self._reply.chunks():
-            ready, fault = _ready(frames, chunk)
-            if ready:
-                yield ready
+            events, fault = _events(frames, chunk)
+            if events:
+                yield events
             if fault is not None:
                 raise fault
         if not frames.empty:
@@ -78,8 +77,8 @@ class Told:
         await self._reply.close()
 
 
-def _ready(frames: Frames, chunk: bytes) -> tuple[bytes, ProviderFailed | None]:
-    """The events in a chunk, and what came after them if it was a fault."""
+def _events(frames: Frames, chunk: bytes) -> tuple[bytes, ProviderFailed | None]:
+    """Return the events in a chunk, and the fault after them, if any."""
     events: list[bytes] = []
     try:
         events.extend(_event(frame) for frame in frames.push(chunk))
@@ -91,12 +90,12 @@ def _ready(frames: Frames, chunk: bytes) -> tuple[bytes, ProviderFailed | None]:
 
 
 def _event(frame: Frame) -> bytes:
-    kind = frame.headers.get(":message-type")
-    if kind == "event":
-        # A line break would end the data; JSON has them only between its parts.
-        return event(frame.payload.translate(_ONE_LINE), frame.headers.get(":event-type"))
-    if kind == "exception":
-        raise of_status(_STATUS.get(frame.headers.get(":exception-type", ""), 500), {}, frame.payload, ())
-    if kind == "error":
+    message_type = frame.headers.get(":message-type")
+    if message_type == "event":
+        # A line break would end the data; JSON contains them only between tokens.
+        return event(frame.payload.translate(_LINE_BREAKS_TO_SPACES), frame.headers.get(":event-type"))
+    if message_type == "exception":
+        raise of_status(_STATUS_BY_EXCEPTION.get(frame.headers.get(":exception-type", ""), 500), {}, frame.payload, ())
+    if message_type == "error":
         raise ProviderFailed("stream_error", retryable=True)
     raise BadFrame("message type")

@@ -1,4 +1,4 @@
-"""What Bedrock speaks, whatever the model's maker, as a `ProviderDialect`."""
+"""Converse, Bedrock's dialect for the models of all vendors, as a `ProviderDialect`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Embeddings on Bedrock: no dialect of its own, but each maker's, by InvokeModel."""
+"""Embeddings on Bedrock, in the format of each model's vendor, by InvokeModel."""
 
 from typing import Any, NoReturn
 
@@ -20,7 +20,7 @@ class _ByType(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct, rename="camel"):
-    """Of either maker. Cohere's tell no tokens: a header does."""
+    """An answer of either vendor. Cohere's has no token count: a header has it."""
 
     embedding: _Vector | None = None
     input_text_token_count: int | None = None
@@ -51,13 +51,13 @@ class BedrockEmbed:
         return body if request.dimensions is None else {**body, "dimensions": request.dimensions}
 
     def parse_reply(self, body: bytes) -> Embeddings:
-        told = decoded(_answer, body)
-        if told.embedding is not None:
-            usage = Usage(input_tokens=max(told.input_text_token_count or 0, 0))
-            return Embeddings(model="", vectors=(told.embedding,), usage=usage)
-        if told.embeddings is None:
+        answer = decoded(_answer, body)
+        if answer.embedding is not None:
+            usage = Usage(input_tokens=max(answer.input_text_token_count or 0, 0))
+            return Embeddings(model="", vectors=(answer.embedding,), usage=usage)
+        if answer.embeddings is None:
             raise NotConvertible("no embeddings")
-        vectors = told.embeddings.float if isinstance(told.embeddings, _ByType) else told.embeddings
+        vectors = answer.embeddings.float if isinstance(answer.embeddings, _ByType) else answer.embeddings
         return Embeddings(model="", vectors=tuple(vectors))
 
     def stream_reader(self) -> NoReturn:

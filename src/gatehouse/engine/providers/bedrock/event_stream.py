@@ -11,58 +11,58 @@ from gatehouse.engine.conversation.sse import MAX_EVENT_BYTES
 
 CONTENT_TYPE: Final = "application/vnd.amazon.eventstream"
 
-#: Lengths of the whole and of its headers, and the checksum of both.
+#: Lengths of the frame and of its headers, and the checksum of both.
 _PRELUDE: Final = struct.Struct("!III")
 _CRC: Final = struct.Struct("!I")
 _SHORT: Final = struct.Struct("!H")
-#: Bytes of a header's value by its type, where they are fixed: the booleans, numbers, a time, a UUID.
-_FIXED: Final = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
-_BYTES: Final = 6
-_TEXT: Final = 7
+#: Sizes in bytes of header values of fixed size, by type: booleans, numbers, a timestamp, a UUID.
+_FIXED_SIZES: Final = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+_BYTES_TYPE: Final = 6
+_TEXT_TYPE: Final = 7
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """`headers` are those with a text for a value."""
+    """A message of the stream. `headers` contains the headers with text values."""
 
     headers: Mapping[str, str]
     payload: bytes
 
 
 class BadFrame(ValueError):
-    """Bytes that are no frame, or not those that were sent."""
+    """The bytes are not a valid frame, or were corrupted."""
 
 
 class Frames:
-    """Cuts what the network brings into frames. What it does for a frame grows with its size alone."""
+    """Splits bytes of the network into frames. The work for a frame is linear in its size."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_buffer",)
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is left of a frame that has not come to its end."""
-        return not self._held
+        """Whether no incomplete frame is buffered."""
+        return not self._buffer
 
     def push(self, chunk: bytes) -> Iterator[Frame]:
-        """Raises `BadFrame`, after the frames before it were given."""
-        self._held += chunk
+        """Yield the complete frames. Raises `BadFrame` after the frames before it were yielded."""
+        self._buffer += chunk
         while (size := self._next_size()) is not None:
-            whole = bytes(self._held[:size])
-            del self._held[:size]
+            whole = bytes(self._buffer[:size])
+            del self._buffer[:size]
             yield _read(whole)
 
     def _next_size(self) -> int | None:
-        """Of the next frame, None while it is not all there."""
-        if len(self._held) < _PRELUDE.size:
+        """Return the size of the next frame; None while it is incomplete."""
+        if len(self._buffer) < _PRELUDE.size:
             return None
-        size, headers, checksum = _PRELUDE.unpack_from(self._held)
-        if crc32(self._held[: _PRELUDE.size - _CRC.size]) != checksum:
+        size, headers, checksum = _PRELUDE.unpack_from(self._buffer)
+        if crc32(self._buffer[: _PRELUDE.size - _CRC.size]) != checksum:
             raise BadFrame("checksum of a prelude")
         if size > MAX_EVENT_BYTES or headers > size - _PRELUDE.size - _CRC.size:
             raise BadFrame("lengths")
-        return size if len(self._held) >= size else None
+        return size if len(self._buffer) >= size else None
 
 
 def _read(frame: bytes) -> Frame:
@@ -74,22 +74,22 @@ def _read(frame: bytes) -> Frame:
 
 
 def _headers(data: bytes) -> Iterator[tuple[str, str]]:
-    at = 0
+    position = 0
     try:
-        while at < len(data):
-            name_end = at + 1 + data[at]
-            name, kind = data[at + 1 : name_end].decode(), data[name_end]
-            at = name_end + 1
-            if kind in _FIXED:
-                at += _FIXED[kind]
+        while position < len(data):
+            name_end = position + 1 + data[position]
+            name, value_type = data[position + 1 : name_end].decode(), data[name_end]
+            position = name_end + 1
+            if value_type in _FIXED_SIZES:
+                position += _FIXED_SIZES[value_type]
                 continue
-            if kind not in {_BYTES, _TEXT}:
+            if value_type not in {_BYTES_TYPE, _TEXT_TYPE}:
                 raise BadFrame("type of a header")
-            (length,) = _SHORT.unpack_from(data, at)
-            at += _SHORT.size + length
-            if kind == _TEXT:
-                yield name, data[at - length : at].decode()
+            (length,) = _SHORT.unpack_from(data, position)
+            position += _SHORT.size + length
+            if value_type == _TEXT_TYPE:
+                yield name, data[position - length : position].decode()
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise BadFrame("headers") from error
-    if at != len(data):
+    if position != len(data):
         raise BadFrame("length of headers")

@@ -1,7 +1,7 @@
-"""Who this machine is to AWS: its environment's keys, its container's role, or its instance's.
+"""The AWS identity of this machine: keys of the environment, the container's role, or the instance's role.
 
-Kept, and renewed before it expires while calls go on with what is there: only the first call of a process waits, and
-for a bounded time.
+The identity is cached, and renewed in the background before it expires: only the first call of a process waits, for a
+bounded time.
 """
 
 import asyncio
@@ -22,21 +22,23 @@ from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.foundation.outbound import OutboundFailed
 from gatehouse.foundation.outbound.metadata import ask_metadata
 
-Ask: TypeAlias = Callable[[str, str, Mapping[str, str]], Awaitable[bytes]]
+#: Sends a metadata request: method, URL, headers.
+MetadataRequest: TypeAlias = Callable[[str, str, Mapping[str, str]], Awaitable[bytes]]
 
-#: All the questions of one renewal together, in seconds.
-RENEWAL_SECONDS: Final = 5.0
-#: So long before they expire, keys are renewed beside the calls; so short before, nothing is signed with them.
-EARLY_SECONDS: Final = 15 * 60
-LATE_SECONDS: Final = 30
-#: Between two renewals: the service gives out the same keys until shortly before they expire.
-PAUSE_SECONDS: Final = 60
-FAILED_PAUSE_SECONDS: Final = 5
+#: Timeout of all requests of one renewal together.
+RENEWAL_TIMEOUT_SECONDS: Final = 5.0
+#: Keys are renewed in the background so long before they expire.
+RENEW_BEFORE_EXPIRY_SECONDS: Final = 15 * 60
+#: Keys are not used for signing so shortly before they expire.
+MIN_LIFETIME_SECONDS: Final = 30
+#: Interval between renewals: the service returns the same keys until shortly before they expire.
+RENEWAL_INTERVAL_SECONDS: Final = 60
+RETRY_INTERVAL_SECONDS: Final = 5
 
-_CONTAINER: Final = "http://169.254.170.2"
-_INSTANCE: Final = "http://169.254.169.254"
-_ROLES: Final = "/latest/meta-data/iam/security-credentials/"
-#: Where a container's credentials may be without TLS, beside loopback.
+_CONTAINER_URL: Final = "http://169.254.170.2"
+_INSTANCE_URL: Final = "http://169.254.169.254"
+_ROLES_PATH: Final = "/latest/meta-data/iam/security-credentials/"
+#: Addresses, in addition to loopback, from which container credentials may be loaded without TLS.
 _CONTAINER_ADDRESSES: Final = frozenset(map(ip_address, ("169.254.170.2", "169.254.170.23", "fd00:ec2::23")))
 
 
@@ -59,68 +61,68 @@ _keys = msgspec.json.Decoder(_Keys)
 
 
 class NoIdentity(Exception):
-    """This machine has no role, or its credentials cannot be had now."""
+    """This machine has no role, or its credentials are not available now."""
 
 
 class Machine:
-    """`get` gives an identity that is good for `LATE_SECONDS` at least."""
+    """Provides the identity of this machine."""
 
     def __init__(
         self,
         environment: Mapping[str, str] = os.environ,
         *,
-        ask: Ask = ask_metadata,
+        request: MetadataRequest = ask_metadata,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._environment = environment
-        self._ask = ask
+        self._request = request
         self._now = now
-        self._known: Identity | None = None
-        self._renewing: asyncio.Task[None] | None = None
+        self._identity: Identity | None = None
+        self._renewal: asyncio.Task[None] | None = None
         self._not_before = 0.0
 
     async def get(self) -> Identity:
-        """Raises `ProviderFailed`."""
-        left = self._left()
-        if left < EARLY_SECONDS and self._renewing is None and self._now() >= self._not_before:
-            self._renewing = asyncio.create_task(self._renew())
-        if left <= LATE_SECONDS and self._renewing is not None:
-            # Whoever leaves while waiting does not take the others' answer along.
-            await asyncio.shield(self._renewing)
-        if self._known is None or self._left() <= LATE_SECONDS:
+        """Return an identity that is valid for at least `MIN_LIFETIME_SECONDS`. Raises `ProviderFailed`."""
+        remaining = self._remaining_seconds()
+        if remaining < RENEW_BEFORE_EXPIRY_SECONDS and self._renewal is None and self._now() >= self._not_before:
+            self._renewal = asyncio.create_task(self._renew())
+        if remaining <= MIN_LIFETIME_SECONDS and self._renewal is not None:
+            # Shielded, so that a cancelled request does not cancel the renewal for the others.
+            await asyncio.shield(self._renewal)
+        if self._identity is None or self._remaining_seconds() <= MIN_LIFETIME_SECONDS:
             raise ProviderFailed("no_instance_role")
-        return self._known
+        return self._identity
 
-    def _left(self) -> float:
-        """Seconds for which the known identity is good."""
-        if self._known is None:
+    def _remaining_seconds(self) -> float:
+        """Return the seconds until the identity expires."""
+        if self._identity is None:
             return 0.0
-        return float("inf") if self._known.expires_at is None else self._known.expires_at - self._now()
+        return float("inf") if self._identity.expires_at is None else self._identity.expires_at - self._now()
 
     async def _renew(self) -> None:
-        pause = FAILED_PAUSE_SECONDS
+        interval = RETRY_INTERVAL_SECONDS
         try:
             with contextlib.suppress(NoIdentity, OutboundFailed, OSError, TimeoutError, ValueError):
-                async with asyncio.timeout(RENEWAL_SECONDS):
-                    self._known = await self._asked()
-                pause = PAUSE_SECONDS
+                async with asyncio.timeout(RENEWAL_TIMEOUT_SECONDS):
+                    self._identity = await self._load()
+                interval = RENEWAL_INTERVAL_SECONDS
         finally:
-            self._not_before = self._now() + pause
-            self._renewing = None
+            self._not_before = self._now() + interval
+            self._renewal = None
 
-    async def _asked(self) -> Identity:
-        named = self._environment.get
-        key, secret = named("AWS_ACCESS_KEY_ID"), named("AWS_SECRET_ACCESS_KEY")
+    async def _load(self) -> Identity:
+        variable = self._environment.get
+        key, secret = variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")
         if key and secret:
-            return Identity(access_key_id=key, secret_access_key=secret, session_token=named("AWS_SESSION_TOKEN"))
-        path, url = named("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), named("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+            return Identity(access_key_id=key, secret_access_key=secret, session_token=variable("AWS_SESSION_TOKEN"))
+        path, url = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), variable("AWS_CONTAINER_CREDENTIALS_FULL_URI")
         if path:
-            return _read(await self._ask("GET", _CONTAINER + path, {}))
+            return _read(await self._request("GET", _CONTAINER_URL + path, {}))
         if url:
             return await self._container(url)
-        if named("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
+        if variable("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
             raise NoIdentity
-        return await self._instance(named("AWS_EC2_METADATA_SERVICE_ENDPOINT", _INSTANCE).rstrip("/"))
+        return await self._instance(variable("AWS_EC2_METADATA_SERVICE_ENDPOINT", _INSTANCE_URL).rstrip("/"))
 
     async def _container(self, url: str) -> Identity:
         if not _is_container_url(url):
@@ -129,16 +131,16 @@ class Machine:
         file = self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
         if file:
             token = (await asyncio.to_thread(Path(file).read_text)).strip()
-        return _read(await self._ask("GET", url, {"Authorization": token} if token else {}))
+        return _read(await self._request("GET", url, {"Authorization": token} if token else {}))
 
     async def _instance(self, base: str) -> Identity:
-        """By a token always: an instance that still answers without one could be asked by any proxied request."""
+        """Load the role of the instance, always with a token: without one, any proxied request could read it."""
         ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
-        token = {"X-aws-ec2-metadata-token": (await self._ask("PUT", f"{base}/latest/api/token", ttl)).decode()}
-        role = (await self._ask("GET", base + _ROLES, token)).decode().split("\n")[0]
+        token = {"X-aws-ec2-metadata-token": (await self._request("PUT", f"{base}/latest/api/token", ttl)).decode()}
+        role = (await self._request("GET", base + _ROLES_PATH, token)).decode().split("\n")[0]
         if not role:
             raise NoIdentity
-        return _read(await self._ask("GET", base + _ROLES + role, token))
+        return _read(await self._request("GET", base + _ROLES_PATH + role, token))
 
 
 def _read(body: bytes) -> Identity:
@@ -149,7 +151,7 @@ def _read(body: bytes) -> Identity:
 
 
 def _is_container_url(url: str) -> bool:
-    """A token goes along, so without TLS only to this machine and to AWS's own addresses."""
+    """Return whether a URL may receive the token: with TLS any URL, without it only loopback and AWS's addresses."""
     parts = urlsplit(url)
     if parts.scheme == "https":
         return True

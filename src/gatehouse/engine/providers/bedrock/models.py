@@ -1,4 +1,4 @@
-"""Bedrock's lists of models, and of the profiles by which models of several regions are called."""
+"""Bedrock's lists of models, and of the inference profiles through which models of several regions are called."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from gatehouse.engine.providers.wires import fetch
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderRecord
 
-#: Pages of profiles that are read.
+#: Maximum number of pages of profiles.
 MAX_PAGES = 10
 
 
@@ -25,10 +25,10 @@ class _Model(msgspec.Struct, rename="camel"):
     inference_types_supported: list[str] = []
 
     @property
-    def is_known(self) -> bool:
+    def is_supported(self) -> bool:
         return "TEXT" in self.output_modalities or makes_embeddings(self.model_id)
 
-    def found(self, model_id: str, name: str | None) -> FoundModel:
+    def to_found_model(self, model_id: str, name: str | None) -> FoundModel:
         return FoundModel(
             model_id=model_id,
             display_name=name,
@@ -55,12 +55,12 @@ class _Profile(msgspec.Struct, rename="camel"):
 
     @property
     def model(self) -> str:
-        """Of its models, which differ in nothing but their region."""
+        """The id of its models, which differ only in their region."""
         return self.models[0].model_arn.rpartition("/")[2] if self.models else ""
 
     @property
     def callable_id(self) -> str:
-        """A customer's own profiles are called by their ARN."""
+        """The id for calls. A customer's own profiles are called by their ARN."""
         return self.inference_profile_arn if self.type == "APPLICATION" else self.inference_profile_id
 
 
@@ -69,29 +69,29 @@ class _Profiles(msgspec.Struct, rename="camel"):
     next_token: str | None = None
 
 
-async def listed(
+async def list_callable_models(
     outbound: Outbound, base: str, headers: Mapping[str, str], record: ProviderRecord
 ) -> Sequence[FoundModel]:
-    """Models that can be called by their id, and active profiles of such. Raises
+    """Return the models that can be called by their id, and the active profiles of supported models. Raises
     `ProviderFailed`."""
-    models = await fetch(outbound, f"{base}/foundation-models", headers, record, _Models)
-    known = {model.model_id: model for model in models.model_summaries if model.is_known}
-    found = [
-        model.found(model.model_id, model.model_name)
-        for model in known.values()
+    listed = await fetch(outbound, f"{base}/foundation-models", headers, record, _Models)
+    supported = {model.model_id: model for model in listed.model_summaries if model.is_supported}
+    models = [
+        model.to_found_model(model.model_id, model.model_name)
+        for model in supported.values()
         if "ON_DEMAND" in model.inference_types_supported
     ]
     try:
         profiles = await _profiles(outbound, base, headers, record)
     except ProviderFailed as failed:
-        # A right of its own, which not everybody gives who gives the models.
+        # Listing profiles needs a permission of its own, which some accounts do not grant.
         if failed.reason != "unauthorized":
             raise
         profiles = []
-    return found + [
-        known[profile.model].found(profile.callable_id, profile.inference_profile_name)
+    return models + [
+        supported[profile.model].to_found_model(profile.callable_id, profile.inference_profile_name)
         for profile in profiles
-        if profile.status == "ACTIVE" and profile.model in known
+        if profile.status == "ACTIVE" and profile.model in supported
     ]
 
 
@@ -99,13 +99,13 @@ async def _profiles(
     outbound: Outbound, base: str, headers: Mapping[str, str], record: ProviderRecord
 ) -> Sequence[_Profile]:
     url = f"{base}/inference-profiles?maxResults=1000"
-    found: list[_Profile] = []
+    profiles: list[_Profile] = []
     token: str | None = None
     for _ in range(MAX_PAGES):
-        at = f"{url}&nextToken={query_value(token)}" if token else url
-        page = await fetch(outbound, at, headers, record, _Profiles)
-        found += page.inference_profile_summaries
+        page_url = f"{url}&nextToken={query_value(token)}" if token else url
+        page = await fetch(outbound, page_url, headers, record, _Profiles)
+        profiles += page.inference_profile_summaries
         token = page.next_token
         if not token:
             break
-    return found
+    return profiles

@@ -1,4 +1,4 @@
-"""Whole answers of Converse. They have neither an id nor the model's name."""
+"""Reads whole answers of Converse, which have neither an id nor the model's name."""
 
 from typing import Final
 from uuid import uuid4
@@ -10,15 +10,15 @@ from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage
 
-_FINISH: Final[dict[str, Finish]] = {
+_FINISH_BY_REASON: Final[dict[str, Finish]] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
     "guardrail_intervened": "content_filter",
     "content_filtered": "content_filter",
 }
-#: The model wrote what cannot be read: there is no answer, and another attempt may bring one.
-_BROKEN: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
+#: Stop reasons of malformed output: there is no answer, and another attempt may give one.
+_MALFORMED: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
 
 
 class _ToolUse(msgspec.Struct, rename="camel"):
@@ -41,7 +41,7 @@ class _Output(msgspec.Struct):
 
 
 class UsageShape(msgspec.Struct, rename="camel"):
-    """The classes are disjoint."""
+    """Token counts. The classes are disjoint."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -62,7 +62,7 @@ def read(body: bytes) -> Completion:
     reply = decoded(_reply, body)
     parts: list[Text | ToolCall] = []
     for block in reply.output.message.content:
-        # Reasoning and other blocks have no place in the dialects of clients.
+        # The dialects of clients have no equivalent of reasoning and other blocks.
         if block.tool_use is not None:
             call = block.tool_use
             parts.append(ToolCall(id=call.tool_use_id, name=call.name, arguments=bytes(call.input).decode()))
@@ -74,20 +74,20 @@ def read(body: bytes) -> Completion:
 
 
 def finish_of(reason: str) -> Finish:
-    """Raises `NotConvertible` for an answer that came to nothing."""
-    if reason in _BROKEN:
+    """Return the finish reason. Raises `NotConvertible` if the output is malformed."""
+    if reason in _MALFORMED:
         raise NotConvertible(reason)
-    return _FINISH.get(reason, "stop")
+    return _FINISH_BY_REASON.get(reason, "stop")
 
 
-def usage_of(told: UsageShape | None) -> Usage | None:
-    if told is None:
+def usage_of(usage: UsageShape | None) -> Usage | None:
+    if usage is None:
         return None
     return Usage(
-        input_tokens=max(told.input_tokens, 0),
-        output_tokens=max(told.output_tokens, 0),
-        cached_tokens=max(told.cache_read_input_tokens or 0, 0),
-        cache_write_tokens=max(told.cache_write_input_tokens or 0, 0),
+        input_tokens=max(usage.input_tokens, 0),
+        output_tokens=max(usage.output_tokens, 0),
+        cached_tokens=max(usage.cache_read_input_tokens or 0, 0),
+        cache_write_tokens=max(usage.cache_write_input_tokens or 0, 0),
     )
 
 

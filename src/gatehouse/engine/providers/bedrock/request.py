@@ -1,4 +1,4 @@
-"""Requests of Converse from the internal form."""
+"""Writes requests of Converse from the internal form."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,11 +24,11 @@ _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
 def write(request: Request) -> dict[str, Any]:
-    """The model is not in it: it stands in the path."""
+    """Return the body, without the model: the path names it."""
     sampling = request.sampling
     inference: dict[str, Any] = {
         "maxTokens": sampling.max_tokens,
-        # The other dialects' scale goes to 2.
+        # The maximum in the other dialects is 2.
         "temperature": None if sampling.temperature is None else min(sampling.temperature, 1.0),
         "topP": sampling.top_p,
         "stopSequences": list(sampling.stop) or None,
@@ -39,13 +39,13 @@ def write(request: Request) -> dict[str, Any]:
         "inferenceConfig": {name: value for name, value in inference.items() if value is not None},
         "toolConfig": _write_tools(request),
         "outputConfig": _write_format(request.response_format),
-        "additionalModelRequestFields": _more(request),
+        "additionalModelRequestFields": _model_fields(request),
     }
     return {name: value for name, value in body.items() if value}
 
 
 def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Neighbours of one role become one message, as roles take turns here."""
+    """Merge consecutive messages of one role, because roles must alternate here."""
     written: list[dict[str, Any]] = []
     for index, message in enumerate(messages):
         if message.role == "system":
@@ -102,23 +102,23 @@ def _write_system(request: Request) -> list[dict[str, Any]]:
         if isinstance(part, Text) and part.text.strip()
     ]
     if request.response_format is not None and request.response_format.kind == "json_object":
-        # There is no such mode here; the instruction is what it amounts to.
+        # Converse has no such mode; an instruction is the closest equivalent.
         texts.append(_JSON_ONLY)
     return [{"text": text} for text in texts]
 
 
 def _write_tools(request: Request) -> dict[str, Any] | None:
-    """Whoever says `none` has no tools here, unless the messages speak of some: then they must be declared, and those
-    that are not are declared by their names."""
-    spoken_of = dict.fromkeys(_called(request.messages))
+    """Return the tools, none if the choice is `none`. Tools that the messages call must be declared in any case; those
+    that the request does not declare are declared by name only."""
+    called = dict.fromkeys(_called_tools(request.messages))
     choice = request.tool_choice
-    declared = request.tools if spoken_of or choice is None or choice.mode != "none" else ()
-    known = {tool.name for tool in declared}
+    declared = request.tools if called or choice is None or choice.mode != "none" else ()
+    declared_names = {tool.name for tool in declared}
     tools = [
         _tool(tool.name, tool.parameters, description=tool.description or None, strict=tool.strict or None)
         for tool in declared
     ]
-    tools += [_tool(name, None) for name in spoken_of if name not in known]
+    tools += [_tool(name, None) for name in called if name not in declared_names]
     if not tools:
         return None
     if choice is None or choice.mode in {"auto", "none"}:
@@ -127,26 +127,26 @@ def _write_tools(request: Request) -> dict[str, Any] | None:
     return {"tools": tools, "toolChoice": chosen}
 
 
-def _tool(name: str, parameters: Mapping[str, Any] | None, **more: Any) -> dict[str, Any]:
+def _tool(name: str, parameters: Mapping[str, Any] | None, **optional_fields: Any) -> dict[str, Any]:
     spec = {"name": name, "inputSchema": {"json": parameters or _NO_PARAMETERS}}
-    return {"toolSpec": spec | {key: value for key, value in more.items() if value is not None}}
+    return {"toolSpec": spec | {key: value for key, value in optional_fields.items() if value is not None}}
 
 
-def _called(messages: Iterable[Message]) -> Iterable[str]:
+def _called_tools(messages: Iterable[Message]) -> Iterable[str]:
     return (part.name for message in messages for part in message.parts if isinstance(part, ToolCall))
 
 
-def _write_format(wanted: ResponseFormat | None) -> dict[str, Any] | None:
-    if wanted is None or wanted.kind != "json_schema":
+def _write_format(response_format: ResponseFormat | None) -> dict[str, Any] | None:
+    if response_format is None or response_format.kind != "json_schema":
         return None
-    schema = {"schema": msgspec.json.encode(wanted.schema or {"type": "object"}).decode()}
-    if wanted.name is not None:
-        schema["name"] = wanted.name
+    schema = {"schema": msgspec.json.encode(response_format.schema or {"type": "object"}).decode()}
+    if response_format.name is not None:
+        schema["name"] = response_format.name
     return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
 
 
-def _more(request: Request) -> dict[str, Any] | None:
-    """What only some models' makers know, in their own words."""
+def _model_fields(request: Request) -> dict[str, Any] | None:
+    """Return fields that only some vendors' models accept, in the vendor's format."""
     top_k = request.sampling.top_k
     if top_k is None:
         return None

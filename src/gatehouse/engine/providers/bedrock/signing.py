@@ -1,6 +1,6 @@
-"""AWS Signature Version 4 for one request of JSON, out of hashes alone.
+"""AWS Signature Version 4 for one JSON request, with hash functions only.
 
-An SDK would bring a model of every service there is to compute four HMACs; the tests hold this against its signer.
+An SDK contains models of all services, and is not needed to compute four HMACs. The tests compare this with its signer.
 """
 
 import hashlib
@@ -12,13 +12,13 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
-_PORTS: Final = {"https": ":443", "http": ":80"}
-#: In a path or a query as it is sent; these need no percent sign anywhere.
-_PLAIN: Final = "-_.~"
+_DEFAULT_PORTS: Final = {"https": ":443", "http": ":80"}
+#: Characters that are never percent-encoded in a path or a query.
+_UNRESERVED: Final = "-_.~"
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who signs. `expires_at` is Unix time; None for keys that last."""
+    """The keys to sign with. `expires_at` is Unix time; None for keys that do not expire."""
 
     access_key_id: str
     secret_access_key: str
@@ -27,7 +27,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """What a signature is good for."""
+    """The region and the service that a signature is valid for."""
 
     region: str
     service: str
@@ -36,13 +36,13 @@ class Scope(msgspec.Struct, frozen=True):
 def signed(
     method: str, url: str, body: bytes, *, identity: Identity, scope: Scope, when: datetime | None = None
 ) -> dict[str, str]:
-    """The headers to send, in the order in which they are signed. `url` is as it goes out: what stands in it encoded
-    is encoded once more here, as the service does with what it receives."""
+    """Return the headers to send, in the order in which they are signed. `url` is the URL that is sent: its encoded
+    parts are encoded once more here, as the service does."""
     parts = urlsplit(url)
     now = (when or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
     headers = {
         "content-type": "application/json",
-        "host": parts.netloc.removesuffix(_PORTS[parts.scheme]),
+        "host": parts.netloc.removesuffix(_DEFAULT_PORTS[parts.scheme]),
         "x-amz-date": now,
     }
     if identity.session_token is not None:
@@ -51,7 +51,7 @@ def signed(
     canonical = "\n".join(
         (
             method,
-            quote(parts.path or "/", safe="/" + _PLAIN),
+            quote(parts.path or "/", safe="/" + _UNRESERVED),
             "&".join(sorted(parts.query.split("&"))),
             *(f"{name}:{value}" for name, value in headers.items()),
             "",
@@ -61,8 +61,8 @@ def signed(
     )
     date = now[:8]
     credential = f"{date}/{scope.region}/{scope.service}/aws4_request"
-    text = "\n".join((_ALGORITHM, now, credential, hashlib.sha256(canonical.encode()).hexdigest()))
-    signature = _hmac(_key(identity.secret_access_key, date, scope), text).hex()
+    string_to_sign = "\n".join((_ALGORITHM, now, credential, hashlib.sha256(canonical.encode()).hexdigest()))
+    signature = _hmac(_key(identity.secret_access_key, date, scope), string_to_sign).hex()
     del headers["host"]
     headers["authorization"] = (
         f"{_ALGORITHM} Credential={identity.access_key_id}/{credential}, SignedHeaders={names}, Signature={signature}"
@@ -71,8 +71,8 @@ def signed(
 
 
 def query_value(value: str) -> str:
-    """A query's value in the only form that is signed as it is sent."""
-    return quote(value, safe=_PLAIN)
+    """Return a query value in the only form whose signed and sent forms are the same."""
+    return quote(value, safe=_UNRESERVED)
 
 
 def _key(secret: str, date: str, scope: Scope) -> bytes:

@@ -1,4 +1,4 @@
-"""Events of ConverseStream to deltas."""
+"""Converts events of ConverseStream to deltas."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -32,7 +32,7 @@ class _Piece(msgspec.Struct, rename="camel"):
 
 
 class _Event(msgspec.Struct, rename="camel"):
-    """Any of the events: each has some of these."""
+    """All fields of all events: each event has some of them."""
 
     content_block_index: int = 0
     start: _Piece | None = None
@@ -45,20 +45,20 @@ _event = msgspec.json.Decoder(_Event)
 
 
 class Reader:
-    """See `StreamReader`. An event's name says what it is; the last one tells the usage."""
+    """See `StreamReader`. An event's name is its type; the last event has the usage."""
 
-    __slots__ = ("_silent", "_tools")
+    __slots__ = ("_tools", "_without_arguments")
 
     def __init__(self) -> None:
         #: content block to tool call
         self._tools: dict[int, int] = {}
-        #: blocks of tools whose arguments have not been told
-        self._silent: set[int] = set()
+        #: blocks of tools whose arguments have not been received
+        self._without_arguments: set[int] = set()
 
     def read(self, event: bytes) -> Sequence[Delta]:
         name = event.partition(b"\n")[0].removeprefix(b"event: ")
-        read = _READ.get(name)
-        return read(self, decoded(_event, data_of(event))) if read is not None else ()
+        handler = _HANDLERS.get(name)
+        return handler(self, decoded(_event, data_of(event))) if handler is not None else ()
 
     def _message_start(self, event: _Event) -> Sequence[Delta]:
         return (Started(id=new_id(), model=""),)
@@ -67,7 +67,7 @@ class Reader:
         if event.start is None or event.start.tool_use is None:
             return ()
         index = self._tools[event.content_block_index] = len(self._tools)
-        self._silent.add(event.content_block_index)
+        self._without_arguments.add(event.content_block_index)
         return (ToolStarted(index=index, id=event.start.tool_use.tool_use_id, name=event.start.tool_use.name),)
 
     def _block_delta(self, event: _Event) -> Sequence[Delta]:
@@ -75,14 +75,14 @@ class Reader:
         if delta.text:
             return (TextDelta(delta.text),)
         if delta.tool_use is not None and delta.tool_use.input and block in self._tools:
-            self._silent.discard(block)
+            self._without_arguments.discard(block)
             return (ToolArguments(index=self._tools[block], text=delta.tool_use.input),)
         return ()
 
     def _block_stop(self, event: _Event) -> Sequence[Delta]:
-        if event.content_block_index not in self._silent:
+        if event.content_block_index not in self._without_arguments:
             return ()
-        self._silent.discard(event.content_block_index)
+        self._without_arguments.discard(event.content_block_index)
         return (ToolArguments(index=self._tools[event.content_block_index], text="{}"),)
 
     def _message_stop(self, event: _Event) -> Sequence[Delta]:
@@ -93,7 +93,7 @@ class Reader:
         return (Ended(),) if usage is None else (UsageTold(usage), Ended())
 
 
-_READ: Final[Mapping[bytes, Callable[[Reader, _Event], Sequence[Delta]]]] = {
+_HANDLERS: Final[Mapping[bytes, Callable[[Reader, _Event], Sequence[Delta]]]] = {
     b"messageStart": Reader._message_start,
     b"contentBlockStart": Reader._block_start,
     b"contentBlockDelta": Reader._block_delta,

@@ -1,4 +1,4 @@
-"""Bring your own endpoint: a customer's server in either request format (reference 3, byoe)."""
+"""Bring your own endpoint: a customer's server with the request format of OpenAI or Anthropic (docs/providers.md)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Google's Gemini API. Its key goes into a header of its own, the model and the operation into the path."""
+"""Google's Gemini API. It has a header of its own for the key; the path names the model and the operation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
@@ -12,11 +12,11 @@ from gatehouse.engine.providers.wires import API_KEY, Wire, fetch
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
-#: Pages of the list of models that are read: more is no list.
+#: Maximum number of pages of the list of models.
 MAX_PAGES = 10
 
-_CHAT = frozenset({"generateContent"})
-_EMBEDDINGS = frozenset({"embedContent", "batchEmbedContents"})
+_CHAT_METHODS = frozenset({"generateContent"})
+_OFFERED_METHODS = _CHAT_METHODS | {"embedContent", "batchEmbedContents"}
 
 
 class _Model(msgspec.Struct, rename="camel"):
@@ -27,16 +27,16 @@ class _Model(msgspec.Struct, rename="camel"):
     supported_generation_methods: list[str] = []
 
     @property
-    def can(self) -> frozenset[str]:
+    def methods(self) -> frozenset[str]:
         return frozenset(self.supported_generation_methods)
 
-    def found(self) -> FoundModel:
+    def to_found_model(self) -> FoundModel:
         return FoundModel(
             model_id=self.name.removeprefix("models/"),
             display_name=self.display_name,
             context_window=self.input_token_limit,
             max_output_tokens=self.output_token_limit,
-            supports_streaming=bool(_CHAT & self.can),
+            supports_streaming=bool(_CHAT_METHODS & self.methods),
         )
 
 
@@ -68,18 +68,18 @@ class Gemini(Wire):
         self, outbound: Outbound, record: ProviderRecord, secret: Mapping[str, str]
     ) -> Sequence[FoundModel]:
         url = f"{self.base_url(record.config)}/models?pageSize=1000"
-        found: list[FoundModel] = []
+        models: list[FoundModel] = []
         token = ""
         for _ in range(MAX_PAGES):
-            at = f"{url}&pageToken={quote(token, safe='')}" if token else url
-            page = await fetch(outbound, at, self.headers(secret), record, _Page, failure=self.failure)
-            found += [model.found() for model in page.models if (_CHAT | _EMBEDDINGS) & model.can]
+            page_url = f"{url}&pageToken={quote(token, safe='')}" if token else url
+            page = await fetch(outbound, page_url, self.headers(secret), record, _Page, failure=self.failure)
+            models += [model.to_found_model() for model in page.models if _OFFERED_METHODS & model.methods]
             token = page.next_page_token
             if not token:
                 break
-        return found
+        return models
 
 
 def resource(model: str) -> str:
-    """A model's full name: those that a customer tuned have another folder than Google's own."""
+    """Return a model's full resource name. Models that a customer tuned have another prefix than Google's own."""
     return model if "/" in model else f"models/{model}"

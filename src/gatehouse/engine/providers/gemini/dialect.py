@@ -1,4 +1,4 @@
-"""What Gemini speaks, as `ProviderDialect`s."""
+"""Gemini's dialects for chats and embeddings, as `ProviderDialect`s."""
 
 from typing import Any, NoReturn
 
@@ -40,16 +40,16 @@ class GeminiEmbed:
     name = "gemini_embed"
 
     def from_internal(self, request_: EmbeddingsRequest) -> dict[str, Any]:
-        more = {} if request_.dimensions is None else {"outputDimensionality": request_.dimensions}
+        options = {} if request_.dimensions is None else {"outputDimensionality": request_.dimensions}
         model = resource(request_.model)
         return {
-            "requests": [{"model": model, "content": {"parts": [{"text": text}]}, **more} for text in request_.texts]
+            "requests": [{"model": model, "content": {"parts": [{"text": text}]}, **options} for text in request_.texts]
         }
 
     def parse_reply(self, body: bytes) -> Embeddings:
-        told = decoded(_embedded, body)
-        vectors = tuple(vector.values for vector in told.embeddings)
-        return Embeddings(model="", vectors=vectors, usage=reply.usage_of(told.usage_metadata))
+        answer = decoded(_embedded, body)
+        vectors = tuple(vector.values for vector in answer.embeddings)
+        return Embeddings(model="", vectors=vectors, usage=reply.usage_of(answer.usage_metadata))
 
     def stream_reader(self) -> NoReturn:
         raise NotConvertible("embeddings are not streamed")

@@ -1,4 +1,4 @@
-"""Gemini's errors, where their status alone would mislead."""
+"""Gemini's errors whose HTTP status alone is misleading."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -23,12 +23,12 @@ class _Body(msgspec.Struct):
 
 
 _body = msgspec.json.Decoder(_Body)
-_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_DELAY_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
-    """A bad key and an account that may not call are 400 here, though no client is at fault; how long to wait stands
-    in the body."""
+    """Return the failure of an answer. An invalid key and an account without permission have status 400 here, although
+    the request is not at fault; the delay before a retry is in the body."""
     try:
         error = _body.decode(body).error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -37,7 +37,8 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, secrets: It
         return ProviderFailed("unauthorized", status=status)
     if status == 400 and error.status == "FAILED_PRECONDITION":
         return ProviderFailed("http_400", status=status)
-    delay = next((found[1] for detail in error.details if (found := _DELAY.fullmatch(detail.retry_delay))), None)
+    delays = (_DELAY_SECONDS.fullmatch(detail.retry_delay) for detail in error.details)
+    delay = next((match[1] for match in delays if match), None)
     if delay is not None and "retry-after" not in headers:
         headers = {"retry-after": delay}
     return of_status(status, headers, body, secrets)

@@ -1,4 +1,4 @@
-"""Gemini's answers: a stream's events are the same objects as a whole answer."""
+"""Reads Gemini's answers: a stream's events have the same format as a whole answer."""
 
 from typing import Final
 from uuid import uuid4
@@ -10,7 +10,7 @@ from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage
 
-_FINISH: Final[dict[str, Finish]] = {
+_FINISH_BY_REASON: Final[dict[str, Finish]] = {
     "MAX_TOKENS": "length",
     "SAFETY": "content_filter",
     "RECITATION": "content_filter",
@@ -23,8 +23,8 @@ _FINISH: Final[dict[str, Finish]] = {
     "IMAGE_RECITATION": "content_filter",
     "MODEL_ARMOR": "content_filter",
 }
-#: The model wrote what cannot be read: there is no answer, and another attempt may bring one.
-_BROKEN: Final = frozenset(
+#: Finish reasons of malformed output: there is no answer, and another attempt may give one.
+_MALFORMED: Final = frozenset(
     {
         "MALFORMED_FUNCTION_CALL",
         "MALFORMED_RESPONSE",
@@ -62,7 +62,7 @@ class _PromptFeedback(msgspec.Struct, rename="camel"):
 
 
 class UsageShape(msgspec.Struct, rename="camel"):
-    """`prompt_token_count` includes the cached ones; `candidates_token_count` does not include the thoughts."""
+    """Token counts. `prompt_token_count` includes cached tokens; `candidates_token_count` excludes thoughts."""
 
     prompt_token_count: int | None = None
     cached_content_token_count: int | None = None
@@ -89,8 +89,8 @@ class Answer(msgspec.Struct, rename="camel"):
 
     @property
     def parts(self) -> list[Text | ToolCall]:
-        """Of the first candidate: no more are asked for. Thoughts, code and pictures have no place in the dialects of
-        clients."""
+        """The parts of the first candidate, the only one that is requested. The dialects of clients have no equivalent
+        of thoughts, code and images."""
         if not self.candidates or self.candidates[0].content is None:
             return []
         parts: list[Text | ToolCall] = []
@@ -107,43 +107,43 @@ class Answer(msgspec.Struct, rename="camel"):
         return parts
 
     def finish(self, *, called: bool) -> Finish | None:
-        """Why the model stopped, None while it has not; `called` says whether it called a tool, for which there is no
-        reason of its own. Raises `NotConvertible` for an answer that came to nothing."""
+        """Return the finish reason; None if the model has not stopped. `called`: the model called a tool, for which
+        Gemini has no reason of its own. Raises `NotConvertible` if the output is malformed."""
         if self.blocked:
             return "content_filter"
         reason = self.candidates[0].finish_reason if self.candidates else None
         if reason is None:
             return None
-        if reason in _BROKEN:
+        if reason in _MALFORMED:
             raise NotConvertible(reason)
-        return _FINISH.get(reason, "tool_calls" if called else "stop")
+        return _FINISH_BY_REASON.get(reason, "tool_calls" if called else "stop")
 
 
-answer = msgspec.json.Decoder(Answer)
+answer_decoder = msgspec.json.Decoder(Answer)
 
 
 def read(body: bytes) -> Completion:
-    told = decoded(answer, body)
-    if not told.candidates and not told.blocked:
+    reply = decoded(answer_decoder, body)
+    if not reply.candidates and not reply.blocked:
         raise NotConvertible("neither candidates nor a reason")
-    parts = tuple(told.parts)
-    finish = told.finish(called=any(isinstance(part, ToolCall) for part in parts))
+    parts = tuple(reply.parts)
+    finish = reply.finish(called=any(isinstance(part, ToolCall) for part in parts))
     return Completion(
-        id=told.response_id or f"resp_{uuid4().hex}",
-        model=told.model_version,
+        id=reply.response_id or f"resp_{uuid4().hex}",
+        model=reply.model_version,
         parts=parts,
         finish=finish or "stop",
-        usage=usage_of(told.usage_metadata),
+        usage=usage_of(reply.usage_metadata),
     )
 
 
-def usage_of(told: UsageShape | None) -> Usage | None:
-    if told is None:
+def usage_of(usage: UsageShape | None) -> Usage | None:
+    if usage is None:
         return None
-    prompt = max(told.prompt_token_count or 0, 0)
-    cached = min(max(told.cached_content_token_count or 0, 0), prompt)
+    prompt = max(usage.prompt_token_count or 0, 0)
+    cached = min(max(usage.cached_content_token_count or 0, 0), prompt)
     return Usage(
-        input_tokens=prompt - cached + max(told.tool_use_prompt_token_count or 0, 0),
+        input_tokens=prompt - cached + max(usage.tool_use_prompt_token_count or 0, 0),
         cached_tokens=cached,
-        output_tokens=max(told.candidates_token_count or 0, 0) + max(told.thoughts_token_count or 0, 0),
+        output_tokens=max(usage.candidates_token_count or 0, 0) + max(usage.thoughts_token_count or 0, 0),
     )

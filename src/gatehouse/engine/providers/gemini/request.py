@@ -1,4 +1,4 @@
-"""Requests to Gemini from the internal form."""
+"""Writes requests to Gemini from the internal form."""
 
 import mimetypes
 import re
@@ -22,10 +22,10 @@ from gatehouse.engine.conversation.form import (
     ToolResult,
 )
 
-#: Google's word for a call whose signature nobody has: one of another model, or of a client that dropped it.
-UNSIGNED: Final = "skip_thought_signature_validator"
-#: These do not ask for signatures.
-_OLD: Final = re.compile(r"(?:models/)?gemini-[12]\b")
+#: Google's placeholder for a missing signature, of another model's call or of a client that dropped it.
+SIGNATURE_PLACEHOLDER: Final = "skip_thought_signature_validator"
+#: Models that require no signatures.
+_MODELS_WITHOUT_SIGNATURES: Final = re.compile(r"(?:models/)?gemini-[12]\b")
 
 _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 
@@ -54,15 +54,15 @@ def write(request: Request) -> dict[str, Any]:
 
 
 def _write_contents(request: Request) -> list[dict[str, Any]]:
-    """Neighbours of one role become one content, so that the results of parallel calls stand together."""
-    signed = _OLD.match(request.model) is None
+    """Merge consecutive messages of one role, so that the results of parallel calls are in one content."""
+    requires_signatures = _MODELS_WITHOUT_SIGNATURES.match(request.model) is None
     names = {part.id: part.name for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
     contents: list[dict[str, Any]] = []
     for index, message in enumerate(request.messages):
         if message.role == "system":
             continue
-        parts = [shown for part in message.parts for shown in _write_part(part, names, f"messages[{index}]")]
-        if signed and message.role == "assistant":
+        parts = [written for part in message.parts for written in _write_part(part, names, f"messages[{index}]")]
+        if requires_signatures and message.role == "assistant":
             _sign(parts)
         role = "model" if message.role == "assistant" else "user"
         if not parts:
@@ -75,10 +75,10 @@ def _write_contents(request: Request) -> list[dict[str, Any]]:
 
 
 def _sign(parts: Sequence[dict[str, Any]]) -> None:
-    """Of parallel calls the first one has the signature."""
+    """Add the placeholder to the first of parallel calls if none has a signature."""
     calls = [part for part in parts if "functionCall" in part]
     if calls and not any("thoughtSignature" in call for call in calls):
-        calls[0]["thoughtSignature"] = UNSIGNED
+        calls[0]["thoughtSignature"] = SIGNATURE_PLACEHOLDER
 
 
 def _write_part(part: Part, names: Mapping[str, str], path: str) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def _write_part(part: Part, names: Mapping[str, str], path: str) -> list[dict[st
             if part.call_id not in names:
                 raise InvalidField(path, f"`{path}` answers a tool call that no message before it makes.")
             response = {"id": part.call_id, "name": names[part.call_id], "response": _write_result(part)}
-            # A function's response is an object; images follow it.
+            # A function's response must be an object; its images follow as separate parts.
             images = [_write_image(item) for item in part.content if isinstance(item, Image)]
             return [{"functionResponse": response}, *images]
 
@@ -147,10 +147,10 @@ def _write_choice(choice: ToolChoice) -> dict[str, Any]:
     return {"functionCallingConfig": config}
 
 
-def _write_format(wanted: ResponseFormat | None) -> dict[str, Any]:
-    if wanted is None:
+def _write_format(response_format: ResponseFormat | None) -> dict[str, Any]:
+    if response_format is None:
         return {}
     return {
         "responseMimeType": "application/json",
-        "responseJsonSchema": wanted.schema if wanted.kind == "json_schema" else None,
+        "responseJsonSchema": response_format.schema if response_format.kind == "json_schema" else None,
     }

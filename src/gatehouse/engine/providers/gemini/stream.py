@@ -1,4 +1,4 @@
-"""Gemini's events to deltas."""
+"""Converts Gemini's events to deltas."""
 
 from collections.abc import Sequence
 from uuid import uuid4
@@ -17,11 +17,11 @@ from gatehouse.engine.conversation.form import (
     UsageTold,
 )
 from gatehouse.engine.conversation.sse import data_of
-from gatehouse.engine.providers.gemini.reply import Answer, answer, usage_of
+from gatehouse.engine.providers.gemini.reply import Answer, answer_decoder, usage_of
 
 
 class Reader:
-    """See `StreamReader`. There is no last event: a reason to finish is the end."""
+    """See `StreamReader`. There is no end event: a finish reason is the end."""
 
     __slots__ = ("_started", "_tools")
 
@@ -33,27 +33,27 @@ class Reader:
         data = data_of(event)
         if not data:
             return ()
-        told = decoded(answer, data)
-        if told.error is not None:
-            return (Faulted(told.error.message),)
-        if told.candidates is None and told.prompt_feedback is None and told.usage_metadata is None:
-            raise NotConvertible("an event that says nothing")
+        answer = decoded(answer_decoder, data)
+        if answer.error is not None:
+            return (Faulted(answer.error.message),)
+        if answer.candidates is None and answer.prompt_feedback is None and answer.usage_metadata is None:
+            raise NotConvertible("an event without content")
         deltas: list[Delta] = []
-        usage = usage_of(told.usage_metadata)
+        usage = usage_of(answer.usage_metadata)
         if not self._started:
             self._started = True
-            started = Started(id=told.response_id or f"resp_{uuid4().hex}", model=told.model_version, usage=usage)
+            started = Started(id=answer.response_id or f"resp_{uuid4().hex}", model=answer.model_version, usage=usage)
             deltas.append(started)
-        self._parts(told, deltas)
-        reason = told.finish(called=self._tools > 0)
+        self._parts(answer, deltas)
+        reason = answer.finish(called=self._tools > 0)
         if reason is not None:
             deltas.append(Finished(reason=reason))
         if usage is not None:
             deltas.append(UsageTold(usage))
         return deltas
 
-    def _parts(self, told: Answer, deltas: list[Delta]) -> None:
-        for part in told.parts:
+    def _parts(self, answer: Answer, deltas: list[Delta]) -> None:
+        for part in answer.parts:
             if isinstance(part, Text):
                 deltas.append(TextDelta(part.text))
                 continue

@@ -1,5 +1,5 @@
-"""Mistral's own API: close to OpenAI's, and strict. It refuses fields that it does not know, so that every body is
-written in its own dialect."""
+"""Mistral's own API. It resembles OpenAI's but refuses unknown fields, so that every body is written in its own
+dialect."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,7 +24,7 @@ class _Model(msgspec.Struct):
     max_context_length: int | None = None
     capabilities: _Capabilities = _Capabilities()
 
-    def found(self) -> FoundModel:
+    def to_found_model(self) -> FoundModel:
         return FoundModel(
             model_id=self.id,
             display_name=self.name,
@@ -54,5 +54,5 @@ class Mistral(OpenAIWire):
     ) -> Sequence[FoundModel]:
         url = self.base_url(record.config) + self.models
         listed = await fetch(outbound, url, self.headers(secret), record, _Models, failure=self.failure)
-        # An alias stands in the list as a model of its own; the same id may stand there twice.
-        return list({model.id: model.found() for model in listed.data}.values())
+        # Aliases are listed as models of their own; an id may be listed twice.
+        return list({model.id: model.to_found_model() for model in listed.data}.values())

@@ -1,4 +1,4 @@
-"""What Mistral speaks, for chats and for embeddings."""
+"""Mistral's dialects for chats and embeddings."""
 
 from typing import Any, NoReturn
 
@@ -9,7 +9,7 @@ from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Embeddings, EmbeddingsRequest, Request
 from gatehouse.engine.providers.mistral import request
 
-#: What it answers is as OpenAI's answers are.
+#: Answers have OpenAI's format.
 _chat, _embeddings = OpenAIChat(), OpenAIEmbeddings()
 
 

@@ -1,5 +1,4 @@
-"""Mistral's errors. Its words stand in `message` or `detail`, as a text, a list of faults, or the one within the
-other."""
+"""Mistral's errors. The text is in `message` or `detail`: a string, a list of faults, or one nested in the other."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,8 +7,8 @@ import msgspec
 
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
 
-#: Faults of a body that are told: the rest is more of the same.
-_FAULTS = 5
+#: Maximum number of faults in a message.
+_MAX_FAULTS = 5
 
 
 class _Body(msgspec.Struct):
@@ -25,11 +24,12 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, secrets: It
 
 
 def message_in(body: bytes) -> str:
+    """Return the message of an error's body; empty if it has none."""
     try:
-        told = _decoder.decode(body)
+        error = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
-    return _text(told.message) or _text(told.detail)
+    return _text(error.message) or _text(error.detail)
 
 
 def _text(value: Any) -> str:
@@ -38,11 +38,11 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return _text(value.get("detail"))
     if isinstance(value, list):
-        return "; ".join(_fault(item) for item in value[:_FAULTS] if isinstance(item, dict))
+        return "; ".join(_fault(item) for item in value[:_MAX_FAULTS] if isinstance(item, dict))
     return ""
 
 
 def _fault(fault: dict[str, Any]) -> str:
-    """What is wrong and where. What was sent (`input`) is not told."""
-    where = ".".join(str(step) for step in fault.get("loc") or () if step != "body")
-    return f"{where}: {fault.get('msg', '')}"
+    """Return a fault with its location, without the sent value (`input`)."""
+    location = ".".join(str(step) for step in fault.get("loc") or () if step != "body")
+    return f"{location}: {fault.get('msg', '')}"

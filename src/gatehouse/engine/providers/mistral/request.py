@@ -1,4 +1,5 @@
-"""Requests as Mistral takes them. What it has no field for is left out: it would refuse the whole."""
+"""Writes requests to Mistral from the internal form. Fields that Mistral does not have are omitted, because it would
+refuse the request."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,24 +20,24 @@ from gatehouse.engine.conversation.form import (
 )
 from gatehouse.engine.conversation.images import to_url
 
-#: Its own fields, which a client of any dialect may send beside those of the dialect.
-_OWN: Final = ("safe_prompt", "prompt_mode", "guardrails", "random_seed", "min_tokens", "repetition_penalty")
-#: The other dialects' scale goes to 2.
-_HOTTEST: Final = 1.5
+#: Mistral's own fields, which clients may send in any dialect.
+_MISTRAL_FIELDS: Final = ("safe_prompt", "prompt_mode", "guardrails", "random_seed", "min_tokens", "repetition_penalty")
+#: The maximum in the other dialects is 2.
+_MAX_TEMPERATURE: Final = 1.5
 
-#: Between a tool's result and what the user says next, where an answer has to stand that is not empty.
-_BRIDGE: Final = {"role": "assistant", "content": " "}
+#: Inserted between a tool's result and a user's message, where Mistral requires a non-empty answer.
+_EMPTY_ANSWER: Final = {"role": "assistant", "content": " "}
 _ID: Final = re.compile("[A-Za-z0-9]{9}")
 
 
 def write(request: Request) -> dict[str, Any]:
     sampling = request.sampling
     body: dict[str, Any] = {
-        **{name: request.extra[name] for name in _OWN if name in request.extra},
+        **{name: request.extra[name] for name in _MISTRAL_FIELDS if name in request.extra},
         "model": request.model,
         "messages": _write_messages(request.messages),
         "max_tokens": sampling.max_tokens,
-        "temperature": None if sampling.temperature is None else min(sampling.temperature, _HOTTEST),
+        "temperature": None if sampling.temperature is None else min(sampling.temperature, _MAX_TEMPERATURE),
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "frequency_penalty": sampling.frequency_penalty,
@@ -55,25 +56,25 @@ def write(request: Request) -> dict[str, Any]:
 
 
 def short_id(call_id: str) -> str:
-    """A tool call's id as Mistral wants it, nine letters and digits."""
+    """Return a tool call's id in Mistral's format, nine letters and digits."""
     return fitting(call_id, _ID, 9)
 
 
 def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     written: list[dict[str, Any]] = []
-    for shown in (shown for message in messages for shown in _write_message(message)):
-        if shown["role"] == "user" and written and written[-1]["role"] == "tool":
-            written.append(_BRIDGE)
-        written.append(shown)
+    for entry in (entry for message in messages for entry in _write_message(message)):
+        if entry["role"] == "user" and written and written[-1]["role"] == "tool":
+            written.append(_EMPTY_ANSWER)
+        written.append(entry)
     if written and written[-1]["role"] == "assistant" and "tool_calls" not in written[-1]:
-        # The answer is to go on from there. Unsaid, it is an order of messages that is refused.
+        # The answer continues this message. Without `prefix`, Mistral refuses the order of the messages.
         written[-1]["prefix"] = True
     return written
 
 
 def _write_message(message: Message) -> Iterator[dict[str, Any]]:
-    """One message may become several: each tool's result is a message of its own here."""
-    plain: list[Part] = []
+    """Yield one or several messages: each tool's result is a message of its own here."""
+    content: list[Part] = []
     calls: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
@@ -82,11 +83,11 @@ def _write_message(message: Message) -> Iterator[dict[str, Any]]:
             function = {"name": part.name, "arguments": part.arguments or "{}"}
             calls.append({"id": short_id(part.id), "type": "function", "function": function})
         else:
-            plain.append(part)
+            content.append(part)
     if calls:
-        yield {"role": message.role, "content": _write_content(plain), "tool_calls": calls}
-    elif plain:
-        yield {"role": message.role, "content": _write_content(plain)}
+        yield {"role": message.role, "content": _write_content(content), "tool_calls": calls}
+    elif content:
+        yield {"role": message.role, "content": _write_content(content)}
 
 
 def _write_content(parts: Sequence[Part]) -> Any:

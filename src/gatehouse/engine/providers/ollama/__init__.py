@@ -1,4 +1,4 @@
-"""A self-hosted Ollama, by its OpenAI-compatible endpoint. It takes no key."""
+"""A self-hosted Ollama server, through its OpenAI-compatible endpoint, without a key."""
 
 from gatehouse.engine.fields.tables import LOCAL
 from gatehouse.engine.providers.kind import CredentialField, NotConfigured

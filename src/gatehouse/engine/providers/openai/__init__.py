@@ -1,4 +1,4 @@
-"""OpenAI itself."""
+"""OpenAI."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ class OpenAI(OpenAIWire):
     type = "native"
     credential_fields = (API_KEY,)
     home = "https://api.openai.com/v1"
-    # Reasoning models refuse the older one.
+    # Reasoning models refuse the older field.
     limit_field = "max_completion_tokens"
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
-        # Reasoning models refuse the older name of the limit; every current model takes this one.
+        # Reasoning models refuse the older field of the limit; all current models accept this one.
         if "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return body

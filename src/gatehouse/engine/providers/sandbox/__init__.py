@@ -1,4 +1,4 @@
-"""The built-in provider: deterministic, in this process, without network or key, for trying out and for tests.
+"""The built-in provider: deterministic, in this process, without network or key, for trials and tests.
 
 Models: `echo`, `slow-<n>ms`, `status-<code>`, `tokens-<in>-<out>`, `stream-<n>`, `cut`, `garbage`, `tools`, `embed`.
 """
@@ -6,7 +6,7 @@ Models: `echo`, `slow-<n>ms`, `status-<code>`, `tokens-<in>-<out>`, `stream-<n>`
 from collections.abc import Mapping, Sequence
 
 from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, Target
-from gatehouse.engine.providers.sandbox.behaviour import SHOWN
+from gatehouse.engine.providers.sandbox.behaviour import LISTED_MODELS
 from gatehouse.engine.providers.sandbox.carrier import SandboxOutbound
 from gatehouse.engine.providers.wires import OpenAIWire
 from gatehouse.foundation.outbound import Outbound
@@ -38,5 +38,5 @@ class Sandbox(OpenAIWire):
                 context_window=128_000,
                 supports_streaming=name != "embed",
             )
-            for name in SHOWN
+            for name in LISTED_MODELS
         ]

@@ -1,4 +1,4 @@
-"""The sandbox as a server would be: a path and a body in, a status and a body out. No framework, no network."""
+"""The sandbox as a server: maps a path and a body to a status and a body, without framework or network."""
 
 import asyncio
 import base64
@@ -24,7 +24,7 @@ from gatehouse.engine.conversation.form import (
     ToolStarted,
     UsageTold,
 )
-from gatehouse.engine.providers.sandbox.behaviour import SHOWN, Behaviour, of_model
+from gatehouse.engine.providers.sandbox.behaviour import LISTED_MODELS, Behaviour, of_model
 from gatehouse.engine.providers.sandbox.content import (
     CREATED,
     DIMENSIONS,
@@ -49,12 +49,12 @@ _JSON: Mapping[str, str] = MappingProxyType({"content-type": "application/json"}
 
 
 class CutOff(Exception):
-    """The body ends here, though more was promised: close the connection."""
+    """The body ends before its announced length: the connection must be closed."""
 
 
 class SandboxAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`stream` is set instead of `body` for events. With `cut`, only the first half of `body` is to be sent. A stream
-    raises `CutOff` where it breaks."""
+    """An answer. `stream` is set instead of `body` for events. With `cut`, only the first half of `body` is sent. A
+    stream raises `CutOff` where it breaks."""
 
     status: int = 200
     headers: Mapping[str, str] = _JSON
@@ -64,13 +64,14 @@ class SandboxAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def answer(method: str, path: str, body: bytes) -> SandboxAnswer:
-    """Paths may begin with `/v1`. Errors are answers too, in the dialect of the path."""
+    """Return the answer to a request, in the dialect of the path. Paths may begin with `/v1`. Errors are answers,
+    too."""
     path = path.partition("?")[0].removeprefix("/v1").rstrip("/")
     if method == "GET" and path == "/models":
         return SandboxAnswer(body=_models())
     name = _PATHS.get(path)
     if name is None or method != "POST":
-        return _refused(DIALECTS["openai_chat"], NotFound())
+        return _error_answer(DIALECTS["openai_chat"], NotFound())
     dialect = DIALECTS[name]
     try:
         call = dialect.decode(body)
@@ -80,37 +81,38 @@ async def answer(method: str, path: str, body: bytes) -> SandboxAnswer:
         if behaviour.delay_seconds:
             await asyncio.sleep(behaviour.delay_seconds)
         if behaviour.status != 200:
-            return _refused(dialect, _Asked(f"The sandbox answers {behaviour.status} as asked."), behaviour.status)
-        return _answered(dialect, call, behaviour)
-    except Refusal as error:
-        return _refused(dialect, error)
+            error = _RequestedError(f"The sandbox answers {behaviour.status} as asked.")
+            return _error_answer(dialect, error, behaviour.status)
+        return _success_answer(dialect, call, behaviour)
+    except Refusal as refusal:
+        return _error_answer(dialect, refusal)
 
 
-def _answered(dialect: Dialect, call: ModelCall, behaviour: Behaviour) -> SandboxAnswer:
+def _success_answer(dialect: Dialect, call: ModelCall, behaviour: Behaviour) -> SandboxAnswer:
     if dialect.operation == "embeddings":
-        whole = _embeddings(call)
+        body = _embeddings(call)
     else:
         completion = complete(dialect.to_internal(call), behaviour)
         if call.stream:
-            parts = _events(dialect, call, completion)
-            events = _garbage() if behaviour.garbage else _streamed(parts, cut=behaviour.cut)
-            return SandboxAnswer(headers={"content-type": "text/event-stream"}, stream=events)
-        whole = dialect.render_reply(completion, call)
+            events = _events(dialect, call, completion)
+            stream = _garbage() if behaviour.garbage else _streamed(events, cut=behaviour.cut)
+            return SandboxAnswer(headers={"content-type": "text/event-stream"}, stream=stream)
+        body = dialect.render_reply(completion, call)
     if behaviour.garbage:
         return SandboxAnswer(body=GARBAGE)
-    return SandboxAnswer(body=whole, cut=behaviour.cut)
+    return SandboxAnswer(body=body, cut=behaviour.cut)
 
 
 class _UnknownModel(NotFound):
     code = "model_not_found"
 
 
-class _Asked(Refusal):
+class _RequestedError(Refusal):
     type = "sandbox_error"
     code = "sandbox"
 
 
-def _refused(dialect: Dialect, error: Refusal, status: int | None = None) -> SandboxAnswer:
+def _error_answer(dialect: Dialect, error: Refusal, status: int | None = None) -> SandboxAnswer:
     return SandboxAnswer(status=status or error.status, body=dialect.render_error(error))
 
 
@@ -141,7 +143,7 @@ async def _streamed(events: list[bytes], *, cut: bool) -> AsyncIterator[bytes]:
     for number, event in enumerate(events):
         if cut and number * 2 >= len(events):
             raise CutOff
-        # As from a network, others get their turn between two events.
+        # Yield to other tasks between two events, as a network stream would.
         await asyncio.sleep(0)
         yield event
 
@@ -151,8 +153,8 @@ async def _garbage() -> AsyncIterator[bytes]:
 
 
 def _embeddings(call: ModelCall) -> bytes:
-    given = call.body["input"]
-    texts = [given] if isinstance(given, str) else [str(item) for item in given]
+    value = call.body["input"]
+    texts = [value] if isinstance(value, str) else [str(item) for item in value]
     dimensions = min(call.body.get("dimensions") or DIMENSIONS, MAX_DIMENSIONS)
     vectors = [vector(text, dimensions) for text in texts]
     tokens = sum(map(count, texts))
@@ -161,7 +163,7 @@ def _embeddings(call: ModelCall) -> bytes:
             "object": "list",
             "model": call.model,
             "data": [
-                {"object": "embedding", "index": index, "embedding": _shown(values, call.body)}
+                {"object": "embedding", "index": index, "embedding": _encoded_vector(values, call.body)}
                 for index, values in enumerate(vectors)
             ],
             "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
@@ -169,14 +171,14 @@ def _embeddings(call: ModelCall) -> bytes:
     )
 
 
-def _shown(values: list[float], body: Mapping[str, Any]) -> Any:
+def _encoded_vector(values: list[float], body: Mapping[str, Any]) -> Any:
     if body.get("encoding_format") != "base64":
         return values
     return base64.b64encode(struct.pack(f"<{len(values)}f", *values)).decode()
 
 
 def _models() -> bytes:
-    # Both wires' fields, so that clients of either can read the list.
+    # The fields of both formats, so that clients of either can read the list.
     models = [
         {
             "id": name,
@@ -187,8 +189,9 @@ def _models() -> bytes:
             "display_name": f"Sandbox {name}",
             "created_at": "2023-11-14T22:13:20Z",
         }
-        for name in SHOWN
+        for name in LISTED_MODELS
     ]
+    first_id, last_id = LISTED_MODELS[0], LISTED_MODELS[-1]
     return msgspec.json.encode(
-        {"object": "list", "data": models, "has_more": False, "first_id": SHOWN[0], "last_id": SHOWN[-1]}
+        {"object": "list", "data": models, "has_more": False, "first_id": first_id, "last_id": last_id}
     )

@@ -1,12 +1,12 @@
-"""What a sandbox model does, read from its name."""
+"""The behaviour of a sandbox model, parsed from its name."""
 
 import re
 from typing import Final
 
 import msgspec
 
-#: The names that are listed; any number may stand in the others.
-SHOWN: Final = (
+#: Names in the list of models; other numbers in these names are valid, too.
+LISTED_MODELS: Final = (
     "echo",
     "slow-200ms",
     "status-503",
@@ -26,7 +26,7 @@ MAX_TOKENS = 1_000_000_000
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 200
     delay_seconds: float = 0.0
-    #: told usage instead of the counted one: input, output
+    #: reported usage instead of the counted one: input, output
     tokens: tuple[int, int] | None = None
     chunks: int | None = None
     cut: bool = False
@@ -34,7 +34,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     tools: bool = False
 
 
-_PLAIN = {
+_FIXED_BEHAVIOURS = {
     "echo": Behaviour(),
     "embed": Behaviour(),
     "cut": Behaviour(cut=True),
@@ -47,11 +47,11 @@ _NUMBERED = re.compile(
 
 
 def of_model(name: str) -> Behaviour | None:
-    """None for a name that means nothing. A leading `sandbox/` is not looked at."""
+    """Return the behaviour; None if the name is not valid. A leading `sandbox/` is ignored."""
     name = name.removeprefix("sandbox/")
-    plain = _PLAIN.get(name)
-    if plain is not None:
-        return plain
+    behaviour = _FIXED_BEHAVIOURS.get(name)
+    if behaviour is not None:
+        return behaviour
     match = _NUMBERED.fullmatch(name)
     if match is None:
         return None

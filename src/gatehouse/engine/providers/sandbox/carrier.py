@@ -1,4 +1,4 @@
-"""The sandbox as an `Outbound` that never leaves the process, with a network's timeouts and breaks."""
+"""The sandbox as an `Outbound` within the process, with the timeouts and failures of a network."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

@@ -1,5 +1,5 @@
-"""What the sandbox says: made from the request alone, so the same request always gets the same answer, but for its
-time."""
+"""Content of the sandbox's answers. It depends on the request only, so that the same request always gets the same
+answer, except for its time."""
 
 import hashlib
 import math
@@ -13,7 +13,7 @@ from gatehouse.engine.conversation.form import Completion, Finish, Message, Requ
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.sandbox.behaviour import Behaviour
 
-#: When its models were made.
+#: Creation time of the models, in Unix time.
 CREATED = 1_700_000_000
 DIMENSIONS = 8
 MAX_DIMENSIONS = 4096
@@ -23,51 +23,51 @@ _WORD = re.compile(r"\s*\S+\s*?")
 
 
 def complete(request: Request, behaviour: Behaviour) -> Completion:
-    """A chat's whole answer."""
+    """Return a chat's whole answer."""
     call = _tool_call(request) if behaviour.tools else None
     finish: Finish = "stop"
     if call is not None:
         parts: tuple[Text | ToolCall, ...] = (call,)
         finish = "tool_calls"
-        said = call.arguments
+        text = call.arguments
     else:
-        said = _said(request, behaviour)
+        text = _answer_text(request, behaviour)
         limit = request.sampling.max_tokens
-        words = _WORD.findall(said)
+        words = _WORD.findall(text)
         if limit is not None and len(words) > limit and behaviour.tokens is None:
-            said, finish = "".join(words[:limit]), "length"
-        parts = (Text(said),)
-    heard = "".join(_text(message) for message in request.messages)
-    usage = Usage(input_tokens=count(heard), output_tokens=count(said))
+            text, finish = "".join(words[:limit]), "length"
+        parts = (Text(text),)
+    prompt = "".join(_text(message) for message in request.messages)
+    usage = Usage(input_tokens=count(prompt), output_tokens=count(text))
     if behaviour.tokens is not None:
         usage = Usage(input_tokens=behaviour.tokens[0], output_tokens=behaviour.tokens[1])
-    digest = hashlib.sha256(heard.encode()).hexdigest()[:24]
+    digest = hashlib.sha256(prompt.encode()).hexdigest()[:24]
     return Completion(
         id=f"sandbox-{digest}", model=request.model, parts=parts, finish=finish, usage=usage, created=int(time.time())
     )
 
 
 def count(text: str) -> int:
-    """Tokens of a text: four bytes each, at least one."""
+    """Return the tokens of a text: one for each four bytes, at least one."""
     return max(1, math.ceil(len(text.encode()) / 4))
 
 
 def pieces(text: str) -> list[str]:
-    """A text as it is streamed: word by word, nothing lost."""
+    """Split a text into the words of a stream, without loss."""
     words = _WORD.findall(text)
     rest = text[sum(map(len, words)) :]
     return [*words, rest] if rest else words
 
 
 def vector(text: str, dimensions: int) -> list[float]:
-    """A unit vector that depends on the text only."""
+    """Return a unit vector that depends on the text only."""
     stream = hashlib.shake_256(text.encode()).digest(dimensions)
     values = [byte - 127.5 for byte in stream]
     length = math.sqrt(sum(value * value for value in values))
     return [value / length for value in values]
 
 
-def _said(request: Request, behaviour: Behaviour) -> str:
+def _answer_text(request: Request, behaviour: Behaviour) -> str:
     if behaviour.chunks is not None:
         return "".join(f"chunk-{number} " for number in range(behaviour.chunks))
     if behaviour.tokens is not None:
@@ -75,12 +75,12 @@ def _said(request: Request, behaviour: Behaviour) -> str:
     last = request.messages[-1]
     results = [part for part in last.parts if isinstance(part, ToolResult)]
     if results:
-        told = "".join(item.text for result in results for item in result.content if isinstance(item, Text))
-        return f"The tool said: {told}"
-    asked = next((_text(message) for message in reversed(request.messages) if message.role == "user"), "")
+        output = "".join(item.text for result in results for item in result.content if isinstance(item, Text))
+        return f"The tool said: {output}"
+    question = next((_text(message) for message in reversed(request.messages) if message.role == "user"), "")
     if request.response_format is not None:
-        return msgspec.json.encode({"echo": asked}).decode()
-    return asked or "Hello from the sandbox."
+        return msgspec.json.encode({"echo": question}).decode()
+    return question or "Hello from the sandbox."
 
 
 def _text(message: Message) -> str:
@@ -88,10 +88,10 @@ def _text(message: Message) -> str:
 
 
 def _tool_call(request: Request) -> ToolCall | None:
-    """A call of the named tool or the first one, unless a result is there already."""
-    answered = any(isinstance(part, ToolResult) for part in request.messages[-1].parts)
+    """Return a call of the named tool or the first one; None if the last message has a tool's result."""
+    has_result = any(isinstance(part, ToolResult) for part in request.messages[-1].parts)
     choice = request.tool_choice
-    if not request.tools or answered or (choice is not None and choice.mode == "none"):
+    if not request.tools or has_result or (choice is not None and choice.mode == "none"):
         return None
     tool = next((tool for tool in request.tools if choice and tool.name == choice.name), request.tools[0])
     arguments = msgspec.json.encode(_example(tool.parameters or {})).decode()
@@ -109,10 +109,10 @@ def _example(schema: dict[str, Any]) -> dict[str, Any]:
 def _value(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return "sandbox"
-    allowed, kind = schema.get("enum"), schema.get("type")
-    if isinstance(allowed, list) and allowed:
-        return allowed[0]
-    if kind == "object":
+    values, value_type = schema.get("enum"), schema.get("type")
+    if isinstance(values, list) and values:
+        return values[0]
+    if value_type == "object":
         return _example(schema)
     examples = {"integer": 1, "number": 1.5, "boolean": True, "array": [], "null": None}
-    return examples.get(kind, "sandbox") if isinstance(kind, str) else "sandbox"
+    return examples.get(value_type, "sandbox") if isinstance(value_type, str) else "sandbox"

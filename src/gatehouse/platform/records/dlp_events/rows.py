@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from gatehouse.engine.audited import Found, model_of
+from gatehouse.engine.audited import DlpEntry, model_of
 from gatehouse.platform.records import arrays
 
 COLUMNS: Final = arrays.Columns(
@@ -14,7 +14,7 @@ COLUMNS: Final = arrays.Columns(
 )
 
 
-def rows(entry: Found, ids: Sequence[str], moment: datetime) -> Iterator[arrays.Row]:
+def rows(entry: DlpEntry, ids: Sequence[str], moment: datetime) -> Iterator[arrays.Row]:
     """Yield a row for each event of the entry. `moment` is the entry's timestamp."""
     tenant_id, at, request_id = arrays.text(entry.tenant_id), moment.isoformat(), arrays.text(entry.request_id)
     user_id, groups, model = arrays.text(entry.user_id), arrays.json(entry.group_ids), arrays.text(model_of(entry))

@@ -10,8 +10,17 @@ from typing import Any, Final
 from gatehouse.engine.bound import PriceUnknown
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.estimate import estimate, wants
-from gatehouse.engine.exchange import Asked, Derived, Identified, NotRouted, PolicyChoice, Received, Routed, Wants
+from gatehouse.engine.estimate import estimate, routing_needs
+from gatehouse.engine.exchange import (
+    Asked,
+    Derived,
+    Identified,
+    NotRouted,
+    PolicyChoice,
+    Received,
+    Routed,
+    RoutingNeeds,
+)
 from gatehouse.engine.fields.tables import TOOLS
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.cap import CostCapExceeded
@@ -71,14 +80,14 @@ def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked
         stream="streaming" in request.capabilities_needed,
         body={**_fields(request.request_fields), "max_tokens": request.estimated_output_tokens},
     )
-    requirements = Wants(
+    requirements = RoutingNeeds(
         input_tokens=request.estimated_input_tokens,
         output_tokens=request.estimated_output_tokens,
         needs=bits(request.capabilities_needed),
         counted=True,
     )
     identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
-    return Asked(identified=identified, call=call, derived=Derived(wants=requirements))
+    return Asked(identified=identified, call=call, derived=Derived(routing_needs=requirements))
 
 
 def _fields(names: list[str]) -> dict[str, Any]:
@@ -117,7 +126,7 @@ def _result(asked: Asked, choice: PolicyChoice, routed: Routed | NotRouted) -> S
 
 
 def _cost(asked: Asked, candidate: Candidate) -> Decimal | None:
-    return estimate(candidate.model, wants(asked))
+    return estimate(candidate.model, routing_needs(asked))
 
 
 def _selected(asked: Asked, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> Selected:
