@@ -13,8 +13,8 @@ _ONE: Final = Taking(requests=1)
 
 
 def check(x: Identified, ports: Ports) -> Verdict:
-    found = x.policy.budgets.of(x.caller)
-    binding = found if found is None or _enforced(x) else found.always
+    caller_budgets = x.policy.budgets.of(x.caller)
+    binding = caller_budgets if caller_budgets is None or _enforced(x) else caller_budgets.always
     if binding is None:
         return ALLOW
     refused = ports.spend.exhausted(binding.budgets)
@@ -25,23 +25,23 @@ def reserve(x: Admitted, ports: Ports) -> MaybeVerdict:
     """Reserves what the call can take at most. Refuses with `QuotaExceeded`, and with `Unavailable` where the budgets'
     state is not known."""
     identified = x.asked.identified
-    found = identified.policy.budgets.of(identified.caller)
-    return ALLOW if found is None else _reserve(x, found, ports)
+    caller_budgets = identified.policy.budgets.of(identified.caller)
+    return ALLOW if caller_budgets is None else _reserve(x, caller_budgets, ports)
 
 
-async def _reserve(x: Admitted, found: BudgetsOfCaller, ports: Ports) -> Verdict:
+async def _reserve(x: Admitted, caller_budgets: BudgetsOfCaller, ports: Ports) -> Verdict:
     asked = x.asked
     enforced = _enforced(asked.identified)
-    binding = found if enforced else found.always
+    binding = caller_budgets if enforced else caller_budgets.always
     if binding is not None and binding.block_usd:
-        left = tuple([each for each in x.chain if priced(asked, each)])
-        if not left:
+        remaining = tuple([candidate for candidate in x.chain if priced(asked, candidate)])
+        if not remaining:
             return Refuse(PriceUnknown.of(x.chain[0], "A budget in dollars"))
-        x.chain = left
-    most = _most(x, limited=binding is not None and binding.block) if found.measure else _ONE
+        x.chain = remaining
+    amounts = _max_amounts(x, limited=binding is not None and binding.block) if caller_budgets.measure else _ONE
     try:
         x.reserved = await ports.spend.reserve(
-            found.budgets, most, enforced=enforced, user_id=asked.identified.caller.user_id
+            caller_budgets.budgets, amounts, enforced=enforced, user_id=asked.identified.caller.user_id
         )
     except Refusal as refused:
         return Refuse(refused)
@@ -72,13 +72,13 @@ def charged(x: Answered) -> Taking | None:
     return Taking(nano_usd=nano(x.cost_usd) if x.cost_usd else 0, requests=1, tokens=tokens)
 
 
-def _most(x: Admitted, *, limited: bool) -> Taking:
+def _max_amounts(x: Admitted, *, limited: bool) -> Taking:
     """Return the most that the call can take. `limited`: the model is told a limit where the caller gives none."""
     output = default_output(x.asked, x.chain)
     if limited:
         x.asked.call.output_limit = output
-    most = bound(x.asked, x.chain, output)
-    return Taking(nano_usd=most.nano_usd or 0, requests=1, tokens=most.tokens)
+    upper = bound(x.asked, x.chain, output)
+    return Taking(nano_usd=upper.nano_usd or 0, requests=1, tokens=upper.tokens)
 
 
 def _enforced(x: Identified) -> bool:

@@ -60,7 +60,7 @@ async def _check(x: Asked, filter_set: FilterSet, ports: Ports) -> Verdict:
     except Refusal as refused:
         # Too many long texts wait.
         return Refuse(refused)
-    x.rule_events += [_event(each, "failed") for each in failed]
+    x.rule_events += [_event(content_filter, "failed") for content_filter in failed]
     if blocking is not None:
         x.rule_events.append(_event(blocking, "matched"))
         return Refuse(ContentFilterViolation(filter_id=blocking.id))
@@ -80,7 +80,7 @@ def instruct(x: Asked, ports: Ports) -> Verdict:
 
 
 def instructions(filters: Sequence[Filter]) -> list[str]:
-    return [each.instruction for each in filters if each.instruction]
+    return [content_filter.instruction for content_filter in filters if content_filter.instruction]
 
 
 async def judge(
@@ -100,23 +100,27 @@ async def judge(
         return finish(steps) if size <= LONG_TEXT else await TURNS.run(whose, steps, budget, size=size)
 
     try:
-        worded = await done(_first_with_keyword(filter_set, filters, body))
-        before = filters if worded is None else filters[: filters.index(worded)]
-        topical = [each for each in before if each.topics]
-        texts = await done(_with_topics(body)) if topical else []
+        keyword_match = await done(_first_with_keyword(filter_set, filters, body))
+        earlier_filters = filters if keyword_match is None else filters[: filters.index(keyword_match)]
+        topic_filters = [content_filter for content_filter in earlier_filters if content_filter.topics]
+        texts = await done(_with_topics(body)) if topic_filters else []
     except OverBudget as over:
-        return Judgement(None, [each for each in filters if each.keywords or each.topics], over.reason)
+        return Judgement(
+            None,
+            [content_filter for content_filter in filters if content_filter.keywords or content_filter.topics],
+            over.reason,
+        )
     try:
-        return Judgement(await _first_with_topic(topical, texts, ports.detectors) or worded)
+        return Judgement(await _first_with_topic(topic_filters, texts, ports.detectors) or keyword_match)
     except TierFailed as failed:
-        return Judgement(worded, topical, failed.reason)
+        return Judgement(keyword_match, topic_filters, failed.reason)
 
 
 def _first_with_keyword(filter_set: FilterSet, filters: Sequence[Filter], body: dict[str, Any]) -> Steps[Filter | None]:
     words = filter_set.keywords
     if words is None:
         return None
-    found: list[bytes] = []
+    matching_passages: list[bytes] = []
     texts: list[Slot] = []
     for slot in slots_in_steps(body):
         yield
@@ -125,12 +129,12 @@ def _first_with_keyword(filter_set: FilterSet, filters: Sequence[Filter], body: 
     for passage in _passages(texts, words.longest):
         yield
         if words.within(passage):
-            found.append(passage)
-    for each in filters:
-        for passage in found if each.keywords is not None else ():
+            matching_passages.append(passage)
+    for content_filter in filters:
+        for passage in matching_passages if content_filter.keywords is not None else ():
             yield
-            if each.keywords is not None and each.keywords.within(passage):
-                return each
+            if content_filter.keywords is not None and content_filter.keywords.within(passage):
+                return content_filter
     return None
 
 
@@ -144,10 +148,10 @@ def _passages(texts: Sequence[Slot], longest: int) -> Iterator[bytes]:
 
 def _with_topics(body: dict[str, Any]) -> Steps[list[str]]:
     """Return the texts of a body that can have a topic, each once."""
-    said: dict[str, Any] = {name: body[name] for name in _CONVERSATION if name in body}
+    conversation: dict[str, Any] = {name: body[name] for name in _CONVERSATION if name in body}
     declared: dict[str, Any] = {name: body[name] for name in _DECLARED if name in body}
     texts: dict[str, None] = {}
-    for slot in slots_in_steps(said):
+    for slot in slots_in_steps(conversation):
         yield
         if isinstance(slot, Slot) and not (slot.is_key or slot.is_sealed):
             texts[slot.text] = None
@@ -160,15 +164,26 @@ def _with_topics(body: dict[str, Any]) -> Steps[list[str]]:
 
 async def _first_with_topic(filters: Sequence[Filter], texts: Sequence[str], detectors: Detectors) -> Filter | None:
     """Raises `TierFailed`."""
-    topics = list(dict.fromkeys(topic for each in filters for topic in each.topics))
+    topics = list(dict.fromkeys(topic for content_filter in filters for topic in content_filter.topics))
     if not texts or not topics:
         return None
     scores = await detectors.semantic(texts, topics)
-    highest = {topic: max(told.get(topic, 0.0) for told in scores) for topic in topics}
-    return next((each for each in filters if any(highest[t] >= each.threshold for t in each.topics)), None)
+    highest = {topic: max(text_scores.get(topic, 0.0) for text_scores in scores) for topic in topics}
+    return next(
+        (
+            content_filter
+            for content_filter in filters
+            if any(highest[t] >= content_filter.threshold for t in content_filter.topics)
+        ),
+        None,
+    )
 
 
-def _event(each: Filter, result: str) -> RuleEvent:
+def _event(content_filter: Filter, result: str) -> RuleEvent:
     return RuleEvent(
-        kind="content_filter", rule_id=each.id, rule_name=each.name, action=each.filter_type, result=result
+        kind="content_filter",
+        rule_id=content_filter.id,
+        rule_name=content_filter.name,
+        action=content_filter.filter_type,
+        result=result,
     )

@@ -35,10 +35,10 @@ async def _name(x: Asked, ports: Ports) -> Verdict:
     policy, caller, named = x.identified.policy, x.identified.caller, x.call.model
     inspection = Inspection(policy.dlp, caller.groups, owner=owner(caller))
     try:
-        found = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
+        findings = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
     except Refusal as refused:
         return Refuse(refused)
-    if edits := decide(policy.dlp, found, caller.groups).edits:
+    if edits := decide(policy.dlp, findings, caller.groups).edits:
         x.inspection = inspection
         x.call.model = replaced(Slot({}, "model", named), inspection.replacements(edits, named))
     return ALLOW
@@ -62,16 +62,16 @@ async def _inspect(x: Asked, ports: Ports) -> Verdict:
     headers = dict(x.call.headers)
     try:
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
-        asks = await inspect_request(x.call.body, examiner, headers, len(x.identified.received.body))
+        hit_to_approve = await inspect_request(x.call.body, examiner, headers, len(x.identified.received.body))
         x.call.headers = headers
     except Refusal as refused:
         return Refuse(refused)
     finally:
         inspection.seconds += perf_counter() - started
-    return ALLOW if asks is None else held(asks, inspection, ports, "input")
+    return ALLOW if hit_to_approve is None else approval_hold(hit_to_approve, inspection, ports, "input")
 
 
-def held(hit: Hit, inspection: Inspection, ports: Ports, direction: str) -> Hold:
+def approval_hold(hit: Hit, inspection: Inspection, ports: Ports, direction: str) -> Hold:
     """Return the verdict that holds the request until a person has decided about a finding."""
 
     def settled(approved: bool) -> None:

@@ -15,7 +15,7 @@ from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.stream import StreamGuard
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.stages.dlp_input import held
+from gatehouse.engine.stages.dlp_input import approval_hold
 from gatehouse.engine.verdict import ALLOW, Hold, MaybeVerdict, Refuse, Rewrite, Verdict
 from gatehouse.foundation.errors import Refusal
 
@@ -36,13 +36,13 @@ async def _inspect(x: Asked, inspection: Inspection, body: bytes, ports: Ports) 
         answer = _decoder.decode(body)
         without_logprobs(answer)
         examiner = Examiner(inspection, ports.detectors, ports.dlp, "output")
-        channels, asks = await inspect_answer(answer, examiner, len(body))
+        channels, hit_to_approve = await inspect_answer(answer, examiner, len(body))
     except Refusal as refused:
         return Refuse(refused)
     finally:
         inspection.seconds += perf_counter() - started
-    if asks is not None:
-        hold = held(asks, inspection, ports, "output")
+    if hit_to_approve is not None:
+        hold = approval_hold(hit_to_approve, inspection, ports, "output")
         if not await approved(x, hold, ports):
             return Refuse(hold.denied)
     return Rewrite(answer) if write(channels) else ALLOW
@@ -54,8 +54,8 @@ async def of_error(x: Asked, error: Refusal, ports: Ports) -> Refusal:
     if x.inspection is None or error.text == type(error).message:
         return error
     examiner = Examiner(x.inspection, ports.detectors, ports.dlp, "output")
-    [found] = await examiner.whole([error.text])
-    if x.inspection.decide(found, "output").edits:
+    [findings] = await examiner.whole([error.text])
+    if x.inspection.decide(findings, "output").edits:
         x.inspection.settle_prompts("cancelled")
         error.text = type(error).message
     return error
@@ -70,7 +70,7 @@ def guard(x: Asked, dialect: Dialect, ports: Ports) -> StreamGuard | None:
 
 def asked_about(x: Asked, hit: Hit, ports: Ports) -> Hold:
     assert x.inspection is not None
-    return held(hit, x.inspection, ports, "output")
+    return approval_hold(hit, x.inspection, ports, "output")
 
 
 async def approved(x: Asked, hold: Hold, ports: Ports) -> bool:

@@ -49,30 +49,30 @@ def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
     if rule is None or ruling.action in {"ALLOW", "LOG"}:
         return ALLOW
     if ruling.action == "ROUTE":
-        return _elsewhere(x, rule)
+        return _reroute(x, rule)
     if ruling.action == "REQUIRE_APPROVAL" and x.identified.policy.feature_flags.get("human_in_loop", False):
-        return _held(x, rule, model)
+        return _approval_hold(x, rule, model)
     return Refuse(_violation(rule))
 
 
 def _violation(rule: Rule, message: str | None = None) -> PolicyViolation:
-    told = message or rule.message or f"The organization's policy rule {rule.name!r} does not permit this request."
-    return PolicyViolation(told, rule_id=rule.id)
+    text = message or rule.message or f"The organization's policy rule {rule.name!r} does not permit this request."
+    return PolicyViolation(text, rule_id=rule.id)
 
 
-def _elsewhere(x: Asked, rule: Rule) -> Verdict | Reroute:
+def _reroute(x: Asked, rule: Rule) -> Verdict | Reroute:
     policy = x.identified.policy
     model = policy.find_model(rule.route_to or "")
     provider = policy.providers.get(model.provider) if model is not None else None
     if model is None or provider is None:
-        said = f"The policy rule {rule.name!r} sends this request to a model that is not in the catalog, or inactive."
-        return Refuse(_violation(rule, said))
+        text = f"The policy rule {rule.name!r} sends this request to a model that is not in the catalog, or inactive."
+        return Refuse(_violation(rule, text))
     return Reroute(
         Candidate(provider, model), _violation(rule, f"The policy rule {rule.name!r} sends this request in a circle.")
     )
 
 
-def _held(x: Asked, rule: Rule, model: str) -> Hold:
+def _approval_hold(x: Asked, rule: Rule, model: str) -> Hold:
     def settled(approved: bool) -> None:
         x.rule_events.append(_event(rule, "approved" if approved else "denied", model))
 
@@ -105,8 +105,8 @@ def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
     facts = x.derived.facts
     if facts is None:
         tokens = _tokens(x) if not needs.isdisjoint({"tokens", "cost_usd"}) else None
-        facts = x.derived.facts = Facts(context_of(_of_the_request(x, needs, tokens), needs), tokens)
-    facts.context.update(_of_the_place(x, candidate, model, needs, facts.tokens))
+        facts = x.derived.facts = Facts(context_of(_request_variables(x, needs, tokens), needs), tokens)
+    facts.context.update(_candidate_variables(x, candidate, model, needs, facts.tokens))
     return facts
 
 
@@ -114,44 +114,44 @@ def _all_variables(x: Asked, candidate: Candidate, model: str) -> dict[str, Any]
     """Return all variables, whether a rule uses them or not: for a sample."""
     every = frozenset(EXAMPLES)
     tokens = _tokens(x)
-    variables = _of_the_request(x, every, tokens) | _of_the_place(x, candidate, model, every, tokens)
+    variables = _request_variables(x, every, tokens) | _candidate_variables(x, candidate, model, every, tokens)
     del variables["request"]["fields"][_MAX_SAMPLED_FIELDS:]
     return variables
 
 
-def _of_the_place(
+def _candidate_variables(
     x: Asked, candidate: Candidate, model: str, needs: frozenset[str], tokens: int | None
 ) -> dict[str, Any]:
-    of_it: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     if "model" in needs:
-        of_it["model"] = model
+        variables["model"] = model
     if "provider" in needs:
-        of_it["provider"] = candidate.provider.id
+        variables["provider"] = candidate.provider.id
     if not needs.isdisjoint({"model_risk_tier", "validation_status"}):
-        of_it["model_risk_tier"], of_it["validation_status"] = x.identified.policy.rules.standing(model)
+        variables["model_risk_tier"], variables["validation_status"] = x.identified.policy.rules.standing(model)
     if "cost_usd" in needs:
-        of_it["cost_usd"] = _cost(x.call, candidate, tokens or 0)
-    return of_it
+        variables["cost_usd"] = _cost(x.call, candidate, tokens or 0)
+    return variables
 
 
-def _of_the_request(x: Asked, needs: frozenset[str], tokens: int | None) -> dict[str, Any]:
+def _request_variables(x: Asked, needs: frozenset[str], tokens: int | None) -> dict[str, Any]:
     received, caller = x.identified.received, x.identified.caller
-    told: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     if "user" in needs:
-        told["user"] = user_of(caller)
+        variables["user"] = user_of(caller)
     if "groups" in needs:
-        told["groups"] = [str(group) for group in caller.groups]
+        variables["groups"] = [str(group) for group in caller.groups]
     if "dlp" in needs:
-        told["dlp"] = _found(x)
+        variables["dlp"] = _dlp_variable(x)
     if "tokens" in needs:
-        told["tokens"] = tokens
+        variables["tokens"] = tokens
     if "ip" in needs:
-        told["ip"] = received.client_address
+        variables["ip"] = received.client_address
     if "request" in needs:
-        told["request"] = {"fields": all_names(x.call.dialect, x.call.body)}
+        variables["request"] = {"fields": all_names(x.call.dialect, x.call.body)}
     if "time" in needs:
-        told["time"] = datetime.fromtimestamp(received.received_at, UTC)
-    return told
+        variables["time"] = datetime.fromtimestamp(received.received_at, UTC)
+    return variables
 
 
 def user_of(caller: Caller) -> dict[str, str]:
@@ -165,7 +165,7 @@ def user_of(caller: Caller) -> dict[str, str]:
     }
 
 
-def _found(x: Asked) -> dict[str, Any]:
+def _dlp_variable(x: Asked) -> dict[str, Any]:
     """Return what DLP found in the request, whether it was allowed or not."""
     counts: dict[str, int] = {}
     for event in x.inspection.events() if x.inspection else ():
@@ -182,10 +182,10 @@ def _tokens(x: Asked) -> int:
         return routing_needs.input_tokens
     body = x.call.body
     size = sum(len(text.encode("utf-8", "replace")) for text in texts(body))
-    given = body.get("input")
+    value = body.get("input")
     written = 0
-    if isinstance(given, list):
-        written = sum(len(item) if isinstance(item, list) else 1 for item in given if not isinstance(item, str))
+    if isinstance(value, list):
+        written = sum(len(item) if isinstance(item, list) else 1 for item in value if not isinstance(item, str))
     return -(-size // _BYTES_PER_TOKEN) + written
 
 

@@ -150,6 +150,6 @@ def _budgets(x: Answered) -> tuple[tuple[UUID, int], ...]:
 
 def _failed(x: Answered) -> tuple[Failed, ...]:
     return tuple(
-        Failed(provider=each.provider, model_id=each.model, status=each.status, reason=each.reason)
-        for each in x.attempts
+        Failed(provider=attempt.provider, model_id=attempt.model, status=attempt.status, reason=attempt.reason)
+        for attempt in x.attempts
     )

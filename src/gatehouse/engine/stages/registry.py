@@ -47,7 +47,7 @@ _OBJECTIONS: Final[Mapping[str, type[RegistryObjection] | None]] = {
     UNREGISTERED: ModelNotRegistered,
 }
 #: The codes of all objections.
-CODES: Final = tuple(each.code for each in (ModelNotRegistered, ModelNotValidated, ModelDeprecated))
+CODES: Final = tuple(error.code for error in (ModelNotRegistered, ModelNotValidated, ModelDeprecated))
 
 
 def objection(policy: Snapshot, candidate: Candidate) -> type[RegistryObjection] | None:

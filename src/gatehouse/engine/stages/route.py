@@ -40,11 +40,11 @@ class AmbiguousModel(BadRequest):
 def candidates(x: Asked) -> list[Candidate] | Refusal:
     """Return the candidates that the call names. Without a routing policy `auto` is the catalog's default model. An
     unknown name leaves the chain like one that is denied, so that the two cannot be distinguished."""
-    found: dict[str, Candidate] = {}
+    by_name: dict[str, Candidate] = {}
     for name in (x.call.model, *x.call.fallbacks):
         for candidate in named(x.identified.policy, name):
-            found.setdefault(f"{candidate.provider.id}/{candidate.model.model_id}", candidate)
-    return list(found.values()) or ModelNotFound.named(x.call.model)
+            by_name.setdefault(f"{candidate.provider.id}/{candidate.model.model_id}", candidate)
+    return list(by_name.values()) or ModelNotFound.named(x.call.model)
 
 
 def named(policy: Snapshot, name: str) -> list[Candidate]:

@@ -176,12 +176,12 @@ def _stream_texts(blocks: Sequence[bytes], x: Asked) -> Steps[list[str]]:
 
 def _bounded(texts: Iterable[str]) -> list[str]:
     kept: list[str] = []
-    left = MAX_CHARACTERS
+    remaining = MAX_CHARACTERS
     for text in texts:
         if text.strip():
-            kept.append(text[:left])
-            left -= len(text)
-        if len(kept) == MAX_TEXTS or left <= 0:
+            kept.append(text[:remaining])
+            remaining -= len(text)
+        if len(kept) == MAX_TEXTS or remaining <= 0:
             break
     return kept
 
@@ -194,12 +194,12 @@ def _answer_texts(blocks: Sequence[bytes]) -> Steps[list[str]]:
 
 def _texts(body: dict[str, Any], *, answer: bool = False) -> Steps[list[str]]:
     texts: list[str] = []
-    left = MAX_CHARACTERS
+    remaining = MAX_CHARACTERS
     for slot in slots_in_steps(body, answer=answer):
         yield
         if isinstance(slot, Slot) and slot.text.strip() and not (answer and slot.key in IN_ANSWERS):
             texts.append(slot.text)
-            left -= len(slot.text)
-            if len(texts) == MAX_TEXTS or left <= 0:
+            remaining -= len(slot.text)
+            if len(texts) == MAX_TEXTS or remaining <= 0:
                 break
     return _bounded(texts)
