@@ -68,7 +68,7 @@ def test_nor_does_one_without_its_context_word() -> None:
 
 @pytest.mark.parametrize(("text", "expected"), [("sum = 1234", []), ("SUM = 1234", []), ("sum is 1234", ["1234"])])
 def test_what_stands_before_a_finding_may_forbid_it(text: str, expected: list[str]) -> None:
-    one = Shape(regex=r"\d{4}", score=0.9, max_length=4, not_behind=r"\bsum\s?=\s?")
+    one = Shape(regex=r"\d{4}", score=0.9, max_length=4, not_preceded_by=r"\bsum\s?=\s?")
     assert [text[span.start : span.end] for span in find(pattern(one), text)] == expected
 
 
@@ -77,12 +77,12 @@ def test_what_stands_before_a_finding_may_forbid_it(text: str, expected: list[st
     [("the KEY: 1234", ["1234"]), ("1234", []), ("key: 1, id: 1234", []), ("key" + " " * 64 + "1234", [])],
 )
 def test_something_may_have_to_stand_before_a_finding(text: str, expected: list[str]) -> None:
-    one = Shape(regex=r"\d{4}", score=0.9, max_length=4, behind=r"key[^,]*")
+    one = Shape(regex=r"\d{4}", score=0.9, max_length=4, preceded_by=r"key[^,]*")
     assert [text[span.start : span.end] for span in find(pattern(one), text)] == expected
 
 
 def test_what_stands_before_a_finding_may_be_bytes_of_no_character() -> None:
-    one = Shape(regex=r"\d{4}", score=0.9, max_length=4, behind="key: ", not_behind="sum")
+    one = Shape(regex=r"\d{4}", score=0.9, max_length=4, preceded_by="key: ", not_preceded_by="sum")
     encoded = base64.b64encode(b"this is one of the words \xd0 key: 1234 and more").decode()
     assert Matcher((pattern(one),)).scan(encoded)
 

@@ -50,7 +50,7 @@ class Counter:
         self.in_contexts = 0
         for module in (rules, candidates, contexts, openings, growth, ciphers):
             patch.setattr(module, "search_of", self._counted_search(module.search_of))
-        ciphers._looks.cache_clear()
+        ciphers._cached_searches.cache_clear()
         for module in (characters, ciphers, decoded, escapes, hidden, json_grammar, spaced, written):
             for name, value in list(vars(module).items()):
                 if isinstance(value, re.Pattern):

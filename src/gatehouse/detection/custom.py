@@ -1,10 +1,11 @@
-"""An organization's own regex: what is taken, what is refused and why, and what it becomes.
+"""Validation and compilation of an organization's own regexes.
 
-In a whole text it finds what RE2's search for it finds, in order and without overlaps, but for matches that are empty.
-A stream waits for the end of a match as long as it can still grow, up to `STREAM_MAX_LENGTH`: see `walks`.
+In a whole text such a regex matches what RE2's search returns, in order and without overlaps, except empty matches. A
+stream waits for the end of a match while it can still grow, up to `STREAM_MAX_LENGTH`: see `walks`.
 
-Nothing here is measured by the clock, so that what is taken once is always taken. RE2 stops compiling at `_MEMORY`
-bytes, after some ten milliseconds.
+No check depends on the clock, so an accepted regex is always accepted. RE2 stops compiling at `_MAX_MEMORY_BYTES`,
+after some ten milliseconds.
+
 """
 
 import re
@@ -22,21 +23,21 @@ from gatehouse.detection.pattern import (
     Pattern,
     Shape,
 )
-from gatehouse.detection.rules import spoken
+from gatehouse.detection.rules import error_message
 
-#: Characters of a regex.
+#: Maximum characters of a regex.
 MAX_REGEX: Final = 2000
-#: RE2's instructions for a regex; each may be looked at for each character of a text.
+#: Maximum RE2 instructions of a regex. Each of them may be evaluated for each character of a text.
 MAX_PROGRAM: Final = 8_000
-_MEMORY: Final = 512 << 10
-#: At so many places of a regex a fault is looked for.
-_PLACES: Final = 16
-#: Characters of a match that is seen through escapes, line breaks and encodings, where the regex sets no bound: a
-#: stream holds back as much.
-_SEEN_THROUGH: Final = 128
+_MAX_MEMORY_BYTES: Final = 512 << 10
+#: Positions of a regex at which an error is searched for.
+_MAX_CHECKED_POSITIONS: Final = 16
+#: Characters of a match across escapes, line breaks and encodings, if the regex has no bound. A stream holds back as
+#: many.
+_MAX_DISGUISED_LENGTH: Final = 128
 
-#: What RE2 says is explained where people stumble.
-_EXPLAINED: Final = {
+#: Explanations of the syntax errors that users meet most.
+_EXPLANATIONS: Final = {
     "(?=": "look-ahead is not possible",
     "(?!": "look-ahead is not possible",
     "(?<=": "look-behind is not possible",
@@ -46,7 +47,7 @@ _EXPLAINED: Final = {
 
 
 class Problem(NamedTuple):
-    """Why a regex is not taken, and at which of its characters, from 0, where that can be told."""
+    """The reason why a regex is refused, and the index of its character, from 0, if known."""
 
     reason: str
     position: int | None = None
@@ -55,18 +56,20 @@ class Problem(NamedTuple):
         return self.reason if self.position is None else f"{self.reason} (position {self.position})"
 
 
-_REPEATED: Final = "a repetition is too long: up to 1000 times, those within each other multiplied"
+_REPETITION_TOO_LONG: Final = "a repetition is too long: up to 1000 times, those within each other multiplied"
 _TOO_LARGE: Final = Problem("the pattern is too large: bound its repetitions more tightly, or write + for a class")
 
 
 class Refused(ValueError):
+    """A regex that is not accepted, with its `problem`."""
+
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
         self.problem = problem
 
 
 def check_pattern(regex: str) -> Problem | None:
-    """None: the regex is taken."""
+    """Return why a regex is refused, or None if it is accepted."""
     try:
         custom_shape(regex, score=1.0)
     except Refused as refused:
@@ -84,7 +87,8 @@ def custom_pattern(
     action: ActionTier = "redact",
     threshold: float = 0.5,
 ) -> Pattern:
-    """What matches counts in full, or with context words only beside one of them. Raises `Refused`."""
+    """Return the pattern of a regex. A match scores 1.0; if `context` is not empty, only near a context word. Raises
+    `Refused`."""
     return Pattern(
         id=id,
         name=name,
@@ -97,10 +101,10 @@ def custom_pattern(
     )
 
 
-# Policies are compiled again whenever something of theirs changed: mostly not their patterns.
+# Policies are recompiled after every change, mostly with the same patterns.
 @lru_cache(maxsize=4096)
 def custom_shape(regex: str, *, score: float) -> Shape:
-    """What a regex becomes. Raises `Refused`."""
+    """Return the compiled shape of a regex. Raises `Refused`."""
     if not regex:
         raise Refused(Problem("the pattern is empty"))
     if len(regex) > MAX_REGEX:
@@ -108,76 +112,77 @@ def custom_shape(regex: str, *, score: float) -> Shape:
     if _compiled(regex, regex).programsize > MAX_PROGRAM:
         raise Refused(_TOO_LARGE)
     try:
-        read = re2_syntax.tokens(regex)
-    except re2_syntax.AnyByte as found:
-        raise Refused(Problem(r"\C is not possible: a pattern matches characters, not bytes", found.position)) from None
-    longest = re2_syntax.widths(read).longest
+        tokens = re2_syntax.tokens(regex)
+    except re2_syntax.AnyByte as error:
+        raise Refused(Problem(r"\C is not possible: a pattern matches characters, not bytes", error.position)) from None
+    longest = re2_syntax.widths(tokens).longest
     if longest == 0:
         raise Refused(Problem("the pattern matches nothing but the empty text"))
     try:
-        re2.compile(re2_syntax.unfinished(read), matching.options())
+        re2.compile(re2_syntax.unfinished(tokens), matching.options())
     except re2.error:
-        # It is as large as three of the pattern.
+        # This regex is about three times as large as the pattern.
         raise Refused(_TOO_LARGE) from None
     return Shape(
         regex=regex,
         score=score,
-        max_length=int(longest) if longest <= NEAR else _SEEN_THROUGH,
+        max_length=int(longest) if longest <= NEAR else _MAX_DISGUISED_LENGTH,
         as_written=True,
     )
 
 
-# Not compiled: a list of rules asks for many at once.
+# The regex is not compiled, because a list of rules calls this for many of them.
 @lru_cache(maxsize=4096)
 def stream_max_length(regex: str) -> int | None:
-    """Characters that a stream looks at of a match; None where no match is longer. `regex` is one that is taken."""
+    """Return how many characters of a match a stream examines, or None if no match is longer. `regex` must be an
+    accepted one."""
     return None if re2_syntax.widths(re2_syntax.tokens(regex)).longest <= STREAM_MAX_LENGTH else STREAM_MAX_LENGTH
 
 
-def _compiled(regex: str, written: str) -> Any:
+def _compiled(regex: str, shown_regex: str) -> Any:
     try:
         return re2.compile(regex, _options())
     except re2.error as error:
-        raise Refused(_explained(spoken(error), written)) from None
+        raise Refused(_explained(error_message(error), shown_regex)) from None
 
 
 def _options() -> Any:
     options = matching.options()
-    options.max_mem = _MEMORY
+    options.max_mem = _MAX_MEMORY_BYTES
     return options
 
 
-def _explained(said: str, regex: str) -> Problem:
-    """RE2 ends its words with the part of the regex that they are about."""
-    kind, _, part = said.partition(": ")
+def _explained(message: str, regex: str) -> Problem:
+    """Return the problem that a message of RE2 describes. The message ends with the faulty part of the regex."""
+    kind, _, part = message.partition(": ")
     if kind.startswith("pattern too large"):
         return _TOO_LARGE
     position = _position(regex, kind, part)
     if kind == "invalid repetition size":
-        return Problem(_REPEATED, position)
+        return Problem(_REPETITION_TOO_LONG, position)
     if re.fullmatch(r"\\[1-9]", part):
         return Problem("references to groups are not possible", position)
-    for opening, explained in _EXPLAINED.items():
+    for opening, explanation in _EXPLANATIONS.items():
         if part.startswith(opening):
-            return Problem(explained, position)
+            return Problem(explanation, position)
     return Problem(kind, position)
 
 
 def _position(regex: str, kind: str, part: str) -> int | None:
-    """RE2 names the part that it stumbled over, not its place: the first where the regex, cut behind it, has the same
-    fault."""
+    """Return the position of the fault. RE2 names the faulty part, not its position: it is the first one where the
+    regex, cut after the part, has the same fault."""
     if kind == "missing )":
         return len(regex)
     if kind == "unexpected )":
         part = ")"
     place = first = regex.find(part) if part else -1
-    for _ in range(_PLACES):
+    for _ in range(_MAX_CHECKED_POSITIONS):
         if place < 0:
             break
         try:
             re2.compile(regex[: place + len(part)], _options())
         except re2.error as error:
-            if spoken(error).partition(": ")[0] == kind:
+            if error_message(error).partition(": ")[0] == kind:
                 return place
         place = regex.find(part, place + 1)
     return first if first >= 0 else None

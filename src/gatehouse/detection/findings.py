@@ -1,4 +1,4 @@
-"""What a tier found, and where."""
+"""Findings of a tier and their positions."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -8,9 +8,11 @@ import msgspec
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """`start` and `end` are Unicode code points of the caller's own text, never of a view of it. `score` is 0.0 to 1.0.
+    """A detected value. `start` and `end` are Unicode code points of the caller's text, never of a view of it. `score`
+    is 0.0 to 1.0.
 
-    `source` is what found it: the id of a pattern, the name of a recogniser, a label of the semantic tier.
+    `source` is the detector: the id of a pattern, the name of a recognizer, or a label of the semantic tier.
+
     """
 
     start: int
@@ -20,7 +22,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     source: str
 
 
-#: Where a finding is, and whose: start, end, source.
+#: Position and detector of a finding: start, end, source.
 Place: TypeAlias = tuple[int, int, str]
 
 
@@ -28,19 +30,19 @@ def by_place(finding: Finding) -> Place:
     return finding.start, finding.end, finding.source
 
 
-#: Findings by place and source: of equal ones by several shapes or in several views the best is kept.
+#: Findings by position and source. Of equal ones by several shapes or in several views the best is kept.
 Found: TypeAlias = dict[Place, Finding]
 
 
 def keep(found: Found, new: Iterable[Finding]) -> None:
     for finding in new:
-        known = found.get(by_place(finding))
-        if known is None or known.score < finding.score:
+        previous = found.get(by_place(finding))
+        if previous is None or previous.score < finding.score:
             found[by_place(finding)] = finding
 
 
 class Known:
-    """Findings by their pattern, each after the other."""
+    """Findings by pattern, in order of position."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self._spans: dict[str, tuple[list[int], list[int]]] = {}
@@ -50,7 +52,7 @@ class Known:
             ends.append(finding.end)
 
     def covers(self, finding: Finding) -> bool:
-        """Whether one of the same pattern holds where `finding` begins."""
+        """Return whether a finding of the same pattern covers the start of `finding`."""
         starts, ends = self._spans.get(finding.source, ((), ()))
-        place = bisect_right(starts, finding.start) - 1
-        return place >= 0 and finding.start < ends[place]
+        index = bisect_right(starts, finding.start) - 1
+        return index >= 0 and finding.start < ends[index]

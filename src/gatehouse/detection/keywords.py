@@ -1,11 +1,13 @@
-"""Word lists: whether any of many keywords stands in a text, whatever the case, in one pass.
+"""Keyword lists: a search of a text for any of many keywords, ignoring case, in one pass.
 
-Keywords and text are compared as the patterns see them (`normalise`): what is not drawn is gone, full-width letters and
-look-alikes are plain ones. Blanks in a keyword stand for any white space.
+Keywords and text are normalised as for the patterns (`normalise`): invisible characters are removed, and full-width
+letters and look-alikes become plain ones. A blank in a keyword matches any white space.
 
-A keyword stands by itself: where it begins or ends with a letter or a digit, none precedes or follows it. Scripts that
-write words without blanks between them (Han, Kana, Hangul, Thai, Lao, Khmer, Burmese) have no such edges: there a
-keyword is found anywhere. So `cat` is in `Cat!` and `my_cat` and not in `concatenate`, and `C++` is in `C++20`.
+A keyword that begins or ends with a letter or a digit matches only if no letter or digit is adjacent there. Scripts
+that write words without blanks between them (Han, Kana, Hangul, Thai, Lao, Khmer, Burmese) have no such edges: there a
+keyword matches anywhere. So `cat` matches in `Cat!` and `my_cat` and not in `concatenate`, and `C++` matches in
+`C++20`.
+
 """
 
 import re
@@ -19,7 +21,7 @@ from gatehouse.detection.normalise import View, seen
 from gatehouse.detection.normalise.escapes import nested_view
 from gatehouse.detection.searching import ANYWHERE, search_of
 
-#: Code points a passage.
+#: Code points of a passage.
 SLICE: Final = 32 * 1024
 
 _UNSPACED: Final = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -27,52 +29,55 @@ _EDGE: Final = rf"(?:[^\pL\pN\pM]|[{_UNSPACED}])"
 _ends_in_word: Final = re2.compile(r"[\pL\pN\pM]\z")
 _begins_in_word: Final = re2.compile(r"\A[\pL\pN\pM]")
 _unspaced: Final = re2.compile(rf"[{_UNSPACED}]")
-_MEMORY: Final = 16 << 20
-#: How much white space within a keyword may lie across the end of a passage.
-_BLANKS: Final = 4_096
-#: A letter, so that the end of a passage is no word's end.
-_GOES_ON: Final = "x"
+_MAX_MEMORY_BYTES: Final = 16 << 20
+#: Maximum white space of a keyword that may lie across the end of a passage.
+_MAX_OVERLAP_BLANKS: Final = 4_096
+#: A letter after a passage, so that its end is not the end of a word.
+_CONTINUATION: Final = "x"
 
 
 def folded(keyword: str) -> str:
-    """A keyword as it is looked for; empty where nothing of it is seen."""
+    """Return a keyword in the form that is searched for. Empty if it has no visible characters."""
     return " ".join(seen(keyword, json_escapes=False).text.split())
 
 
 class Keywords:
-    """Compiled once, when a policy is loaded. Keywords of which nothing is seen are left out."""
+    """A compiled keyword list. Compiled once, when a policy is loaded. Keywords without visible characters are
+    ignored."""
 
     def __init__(self, keywords: Iterable[str]) -> None:
-        known = sorted({word for keyword in keywords if (word := folded(keyword))})
-        self.longest = max(map(len, known), default=0)
-        self._matches = [search_of(re2.compile(_regex(chunk), _options())) for chunk in matching.chunks(known)]
+        folded_keywords = sorted({word for keyword in keywords if (word := folded(keyword))})
+        self.longest = max(map(len, folded_keywords), default=0)
+        self._searches = [
+            search_of(re2.compile(_regex(chunk), _options())) for chunk in matching.chunks(folded_keywords)
+        ]
 
     def within(self, passage: bytes) -> bool:
-        """Whether one of them is in a passage of `passages`."""
-        return any(match(ANYWHERE, passage, 0, len(passage))[0][0] >= 0 for match in self._matches)
+        """Return whether a keyword is in a passage of `passages`."""
+        return any(search(ANYWHERE, passage, 0, len(passage))[0][0] >= 0 for search in self._searches)
 
 
 def passages(text: str, longest: int, *, json_escapes: bool = False) -> Iterator[bytes]:
-    """`text` as it is searched, in pieces that overlap so that no keyword of up to `longest` characters is cut: a
-    piece takes a millisecond or two. A piece with backslash escapes is followed by what they stand for. `json_escapes`:
-    the text is JSON as written."""
+    """Yield `text` normalised, in passages that overlap so that no keyword of up to `longest` characters is cut. A
+    passage takes a millisecond or two to search. A passage with backslash escapes is followed by its unescaped form.
+    `json_escapes`: the text is raw JSON."""
     before, start = "", 0
     while True:
-        end = _cut(text, start)
+        end = _passage_end(text, start)
         piece = before + seen(text[start:end], json_escapes=json_escapes).text
-        final = end == len(text)
+        is_last = end == len(text)
         nested = nested_view(View(piece), final=True)
-        for written in (piece,) if nested is None else (piece, nested.view.text):
-            yield (written if final else written + _GOES_ON).encode("utf-8", "replace")
-        if final:
+        for passage in (piece,) if nested is None else (piece, nested.view.text):
+            yield (passage if is_last else passage + _CONTINUATION).encode("utf-8", "replace")
+        if is_last:
             return
-        # White space may be long, and counts as one blank.
-        last = re.sub(r"\s+", " ", piece[-_BLANKS - longest :])
-        before, start = _GOES_ON + last[-longest - 1 :], end
+        # A run of white space counts as one blank.
+        tail = re.sub(r"\s+", " ", piece[-_MAX_OVERLAP_BLANKS - longest :])
+        before, start = _CONTINUATION + tail[-longest - 1 :], end
 
 
-def _cut(text: str, start: int) -> int:
-    """The end of the piece from `start` on: behind a blank where there is one nearby."""
+def _passage_end(text: str, start: int) -> int:
+    """Return the end of the passage that begins at `start`: after a blank if one is near."""
     end = start + SLICE
     if end >= len(text):
         return len(text)
@@ -104,5 +109,5 @@ def _options() -> Any:
     options.case_sensitive = False
     options.never_capture = True
     options.log_errors = False
-    options.max_mem = _MEMORY
+    options.max_mem = _MAX_MEMORY_BYTES
     return options

@@ -1,4 +1,4 @@
-"""Many patterns, compiled into one `Matcher`, over one text. Several matchers over the same text: `scanning`."""
+"""Many patterns compiled into one `Matcher` for one text. `scanning` searches a text with several matchers."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,8 @@ __all__ = ["BadPattern", "Matcher"]
 
 
 class Matcher(Rules):
-    """Compiled when patterns are loaded, never in a request: the built-in ones once a process, an organization's own
-    ones in a second matcher."""
+    """A set of compiled patterns. Compiled when patterns are loaded, never in a request: the built-in ones once a
+    process, an organization's own ones in a second matcher."""
 
     def scan(self, text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False) -> list[Finding]:
         return scanning.scan((self,), text, pos=pos, decoded=decoded, json_escapes=json_escapes)

@@ -1,4 +1,4 @@
-"""What a stream's end may still become part of."""
+"""The distance from the end of a stream within which a match may still extend."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -10,12 +10,12 @@ from gatehouse.detection.normalise import View, joined
 from gatehouse.detection.pattern import CONTEXT_AFTER
 from gatehouse.detection.searching import ANYWHERE, Search, search_of
 
-#: What decides about a match behind its end, in characters: `\b`, context words, whether a line break is one to join.
-AHEAD: Final = max(CONTEXT_AFTER, joined.REACH) + 2
+#: Characters after the end of a match that decide about it: `\b`, context words, whether a line break joins lines.
+LOOKAHEAD: Final = max(CONTEXT_AFTER, joined.LOOKAHEAD) + 2
 
 
 class Reach(NamedTuple):
-    """Of one shape: how long a match is at most, the literal that each one begins with, and whether in a word."""
+    """Maximum match length of a shape, the literal that begins each match, and whether it may be within a word."""
 
     max_length: int
     opening: str | None
@@ -23,23 +23,24 @@ class Reach(NamedTuple):
 
 
 class Openings:
-    """`window` characters behind the end are not settled: the longest match of the shapes without an opening. Longer
-    shapes begin with an opening, and nothing behind one is settled until its shape has all that it could match."""
+    """Computes which part of a stream is settled. The last `window` characters are not: the longest match of the shapes
+    without an opening. Longer shapes begin with an opening, and the text after one is not settled until the longest
+    match of its shape has passed."""
 
     def __init__(self, reaches: Iterable[Reach], *, splits_at_underscore: bool = False) -> None:
         reaches = list(reaches)
         self._splits = splits_at_underscore
         #: characters of the longest match of the shapes without an opening
-        self.longest_without = max((each.max_length for each in reaches if each.opening is None), default=0)
-        self.window = self.longest_without + AHEAD
-        # Characters by opening, of the openings as they are written at the beginning of a word or anywhere.
+        self.longest_without_opening = max((reach.max_length for reach in reaches if reach.opening is None), default=0)
+        self.window = self.longest_without_opening + LOOKAHEAD
+        # Characters by opening; and whether the opening occurs within words too.
         lengths: dict[str, int] = {}
-        written: dict[str, bool] = {}
+        in_words: dict[str, bool] = {}
         for max_length, opening, in_word in reaches:
-            if opening is not None and max_length + AHEAD > self.window:
-                known = opening.lower()
-                lengths[known] = max(lengths.get(known, 0), max_length + AHEAD)
-                written[known] = written.get(known, False) or in_word
+            if opening is not None and max_length + LOOKAHEAD > self.window:
+                literal = opening.lower()
+                lengths[literal] = max(lengths.get(literal, 0), max_length + LOOKAHEAD)
+                in_words[literal] = in_words.get(literal, False) or in_word
         #: the longest of those that may begin with the same letters
         self._needed = {
             opening: max(
@@ -49,14 +50,16 @@ class Openings:
         }
         self._longest = max(lengths.values(), default=0)
         self._search: Search | None = None
-        if written:
-            anyone = "|".join(("" if inside else r"\b") + re2.escape(opening) for opening, inside in written.items())
+        if in_words:
+            any_opening = "|".join(
+                ("" if within_word else r"\b") + re2.escape(opening) for opening, within_word in in_words.items()
+            )
             if splits_at_underscore:
-                anyone = matching.split_at_underscores(anyone)
-            self._search = search_of(re2.compile(anyone.encode(), matching.options(ignore_case=True)))
+                any_opening = matching.split_at_underscores(any_opening)
+            self._search = search_of(re2.compile(any_opening.encode(), matching.options(ignore_case=True)))
 
     def settled(self, view: View, first: int, end: int) -> int:
-        """Up to which character `view` is settled, if it is to `first` and its characters are known up to `end`."""
+        """Return up to which character `view` is settled, if it is settled to `first` and known up to `end`."""
         settled = end - self.window
         if self._search is None or settled <= first:
             return settled
@@ -72,8 +75,8 @@ class Openings:
             place = start + 1
         return settled
 
-    def opened(self, view: View) -> bool:
-        """Whether one of the longest shapes may begin in `view`."""
+    def may_begin(self, view: View) -> bool:
+        """Return whether one of the longest shapes may begin in `view`."""
         return self._search is not None and self._search(ANYWHERE, self._searched(view), 0, len(view.data))[0][0] >= 0
 
     def _searched(self, view: View) -> bytes:

@@ -1,6 +1,7 @@
-"""RE2's syntax, read for what RE2 does not tell about a regex, and for regexes made of it.
+"""A reader of RE2's regex syntax, for properties that RE2 does not report, and for regexes derived from others.
 
-Only regexes that RE2 has compiled are read, so nothing is checked here but what Gatehouse does not take.
+It reads only regexes that RE2 has compiled, and reports only what Gatehouse does not accept.
+
 """
 
 import math
@@ -20,22 +21,24 @@ _WORD_ENDS: Final = frozenset({r"\b", r"\B"})
 
 class Kind(Enum):
     #: one character, or one of a class
+    """The kind of a token."""
+
     CHARACTER = auto()
     #: the beginning or end of the text, not of a line
     TEXT_END = auto()
     #: the end of a line or word
     ASSERTION = auto()
-    #: what opens a group, closes it, or separates its branches
+    #: the opening and closing of a group, and the separator of its branches
     OPEN = auto()
     CLOSE = auto()
     BRANCH = auto()
-    #: repetition of what stands before it
+    #: repetition of the preceding token
     REPEAT = auto()
     FLAGS = auto()
 
 
 class Token(NamedTuple):
-    """`flags` are those in force at a character. `least` and `most` belong to a repetition."""
+    """A part of a regex. `flags` are those in force at a character. `least` and `most` belong to a repetition."""
 
     kind: Kind
     text: str
@@ -45,7 +48,8 @@ class Token(NamedTuple):
 
 
 class AnyByte(ValueError):
-    """`\\C` matches a byte, which may be half a character; `position` is its place in the regex."""
+    """The regex contains `\\C`, which matches a byte that may be a part of a character; `position` is its index in the
+    regex."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -53,24 +57,24 @@ class AnyByte(ValueError):
 
 
 class Widths(NamedTuple):
-    """Characters of the shortest and the longest match; `longest` is infinite where a match has no end."""
+    """Characters of the shortest and the longest match; `longest` is infinite if there is no bound."""
 
     shortest: int
     longest: float
 
 
 def tokens(regex: str) -> list[Token]:
-    """Raises `AnyByte`."""
-    return list(_Reader(regex).tokens())
+    """Return the tokens of a regex. Raises `AnyByte`."""
+    return list(_TokenReader(regex).tokens())
 
 
-class _Reader:
-    """Goes through a regex with the flags in force, and those outside the groups that are open."""
+class _TokenReader:
+    """Reads a regex. Keeps the flags in force and those outside each open group."""
 
     def __init__(self, regex: str) -> None:
         self._regex = regex
         self._flags: frozenset[str] = frozenset()
-        self._outside: list[frozenset[str]] = []
+        self._outer_flags: list[frozenset[str]] = []
 
     def tokens(self) -> Iterator[Token]:
         regex, place = self._regex, 0
@@ -78,7 +82,7 @@ class _Reader:
             if regex.startswith(r"\Q", place):
                 stop = regex.find(r"\E", place)
                 quoted = regex[place + 2 : stop if stop >= 0 else len(regex)]
-                yield from (Token(Kind.CHARACTER, re2.escape(each), self._flags) for each in quoted)
+                yield from (Token(Kind.CHARACTER, re2.escape(character), self._flags) for character in quoted)
                 place = stop + 2 if stop >= 0 else len(regex)
             else:
                 token = self._token(place)
@@ -103,12 +107,12 @@ class _Reader:
 
     def _group(self, place: int) -> Token:
         if self._regex[place] == ")":
-            self._flags = self._outside.pop()
+            self._flags = self._outer_flags.pop()
             return Token(Kind.CLOSE, ")")
         group = _GROUP.match(self._regex, place)
         assert group is not None
         if group["ends"] != ")":
-            self._outside.append(self._flags)
+            self._outer_flags.append(self._flags)
         self._flags = (self._flags | frozenset(group["on"] or "")) - frozenset(group["off"] or "")
         return Token(Kind.FLAGS if group["ends"] == ")" else Kind.OPEN, group[0])
 
@@ -123,15 +127,15 @@ class _Reader:
 
 
 def _bounds(repeat: re.Match[str]) -> tuple[int, float]:
-    sign = repeat[0][0]
-    if sign == "{":
+    operator = repeat[0][0]
+    if operator == "{":
         least = int(repeat["least"])
         return least, least if repeat["open"] is None else int(repeat["most"]) if repeat["most"] else math.inf
-    return int(sign == "+"), 1 if sign == "?" else math.inf
+    return int(operator == "+"), 1 if operator == "?" else math.inf
 
 
 def _class_end(regex: str, start: int) -> int:
-    """Where the class that begins at `start` ends."""
+    """Return the end of the class that begins at `start`."""
     place = start + 1
     if regex.startswith("^", place):
         place += 1
@@ -140,15 +144,15 @@ def _class_end(regex: str, start: int) -> int:
     while regex[place] != "]":
         if regex[place] == "\\":
             place += 2
-        elif regex.startswith("[:", place) and (named := regex.find(":]", place)) >= 0:
-            place = named + 2
+        elif regex.startswith("[:", place) and (name_end := regex.find(":]", place)) >= 0:
+            place = name_end + 2
         else:
             place += 1
     return place + 1
 
 
-class _Open:
-    """A group that is read: the widths of its branches so far, of the sequence that is read, and of its last part."""
+class _OpenGroup:
+    """An open group: the widths of its completed branches, of the current sequence, and of its last part."""
 
     __slots__ = ("branches", "last", "sequence")
 
@@ -157,29 +161,31 @@ class _Open:
         self.sequence = self.last = Widths(0, 0)
 
     def add(self, part: Widths) -> None:
-        """`last` stays apart from the sequence for a repetition that may follow."""
+        """Append a part. `last` stays separate from the sequence, since a repetition may follow it."""
         self.sequence = Widths(self.sequence.shortest + self.last.shortest, self.sequence.longest + self.last.longest)
         self.last = part
 
     def end_branch(self) -> Widths:
         self.add(Widths(0, 0))
-        known, new = self.branches, self.sequence
+        previous, sequence = self.branches, self.sequence
         self.branches = (
-            new if known is None else Widths(min(known.shortest, new.shortest), max(known.longest, new.longest))
+            sequence
+            if previous is None
+            else Widths(min(previous.shortest, sequence.shortest), max(previous.longest, sequence.longest))
         )
         self.sequence = Widths(0, 0)
         return self.branches
 
 
-def widths(read: list[Token]) -> Widths:
-    """How short and how long a match may be."""
-    groups = [_Open()]
-    for token in read:
+def widths(regex_tokens: list[Token]) -> Widths:
+    """Return how short and how long a match may be."""
+    groups = [_OpenGroup()]
+    for token in regex_tokens:
         group = groups[-1]
         if token.kind is Kind.CHARACTER:
             group.add(Widths(1, 1))
         elif token.kind is Kind.OPEN:
-            groups.append(_Open())
+            groups.append(_OpenGroup())
         elif token.kind is Kind.CLOSE:
             groups.pop()
             groups[-1].add(group.end_branch())
@@ -193,44 +199,45 @@ def widths(read: list[Token]) -> Widths:
     return groups[0].end_branch()
 
 
-def without_groups(read: list[Token]) -> list[Token]:
-    """The same with groups that have no number and no name, so that several regexes can be put together."""
-    return [token._replace(text="(?:") if _captures(token) else token for token in read]
+def without_groups(regex_tokens: list[Token]) -> list[Token]:
+    """Return the tokens with all groups non-capturing, so that several regexes can be combined."""
+    return [token._replace(text="(?:") if _captures(token) else token for token in regex_tokens]
 
 
 def _captures(token: Token) -> bool:
     return token.kind is Kind.OPEN and token.text.endswith(("(", ">"))
 
 
-def has_text_ends(read: list[Token]) -> bool:
-    return any(token.kind is Kind.TEXT_END for token in read)
+def has_text_ends(regex_tokens: list[Token]) -> bool:
+    return any(token.kind is Kind.TEXT_END for token in regex_tokens)
 
 
-def unfinished(read: list[Token]) -> str:
-    """A regex for a text that may go on: at the text's end each part matches.
+def unfinished(regex_tokens: list[Token]) -> str:
+    """Return a regex for an incomplete text: at the text's end each part matches.
 
-    What it finds before the end is what `regex` finds there, however the text goes on: threads of the search that are
-    still alive at the end match by reaching it, and RE2 takes the first of them. So a match that ends at the text's
-    end is undecided, and no match can begin before it that is not found yet. Where none is alive, the match is the
-    empty one at the end.
+    A match of it before the end is a match of `regex`, whatever text follows: threads of the search that are still
+    alive at the end match by reaching it, and RE2 takes the first of them. So a match that ends at the text's end is
+    undecided, and no other match can begin before it. If no thread is alive, the match is the empty one at the end.
+
     """
-    always = {Kind.CHARACTER, Kind.TEXT_END, Kind.ASSERTION}
-    return "".join(rf"(?:{token.text}|\z)" if token.kind in always else token.text for token in read)
+    consuming = {Kind.CHARACTER, Kind.TEXT_END, Kind.ASSERTION}
+    return "".join(rf"(?:{token.text}|\z)" if token.kind in consuming else token.text for token in regex_tokens)
 
 
-def without_text_ends(read: list[Token]) -> list[Token]:
-    """What matches wherever `read` does, in any text around its own."""
-    nothing = Token(Kind.ASSERTION, "(?:)")
-    return [nothing if token.kind is Kind.TEXT_END else token for token in read]
+def without_text_ends(regex_tokens: list[Token]) -> list[Token]:
+    """Return tokens that match wherever `regex_tokens` do, in any surrounding text."""
+    empty = Token(Kind.ASSERTION, "(?:)")
+    return [empty if token.kind is Kind.TEXT_END else token for token in regex_tokens]
 
 
-def any_character(read: list[Token]) -> str | None:
-    """A regex for one character, among them each that a match may begin with; None where no match is empty."""
-    if widths(read).shortest:
+def any_character(regex_tokens: list[Token]) -> str | None:
+    """Return a regex for one character that matches every character with which a match may begin, or None if no match
+    is empty."""
+    if widths(regex_tokens).shortest:
         return None
     characters = {
         f"(?{''.join(sorted(token.flags))}:{token.text})" if token.flags else f"(?:{token.text})"
-        for token in read
+        for token in regex_tokens
         if token.kind is Kind.CHARACTER
     }
     return "|".join(sorted(characters))

@@ -1,5 +1,5 @@
-"""Python's own parser of regexes, which has no types: `parser.parse` makes a tree, whose nodes are named in `op`. It
-knows what RE2 does not tell: how long a match may be."""
+"""Python's own regex parser, which has no types. `parser.parse` returns a tree whose nodes are named in `op`. It tells
+the length of a match, which RE2 does not."""
 
 from importlib import import_module
 from typing import Any, Final

@@ -52,7 +52,7 @@ def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> li
         return None
     data = view.data
     end = len(data)
-    if ciphers.looks_of(rules).disguised(ANYWHERE, data, 0, end)[0][0] >= 0 or joined.breaks(view):
+    if ciphers.place_searches(rules).disguised(ANYWHERE, data, 0, end)[0][0] >= 0 or joined.breaks(view):
         return None
     if decoded and decoding.shifts_or_quotes(data):
         return None
@@ -241,7 +241,7 @@ def _decoded(
         if begin >= stop:
             break
         views = _decoded_views(text[begin : end + _BEHIND], json_escapes=json_escapes)
-        if any(each.openings.opened(view) for each in rules for view in views):
+        if any(each.openings.may_begin(view) for each in rules for view in views):
             views = _decoded_views(text[begin : end + _FAR_BEHIND], json_escapes=json_escapes)
         # What is encoded may be JSON.
         nested = [escapes.nested_view(view, final=True) for view in views]

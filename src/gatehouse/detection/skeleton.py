@@ -1,7 +1,8 @@
-"""Regexes over skeletons: a text in which each digit is `0`, each capital `A` and each small letter `a`.
+"""Regexes over skeletons: texts in which each digit is `0`, each capital `A` and each small letter `a`.
 
-What a regex matches in a text, its skeleton matches in the text's skeleton, at the same place. There are few skeletons
-of numbers, and they come again and again.
+Where a regex matches a text, its skeleton matches the text's skeleton. Numbers have few distinct skeletons, so that
+results can be reused.
+
 """
 
 from collections.abc import Iterable
@@ -15,11 +16,11 @@ _DIGITS: Final = frozenset(range(0x30, 0x3A))
 _CAPITALS: Final = frozenset(range(0x41, 0x5B))
 _SMALL: Final = frozenset(range(0x61, 0x7B))
 _ASCII: Final = frozenset(range(0x80))
-#: Stands for everything that is not ASCII.
-_BEYOND: Final = 0x80
+#: Represents all characters that are not ASCII.
+_NON_ASCII: Final = 0x80
 _WORD: Final = _DIGITS | _CAPITALS | _SMALL | {0x5F}
 _SPACE: Final = frozenset(map(ord, " \t\n\r\f\v"))
-_ALL: Final = _ASCII | {_BEYOND}
+_ALL: Final = _ASCII | {_NON_ASCII}
 _CATEGORIES: Final = {
     op.CATEGORY_DIGIT: _DIGITS,
     op.CATEGORY_NOT_DIGIT: _ALL - _DIGITS,
@@ -35,19 +36,19 @@ _IGNORE_CASE: Final = parser.SRE_FLAG_IGNORECASE
 _MULTILINE: Final = parser.SRE_FLAG_MULTILINE
 _DOTALL: Final = parser.SRE_FLAG_DOTALL
 
-_REST: Final = r"\x80-\x{10ffff}"
-_NOTHING: Final = r"[^\x00-\x{10ffff}]"
+_NON_ASCII_RANGE: Final = r"\x80-\x{10ffff}"
+_NO_CHARACTER: Final = r"[^\x00-\x{10ffff}]"
 
-_UNBOUND: Final = 1 << 20
+_MIN_UNBOUND_WIDTH: Final = 1 << 20
 
-#: For `bytes.translate`.
+#: Translation table for `bytes.translate`.
 SKELETON: Final = bytes(
     0x30 if byte in _DIGITS else 0x41 if byte in _CAPITALS else 0x61 if byte in _SMALL else byte for byte in range(256)
 )
 
 
 #: Prose without digits and words in capitals.
-_WORDS: Final = "\n".join(
+_PROSE: Final = "\n".join(
     written.format("a" * length, "A" + "a" * length)
     for length in range(1, 17)
     for written in (
@@ -60,24 +61,25 @@ _WORDS: Final = "\n".join(
 
 
 class Unsupported(ValueError):
-    """Not all that RE2 takes is read here."""
+    """The regex contains RE2 syntax that this module does not read."""
 
 
 def longest(regex: str) -> int | None:
-    """The longest match in code points, or None: it is not read here, or has no bound."""
+    """Return the longest match in code points, or None if the regex cannot be read or has no bound."""
     tree = _read(regex, 0)
     width = None if tree is None else int(tree.getwidth()[1])
-    return width if width is not None and width < _UNBOUND else None
+    return width if width is not None and width < _MIN_UNBOUND_WIDTH else None
 
 
 def skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
-    """The regex's skeleton, or None: it is not read here, or matches words, so that it says nothing."""
-    written = any_skeleton(regex, ignore_case=ignore_case)
-    return None if written is None or re2.search(written, _WORDS) else written
+    """Return the regex's skeleton, or None if the regex cannot be read or its skeleton matches words, so that it
+    excludes nothing."""
+    regex_skeleton = any_skeleton(regex, ignore_case=ignore_case)
+    return None if regex_skeleton is None or re2.search(regex_skeleton, _PROSE) else regex_skeleton
 
 
 def any_skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
-    """The regex's skeleton, whatever it matches, or None: it is not read here."""
+    """Return the regex's skeleton, or None if the regex cannot be read."""
     tree = _read(regex, _IGNORE_CASE if ignore_case else 0)
     if tree is None:
         return None
@@ -88,7 +90,7 @@ def any_skeleton(regex: str, *, ignore_case: bool = False) -> str | None:
 
 
 def _read(regex: str, flags: int) -> Any:
-    # Python reads these two otherwise than RE2.
+    # Python and RE2 parse these two differently.
     if "[[:" in regex or "{," in regex:
         return None
     try:
@@ -108,8 +110,8 @@ def _node(code: Any, argument: Any, flags: int) -> str:
     if code is op.BRANCH:
         return "(?:" + "|".join(_sequence(branch, flags) for branch in argument[1]) + ")"
     if code is op.SUBPATTERN:
-        _, added, removed, inner = argument
-        return "(?:" + _sequence(inner, (flags | added) & ~removed) + ")"
+        _, flags_on, flags_off, inner = argument
+        return "(?:" + _sequence(inner, (flags | flags_on) & ~flags_off) + ")"
     if code in {op.MAX_REPEAT, op.MIN_REPEAT}:
         least, most, inner = argument
         bounds = f"{least}," if most is op.MAXREPEAT else f"{least},{most}"
@@ -123,9 +125,9 @@ def _node(code: Any, argument: Any, flags: int) -> str:
 
 
 def _points(code: Any, argument: Any, flags: int) -> frozenset[int] | None:
-    """What a node that takes one character takes, or None: it is another kind of node."""
+    """Return the code points that a one-character node matches, or None for other nodes."""
     if code is op.LITERAL:
-        points = frozenset({min(argument, _BEYOND)})
+        points = frozenset({min(argument, _NON_ASCII)})
     elif code is op.NOT_LITERAL:
         points = _ALL - {argument}
     elif code is op.ANY:
@@ -143,18 +145,18 @@ def _members(items: Any) -> frozenset[int]:
     points: set[int] = set()
     for kind, value in items:
         if kind is op.LITERAL:
-            points.add(min(value, _BEYOND))
+            points.add(min(value, _NON_ASCII))
         elif kind is op.RANGE:
-            points.update(range(value[0], min(value[1], _BEYOND) + 1))
+            points.update(range(value[0], min(value[1], _NON_ASCII) + 1))
         elif kind is op.CATEGORY:
             points |= _CATEGORIES[value]
-    # Of what is not ASCII a negated class may take any.
-    return (_ASCII - points) | {_BEYOND} if items[0][0] is op.NEGATE else frozenset(points)
+    # A negated class may match any character that is not ASCII.
+    return (_ASCII - points) | {_NON_ASCII} if items[0][0] is op.NEGATE else frozenset(points)
 
 
 def _class(points: frozenset[int]) -> str:
     mapped = {SKELETON[point] if point < 0x80 else point for point in points}
     if not mapped:
-        return _NOTHING
-    inner = "".join(f"\\x{point:02x}" for point in sorted(mapped - {_BEYOND}))
-    return f"[{inner}{_REST if _BEYOND in mapped else ''}]"
+        return _NO_CHARACTER
+    inner = "".join(f"\\x{point:02x}" for point in sorted(mapped - {_NON_ASCII}))
+    return f"[{inner}{_NON_ASCII_RANGE if _NON_ASCII in mapped else ''}]"

@@ -1,35 +1,36 @@
-"""A text cut into units: one or a few sentences, which the model reads without their neighbours.
+"""Division of a text into units: one or a few sentences, which the model reads without context.
 
-A unit is settled by its own text and the few code points behind it, so a stream can be cut as it comes: what a unit
-gives never changes with what follows. Very short sentences stay together, since names are hard to tell without words
-around them.
+A unit depends only on its own text and the few code points after it. A stream can therefore be divided as it arrives:
+later text never changes a unit. Very short sentences are combined, since names are hard to recognise without
+surrounding words.
+
 """
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
-#: A unit ends at the first end of a sentence at or behind this many code points,
+#: Minimum code points of a unit: it ends at the first end of a sentence after them.
 SHORTEST: Final = 80
-#: and at the last space before this many where no sentence ends.
+#: Maximum code points of a unit: without an end of a sentence it ends at the last space before them.
 LONGEST: Final = 600
 
-_SHORTENED: Final = (
+_ABBREVIATED_WORDS: Final = (
     "mr mrs ms dr prof rev hon st sr jr gen col sgt capt lt gov sen rep pres inc ltd co corp bros no nos vs etc e.g "
     "i.e al fig approx dept est univ mt ft ave blvd rd str apt ste jan feb mar apr jun jul aug sep sept oct nov dec "
     "u.s u.k a.m p.m ph.d hr fr art vol ed eds pp messrs"
 )
-_ABBREVIATIONS: Final = frozenset(_SHORTENED.split())
-#: An end mark with what closes behind it and white space; a line's end; an end mark that needs no space.
+_ABBREVIATIONS: Final = frozenset(_ABBREVIATED_WORDS.split())
+#: An end mark with closing punctuation and white space; a line break; an end mark that needs no space.
 _END: Final = re.compile(r"[.!?\u2026]+[\"'\u2019\u201d)\]]*(?=\s)|\n|[\u3002\uff01\uff1f]")
 _LAST_WORD: Final = re.compile(r"[\w.]*\Z")
-#: So much must be there behind a unit to know that it has ended.
+#: Code points after a unit that are needed to know that it has ended.
 _LOOKAHEAD: Final = 2
 
 
 def units(text: str, *, final: bool = True) -> Iterator[tuple[int, int]]:
-    """Start and end of every unit, in order, together the whole text; of a text that still grows (`final` false) those
-    that no longer change."""
+    """Yield start and end of every unit, in order; together they are the whole text. Of an incomplete text (`final`
+    false) only units that no longer change."""
     start = 0
     while start < len(text):
         end = _end_of_unit(text, start)
@@ -42,7 +43,7 @@ def units(text: str, *, final: bool = True) -> Iterator[tuple[int, int]]:
 def _end_of_unit(text: str, start: int) -> int:
     limit = start + LONGEST
     for mark in _END.finditer(text, start + SHORTEST - 1, limit + 1):
-        if mark.end() <= limit and not _abbreviated(text, start, mark):
+        if mark.end() <= limit and not _is_abbreviation(text, start, mark):
             return mark.end()
     if len(text) <= limit:
         return len(text)
@@ -50,9 +51,9 @@ def _end_of_unit(text: str, start: int) -> int:
     return space + 1 if space > 0 else limit
 
 
-def _abbreviated(text: str, start: int, mark: re.Match[str]) -> bool:
+def _is_abbreviation(text: str, start: int, mark: re.Match[str]) -> bool:
     if mark.group() != ".":
         return False
-    found = _LAST_WORD.search(text, max(start, mark.start() - 12), mark.start())
-    word = found.group().lower() if found else ""
+    match = _LAST_WORD.search(text, max(start, mark.start() - 12), mark.start())
+    word = match.group().lower() if match else ""
     return (len(word) == 1 and word.isalpha()) or word in _ABBREVIATIONS

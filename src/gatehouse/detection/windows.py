@@ -22,13 +22,13 @@ from gatehouse.detection.normalise import View, characters, escapes, joined, see
 from gatehouse.detection.normalise.hidden import Hidden, hidden_view
 from gatehouse.detection.normalise.spaced import Spaced, spaced_begun, spaced_view
 from gatehouse.detection.pattern import CONTEXT_BEFORE, NEAR
-from gatehouse.detection.rules import BEHIND_ESCAPE, Chain, Region, Rules
+from gatehouse.detection.rules import AFTER_ESCAPE, Chain, Region, Rules
 
 #: New code points that are worth a look, and those that are worth a search.
 STEP: Final = 32
 SEARCH_STEP: Final = 64
 #: What decides about a match before its beginning. Joined, each character may have had a line break beside it.
-_BEFORE: Final = 3 * CONTEXT_BEFORE + characters.REACH + joined.REACH
+_BEFORE: Final = 3 * CONTEXT_BEFORE + characters.REACH + joined.LOOKAHEAD
 #: What is kept before settled: a view of something that comes later is searched from so far before that on.
 _KEPT: Final = _BEFORE + NEAR + 2
 #: A tail without a search is cut when it is so long.
@@ -281,7 +281,7 @@ class Scanner:
                 chain = chains.over_escapes
                 begin, stop = nested.view.at(chain.covered), nested.view.at(last)
                 # No more is searched before an escape than this: what is found must not depend on how the text is cut.
-                reach = rules.openings.longest_without
+                reach = rules.openings.longest_without_opening
                 since = nested.view.at(first)
                 over = list(_around(nested.escaped, begin, stop, len(nested.view), reach=reach, since=since))
                 new, last = self._look(rules, nested.view, over, chain, last, final=final)
@@ -383,7 +383,7 @@ def _around(escaped: Sequence[int], first: int, last: int, end: int, *, reach: i
     edges an escape decides about: a letter of the escape touches them in the text as it is written. Those before
     `since` are known."""
     begin = stop = -1
-    for escape in escaped[bisect_left(escaped, first - BEHIND_ESCAPE) :]:
+    for escape in escaped[bisect_left(escaped, first - AFTER_ESCAPE) :]:
         if escape - reach >= last:
             break
         if stop >= 0 and escape - reach > stop:
@@ -391,7 +391,7 @@ def _around(escaped: Sequence[int], first: int, last: int, end: int, *, reach: i
             stop = -1
         if stop < 0:
             begin = max(first, escape - reach)
-        stop = min(last, escape + BEHIND_ESCAPE)
+        stop = min(last, escape + AFTER_ESCAPE)
     if begin < stop:
         yield Region(begin, stop, min(end, stop + NEAR + 2), since=since, beside=escaped)
 

@@ -23,7 +23,7 @@ OwnRule: TypeAlias = tuple[DlpRuleRecord, Rule]
 def built_in_matcher() -> Matcher:
     """Return the matcher of the built-in patterns, compiled once a process and shared by all organizations."""
     matcher = Matcher(BUILT_IN)
-    ciphers.looks_of((matcher,))
+    ciphers.place_searches((matcher,))
     return matcher
 
 

@@ -196,10 +196,10 @@ def oracle(regex: str, text: str, longest: int | None = None) -> list[tuple[int,
 
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks, "_LARGEST", 1)
-    monkeypatch.setattr(as_written, "_LARGEST_WINDOW", 1)
-    monkeypatch.setattr(walks, "_WINDOW", 1)
-    monkeypatch.setattr(walks, "_STREAM_WINDOW", 1)
+    monkeypatch.setattr(walks, "_MAX_WINDOW_BYTES", 1)
+    monkeypatch.setattr(as_written, "_MAX_WINDOW_BYTES", 1)
+    monkeypatch.setattr(walks, "_MIN_WINDOW_BYTES", 1)
+    monkeypatch.setattr(walks, "_STREAM_WINDOW_BYTES", 1)
 
 
 _fixture_once = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -316,7 +316,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return counted
 
     monkeypatch.setattr(as_written, "search_of", counting)
-    monkeypatch.setattr(walks, "LEAST_BYTES", 0)
+    monkeypatch.setattr(walks, "MIN_SEARCHED_BYTES", 0)
     return sizes
 
 
@@ -329,7 +329,7 @@ def test_what_is_searched_of_a_text_stays_linear(regex: str, evil: str, searched
         with suppress(SearchGivenUp):
             matcher.scan(text, decoded=False)
         # A search for a first match goes through the text once more.
-        assert sum(searched) <= (walks.BYTES_A_BYTE + 4) * length
+        assert sum(searched) <= (walks.SEARCHED_BYTES_PER_BYTE + 4) * length
 
 
 @pytest.mark.parametrize("regex", [r"^a[\s\S]*b", r"^a*[\s\S]*b$", r"\A(?:a|b)?"])
@@ -340,11 +340,11 @@ def test_what_is_searched_of_many_small_texts_stays_linear(regex: str, searched:
         parts = [(place, place + 1) for place in range(0, len(text), 2)]
         searched.clear()
         assert list(scan_in_slices((matcher,), text, parts=parts))
-        assert sum(searched) <= (walks.BYTES_A_BYTE + 4) * len(text)
+        assert sum(searched) <= (walks.SEARCHED_BYTES_PER_BYTE + 4) * len(text)
 
 
 def test_a_search_that_takes_too_long_is_given_up_and_the_others_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walks, "LEAST_BYTES", 0)
+    monkeypatch.setattr(walks, "MIN_SEARCHED_BYTES", 0)
     greedy = custom_pattern("greedy", "greedy", "greedy", "a(?:[^b]*b)?")
     matcher = Matcher([greedy, own("c+")])
     found: list[Finding] = []

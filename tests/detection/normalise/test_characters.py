@@ -106,5 +106,5 @@ def test_a_view_of_a_view_leads_back_to_the_source() -> None:
 def test_a_long_text_is_read_block_by_block_as_in_one(text: str) -> None:
     whole = seen(text, json_escapes=False)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(characters, "_BLOCK", 7)
+        patched.setattr(characters, "_BLOCK_CHARACTERS", 7)
         assert seen(text, json_escapes=False).text == whole.text

@@ -98,7 +98,7 @@ async def test_anchors_are_the_ends_of_each_text_of_a_request() -> None:
 async def test_a_search_that_takes_too_long_is_a_failure_of_the_pattern_tier(
     monkeypatch: pytest.MonkeyPatch, fail_mode: str, status: int
 ) -> None:
-    monkeypatch.setattr(walks, "LEAST_BYTES", 0)
+    monkeypatch.setattr(walks, "MIN_SEARCHED_BYTES", 0)
     held = engine("openai_compatible", own("a(?:[^b]*b)?"), fail_mode=fail_mode)
     held.outbound.script = [(200, [completion()])]
     messages = [{"role": "user", "content": "a" * 200_000 + " 4111 1111 1111 1111"}]

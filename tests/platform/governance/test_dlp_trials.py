@@ -122,7 +122,7 @@ async def test_a_pattern_finds_what_re2_finds_and_says_what_a_stream_looks_at(te
 
 
 async def test_a_search_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch, tenant: Tenant) -> None:
-    monkeypatch.setattr(walks, "LEAST_BYTES", 0)
+    monkeypatch.setattr(walks, "MIN_SEARCHED_BYTES", 0)
     pattern = "a(?:[^b]*b)?"
     told = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 100_000)
     assert (told["valid_pattern"], "too long" in told["error"]) == (True, True)

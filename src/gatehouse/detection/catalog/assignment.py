@@ -48,5 +48,5 @@ def named(names: str, value: str, *, bits: float = 2.8, score: float = 0.8) -> S
         score,
         assigned_key(bits),
         ignore_case=True,
-        behind=_OF_A_CREDENTIAL,
+        preceded_by=_OF_A_CREDENTIAL,
     )

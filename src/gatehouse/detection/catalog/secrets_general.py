@@ -364,7 +364,7 @@ PATTERNS = (
             0.6,
             unnamed_key,
             # The value before a change (`"..." -> "..."`) may stand between.
-            not_behind=rf"(?:{_PUBLIC_VALUES})[\w.\-]{{0,8}}{GIVEN}[^\s\"']{{0,16}}"
+            not_preceded_by=rf"(?:{_PUBLIC_VALUES})[\w.\-]{{0,8}}{GIVEN}[^\s\"']{{0,16}}"
             r"(?:[\w+/=\-]{0,50}[\"']\s{0,2}->\s{0,2}[\"'])?",
         ),
         examples=('x = "' + body(60) + '"',),

@@ -36,8 +36,8 @@ def shape(
     opening: str | None = None,
     needs_context: bool = False,
     ignore_case: bool = False,
-    not_behind: str | None = None,
-    behind: str | None = None,
+    not_preceded_by: str | None = None,
+    preceded_by: str | None = None,
 ) -> Shape:
     """A `Shape` whose `max_length` is the regex's own."""
     return Shape(
@@ -49,8 +49,8 @@ def shape(
         needs_context=needs_context,
         ignore_case=ignore_case,
         splits_at_underscore=True,
-        not_behind=not_behind,
-        behind=behind,
+        not_preceded_by=not_preceded_by,
+        preceded_by=preceded_by,
     )
 
 
@@ -72,7 +72,7 @@ def word(
         validator,
         needs_context=needs_context,
         ignore_case=ignore_case,
-        not_behind=_BEGINNING_OF_UUID,
+        not_preceded_by=_BEGINNING_OF_UUID,
     )
 
 
@@ -92,8 +92,8 @@ def among_words(regex: str, score: float, validator: Validator | None = None) ->
     """`regex` in a sentence: a letter stands before it and behind it, if anything does. In tables and logs it stands
     among numbers, quotes and brackets."""
     before = rf"(?:{_BEGINNING}|{_LETTER}[,:;.]?\s)"
-    behind = rf"[.,;:!?)]{{0,2}}(?:\s{_LETTER}|{_END})"
-    return shape(rf"{before}(?P<value>{regex}){behind}", score, validator)
+    after = rf"[.,;:!?)]{{0,2}}(?:\s{_LETTER}|{_END})"
+    return shape(rf"{before}(?P<value>{regex}){after}", score, validator)
 
 
 def isolated(
@@ -107,8 +107,8 @@ def isolated(
     """`regex` as a word that is not one of a row: no digit stands before or behind it, nor before or behind up to three
     of the characters `separators`, which are written as in a class."""
     before = rf"(?:^|[^0-9{separators}])[{separators}]{{0,3}}"
-    behind = rf"[{separators}]{{0,3}}(?:[^0-9{separators}]|$)"
-    return shape(rf"{before}\b(?P<value>{regex})\b{behind}", score, validator, ignore_case=ignore_case)
+    after = rf"[{separators}]{{0,3}}(?:[^0-9{separators}]|$)"
+    return shape(rf"{before}\b(?P<value>{regex})\b{after}", score, validator, ignore_case=ignore_case)
 
 
 def vendor(regex: str, *, bits: float = 2.5, opening: str | None = None, score: float = 0.9) -> Shape:

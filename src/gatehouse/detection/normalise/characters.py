@@ -1,4 +1,5 @@
-"""The character view: each code point is read as one character or not at all, by itself and its near neighbours."""
+"""The character view: each code point is read as one character or dropped, depending on itself and its near
+neighbours."""
 
 import re
 from typing import Final
@@ -9,16 +10,16 @@ import numpy.typing as npt
 from gatehouse.detection.normalise.table import DELETED, LOOKALIKE, LOOKALIKES, TABLE, CodePoints
 from gatehouse.detection.normalise.view import View
 
-#: How far to either side, in characters of the view, a word is looked at to decide about a look-alike in it.
+#: Characters of the view on either side of a look-alike that decide how it is read.
 REACH: Final = 32
 
-#: Characters that are looked at together, so that a long text takes no more memory than a short one.
-_BLOCK: Final = 1 << 16
-#: Code points below are read as they are.
+#: Characters that are processed together, so that a long text takes no more memory than a short one.
+_BLOCK_CHARACTERS: Final = 1 << 16
+#: Code points below this are read unchanged.
 _ASCII: Final = 0x80
 
 _OTHER, _LATIN, _NATIVE, _JOINT = 0, 1, 2, 3
-#: What holds the parts of a token together.
+#: Characters that join the parts of a token.
 _JOINTS: Final = frozenset("_-.@/+=")
 _LAST_TOKEN: Final = re.compile(r"[\w\-.@/+=]*\Z")
 
@@ -33,7 +34,7 @@ def _kinds() -> npt.NDArray[np.uint8]:
     return kinds
 
 
-#: What a code point is for the words that look-alikes stand in: Greek, Cyrillic and Armenian letters are native.
+#: Class of a code point in words with look-alikes: Greek, Cyrillic and Armenian letters are native.
 _KINDS: Final = _kinds()
 
 
@@ -42,57 +43,61 @@ def character_view(text: str) -> View:
         return View(text)
     source = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     places = np.flatnonzero(source >= _ASCII)
-    read = TABLE[source[places]]
-    changed = read != source[places]
+    mapped = TABLE[source[places]]
+    changed = mapped != source[places]
     if not changed.any():
         return View(text)
-    places, read = places[changed], read[changed]
+    places, mapped = places[changed], mapped[changed]
     result = source.copy()
-    result[places] = read
+    result[places] = mapped
     starts = None
-    if (read == DELETED).any():
+    if (mapped == DELETED).any():
         starts = np.flatnonzero(result != DELETED)
         source, result = source[starts], result[starts]
-    if (read[read != DELETED] >= LOOKALIKE).any():
+    if (mapped[mapped != DELETED] >= LOOKALIKE).any():
         lookalikes = result >= LOOKALIKE
         places = np.flatnonzero(lookalikes)
         latin = np.zeros_like(lookalikes)
-        for start in range(int(places[0]), int(places[-1]) + 1, _BLOCK):
-            first, stop = max(0, start - REACH), start + _BLOCK
-            near = slice(first, stop + REACH)
-            latin[start:stop] = _meant_as_latin(source[near], lookalikes[near])[start - first : stop - first]
+        for start in range(int(places[0]), int(places[-1]) + 1, _BLOCK_CHARACTERS):
+            first, stop = max(0, start - REACH), start + _BLOCK_CHARACTERS
+            window = slice(first, stop + REACH)
+            latin[start:stop] = _meant_as_latin(source[window], lookalikes[window])[start - first : stop - first]
         latin &= lookalikes
         result = np.where(lookalikes, np.where(latin, result & ~LOOKALIKE, source), result)
     return View(result.tobytes().decode("utf-32-le", "surrogatepass"), starts)
 
 
 def unsettled(view: View, source: str) -> int:
-    """From which character on a view of `source` could change if the text went on: only the last token can."""
+    """Return the character from which on a view of `source` could change if the text continued: only the last token
+    can."""
     if source.isascii() and "\\" not in source:
         return len(view.text)
     token = _LAST_TOKEN.search(view.text, max(0, len(view.text) - REACH))
     assert token is not None
-    written = source[view.start_of(token.start(), len(source)) :]
-    if written.isascii() and "\\" not in written:
+    token_source = source[view.start_of(token.start(), len(source)) :]
+    if token_source.isascii() and "\\" not in token_source:
         return len(view.text)
-    return token.start() if "\\" in written or not LOOKALIKES.keys().isdisjoint(written) else len(view.text)
+    return token.start() if "\\" in token_source or not LOOKALIKES.keys().isdisjoint(token_source) else len(view.text)
 
 
 def _meant_as_latin(source: CodePoints, lookalikes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """A look-alike is read as Latin in a token that has Latin letters or digits, and no letter that is only native.
+    """Return which look-alikes are read as Latin: those in a token that has Latin letters or digits, and no native
+    letter that has no look-alike.
 
-    So an honest Russian or Greek word is left alone, also beside a number."""
+    So a genuine Russian or Greek word is unchanged, also next to a number.
+
+    """
     kinds = _KINDS[np.minimum(source, len(_KINDS) - 1)]
     kinds[lookalikes] = _OTHER
     word = (kinds != _OTHER) | lookalikes
     places = np.arange(len(source))
-    # The word around each place: behind the last break before it, up to the next one.
+    # The word around each position: from the last break before it to the next one.
     first = np.maximum.accumulate(np.where(word, -1, places)) + 1
-    behind = np.minimum.accumulate(np.where(word, len(source), places)[::-1])[::-1]
+    stop = np.minimum.accumulate(np.where(word, len(source), places)[::-1])[::-1]
     first = np.maximum(first, places - REACH)
-    behind = np.minimum(behind, places + REACH)
+    stop = np.minimum(stop, places + REACH)
     latin = np.concatenate(([0], np.cumsum(kinds == _LATIN)))
     native = np.concatenate(([0], np.cumsum(kinds == _NATIVE)))
-    behind = np.maximum(behind, first)
-    meant: npt.NDArray[np.bool_] = (latin[behind] > latin[first]) & (native[behind] == native[first])
-    return meant
+    stop = np.maximum(stop, first)
+    is_latin: npt.NDArray[np.bool_] = (latin[stop] > latin[first]) & (native[stop] == native[first])
+    return is_latin

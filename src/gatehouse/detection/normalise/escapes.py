@@ -1,4 +1,4 @@
-"""Backslash escapes: those of JSON as it arrives, in pieces, and those of JSON or source code within a text."""
+"""Backslash escapes: those of raw JSON, in pieces, and those of JSON or source code within a text."""
 
 import re
 from bisect import bisect_left
@@ -13,46 +13,49 @@ _ESCAPE: Final = re.compile(
     r'|u(?P<code>[0-9a-fA-F]{4})|(?P<simple>["\\/bfnrt]))'
 )
 _SIMPLE: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-#: An escape, or a pair of them, that has begun and may go on.
-_BEGUN: Final = re.compile(r"\\(?:u(?:[0-9a-fA-F]{0,3}|[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?))?\Z")
-_LONGEST: Final = 12
-#: An escape within a text. Each level of JSON in a string of JSON doubles the backslashes: of four levels there are 15.
+#: An escape, or a pair of them, that may be incomplete.
+_INCOMPLETE: Final = re.compile(
+    r"\\(?:u(?:[0-9a-fA-F]{0,3}|[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?))?\Z"
+)
+_MAX_ESCAPE_LENGTH: Final = 12
+#: An escape within a text. Each level of JSON in a JSON string doubles the backslashes: four levels have 15.
 _NESTED: Final = re.compile(r"""\\{1,15}(?:u(?P<code>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})|(?P<simple>[nrt"'/]))""")
-_NESTED_BEGUN: Final = re.compile(r"\\{1,15}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
-_LONGEST_NESTED: Final = 15 + len("u000")
-#: What a value does not begin with.
+_NESTED_INCOMPLETE: Final = re.compile(r"\\{1,15}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
+_MAX_NESTED_LENGTH: Final = 15 + len("u000")
+#: Characters with which no value begins.
 _EDGES: Final = frozenset("\n\r\t\"'/")
 
 
 def unescaped(text: str) -> View | None:
-    """None where there are no escapes. `text` does not begin within an escape."""
+    """Return a view of the text with its escapes decoded, or None if there are none. `text` must not begin within an
+    escape."""
     if "\\" not in text:
         return None
-    pieces = ((found.start(), found.end(), _meaning(found)) for found in _ESCAPE.finditer(text))
+    pieces = ((match.start(), match.end(), _decoded_character(match)) for match in _ESCAPE.finditer(text))
     return spliced(text, pieces)
 
 
 def begun(text: str) -> int:
-    """From where on `text` may be the beginning of an escape; its length where it is not."""
-    edge = max(0, len(text) - _LONGEST)
+    """Return the index at which `text` may contain the beginning of an escape, or its length."""
+    edge = max(0, len(text) - _MAX_ESCAPE_LENGTH)
     if "\\" not in text[edge:]:
         return len(text)
-    # Escapes are read from the front: the last backslash may itself be escaped.
-    behind = edge
-    while behind and text[behind - 1] == "\\":
-        behind -= 1
-    for found in _ESCAPE.finditer(text, behind):
-        if _BEGUN.match(text, found.start()):
+    # Escapes are read from the left: the last backslash may itself be escaped.
+    position = edge
+    while position and text[position - 1] == "\\":
+        position -= 1
+    for match in _ESCAPE.finditer(text, position):
+        if _INCOMPLETE.match(text, match.start()):
             # The first half of a pair, whose second half may follow.
-            return found.start()
-        behind = found.end()
-    last = _BEGUN.search(text, behind)
+            return match.start()
+        position = match.end()
+    last = _INCOMPLETE.search(text, position)
     return last.start() if last else len(text)
 
 
 class Nested(NamedTuple):
-    """A view of what escapes in a text stand for, at which of its characters they stand, and from where to where each
-    one goes in the source and what it stands for. All in order."""
+    """A view with escapes decoded: the view's characters at which they are, the start and end of each in the source,
+    and the decoded character. All in order."""
 
     view: View
     escaped: list[int]
@@ -61,80 +64,80 @@ class Nested(NamedTuple):
     characters: list[str]
 
     def before(self, offset: int) -> int:
-        """`offset` of the source, or the beginning of the escape that goes through it."""
-        escape = self._through(offset)
+        """Return `offset` of the source, or the start of the escape around it."""
+        escape = self._escape_at(offset)
         return offset if escape is None else self.begins[escape]
 
     def whole(self, start: int, end: int) -> tuple[int, int]:
-        """What is from `start` to `end` of the source, without parts of escapes: what is left of one where a value is
-        replaced would be no escape. A value ends before an escape that it goes into; it begins behind a blank or quote
-        whose escape it begins in, and with any other character."""
-        escape = self._through(end)
+        """Return the span from `start` to `end` of the source without parts of escapes, since replacing a part of an
+        escape would leave an invalid one. A value ends before an escape into which it extends. It begins after the
+        escape of a blank or quote, and at the escape of any other character."""
+        escape = self._escape_at(end)
         stop = end if escape is None else self.begins[escape]
-        escape = self._through(start)
+        escape = self._escape_at(start)
         if escape is None:
             return start, stop
-        begin, behind = self.begins[escape], self.ends[escape]
-        if behind < stop and self.characters[escape] in _EDGES:
-            return behind, stop
-        return begin, max(stop, behind)
+        begin, after = self.begins[escape], self.ends[escape]
+        if after < stop and self.characters[escape] in _EDGES:
+            return after, stop
+        return begin, max(stop, after)
 
-    def _through(self, offset: int) -> int | None:
-        """The escape that begins before `offset` and ends behind it."""
-        place = bisect_left(self.begins, offset) - 1
-        return place if place >= 0 and offset < self.ends[place] else None
+    def _escape_at(self, offset: int) -> int | None:
+        """Return the index of the escape that begins before `offset` and ends after it."""
+        index = bisect_left(self.begins, offset) - 1
+        return index if index >= 0 and offset < self.ends[index] else None
 
 
 def nested_view(view: View, *, final: bool) -> Nested | None:
-    """`view` with what the backslash escapes in its text stand for, at any level up to the fourth; None where there are
-    none. JSON within a string, a tool's result or a message holds a line break as two characters, so that a letter
-    touches the value behind it. `final`: the text does not go on, so that no escape at its end is left out."""
+    """Return `view` with the backslash escapes in its text decoded, up to the fourth level, or None if there are none.
+    JSON within a string, a tool's result or a message contains a line break as two characters, so that a letter is
+    adjacent to the value after it. `final`: the text is complete, so that no escape at its end is left out."""
     text = view.text
     if "\\" not in text:
         return None
     if not final:
-        begun_at = _NESTED_BEGUN.search(text, max(0, len(text) - _LONGEST_NESTED))
-        text = text[: begun_at.start()] if begun_at else text
+        incomplete = _NESTED_INCOMPLETE.search(text, max(0, len(text) - _MAX_NESTED_LENGTH))
+        text = text[: incomplete.start()] if incomplete else text
     if _NESTED.search(text) is None:
         return None
-    written = spliced(text, _nested(text))
-    replaced = written.replaced()
-    characters = [written.text[place] for place in replaced]
-    of_source = written.over(view)
-    seen = of_source if written.text.isascii() else character_view(written.text).over(of_source)
-    assert of_source.starts is not None
-    assert of_source.ends is not None
-    assert seen.starts is not None
-    begins = of_source.starts[replaced]
-    # What is not drawn is gone: its escape stands at the character behind it.
-    escaped = seen.starts.searchsorted(begins)
-    return Nested(seen, escaped.tolist(), begins.tolist(), of_source.ends[replaced].tolist(), characters)
+    unescaped_view = spliced(text, _nested_pieces(text))
+    replaced = unescaped_view.replaced()
+    characters = [unescaped_view.text[place] for place in replaced]
+    source_view = unescaped_view.over(view)
+    normalised = source_view if unescaped_view.text.isascii() else character_view(unescaped_view.text).over(source_view)
+    assert source_view.starts is not None
+    assert source_view.ends is not None
+    assert normalised.starts is not None
+    begins = source_view.starts[replaced]
+    # Invisible characters are removed: their escape maps to the next character.
+    escaped = normalised.starts.searchsorted(begins)
+    return Nested(normalised, escaped.tolist(), begins.tolist(), source_view.ends[replaced].tolist(), characters)
 
 
 def nested_begun(view: View, end: int) -> int:
-    """From which character on, up to `end`, an escape may have begun, or `end`."""
-    edge = max(0, end - _LONGEST_NESTED)
+    """Return the first character, up to `end`, at which an escape may have begun, or `end`."""
+    edge = max(0, end - _MAX_NESTED_LENGTH)
     text = view.text[edge:end]
-    found = _NESTED_BEGUN.search(text) if "\\" in text else None
-    return edge + found.start() if found else end
+    match = _NESTED_INCOMPLETE.search(text) if "\\" in text else None
+    return edge + match.start() if match else end
 
 
 def without_escapes(view: View) -> View:
-    """`view` with what its backslash escapes stand for, as `nested_view` reads them."""
+    """Return `view` with its backslash escapes decoded, as in `nested_view`."""
     nested = nested_view(view, final=True)
     return view if nested is None else nested.view
 
 
-def _nested(text: str) -> Iterator[Piece]:
-    for found in _NESTED.finditer(text):
-        code = found["code"] or found["byte"]
-        simple = found["simple"]
-        yield found.start(), found.end(), chr(int(code, 16)) if code else _SIMPLE.get(simple, simple)
+def _nested_pieces(text: str) -> Iterator[Piece]:
+    for match in _NESTED.finditer(text):
+        code = match["code"] or match["byte"]
+        simple = match["simple"]
+        yield match.start(), match.end(), chr(int(code, 16)) if code else _SIMPLE.get(simple, simple)
 
 
-def _meaning(found: re.Match[str]) -> str:
-    if found["simple"]:
-        return _SIMPLE.get(found["simple"], found["simple"])
-    if found["code"]:
-        return chr(int(found["code"], 16))
-    return chr(0x10000 + ((int(found["high"], 16) - 0xD800) << 10) + int(found["low"], 16) - 0xDC00)
+def _decoded_character(match: re.Match[str]) -> str:
+    if match["simple"]:
+        return _SIMPLE.get(match["simple"], match["simple"])
+    if match["code"]:
+        return chr(int(match["code"], 16))
+    return chr(0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00)

@@ -1,4 +1,4 @@
-"""Numbers and tokens that a line break goes through."""
+"""Numbers and tokens that are interrupted by a line break."""
 
 from typing import Final
 
@@ -9,15 +9,15 @@ from gatehouse.detection.normalise.view import Offsets, View
 from gatehouse.detection.searching import ANYWHERE, search_of
 from gatehouse.detection.separator import BETWEEN_TEXTS, SEPARATOR
 
-#: How far behind a break, in characters, decides whether it is one.
-REACH: Final = 26
+#: Characters after a line break that decide whether it is within a value.
+LOOKAHEAD: Final = 26
 
 _LETTERS: Final = "[A-Za-z_.+/=-]"
 _PART: Final = "[0-9A-Za-z_.+/=-]"
-#: The last before a break: behind `=` a token has ended, or its value begins.
+#: The last character before a break: `=` ends a token or precedes its value.
 _LAST: Final = "[0-9A-Za-z_.+/-]"
-#: Both sides are of one token: digits on both, or digits and letters mixed on one, or what only an identifier has.
-#: Two words of prose are not joined, nor a word and the number that ends or begins the next line.
+#: Both sides belong to one token: digits on both, or mixed digits and letters on one, or a form that only identifiers
+#: have. Two words of prose are not joined, nor a word and a number at the end or beginning of a line.
 _BREAK_PATTERN: Final = re2.compile(
     "|".join(
         (
@@ -36,53 +36,53 @@ _BREAK_PATTERN: Final = re2.compile(
 _next_break: Final = search_of(_BREAK_PATTERN)
 #: The end of a text that may become one of these.
 _begun: Final = search_of(re2.compile(rb"(?:[0-9A-Za-z_.+/=:)@-] ?(?:\r?\n ?[0-9A-Za-z_.+/=:-]{0,25})|\r)\z"))
-_LONGEST_BEGUN: Final = 32
-#: How far before its line break one of these begins, in bytes.
-_BEFORE: Final = 28
+_MAX_INCOMPLETE_BYTES: Final = 32
+#: Bytes before its line break at which such a match begins.
+_MAX_BYTES_BEFORE_BREAK: Final = 28
 _SEPARATORS: Final = (SEPARATOR.encode(), BETWEEN_TEXTS.encode())
 
 
 def breaks(view: View, since: int = 0) -> list[int]:
-    """The characters that are such line breaks, in order."""
-    found: list[int] = []
+    """Return the characters that are such line breaks, in order."""
+    positions: list[int] = []
     data = view.data
     place = view.byte(since)
     first = data.find(b"\n", place)
-    # What stands between the texts of a body: a search for each would go through all of it.
+    # Separators between the texts of a body are skipped, because a search from each of them would read the whole body.
     while first >= 0 and data.startswith(_SEPARATORS, first):
         first = data.find(b"\n", data.index(b"\n", first + 1) + 1)
     if first < 0:
-        return found
-    place = max(place, first - _BEFORE)
+        return positions
+    place = max(place, first - _MAX_BYTES_BEFORE_BREAK)
     while (start := _next_break(ANYWHERE, data, place, len(data))[0][0]) >= 0:
         place = data.index(b"\n", start)
-        found.append(view.character(place))
+        positions.append(view.character(place))
         place += 1
-    return found
+    return positions
 
 
 def begun(view: View, end: int) -> int:
-    """The character, before `end`, with which a line break begins that what follows decides about, or `end`."""
+    """Return the character, before `end`, of a line break that the following text decides about, or `end`."""
     size = view.byte(end)
-    data = view.data[max(0, size - _LONGEST_BEGUN) : size]
+    data = view.data[max(0, size - _MAX_INCOMPLETE_BYTES) : size]
     if b"\n" not in data and b"\r" not in data:
         return end
     start = _begun(ANYWHERE, data, 0, len(data))[0][0]
     if start < 0:
         return end
-    found = data.find(b"\r", start)
-    place = data.index(b"\n", start) if found < 0 else found
+    carriage_return = data.find(b"\r", start)
+    place = data.index(b"\n", start) if carriage_return < 0 else carriage_return
     return view.character(size - len(data) + place)
 
 
 def joined(view: View, at: list[int]) -> tuple[View, list[int]]:
-    """`view` without the breaks `at`, and the character before each of them."""
-    gone: list[int] = []
+    """Return `view` without the breaks `at`, and the character before each of them."""
+    removed: list[int] = []
     seams: list[int] = []
     for place in at:
         if view.text[place - 1] == "\r":
-            gone.append(place - 1)
-        gone.append(place)
-        seams.append(place - len(gone))
-    offsets: Offsets = np.array(gone, dtype=np.int64)
+            removed.append(place - 1)
+        removed.append(place)
+        seams.append(place - len(removed))
+    offsets: Offsets = np.array(removed, dtype=np.int64)
     return view.without(offsets), seams

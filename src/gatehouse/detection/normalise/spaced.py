@@ -1,6 +1,7 @@
-"""Values whose characters are set apart: `4 2 4 2`, `4.2.4.2`, `4-2-4-2`.
+"""Values with separators between their characters: `4 2 4 2`, `4.2.4.2`, `4-2-4-2`.
 
-Local: whether a sign is a separator is settled by the few others of its row that are nearest.
+Local: the nearest few separators of a row decide whether a character is one.
+
 """
 
 import re
@@ -14,32 +15,34 @@ from gatehouse.detection import re2_syntax
 from gatehouse.detection.normalise.view import Offsets, View
 from gatehouse.detection.searching import ANYWHERE, search_of
 
-#: Neither the comma nor the tab: lists and tables of digits are written with them.
+#: Without the comma and the tab, which separate digits in lists and tables.
 _SEPARATORS: Final = (" ", "  ", ".", "-", "_", "*", "|", "/", ":", "~", "+")
-#: Characters that a row has at least.
-_FEWEST: Final = 6
-#: What a value may begin with.
-_SIGNS: Final = frozenset("+(")
-#: Words of one letter, which are no part of the digits beside them.
+#: Minimum characters of a row.
+_MIN_ROW_CHARACTERS: Final = 6
+#: Characters with which a value may begin.
+_VALUE_SIGNS: Final = frozenset("+(")
+#: Words of one letter, which do not belong to adjacent digits.
 _WORDS: Final = frozenset("aI")
 
 
 def _step(separator: str) -> str:
-    """A separator and the next character. The value may hold a sign like its separators: then one more stands behind
-    it."""
+    """Return a regex for a separator and the next character. The value may contain the separator itself, followed by
+    another one."""
     one, sign = re.escape(separator), re.escape(separator[0])
     character = r"[^\s]" if separator.isspace() else rf"[^\n{sign}]"
     return rf"(?:{one}{sign}{one}|{one}){character}"
 
 
-_ANY_ROW: Final = "|".join(rf"[0-9A-Za-z](?:{_step(separator)}){{{_FEWEST - 1},}}" for separator in _SEPARATORS)
-#: Matches wherever characters are set apart.
+_ANY_ROW: Final = "|".join(
+    rf"[0-9A-Za-z](?:{_step(separator)}){{{_MIN_ROW_CHARACTERS - 1},}}" for separator in _SEPARATORS
+)
+#: Matches wherever characters are separated.
 ROWS: Final = f"(?:^|[^0-9A-Za-z])(?:{_ANY_ROW})"
 _options = re2.Options()
 _options.never_capture = True
 _options.longest_match = True
 _next_row: Final = search_of(re2.compile(ROWS, _options))
-#: What every row has within it, from its second character on: regexes.
+#: Regexes that match within every row, from its second character on.
 BEGUN_ROWS: Final = tuple(f"(?:{_step(separator)}){{3}}" for separator in _SEPARATORS)
 _begun: Final = search_of(
     re2.compile(
@@ -57,23 +60,23 @@ _STEPS: Final = {separator: re.compile(_step(separator)) for separator in _SEPAR
 
 
 class Spaced(NamedTuple):
-    """A view without the separators, and its characters that one stood behind, in order."""
+    """A view without the separators, and the characters after which one was removed, in order."""
 
     view: View
     seams: list[int]
 
 
 def spaced_view(view: View) -> Spaced | None:
-    """None where nothing is set apart."""
-    gone: list[int] = []
+    """Return the view without separators, or None if there are none."""
+    removed: list[int] = []
     seams: list[int] = []
     for first, end in _rows(view):
         for start, stop in _gaps(view.text, first, end):
-            seams.append(start - len(gone) - 1)
-            gone += range(start, stop)
-    if not gone:
+            seams.append(start - len(removed) - 1)
+            removed += range(start, stop)
+    if not removed:
         return None
-    offsets: Offsets = np.array(gone, dtype=np.int64)
+    offsets: Offsets = np.array(removed, dtype=np.int64)
     return Spaced(view.without(offsets), seams)
 
 
@@ -84,7 +87,7 @@ def spaced_begun(view: View, end: int) -> int:
     if not 0 <= start < size:
         return end
     first = view.character(start)
-    begins = view.text[first] in _SIGNS or _begins(view.text[first])
+    begins = view.text[first] in _VALUE_SIGNS or _is_alphanumeric(view.text[first])
     return min(end, first + 1 + (not begins))
 
 
@@ -92,48 +95,48 @@ def _rows(view: View) -> Iterator[tuple[int, int]]:
     data, place = view.data, 0
     while (span := _next_row(ANYWHERE, data, place, len(data))[0])[0] >= 0:
         first, end = view.character(span[0]), view.character(span[1])
-        # A match has the character before the row, too, but for one at the very beginning.
-        yield _with_sign(view.text, first if first == 0 and _begins(view.text) else first + 1), end
+        # A match includes the character before the row, unless the row is at the beginning.
+        yield _with_sign(view.text, first if first == 0 and _is_alphanumeric(view.text) else first + 1), end
         place = view.byte(end - 1)
 
 
-def _begins(text: str) -> bool:
+def _is_alphanumeric(text: str) -> bool:
     return text[0].isascii() and text[0].isalnum()
 
 
 def _with_sign(text: str, first: int) -> int:
-    """Where the row begins whose first letter or digit is at `first`: with a plus or a bracket, set apart too."""
+    """Return the start of the row whose first letter or digit is at `first`, including a separated plus or bracket."""
     separator = text[first + 1 : first + 3] if text[first + 2 : first + 3] == " " else text[first + 1]
     before = first - len(separator)
-    return before - 1 if before > 0 and text[before:first] == separator and text[before - 1] in _SIGNS else first
+    return before - 1 if before > 0 and text[before:first] == separator and text[before - 1] in _VALUE_SIGNS else first
 
 
 def _gaps(text: str, first: int, end: int) -> list[tuple[int, int]]:
-    """What stands between the characters of a row, without the words on either side of it."""
-    sign = text[first + 1]
-    behind = text[first + 1 : end]
-    twice = len(behind) - len(behind.lstrip(sign)) in {2, 5}
-    step = _STEPS[sign * (1 + twice)]
+    """Return the separators of a row, without adjacent words."""
+    separator = text[first + 1]
+    after_first = text[first + 1 : end]
+    is_double = len(after_first) - len(after_first.lstrip(separator)) in {2, 5}
+    step = _STEPS[separator * (1 + is_double)]
     gaps: list[tuple[int, int]] = []
-    for found in step.finditer(text, first + 1, end):
-        start, stop = found.start(), found.end() - 1
-        if stop - start > 1 + twice:
-            middle = start + 1 + twice
+    for match in step.finditer(text, first + 1, end):
+        start, stop = match.start(), match.end() - 1
+        if stop - start > 1 + is_double:
+            middle = start + 1 + is_double
             gaps += ((start, middle), (middle + 1, stop))
         else:
             gaps.append((start, stop))
     if end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
         end = gaps.pop()[0]
-    if sign.isspace():
+    if separator.isspace():
         if text[end - 1] in _WORDS and text[gaps[-1][0] - 1].isdigit():
             gaps.pop()
         if gaps and text[first] in _WORDS and text[gaps[0][1]].isdigit():
             del gaps[0]
-    if len(gaps) < _FEWEST - 2 or _is_of_bits(text[first : gaps[-1][1] + 1]):
+    if len(gaps) < _MIN_ROW_CHARACTERS - 2 or _is_of_bits(text[first : gaps[-1][1] + 1]):
         return []
     return gaps
 
 
 def _is_of_bits(row: str) -> bool:
-    """Whether it is a row of a table of zeros and ones."""
-    return not any(each.isalpha() or each in "23456789" for each in row)
+    """Return whether it is a row of a table of zeros and ones."""
+    return not any(character.isalpha() or character in "23456789" for character in row)

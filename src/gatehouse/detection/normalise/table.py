@@ -1,8 +1,9 @@
 # ruff: noqa: RUF001 - this page is about letters that look alike
-"""What each code point is read as: one table over all of Unicode, looked up by numpy.
+"""The mapping of each code point to the one it is read as: one table over all of Unicode, for lookups with numpy.
 
-A value is a code point; `DELETED`: the code point is not seen at all; with `LOOKALIKE` set, the rest of the value is
-the ASCII letter that it looks like, and `characters` decides by its neighbours whether it is one.
+A value is a code point; `DELETED`: the code point is dropped; with `LOOKALIKE` set, the rest of the value is the ASCII
+letter that it looks like, and `characters` decides by its neighbours whether it is read so.
+
 """
 
 import unicodedata
@@ -20,7 +21,7 @@ LOOKALIKE: Final = np.uint32(0x80000000)
 _CYRILLIC: Final = dict(zip("АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝҮүѵӏӀ", "ABESIJKMHOPCTYXaesijopcyxhdqwYyvlI", strict=True))
 _GREEK: Final = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹαονιρυϲκγ", "ABEZHIKMNOPTYXCaovipucky", strict=True))
 _ARMENIAN: Final = dict(zip("ՍԼՕօսոհցԁ", "ULOouhhgd", strict=False))
-#: Letters of other scripts and the ASCII letters they are taken for.
+#: Letters of other scripts and the ASCII letters they resemble.
 LOOKALIKES: Final[dict[str, str]] = _ARMENIAN | _GREEK | _CYRILLIC
 
 _PUNCTUATION: Final[dict[str, str]] = {
@@ -35,7 +36,7 @@ _PUNCTUATION: Final[dict[str, str]] = {
     "\u2029": "\n",
     "\u2800": " ",
 }
-#: Marks that are drawn over any letter or digit, whatever its script.
+#: Combining marks for any letter or digit, in any script.
 _COMBINING: Final = (
     (0x300, 0x370),
     (0x483, 0x48A),
@@ -44,13 +45,14 @@ _COMBINING: Final = (
     (0x20D0, 0x2100),
     (0xFE20, 0xFE30),
 )
-#: Not drawn, and not of category Cf: fillers, variation selectors, reserved.
+#: Invisible code points that are not in category Cf: fillers, variation selectors, reserved.
 _INVISIBLE: Final = (
     (0x115F, 0x1161), (0x17B4, 0x17B6), (0x180B, 0x1810), (0x2065, 0x2066), (0x3164, 0x3165), (0xFE00, 0xFE10),
     (0xFFA0, 0xFFA1), (0xFFF0, 0xFFF9), (0xE0000, 0xE1000),
 )  # fmt: skip
-#: Beyond it, and in the two gaps below it, are ideographs, syllables and private use, which stay as they are, and tags.
-_LAST: Final = 0x20000
+#: End of the mapped code points. Above it, and in the two gaps below it, are ideographs, syllables and private use,
+#: which are unchanged, and tags.
+_MAPPED_END: Final = 0x20000
 
 
 def _read_as(point: int) -> int | None:
@@ -65,7 +67,7 @@ def _read_as(point: int) -> int | None:
     digit = unicodedata.decimal(character, None)
     if digit is not None:
         return 0x30 + digit
-    # Accents that are part of a letter stay: customers' own patterns are written with them.
+    # Accents that are part of a letter are kept, because customers write patterns with them.
     if unicodedata.decomposition(character).startswith("<"):
         plain = unicodedata.normalize("NFKC", character)
         if len(plain) == 1 and plain.isascii():
@@ -77,7 +79,7 @@ def _read_as(point: int) -> int | None:
 
 def _table() -> CodePoints:
     table = np.arange(0x110000, dtype=np.uint32)
-    for point in chain(range(0x80, 0x3400), range(0xA000, 0xAC00), range(0xF900, _LAST)):
+    for point in chain(range(0x80, 0x3400), range(0xA000, 0xAC00), range(0xF900, _MAPPED_END)):
         if (value := _read_as(point)) is not None:
             table[point] = value
     for start, end in (*_COMBINING, *_INVISIBLE):

@@ -1,4 +1,4 @@
-"""Characters that are written otherwise: HTML entities, `%XX` of a URL, `=XX` of quoted-printable."""
+"""Encoded characters: HTML entities, `%XX` of a URL, `=XX` of quoted-printable."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ PLACES: Final = (
     r"|(?:%[0-9A-Fa-f]{2})+"
 )
 _PLACE: Final = re.compile(PLACES)
-#: What only quoted-printable has: `x=20` and a line that ends with `=` stand in any code.
+#: Forms that occur only in quoted-printable: `x=20` and a line that ends with `=` occur in any code.
 QUOTES: Final = (
     r"=[0-9A-F]{2}=[0-9A-F]{2}|=3D|=40[0-9A-Za-z-]{1,63}\.[A-Za-z]{2}"
     r"|=2[0DEF][0-9A-Za-z]{2,6}=2[0DEF][0-9A-Za-z]"
@@ -24,25 +24,25 @@ _QUOTED_BYTE: Final = re.compile(r"=(?:([0-9A-Fa-f]{2})|[ \t]*\r?\n)")
 
 
 def entities(text: str) -> Iterator[Piece]:
-    """Entities and `%XX`."""
-    for found in _PLACE.finditer(text):
-        start, end = found.span()
-        written = found[0]
-        if written[0] == "%":
-            yield from _percent(start, written)
+    """Yield entities and `%XX`, decoded."""
+    for match in _PLACE.finditer(text):
+        start, end = match.span()
+        encoded = match[0]
+        if encoded[0] == "%":
+            yield from _percent(start, encoded)
         else:
-            character = unescape(written)
+            character = unescape(encoded)
             if len(character) <= 2:
                 yield start, end, character
 
 
-def _percent(start: int, written: str) -> Iterator[Piece]:
-    data = bytes.fromhex(written.replace("%", ""))
-    return _of_bytes(data, list(range(start, start + len(written) + 1, 3)))
+def _percent(start: int, encoded: str) -> Iterator[Piece]:
+    data = bytes.fromhex(encoded.replace("%", ""))
+    return _of_bytes(data, list(range(start, start + len(encoded) + 1, 3)))
 
 
 def _of_bytes(data: bytes, places: list[int]) -> Iterator[Piece]:
-    """The characters of `data`, whose byte `i` stands from `places[i]` to `places[i + 1]`."""
+    """Yield the characters of `data`, whose byte `i` is encoded from `places[i]` to `places[i + 1]`."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -55,12 +55,12 @@ def _of_bytes(data: bytes, places: list[int]) -> Iterator[Piece]:
 
 
 def quoted(text: str) -> Iterator[Piece]:
-    """`=XX`, and lines that `=` ends."""
-    for found in _QUOTED.finditer(text):
-        start, end = found.span()
+    """Yield `=XX` and soft line breaks, decoded."""
+    for match in _QUOTED.finditer(text):
+        start, end = match.span()
         signs = [sign for sign in _QUOTED_BYTE.finditer(text, start, end) if sign[1]]
         begin = signs[0].start() if signs else end
         if begin > start:
-            # A soft line break stands for nothing: the character before it stands for both.
+            # A soft line break is removed: the character before it represents both.
             yield max(0, start - 1), begin, text[max(0, start - 1) : start]
         yield from _of_bytes(bytes.fromhex("".join(sign[1] for sign in signs)), [*(s.start() for s in signs), end])
