@@ -54,7 +54,7 @@ HARMLESS: Final = {
         "personal_digest(event) != row.personal_digest",
         "link(row.prev_hash, row.tenant_id, row.sequence, event, row.personal_digest) != row.hash",
         "(sequence, previous) != (chain.sequence, chain.hash)",
-        "(stretch.first, stretch.prev_hash) != (sequence + 1, previous)",
+        "(file_range.first, file_range.prev_hash) != (sequence + 1, previous)",
         "row.prev_hash != previous",
     },
     # digests of pictures, which their address tells
@@ -73,7 +73,7 @@ HARMLESS: Final = {
     },
     "foundation/http/envelopes.py": {"error.code != Unprocessable.code"},
     # which beginning a peer speaks of, and whose its proof is, which was verified before
-    "outpost/leases.py": {"known.nonce == claim.nonce"},
+    "outpost/leases.py": {"granted.nonce == claim.nonce"},
     # which element a signature speaks of: the signature is what is verified
     "platform/access/saml/trust.py": {"""reference.get('URI') != f"#{signature.getparent().get('ID')}\""""},
 }

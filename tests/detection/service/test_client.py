@@ -392,6 +392,6 @@ async def test_a_file_that_nobody_waits_for_any_more_is_not_read_on(home: Path) 
         await client.health()
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while reader.is_running():
                 await asyncio.sleep(0.01)
