@@ -72,6 +72,8 @@ def assert_linear(
 
 
 def sizes_of(name: str, usual: Sizes) -> Sizes:
+    if name in UNEVEN:
+        return 32 * KIB, 64 * KIB, 128 * KIB
     return (8 * KIB, 16 * KIB, 32 * KIB) if name in LATE else usual
 
 
@@ -95,7 +97,7 @@ NEAR_MATCHES: Final = dict(near_matches())
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_of_any_kind_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy, name: str) -> None:
-    most = 3.2 if name in UNSEEN else 2.6 if name in UNEVEN else MAX_GROWTH
+    most = 3.2 if name in UNSEEN else MAX_GROWTH
     assert_linear(counter, inspecting(policy, lambda size: user(TEXTS[name](size))), sizes_of(name, SIZES), most=most)
 
 
