@@ -12,7 +12,7 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import conform, decode_object
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp.body import replaced_in_steps
-from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, Found
+from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, TierFindings
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.steps import Steps
@@ -162,7 +162,7 @@ async def _inspect(state: _Scan, ports: Ports) -> None:
     state.took_ms["ner"] += took_entities
     state.took_ms["llm"] += took_labels
     state.inspection.seconds = (took_patterns + took_entities + took_labels) / 1000
-    findings = Found(patterns, entities[0], labels[0])
+    findings = TierFindings(patterns, entities[0], labels[0])
     steps = state.inspection.decide_in_steps(findings, "input")
     state.decision = await examiner.steps(len(text), steps, otherwise=NOTHING)
 

@@ -19,7 +19,7 @@ from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation import decoding
 from gatehouse.engine.conversation.slots import Slot, replace_texts, slots_in_steps
 from gatehouse.engine.dlp.body import inspect_answer, inspect_request, replaced, write
-from gatehouse.engine.dlp.decide import Found, decide
+from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection, Replacement
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
@@ -291,7 +291,7 @@ def test_thousands_of_findings_that_overlap_are_decided_about_in_one_pass(counte
     def of_size(size: int) -> Callable[[], object]:
         # Each overlaps the next.
         findings = [Finding(place, place + 20, "x", 0.9, pattern) for place in range(0, size, 15)]
-        return lambda: decide(policy, Found(findings))
+        return lambda: decide(policy, TierFindings(findings))
 
     assert_linear(counter, of_size, (64 * KIB, 128 * KIB, 256 * KIB))
 

@@ -16,7 +16,16 @@ from gatehouse.engine.conversation.slots import Slot, Unseen, replace_texts, slo
 from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.dlp.attachments import read_files
 from gatehouse.engine.dlp.channel import Channel
-from gatehouse.engine.dlp.decide import NOTHING, SHORTEST_EXTRACT, SHORTEST_SEALED, Decision, Edit, Found, Hit, Spread
+from gatehouse.engine.dlp.decide import (
+    NOTHING,
+    SHORTEST_EXTRACT,
+    SHORTEST_SEALED,
+    Decision,
+    Edit,
+    Hit,
+    Spread,
+    TierFindings,
+)
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
@@ -63,7 +72,7 @@ async def inspect_answer(
     decide about. Each text is decided about by itself, as it is in a stream: a value that is spread over parts is one
     finding in each. Raises a `Refusal` that blocks. `size` is the body's, in bytes."""
     texts = await examiner.steps(size, _texts(body, examiner), otherwise=[])
-    found: dict[int, Found] = {}
+    found: dict[int, TierFindings] = {}
     # The texts of tools' arguments are JSON, and read as such.
     groups: dict[tuple[bool, bool], list[Slot]] = {}
     for slot in texts:
@@ -87,7 +96,7 @@ async def inspect_answer(
 
 
 def _channels(
-    texts: Sequence[Slot], found: Mapping[int, Found], examiner: Examiner
+    texts: Sequence[Slot], found: Mapping[int, TierFindings], examiner: Examiner
 ) -> Steps[list[tuple[Slot, Channel]]]:
     """What becomes of each text, up to the first that must not go on."""
     channels: list[tuple[Slot, Channel]] = []
@@ -239,7 +248,7 @@ def _joined(texts: list[Slot], examiner: Examiner) -> Steps[_Joined]:
     return joined._replace(text="".join(pieces))
 
 
-async def _found(joined: _Joined, examiner: Examiner) -> tuple[Found, list[Spread]]:
+async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, list[Spread]]:
     """Everything found in each text, and over parts of a message, placed in the joined text."""
     policy, size = examiner.inspection.policy, len(joined.text)
     of_all = await examiner.patterns(joined.text, parts=joined.parts)
@@ -255,7 +264,7 @@ async def _found(joined: _Joined, examiner: Examiner) -> tuple[Found, list[Sprea
         of_each = await examiner.patterns_of([text for _, text in joined.json_texts], json_text=True)
         patterns += await examiner.steps(size, _placed(joined.json_texts, of_each), otherwise=[])
     if not policy.entities and not policy.labels:
-        return Found(patterns), spread
+        return TierFindings(patterns), spread
     texts = [text for _, text in joined.readable]
     entities = await examiner.entities_of(texts) if policy.entities else []
     labels = await examiner.labels_of(texts) if policy.labels else []
@@ -263,7 +272,7 @@ async def _found(joined: _Joined, examiner: Examiner) -> tuple[Found, list[Sprea
         await examiner.steps(size, _placed(joined.readable, tier), otherwise=[]) if tier else []
         for tier in (entities, labels)
     ]
-    return Found(patterns, *placed), spread
+    return TierFindings(patterns, *placed), spread
 
 
 def _with_parts(known: Iterable[Finding], of_parts: Iterable[Finding], joined: _Joined) -> Steps[list[Finding]]:
@@ -319,7 +328,7 @@ def _without_beginnings(found: Sequence[Finding], spread: Sequence[Spread]) -> l
     return [each for each in found if each.score > scores.get((each.source, each.start), -1.0)]
 
 
-def _decided(joined: _Joined, found: Found, spread: Sequence[Spread], examiner: Examiner) -> Steps[Decision]:
+def _decided(joined: _Joined, found: TierFindings, spread: Sequence[Spread], examiner: Examiner) -> Steps[Decision]:
     """Redacted, where nothing stands against it."""
 
     def shortest(finding: Finding) -> int | None:

@@ -14,7 +14,7 @@ from gatehouse.detection.scanning import SLICE
 from gatehouse.detection.units import units
 from gatehouse.detection.windows import Scanner
 from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, inside_address
-from gatehouse.engine.dlp.decide import NOTHING, SHORTEST_SEALED, Decision, Found, Hit, Shortest
+from gatehouse.engine.dlp.decide import NOTHING, SHORTEST_SEALED, Decision, Hit, Shortest, TierFindings
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import (
@@ -119,7 +119,7 @@ class Channel:
         self._patterns += findings
         return cut
 
-    def whole(self, text: str, found: Found) -> Steps[bool]:
+    def whole(self, text: str, found: TierFindings) -> Steps[bool]:
         """All of the text at once, and everything that was found in it. True: it is decided about."""
         self._text, self.end = text, len(text)
         self._all_json = yield from is_json_in_steps(text)
@@ -245,9 +245,9 @@ class Channel:
         """Whether anything was found that nobody has decided about."""
         return bool(self._patterns or self._entities or self._labels)
 
-    def _ready(self, cut: int) -> Found:
+    def _ready(self, cut: int) -> TierFindings:
         """Everything found before the cut; it is taken from what waits."""
-        ready = Found(*([f for f in waiting if f.end <= cut] for waiting in self._waiting()))
+        ready = TierFindings(*([f for f in waiting if f.end <= cut] for waiting in self._waiting()))
         self._patterns, self._entities, self._labels = (
             [f for f in waiting if f.end > cut] for waiting in self._waiting()
         )

@@ -33,7 +33,7 @@ class Spread(msgspec.Struct, frozen=True):
     value: str
 
 
-class Found(NamedTuple):
+class TierFindings(NamedTuple):
     """What the three tiers found in one text."""
 
     patterns: Sequence[Finding] = ()
@@ -83,7 +83,7 @@ NOTHING: Final = Decision([], [], None)
 
 def decide(
     policy: DlpPolicy,
-    found: Found,
+    found: TierFindings,
     groups: Iterable[UUID] = (),
     trace: list[str] | None = None,
     shortest: Shortest | None = None,
@@ -102,7 +102,7 @@ def decide(
 
 def decide_in_steps(
     policy: DlpPolicy,
-    found: Found,
+    found: TierFindings,
     groups: Iterable[UUID] = (),
     trace: list[str] | None = None,
     shortest: Shortest | None = None,

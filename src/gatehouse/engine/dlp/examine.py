@@ -9,7 +9,7 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.scanning import scan_in_slices, scan_short
 from gatehouse.detection.semantic.signs import scores_of_signs
 from gatehouse.detection.units import units
-from gatehouse.engine.dlp.decide import Found
+from gatehouse.engine.dlp.decide import TierFindings
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.inspection import Inspection, Work
 from gatehouse.engine.dlp.steps import Steps, T, finish
@@ -28,15 +28,17 @@ class Examiner(NamedTuple):
     options: DlpOptions
     direction: str
 
-    async def whole(self, texts: Sequence[str], *, json_text: bool = False, is_sealed: bool = False) -> list[Found]:
+    async def whole(
+        self, texts: Sequence[str], *, json_text: bool = False, is_sealed: bool = False
+    ) -> list[TierFindings]:
         """All tiers over whole texts. What is sealed has no meaning that a model could read."""
         policy = self.inspection.policy
         patterns = await self.patterns_of(texts, json_text=json_text)
         if is_sealed or (not policy.entities and not policy.labels):
-            return list(map(Found, patterns))
+            return list(map(TierFindings, patterns))
         entities = await self.entities_of(texts)
         labels = await self.labels_of(texts)
-        return [Found(*found) for found in zip(patterns, entities, labels, strict=True)]
+        return [TierFindings(*found) for found in zip(patterns, entities, labels, strict=True)]
 
     async def patterns(
         self, text: str, *, json_text: bool = False, parts: Sequence[Part] | None = None, decoded: bool = True

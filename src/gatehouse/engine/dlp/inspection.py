@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.detection.documents.output import Unread
-from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit, Shortest, Spread, decide, decide_in_steps
+from gatehouse.engine.dlp.decide import Decision, Edit, Hit, Shortest, Spread, TierFindings, decide, decide_in_steps
 from gatehouse.engine.dlp.labels import NONE_GIVEN, Labels
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.engine.dlp.tiers import DlpOptions
@@ -69,12 +69,12 @@ class Inspection:
             )
         return budget
 
-    def decide(self, found: Found, direction: str, shortest: Shortest | None = None) -> Decision:
+    def decide(self, found: TierFindings, direction: str, shortest: Shortest | None = None) -> Decision:
         """Decides and notes. `direction` is `input` or `output`, `shortest` as in `decide`."""
         return finish(self.decide_in_steps(found, direction, shortest))
 
     def decide_in_steps(
-        self, found: Found, direction: str, shortest: Shortest | None = None, spread: Sequence[Spread] = ()
+        self, found: TierFindings, direction: str, shortest: Shortest | None = None, spread: Sequence[Spread] = ()
     ) -> Steps[Decision]:
         """The same, a step for each finding. `spread`: what patterns found over several texts."""
         decision = yield from decide_in_steps(self.policy, found, self._groups, shortest=shortest, spread=spread)
@@ -86,7 +86,7 @@ class Inspection:
             self._note(hit, _STATUS[effect], effect, direction)
         return decision
 
-    def note_late(self, found: Found, direction: str) -> None:
+    def note_late(self, found: TierFindings, direction: str) -> None:
         """What was found in a text that has gone on already: all that is left is to say so."""
         for hit in decide(self.policy, found, self._groups).hits:
             self._note(hit, "logged", "log_only", direction)

@@ -15,7 +15,7 @@ from gatehouse.engine.conversation.slots import Slot, replace_texts
 from gatehouse.engine.conversation.sse import events, frame
 from gatehouse.engine.conversation.view import EventView, Piece, Unreadable
 from gatehouse.engine.dlp.channel import Channel
-from gatehouse.engine.dlp.decide import Found, Hit
+from gatehouse.engine.dlp.decide import Hit, TierFindings
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.order import Order
@@ -173,7 +173,7 @@ class StreamGuard:
 
     async def _too_late(self, texts: list[str]) -> None:
         for labels in await self._examiner.labels_of(texts):
-            self._examiner.inspection.note_late(Found(labels=labels), self._examiner.direction)
+            self._examiner.inspection.note_late(TierFindings(labels=labels), self._examiner.direction)
 
     def go_on(self) -> bytes:
         """A person approved."""

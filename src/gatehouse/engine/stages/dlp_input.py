@@ -4,7 +4,7 @@ from time import perf_counter
 
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp.body import inspect_request, replaced
-from gatehouse.engine.dlp.decide import Found, Hit, decide
+from gatehouse.engine.dlp.decide import Hit, TierFindings, decide
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
@@ -35,7 +35,7 @@ async def _name(x: Asked, ports: Ports) -> Verdict:
     policy, caller, named = x.identified.policy, x.identified.caller, x.call.model
     inspection = Inspection(policy.dlp, caller.groups, owner=owner(caller))
     try:
-        findings = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
+        findings = TierFindings(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
     except Refusal as refused:
         return Refuse(refused)
     if edits := decide(policy.dlp, findings, caller.groups).edits:

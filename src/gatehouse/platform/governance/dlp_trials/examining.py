@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from gatehouse.detection.findings import Finding
-from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, Found, decide
+from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, TierFindings, decide
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
@@ -62,7 +62,7 @@ async def examine(
     steps += [f"{failure}: the tier gave no answer; DLP_FAIL_MODE {consequence}" for failure in failures]
     if trace is not None:
         trace += steps
-    decision = decide(policy, Found(patterns, entities, labels), groups, trace)
+    decision = decide(policy, TierFindings(patterns, entities, labels), groups, trace)
     return Examined(decision, "block" if refused else decision.effect, failures)
 
 
