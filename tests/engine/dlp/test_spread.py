@@ -18,7 +18,7 @@ from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation.following import following
 from gatehouse.engine.conversation.slots import Slot, slots
 from gatehouse.engine.dlp import chains
-from gatehouse.engine.dlp.decide import Spread, TierFindings, decide_in_steps
+from gatehouse.engine.dlp.decide import SplitValue, TierFindings, decide_in_steps
 from gatehouse.engine.dlp.steps import finish
 from gatehouse.policy.dlp import DlpPolicy, Rule
 from gatehouse.policy.governance import DlpRuleRecord
@@ -227,7 +227,7 @@ def test_a_value_in_pieces_goes_where_another_finding_stands_in_its_first_piece(
     policy = DlpPolicy(
         enabled=True, patterns={"credit-card": of("credit-card", "credit_card"), "own": of("own", "staff")}
     )
-    card = Spread(Finding(0, 9, "credit_card", 0.7, "credit-card"), ((0, 9), (20, 29)), "4111 11111111 1111")
+    card = SplitValue(Finding(0, 9, "credit_card", 0.7, "credit-card"), ((0, 9), (20, 29)), "4111 11111111 1111")
     own = Finding(0, 9, "staff", 1.0, "own")
     decision = finish(decide_in_steps(policy, TierFindings([own]), spread=[card]))
     assert [(edit.start, edit.end) for edit in decision.edits] == [(0, 9), (20, 29)]

@@ -23,7 +23,7 @@ from gatehouse.engine.dlp.decide import (
     Decision,
     Edit,
     Hit,
-    Spread,
+    SplitValue,
     TierFindings,
 )
 from gatehouse.engine.dlp.errors import violation
@@ -248,12 +248,12 @@ def _joined(texts: list[Slot], examiner: Examiner) -> Steps[_Joined]:
     return joined._replace(text="".join(pieces))
 
 
-async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, list[Spread]]:
+async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, list[SplitValue]]:
     """Everything found in each text, and over parts of a message, placed in the joined text."""
     policy, size = examiner.inspection.policy, len(joined.text)
     of_all = await examiner.patterns(joined.text, parts=joined.parts)
     patterns: list[Finding] = []
-    spread: list[Spread] = []
+    spread: list[SplitValue] = []
     if of_all:
         patterns, spread = await examiner.steps(size, _within(of_all, joined), otherwise=(patterns, spread))
     if joined.short_parts:
@@ -304,31 +304,31 @@ def _placed(texts: Sequence[tuple[int, str]], found: Sequence[Sequence[Finding]]
 
 async def _spread(
     body: dict[str, Any], joined: _Joined, known: Sequence[Finding], size: int, examiner: Examiner
-) -> list[Spread]:
+) -> list[SplitValue]:
     """Values that go from one text over into the next ones of the same speaker, placed in the joined text, as what is
     `known` is."""
     texts, bases = joined.texts, joined.bases
     numbers = (bisect_right(bases, finding.start) - 1 for finding in known)
     within = ((number, shifted([each], -bases[number])[0]) for number, each in zip(numbers, known, strict=True))
     values = await values_over_seams(texts, following(body), within, max(size, bases[-1]), examiner)
-    spread: list[Spread] = []
+    spread: list[SplitValue] = []
     for finding, pieces, text in values:
         places = tuple((bases[number] + start, bases[number] + end) for number, start, end in pieces)
-        spread.append(Spread(_piece(finding, places[0]), places, text))
+        spread.append(SplitValue(_piece(finding, places[0]), places, text))
     return spread
 
 
-def _pieces(spread: Iterable[Spread]) -> Iterator[Finding]:
+def _pieces(spread: Iterable[SplitValue]) -> Iterator[Finding]:
     return (_piece(each.finding, piece) for each in spread for piece in each.pieces)
 
 
-def _without_beginnings(found: Sequence[Finding], spread: Sequence[Spread]) -> list[Finding]:
+def _without_beginnings(found: Sequence[Finding], spread: Sequence[SplitValue]) -> list[Finding]:
     """What is not only the beginning of a value that goes on in the next text, and scores no higher."""
     scores = {(each.finding.source, each.finding.start): each.finding.score for each in spread}
     return [each for each in found if each.score > scores.get((each.source, each.start), -1.0)]
 
 
-def _decided(joined: _Joined, found: TierFindings, spread: Sequence[Spread], examiner: Examiner) -> Steps[Decision]:
+def _decided(joined: _Joined, found: TierFindings, spread: Sequence[SplitValue], examiner: Examiner) -> Steps[Decision]:
     """Redacted, where nothing stands against it."""
 
     def shortest(finding: Finding) -> int | None:
@@ -343,11 +343,11 @@ def _decided(joined: _Joined, found: TierFindings, spread: Sequence[Spread], exa
     return decision
 
 
-def _within(findings: list[Finding], joined: _Joined) -> Steps[tuple[list[Finding], list[Spread]]]:
+def _within(findings: list[Finding], joined: _Joined) -> Steps[tuple[list[Finding], list[SplitValue]]]:
     """What matches in one text, and what matches over several."""
     texts, bases = joined.texts, joined.bases
     within: list[Finding] = []
-    spread: list[Spread] = []
+    spread: list[SplitValue] = []
     for f in findings:
         yield
         first, last = bisect_right(bases, f.start) - 1, bisect_right(bases, f.end - 1) - 1
@@ -362,7 +362,7 @@ def _within(findings: list[Finding], joined: _Joined) -> Steps[tuple[list[Findin
         if len(pieces) == 1:
             within.append(_piece(f, pieces[0]))
         elif pieces:
-            spread.append(Spread(_piece(f, pieces[0]), tuple(pieces), joined.text[f.start : f.end]))
+            spread.append(SplitValue(_piece(f, pieces[0]), tuple(pieces), joined.text[f.start : f.end]))
     return within, spread
 
 

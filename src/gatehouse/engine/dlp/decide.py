@@ -24,7 +24,7 @@ SHORTEST_SEALED: Final = 8
 SHORTEST_EXTRACT: Final = 1
 
 
-class Spread(msgspec.Struct, frozen=True):
+class SplitValue(msgspec.Struct, frozen=True):
     """A pattern's finding whose value is in pieces: `finding` is where the first stands, `pieces` where each does, in
     order; `value` is what they are together."""
 
@@ -48,7 +48,7 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     finding: Finding
     rule: Rule
     effect: Effect
-    spread: Spread | None = None
+    spread: SplitValue | None = None
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False):
@@ -107,7 +107,7 @@ def decide_in_steps(
     trace: list[str] | None = None,
     shortest: Shortest | None = None,
     *,
-    spread: Sequence[Spread] = (),
+    spread: Sequence[SplitValue] = (),
 ) -> Steps[Decision]:
     """The same, a step for each finding. `spread`: what patterns found over several texts."""
     hits: list[Hit] = []

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.detection.documents.output import Unread
-from gatehouse.engine.dlp.decide import Decision, Edit, Hit, Shortest, Spread, TierFindings, decide, decide_in_steps
+from gatehouse.engine.dlp.decide import Decision, Edit, Hit, Shortest, SplitValue, TierFindings, decide, decide_in_steps
 from gatehouse.engine.dlp.labels import NONE_GIVEN, Labels
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.engine.dlp.tiers import DlpOptions
@@ -74,7 +74,7 @@ class Inspection:
         return finish(self.decide_in_steps(found, direction, shortest))
 
     def decide_in_steps(
-        self, found: TierFindings, direction: str, shortest: Shortest | None = None, spread: Sequence[Spread] = ()
+        self, found: TierFindings, direction: str, shortest: Shortest | None = None, spread: Sequence[SplitValue] = ()
     ) -> Steps[Decision]:
         """The same, a step for each finding. `spread`: what patterns found over several texts."""
         decision = yield from decide_in_steps(self.policy, found, self._groups, shortest=shortest, spread=spread)
