@@ -229,7 +229,7 @@ def test_a_value_in_pieces_goes_where_another_finding_stands_in_its_first_piece(
     )
     card = SplitValue(Finding(0, 9, "credit_card", 0.7, "credit-card"), ((0, 9), (20, 29)), "4111 11111111 1111")
     own = Finding(0, 9, "staff", 1.0, "own")
-    decision = finish(decide_in_steps(policy, TierFindings([own]), spread=[card]))
+    decision = finish(decide_in_steps(policy, TierFindings([own]), split_values=[card]))
     assert [(edit.start, edit.end) for edit in decision.edits] == [(0, 9), (20, 29)]
 
 

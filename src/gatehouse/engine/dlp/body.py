@@ -53,13 +53,15 @@ async def inspect_request(
     joined = await _read(body, headers, examiner, size)
     if joined is None or not joined.texts:
         return None
-    found, spread = await _found(joined, examiner)
-    if over := await _spread(body, joined, [*found.patterns, *_pieces(spread)], size, examiner):
+    found, split_values = await _found(joined, examiner)
+    if over := await _spread(body, joined, [*found.patterns, *_pieces(split_values)], size, examiner):
         found = found._replace(patterns=_without_beginnings(found.patterns, over))
-        spread += over
-    if not spread and not any(found):
+        split_values += over
+    if not split_values and not any(found):
         return None
-    decision = await examiner.steps(joined.bases[-1], _decided(joined, found, spread, examiner), otherwise=NOTHING)
+    decision = await examiner.steps(
+        joined.bases[-1], _decided(joined, found, split_values, examiner), otherwise=NOTHING
+    )
     if decision.effect == "block":
         raise _blocked(decision.decisive, examiner, _slot(joined, decision.decisive))
     return decision.decisive if decision.effect == "prompt" else None
@@ -253,9 +255,9 @@ async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, lis
     policy, size = examiner.inspection.policy, len(joined.text)
     of_all = await examiner.patterns(joined.text, parts=joined.parts)
     patterns: list[Finding] = []
-    spread: list[SplitValue] = []
+    split_values: list[SplitValue] = []
     if of_all:
-        patterns, spread = await examiner.steps(size, _within(of_all, joined), otherwise=(patterns, spread))
+        patterns, split_values = await examiner.steps(size, _within(of_all, joined), otherwise=(patterns, split_values))
     if joined.short_parts:
         text = BETWEEN_TEXTS.join(["", *(text for _, text in joined.short_parts), ""])
         of_parts = await examiner.patterns(text, parts=(), decoded=False)
@@ -264,7 +266,7 @@ async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, lis
         of_each = await examiner.patterns_of([text for _, text in joined.json_texts], json_text=True)
         patterns += await examiner.steps(size, _placed(joined.json_texts, of_each), otherwise=[])
     if not policy.entities and not policy.labels:
-        return TierFindings(patterns), spread
+        return TierFindings(patterns), split_values
     texts = [text for _, text in joined.readable]
     entities = await examiner.entities_of(texts) if policy.entities else []
     labels = await examiner.labels_of(texts) if policy.labels else []
@@ -272,7 +274,7 @@ async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, lis
         await examiner.steps(size, _placed(joined.readable, tier), otherwise=[]) if tier else []
         for tier in (entities, labels)
     ]
-    return TierFindings(patterns, *placed), spread
+    return TierFindings(patterns, *placed), split_values
 
 
 def _with_parts(known: Iterable[Finding], of_parts: Iterable[Finding], joined: _Joined) -> Steps[list[Finding]]:
@@ -311,24 +313,26 @@ async def _spread(
     numbers = (bisect_right(bases, finding.start) - 1 for finding in known)
     within = ((number, shifted([each], -bases[number])[0]) for number, each in zip(numbers, known, strict=True))
     values = await values_over_seams(texts, following(body), within, max(size, bases[-1]), examiner)
-    spread: list[SplitValue] = []
+    split_values: list[SplitValue] = []
     for finding, pieces, text in values:
         places = tuple((bases[number] + start, bases[number] + end) for number, start, end in pieces)
-        spread.append(SplitValue(_piece(finding, places[0]), places, text))
-    return spread
+        split_values.append(SplitValue(_piece(finding, places[0]), places, text))
+    return split_values
 
 
-def _pieces(spread: Iterable[SplitValue]) -> Iterator[Finding]:
-    return (_piece(each.finding, piece) for each in spread for piece in each.pieces)
+def _pieces(split_values: Iterable[SplitValue]) -> Iterator[Finding]:
+    return (_piece(each.finding, piece) for each in split_values for piece in each.pieces)
 
 
-def _without_beginnings(found: Sequence[Finding], spread: Sequence[SplitValue]) -> list[Finding]:
+def _without_beginnings(found: Sequence[Finding], split_values: Sequence[SplitValue]) -> list[Finding]:
     """What is not only the beginning of a value that goes on in the next text, and scores no higher."""
-    scores = {(each.finding.source, each.finding.start): each.finding.score for each in spread}
+    scores = {(each.finding.source, each.finding.start): each.finding.score for each in split_values}
     return [each for each in found if each.score > scores.get((each.source, each.start), -1.0)]
 
 
-def _decided(joined: _Joined, found: TierFindings, spread: Sequence[SplitValue], examiner: Examiner) -> Steps[Decision]:
+def _decided(
+    joined: _Joined, found: TierFindings, split_values: Sequence[SplitValue], examiner: Examiner
+) -> Steps[Decision]:
     """Redacted, where nothing stands against it."""
 
     def shortest(finding: Finding) -> int | None:
@@ -337,7 +341,7 @@ def _decided(joined: _Joined, found: TierFindings, spread: Sequence[SplitValue],
             return SHORTEST_SEALED
         return SHORTEST_EXTRACT if slot.is_extract else None
 
-    decision = yield from examiner.inspection.decide_in_steps(found, examiner.direction, shortest, spread)
+    decision = yield from examiner.inspection.decide_in_steps(found, examiner.direction, shortest, split_values)
     if decision.edits and decision.effect not in {"block", "prompt"}:
         yield from _redact(joined.texts, joined.bases, decision, examiner)
     return decision
@@ -347,7 +351,7 @@ def _within(findings: list[Finding], joined: _Joined) -> Steps[tuple[list[Findin
     """What matches in one text, and what matches over several."""
     texts, bases = joined.texts, joined.bases
     within: list[Finding] = []
-    spread: list[SplitValue] = []
+    split_values: list[SplitValue] = []
     for f in findings:
         yield
         first, last = bisect_right(bases, f.start) - 1, bisect_right(bases, f.end - 1) - 1
@@ -362,8 +366,8 @@ def _within(findings: list[Finding], joined: _Joined) -> Steps[tuple[list[Findin
         if len(pieces) == 1:
             within.append(_piece(f, pieces[0]))
         elif pieces:
-            spread.append(SplitValue(_piece(f, pieces[0]), tuple(pieces), joined.text[f.start : f.end]))
-    return within, spread
+            split_values.append(SplitValue(_piece(f, pieces[0]), tuple(pieces), joined.text[f.start : f.end]))
+    return within, split_values
 
 
 def _piece(finding: Finding, piece: tuple[int, int]) -> Finding:

@@ -42,13 +42,13 @@ class TierFindings(NamedTuple):
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
-    """A finding, the rule that speaks for it, and what it comes to for this caller. `spread`: the finding is the first
+    """A finding, the rule that speaks for it, and what it comes to for this caller. `split_values`: the finding is the first
     piece of this value."""
 
     finding: Finding
     rule: Rule
     effect: Effect
-    spread: SplitValue | None = None
+    split_value: SplitValue | None = None
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False):
@@ -59,10 +59,10 @@ class Edit(msgspec.Struct, frozen=True, gc=False):
     hit: Hit
 
     @property
-    def spread_value(self) -> str | None:
+    def split_text(self) -> str | None:
         """The value of which the stretch is a piece; None where it is no piece, or more than that."""
-        spread = self.hit.spread
-        return spread.value if spread is not None and (self.start, self.end) in spread.pieces else None
+        split_value = self.hit.split_value
+        return split_value.value if split_value is not None and (self.start, self.end) in split_value.pieces else None
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -107,9 +107,9 @@ def decide_in_steps(
     trace: list[str] | None = None,
     shortest: Shortest | None = None,
     *,
-    spread: Sequence[SplitValue] = (),
+    split_values: Sequence[SplitValue] = (),
 ) -> Steps[Decision]:
-    """The same, a step for each finding. `spread`: what patterns found over several texts."""
+    """The same, a step for each finding. `split_values`: what patterns found over several texts."""
     hits: list[Hit] = []
     for findings, rules in (
         (found.patterns, policy.patterns),
@@ -119,10 +119,10 @@ def decide_in_steps(
         for finding in findings:
             yield
             hits += _hits(policy, finding, rules.get(finding.source, ()), groups, trace)
-    for value in spread:
+    for value in split_values:
         yield
         of_first = _hits(policy, value.finding, policy.patterns.get(value.finding.source, ()), groups, trace)
-        hits += [msgspec.structs.replace(hit, spread=value) for hit in of_first]
+        hits += [msgspec.structs.replace(hit, split_value=value) for hit in of_first]
     if shortest is not None:
         hits = list(_blocking(hits, shortest))
     if not hits:
@@ -209,7 +209,7 @@ def _counted(hits: list[Hit]) -> Steps[list[Hit]]:
 
 def _hides(other: Hit, hit: Hit) -> bool:
     """`other` begins no later. A value in pieces goes on where nothing else is found."""
-    if hit.spread is not None or other.finding is hit.finding:
+    if hit.split_value is not None or other.finding is hit.finding:
         return False
     return other.finding.end >= hit.finding.end and _rank(other) > _rank(hit)
 
@@ -231,7 +231,9 @@ def _stretches(hits: Iterable[Hit]) -> list[tuple[int, int, Hit]]:
     """What is to be redacted, by where it begins. `hits` are sorted by start."""
     changing = [hit for hit in hits if STRENGTH[hit.effect] >= STRENGTH["prompt"]]
     stretches = [(hit.finding.start, hit.finding.end, hit) for hit in changing]
-    if rest := [(*piece, hit) for hit in changing if hit.spread is not None for piece in hit.spread.pieces[1:]]:
+    if rest := [
+        (*piece, hit) for hit in changing if hit.split_value is not None for piece in hit.split_value.pieces[1:]
+    ]:
         stretches = sorted(stretches + rest, key=itemgetter(0))
     return stretches
 

@@ -74,10 +74,16 @@ class Inspection:
         return finish(self.decide_in_steps(found, direction, shortest))
 
     def decide_in_steps(
-        self, found: TierFindings, direction: str, shortest: Shortest | None = None, spread: Sequence[SplitValue] = ()
+        self,
+        found: TierFindings,
+        direction: str,
+        shortest: Shortest | None = None,
+        split_values: Sequence[SplitValue] = (),
     ) -> Steps[Decision]:
-        """The same, a step for each finding. `spread`: what patterns found over several texts."""
-        decision = yield from decide_in_steps(self.policy, found, self._groups, shortest=shortest, spread=spread)
+        """The same, a step for each finding. `split_values`: what patterns found over several texts."""
+        decision = yield from decide_in_steps(
+            self.policy, found, self._groups, shortest=shortest, split_values=split_values
+        )
         for hit in decision.hits:
             yield
             effect = hit.effect
@@ -101,7 +107,7 @@ class Inspection:
 
     def _label(self, edit: Edit, text: str, offset: int, direction: str) -> str:
         rule = edit.hit.rule
-        value = edit.spread_value or text[edit.start - offset : edit.end - offset]
+        value = edit.split_text or text[edit.start - offset : edit.end - offset]
         # Turned back is what the caller said: nobody is told by a label what an answer was not to tell.
         return self.labels.of(rule.entity_type, value, reversible=rule.reversible and direction == "input")
 
