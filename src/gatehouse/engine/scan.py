@@ -12,7 +12,7 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import conform, decode_object
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp.body import replaced_in_steps
-from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, TierFindings
+from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.steps import Steps
@@ -95,7 +95,7 @@ class _Scan:
         call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": request.text})
         self.asked = Asked(identified=x, call=call)
         self.filter_error: Refusal | None = None
-        self.decision = NOTHING
+        self.decision = NO_HITS
         topics = any(content_filter.topics for content_filter in x.policy.filters.of(x.caller.groups))
         self.tiers = {"regex": policy.enabled, "ner": bool(policy.entities), "llm": bool(policy.labels) or topics}
         self.took_ms = dict.fromkeys(self.tiers, 0.0)
@@ -164,7 +164,7 @@ async def _inspect(state: _Scan, ports: Ports) -> None:
     state.inspection.seconds = (took_patterns + took_entities + took_labels) / 1000
     findings = TierFindings(patterns, entities[0], labels[0])
     steps = state.inspection.decide_in_steps(findings, "input")
-    state.decision = await examiner.steps(len(text), steps, otherwise=NOTHING)
+    state.decision = await examiner.steps(len(text), steps, otherwise=NO_HITS)
 
 
 #: The work of a scan in each step of a call, in order; None if the step does not apply to a text.

@@ -17,7 +17,7 @@ from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.dlp.attachments import read_files
 from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import (
-    NOTHING,
+    NO_HITS,
     SHORTEST_EXTRACT,
     SHORTEST_SEALED,
     Decision,
@@ -60,7 +60,7 @@ async def inspect_request(
     if not split_values and not any(found):
         return None
     decision = await examiner.steps(
-        joined.bases[-1], _decided(joined, found, split_values, examiner), otherwise=NOTHING
+        joined.bases[-1], _decided(joined, found, split_values, examiner), otherwise=NO_HITS
     )
     if decision.effect == "block":
         raise _blocked(decision.decisive, examiner, _slot(joined, decision.decisive))

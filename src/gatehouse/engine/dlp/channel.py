@@ -14,7 +14,7 @@ from gatehouse.detection.scanning import SLICE
 from gatehouse.detection.units import units
 from gatehouse.detection.windows import Scanner
 from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, inside_address
-from gatehouse.engine.dlp.decide import NOTHING, SHORTEST_SEALED, Decision, Hit, Shortest, TierFindings
+from gatehouse.engine.dlp.decide import NO_HITS, SHORTEST_SEALED, Decision, Hit, Shortest, TierFindings
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import (
@@ -125,7 +125,7 @@ class Channel:
         self._all_json = yield from is_json_in_steps(text)
         self._coming.clear()
         self._patterns, self._entities, self._labels = [], [], []
-        decision = NOTHING
+        decision = NO_HITS
         if any(found):
             decision = yield from self._inspection.decide_in_steps(found, self._examiner.direction, self._shortest)
         changes, cut = self._changes(decision, self.end)
@@ -208,7 +208,7 @@ class Channel:
             if cut <= self.released:
                 return
         # Mostly nothing was found, and nothing is to be decided.
-        decision = NOTHING
+        decision = NO_HITS
         if self._finds():
             decision = self._inspection.decide(self._ready(cut), self._examiner.direction, self._shortest)
         self._apply(*self._changes(decision, cut))

@@ -78,7 +78,7 @@ class Decision(msgspec.Struct, frozen=True):
         return self.decisive.effect if self.decisive is not None else "allow"
 
 
-NOTHING: Final = Decision([], [], None)
+NO_HITS: Final = Decision([], [], None)
 
 
 def decide(
@@ -126,7 +126,7 @@ def decide_in_steps(
     if shortest is not None:
         hits = list(_blocking(hits, shortest))
     if not hits:
-        return NOTHING
+        return NO_HITS
     hits = yield from _counted(hits)
     decisive = max(hits, key=lambda hit: STRENGTH[hit.effect])
     return Decision(hits, _edits(hits), decisive)

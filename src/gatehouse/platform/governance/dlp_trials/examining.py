@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from gatehouse.detection.findings import Finding
-from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, TierFindings, decide
+from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings, decide
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
@@ -41,7 +41,7 @@ async def examine(
     if not policy.enabled:
         if trace is not None:
             trace.append("The feature flag dlp_enabled is off: nothing is inspected.")
-        return Examined(NOTHING, "allow")
+        return Examined(NO_HITS, "allow")
     inspection = Inspection(policy, groups, owner=owner)
     examiner = Examiner(inspection, ports.detectors, ports.dlp, direction)
     patterns: list[Finding] = []
