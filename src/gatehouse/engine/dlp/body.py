@@ -17,9 +17,9 @@ from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.dlp.attachments import read_files
 from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import (
+    MIN_EXTRACT_LENGTH,
+    MIN_SEALED_LENGTH,
     NO_HITS,
-    SHORTEST_EXTRACT,
-    SHORTEST_SEALED,
     Decision,
     Edit,
     Hit,
@@ -335,13 +335,13 @@ def _decided(
 ) -> Steps[Decision]:
     """Redacted, where nothing stands against it."""
 
-    def shortest(finding: Finding) -> int | None:
+    def min_length(finding: Finding) -> int | None:
         slot = joined.texts[bisect_right(joined.bases, finding.start) - 1]
         if slot.is_sealed:
-            return SHORTEST_SEALED
-        return SHORTEST_EXTRACT if slot.is_extract else None
+            return MIN_SEALED_LENGTH
+        return MIN_EXTRACT_LENGTH if slot.is_extract else None
 
-    decision = yield from examiner.inspection.decide_in_steps(found, examiner.direction, shortest, split_values)
+    decision = yield from examiner.inspection.decide_in_steps(found, examiner.direction, min_length, split_values)
     if decision.edits and decision.effect not in {"block", "prompt"}:
         yield from _redact(joined.texts, joined.bases, decision, examiner)
     return decision

@@ -14,7 +14,7 @@ from gatehouse.detection.scanning import SLICE
 from gatehouse.detection.units import units
 from gatehouse.detection.windows import Scanner
 from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, inside_address
-from gatehouse.engine.dlp.decide import NO_HITS, SHORTEST_SEALED, Decision, Hit, Shortest, TierFindings
+from gatehouse.engine.dlp.decide import MIN_SEALED_LENGTH, NO_HITS, Decision, Hit, MinLength, TierFindings
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import (
@@ -127,7 +127,7 @@ class Channel:
         self._patterns, self._entities, self._labels = [], [], []
         decision = NO_HITS
         if any(found):
-            decision = yield from self._inspection.decide_in_steps(found, self._examiner.direction, self._shortest)
+            decision = yield from self._inspection.decide_in_steps(found, self._examiner.direction, self._min_length)
         changes, cut = self._changes(decision, self.end)
         if self._all_json:
             changes = yield from fitted_to_all(changes, self._text)
@@ -210,11 +210,11 @@ class Channel:
         # Mostly nothing was found, and nothing is to be decided.
         decision = NO_HITS
         if self._finds():
-            decision = self._inspection.decide(self._ready(cut), self._examiner.direction, self._shortest)
+            decision = self._inspection.decide(self._ready(cut), self._examiner.direction, self._min_length)
         self._apply(*self._changes(decision, cut))
 
     @property
-    def _shortest(self) -> Shortest | None:
+    def _min_length(self) -> MinLength | None:
         return _of_sealed if self.is_sealed else None
 
     def _changes(self, decision: Decision, cut: int) -> tuple[list[Replacement], int]:
@@ -311,4 +311,4 @@ class Channel:
 
 
 def _of_sealed(_: Finding) -> int:
-    return SHORTEST_SEALED
+    return MIN_SEALED_LENGTH

@@ -19,9 +19,9 @@ _OVERRIDES: Final[dict[str, Effect]] = {"ALLOW": "allow", "REDACT": "redact", "B
 
 #: Of a finding in a text that cannot be changed, how many code points it has to have to count: of base64 fewer look
 #: like an identifier by chance. None: its text can be changed.
-Shortest: TypeAlias = Callable[[Finding], int | None]
-SHORTEST_SEALED: Final = 8
-SHORTEST_EXTRACT: Final = 1
+MinLength: TypeAlias = Callable[[Finding], int | None]
+MIN_SEALED_LENGTH: Final = 8
+MIN_EXTRACT_LENGTH: Final = 1
 
 
 class SplitValue(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ def decide(
     found: TierFindings,
     groups: Iterable[UUID] = (),
     trace: list[str] | None = None,
-    shortest: Shortest | None = None,
+    min_length: MinLength | None = None,
 ) -> Decision:
     """The strongest effect wins: block, redact, prompt, log only. Where redaction wins over a prompt, nobody is asked
     and what the prompt was about is redacted as well: it must not pass unseen. `trace` takes what was considered, in
@@ -97,7 +97,7 @@ def decide(
     card number. All rules that want the same finding count. Where stretches to redact overlap otherwise, all that any
     of them covers is redacted under the label of the strongest (effect, score, length, then the earlier one).
     """
-    return finish(decide_in_steps(policy, found, groups, trace, shortest))
+    return finish(decide_in_steps(policy, found, groups, trace, min_length))
 
 
 def decide_in_steps(
@@ -105,7 +105,7 @@ def decide_in_steps(
     found: TierFindings,
     groups: Iterable[UUID] = (),
     trace: list[str] | None = None,
-    shortest: Shortest | None = None,
+    min_length: MinLength | None = None,
     *,
     split_values: Sequence[SplitValue] = (),
 ) -> Steps[Decision]:
@@ -123,8 +123,8 @@ def decide_in_steps(
         yield
         of_first = _hits(policy, value.finding, policy.patterns.get(value.finding.source, ()), groups, trace)
         hits += [msgspec.structs.replace(hit, split_value=value) for hit in of_first]
-    if shortest is not None:
-        hits = list(_blocking(hits, shortest))
+    if min_length is not None:
+        hits = list(_blocking(hits, min_length))
     if not hits:
         return NO_HITS
     hits = yield from _counted(hits)
@@ -150,10 +150,10 @@ def _hits(
         yield Hit(finding, rule, effect)
 
 
-def _blocking(hits: Iterable[Hit], shortest: Shortest) -> Iterator[Hit]:
+def _blocking(hits: Iterable[Hit], min_length: MinLength) -> Iterator[Hit]:
     """Without those that are too short to be more than chance."""
     for hit in hits:
-        least = shortest(hit.finding)
+        least = min_length(hit.finding)
         if least is None:
             yield hit
         elif hit.finding.end - hit.finding.start >= least:

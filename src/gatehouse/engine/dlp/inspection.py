@@ -7,7 +7,16 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.detection.documents.output import Unread
-from gatehouse.engine.dlp.decide import Decision, Edit, Hit, Shortest, SplitValue, TierFindings, decide, decide_in_steps
+from gatehouse.engine.dlp.decide import (
+    Decision,
+    Edit,
+    Hit,
+    MinLength,
+    SplitValue,
+    TierFindings,
+    decide,
+    decide_in_steps,
+)
 from gatehouse.engine.dlp.labels import NONE_GIVEN, Labels
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.engine.dlp.tiers import DlpOptions
@@ -69,20 +78,20 @@ class Inspection:
             )
         return budget
 
-    def decide(self, found: TierFindings, direction: str, shortest: Shortest | None = None) -> Decision:
+    def decide(self, found: TierFindings, direction: str, min_length: MinLength | None = None) -> Decision:
         """Decides and notes. `direction` is `input` or `output`, `shortest` as in `decide`."""
-        return finish(self.decide_in_steps(found, direction, shortest))
+        return finish(self.decide_in_steps(found, direction, min_length))
 
     def decide_in_steps(
         self,
         found: TierFindings,
         direction: str,
-        shortest: Shortest | None = None,
+        min_length: MinLength | None = None,
         split_values: Sequence[SplitValue] = (),
     ) -> Steps[Decision]:
         """The same, a step for each finding. `split_values`: what patterns found over several texts."""
         decision = yield from decide_in_steps(
-            self.policy, found, self._groups, shortest=shortest, split_values=split_values
+            self.policy, found, self._groups, min_length=min_length, split_values=split_values
         )
         for hit in decision.hits:
             yield
