@@ -17,7 +17,7 @@ from gatehouse.engine.dlp.decide import (
     decide,
     decide_in_steps,
 )
-from gatehouse.engine.dlp.labels import NONE_GIVEN, Labels
+from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS, Labels
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.dlp.turns import NO_OWNER, Budget, Owner
@@ -57,7 +57,7 @@ class Inspection:
         policy: DlpPolicy,
         groups: Iterable[UUID] = (),
         *,
-        numbers: Mapping[str, int] = NONE_GIVEN,
+        numbers: Mapping[str, int] = NO_LABEL_NUMBERS,
         owner: Owner = NO_OWNER,
     ) -> None:
         self.policy = policy

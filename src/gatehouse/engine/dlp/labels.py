@@ -8,7 +8,7 @@ from typing import Final
 _UNFIT = re.compile(r"[^A-Z0-9]+")
 _LABEL = re.compile(r"\[[A-Z0-9_]+\]")
 
-NONE_GIVEN: Final[Mapping[str, int]] = MappingProxyType({})
+NO_LABEL_NUMBERS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Labels:
@@ -17,7 +17,7 @@ class Labels:
 
     __slots__ = ("_by_value", "_taken", "_unread", "longest", "numbers", "values")
 
-    def __init__(self, numbers: Mapping[str, int] = NONE_GIVEN) -> None:
+    def __init__(self, numbers: Mapping[str, int] = NO_LABEL_NUMBERS) -> None:
         self._by_value: dict[tuple[str, str], str] = {}
         #: the highest number given, by entity type as labels write it
         self.numbers: dict[str, int] = dict(numbers)
