@@ -202,7 +202,7 @@ def _blocked(hit: Hit | None, examiner: Examiner, slot: Slot | None = None) -> R
     return violation(hit, "BLOCK", examiner.options.block_status, message)
 
 
-def gap(slot: Slot, following: Slot) -> str:
+def separator_between(slot: Slot, following: Slot) -> str:
     """What stands between two texts of a body where they are read as one."""
     return _SEAM if slot.key == following.key == "text" and slot.holder is not following.holder else BETWEEN_TEXTS
 
@@ -241,7 +241,7 @@ def _joined(texts: list[Slot], examiner: Examiner) -> Steps[_Joined]:
             joined.parts.append((place, place + len(text)))
         if not slot.is_sealed:
             joined.readable.append((place, text))
-        before, between = between, BETWEEN_TEXTS if next_slot is None else gap(slot, next_slot)
+        before, between = between, BETWEEN_TEXTS if next_slot is None else separator_between(slot, next_slot)
         if _SEAM in {before, between} and len(text) <= _LONGEST_VALUE and any(map(str.isdecimal, text)):
             joined.short_parts.append((place, text))
         pieces += (" " * len(text) if slot.json_text else text, between)

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from gatehouse.detection.keywords import passages
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Slot, slots_in_steps
-from gatehouse.engine.dlp.body import gap
+from gatehouse.engine.dlp.body import separator_between
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, TierFailed
@@ -140,7 +140,7 @@ def _first_with_keyword(filter_set: FilterSet, filters: Sequence[Filter], body: 
 
 def _passages(texts: Sequence[Slot], longest: int) -> Iterator[bytes]:
     plain = [slot for slot in texts if not slot.json_text]
-    gaps = [*(gap(slot, following) for slot, following in pairwise(plain)), ""]
+    gaps = [*(separator_between(slot, following) for slot, following in pairwise(plain)), ""]
     text = "".join(f"{slot.text}{between}" for slot, between in zip(plain, gaps, strict=False))
     as_json = (passages(slot.text, longest, json_escapes=True) for slot in texts if slot.json_text)
     return chain(passages(text, longest), *as_json)
