@@ -11,7 +11,7 @@ from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import conform, decode_object
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.body import replaced_in_steps
+from gatehouse.engine.dlp.body import apply_replacements_in_steps
 from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
@@ -213,7 +213,7 @@ def _redacted(text: str, decision: Decision, inspection: Inspection) -> Steps[st
     before = inspection.action
     replacements = inspection.replacements(decision.edits, text)
     inspection.action = before
-    return (yield from replaced_in_steps(Slot({}, "text", text), replacements))
+    return (yield from apply_replacements_in_steps(Slot({}, "text", text), replacements))
 
 
 def _filter(error: Refusal) -> ContentFilterHit:

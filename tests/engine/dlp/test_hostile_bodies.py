@@ -18,7 +18,7 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation import decoding
 from gatehouse.engine.conversation.slots import Slot, replace_texts, slots_in_steps
-from gatehouse.engine.dlp.body import inspect_answer, inspect_request, replaced, write
+from gatehouse.engine.dlp.body import apply_replacements, inspect_answer, inspect_request, write
 from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection, Replacement
@@ -274,7 +274,7 @@ def test_changes_to_the_largest_text_copy_it_a_few_times(counter: Counter, name:
             place = text.find("4111", place + len(CARD))
 
         def work() -> None:
-            replaced(Slot({}, "text", text, json_text=json_text), changes)
+            apply_replacements(Slot({}, "text", text, json_text=json_text), changes)
             copied[size] = text.copied[0]
 
         return work

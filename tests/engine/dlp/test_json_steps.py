@@ -13,7 +13,7 @@ from tests.support.hostile import CARD
 
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp import json_grammar
-from gatehouse.engine.dlp.body import replaced_in_steps
+from gatehouse.engine.dlp.body import apply_replacements_in_steps
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import is_json, is_json_in_steps
 from gatehouse.engine.dlp.steps import finish
@@ -157,7 +157,7 @@ def test_changes_to_the_largest_text_are_made_in_steps() -> None:
     while place >= 0:
         changes.append(Replacement(place, place + 16, "[CREDIT_CARD_1]"))
         place = text.find("4111", place + 16)
-    steps = replaced_in_steps(Slot({}, "content", text), changes)
+    steps = apply_replacements_in_steps(Slot({}, "content", text), changes)
     taken = 0
     while True:
         try:

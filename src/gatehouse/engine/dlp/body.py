@@ -383,17 +383,17 @@ def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, exa
     for n, edits in of_text.items():
         yield
         labels = examiner.inspection.replacements(edits, texts[n].text, bases[n])
-        text = yield from replaced_in_steps(texts[n], labels, bases[n])
+        text = yield from apply_replacements_in_steps(texts[n], labels, bases[n])
         replacements.append((texts[n], text))
     replace_texts(replacements)
 
 
-def replaced(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> str:
+def apply_replacements(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> str:
     """The slot's text with what replaces parts of it, whose places count from `offset`."""
-    return finish(replaced_in_steps(slot, replacements, offset))
+    return finish(apply_replacements_in_steps(slot, replacements, offset))
 
 
-def replaced_in_steps(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> Steps[str]:
+def apply_replacements_in_steps(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> Steps[str]:
     """The same of a text of any length."""
     text = slot.text
     changes = [Replacement(change.start - offset, change.end - offset, change.text) for change in replacements]

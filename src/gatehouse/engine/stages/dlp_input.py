@@ -3,7 +3,7 @@
 from time import perf_counter
 
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.body import inspect_request, replaced
+from gatehouse.engine.dlp.body import apply_replacements, inspect_request
 from gatehouse.engine.dlp.decide import Hit, TierFindings, decide
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
@@ -40,7 +40,7 @@ async def _name(x: Asked, ports: Ports) -> Verdict:
         return Refuse(refused)
     if edits := decide(policy.dlp, findings, caller.groups).edits:
         x.inspection = inspection
-        x.call.model = replaced(Slot({}, "model", named), inspection.replacements(edits, named))
+        x.call.model = apply_replacements(Slot({}, "model", named), inspection.replacements(edits, named))
     return ALLOW
 
 
