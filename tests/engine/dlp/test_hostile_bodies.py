@@ -18,7 +18,7 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation import decoding
 from gatehouse.engine.conversation.slots import Slot, replace_texts, slots_in_steps
-from gatehouse.engine.dlp.body import apply_replacements, inspect_answer, inspect_request, write
+from gatehouse.engine.dlp.body import apply_replacements, inspect_answer, inspect_request, write_texts
 from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection, Replacement
@@ -218,7 +218,7 @@ def test_an_answer_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy
 
         async def work() -> None:
             channels, _ = await inspect_answer(body, inspector(policy, "output"), size)
-            assert write(channels)
+            assert write_texts(channels)
 
         return lambda: asyncio.run(work())
 

@@ -112,7 +112,7 @@ def _channels(
     return channels
 
 
-def write(channels: Sequence[tuple[Slot, Channel]]) -> bool:
+def write_texts(channels: Sequence[tuple[Slot, Channel]]) -> bool:
     """Puts what may go on into the body. Whether anything changed."""
     replacements: list[tuple[Slot, str]] = []
     for slot, channel in channels:
