@@ -174,10 +174,10 @@ class AnswerStream(Blocks):
         guard, asked = self._guard, self._answered.asked
         assert guard is not None
         assert asked is not None
-        while guard.asks is not None:
+        while guard.pending_approval is not None:
             if permitted:
                 yield permitted
-            hold = dlp_output.asked_about(asked, guard.asks, self._ports)
+            hold = dlp_output.asked_about(asked, guard.pending_approval, self._ports)
             # Cancelled in `_end` if the client leaves during the wait.
             self._approval = approval = asyncio.ensure_future(dlp_output.approved(asked, hold, self._ports))
             async for comment in kept_alive(approval):

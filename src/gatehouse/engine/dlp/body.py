@@ -94,7 +94,9 @@ async def inspect_answer(
     channels = await examiner.steps(size, _channels(texts, found, examiner), otherwise=[])
     if channels and (stopped := channels[-1][1].stopped) is not None:
         raise _blocked(stopped, examiner)
-    return channels, next((channel.asks for _, channel in channels if channel.asks is not None), None)
+    return channels, next(
+        (channel.pending_approval for _, channel in channels if channel.pending_approval is not None), None
+    )
 
 
 def _channels(
@@ -116,7 +118,7 @@ def write_texts(channels: Sequence[tuple[Slot, Channel]]) -> bool:
     """Puts what may go on into the body. Whether anything changed."""
     replacements: list[tuple[Slot, str]] = []
     for slot, channel in channels:
-        if channel.asks is not None:
+        if channel.pending_approval is not None:
             channel.go_on()
         if channel.changed(0, channel.end):
             replacements.append((slot, channel.take(0, channel.end)))

@@ -70,7 +70,7 @@ class Channel:
         self.applied: list[Replacement] = []
         self.released = 0
         self.stopped: Hit | None = None
-        self.asks: Hit | None = None
+        self.pending_approval: Hit | None = None
         self._asked_to = 0
 
     def push(self, text: str) -> int:
@@ -91,7 +91,7 @@ class Channel:
     async def advance(self, *, final: bool) -> None:
         """Looks at what came, and releases what can be."""
         assert self._scanner is not None
-        if self.stopped is not None or self.asks is not None:
+        if self.stopped is not None or self.pending_approval is not None:
             return
         text = "".join(self._unscanned)
         self._unscanned.clear()
@@ -141,7 +141,7 @@ class Channel:
 
     def go_on(self) -> None:
         """A person approved what the channel asked about."""
-        self.asks = None
+        self.pending_approval = None
         if self._inspection.labels.values:
             self._remember(self._asked_to)
         self.released = self._asked_to
@@ -221,7 +221,7 @@ class Channel:
         """What is to be changed before the cut, or before what forbids more, and up to where the text may go on."""
         if decision.effect == "prompt":
             # Shown as it is once a person has said so.
-            self.asks, self._asked_to = decision.decisive, cut
+            self.pending_approval, self._asked_to = decision.decisive, cut
             return [], self.released
         if decision.effect == "block":
             self.stopped = decision.decisive

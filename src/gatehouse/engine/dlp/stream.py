@@ -74,14 +74,14 @@ class StreamGuard:
         self._out: list[bytes] = []
         self._asking: Channel | None = None
         self.refusal: Refusal | None = None
-        self.asks: Hit | None = None
+        self.pending_approval: Hit | None = None
         #: bytes of events that came and have not gone on
         self.held = 0
 
     @property
     def waits(self) -> bool:
         """Whether it came to its end, or to a question."""
-        return self.refusal is not None or self.asks is not None
+        return self.refusal is not None or self.pending_approval is not None
 
     async def push(self, block: bytes) -> bytes:
         """Whole events in, what of them and those before may go on out. Raises `Unreadable`."""
@@ -180,7 +180,7 @@ class StreamGuard:
         assert self._asking is not None
         self._asking.go_on()
         self._order.moved(self._asking)
-        self.asks = self._asking = None
+        self.pending_approval = self._asking = None
         return self._drain()
 
     def _channel(self, name: str, *, json_text: bool, is_sealed: bool = False) -> Channel:
@@ -269,7 +269,7 @@ class StreamGuard:
             del run.events[:count], run.ends[:count]
         if not run.events:
             return None
-        if channel.stopped is not None or channel.asks is not None:
+        if channel.stopped is not None or channel.pending_approval is not None:
             self._stay(_Waiting(run.events[0], [(channel, run.start, run.ends[0])], False, []), channel, run.start)
         return channel
 
@@ -281,8 +281,8 @@ class StreamGuard:
             self._examiner.inspection.did("BLOCK")
             self.refusal = violation(channel.stopped, "BLOCK", self._examiner.options.block_status)
             self._order = Order()
-        elif channel.asks is not None:
-            self.asks, self._asking = channel.asks, channel
+        elif channel.pending_approval is not None:
+            self.pending_approval, self._asking = channel.pending_approval, channel
 
     def _released(self, waiting: _Waiting) -> bytes:
         if waiting.altered:
