@@ -119,7 +119,7 @@ def write_texts(channels: Sequence[tuple[Slot, Channel]]) -> bool:
     replacements: list[tuple[Slot, str]] = []
     for slot, channel in channels:
         if channel.pending_approval is not None:
-            channel.go_on()
+            channel.approve()
         if channel.changed(0, channel.end):
             replacements.append((slot, channel.take(0, channel.end)))
     replace_texts(replacements)

@@ -139,7 +139,7 @@ class Channel:
         self._text, self.released = text, self.end
         self._coming.clear()
 
-    def go_on(self) -> None:
+    def approve(self) -> None:
         """A person approved what the channel asked about."""
         self.pending_approval = None
         if self._inspection.labels.values:

@@ -175,10 +175,10 @@ class StreamGuard:
         for labels in await self._examiner.labels_of(texts):
             self._examiner.inspection.note_late(TierFindings(labels=labels), self._examiner.direction)
 
-    def go_on(self) -> bytes:
+    def approve(self) -> bytes:
         """A person approved."""
         assert self._asking is not None
-        self._asking.go_on()
+        self._asking.approve()
         self._order.moved(self._asking)
         self.pending_approval = self._asking = None
         return self._drain()
