@@ -92,7 +92,7 @@ async def inspect_answer(
     if not any(map(any, found.values())) and not examiner.inspection.labels.values:
         return [], None
     channels = await examiner.steps(size, _channels(texts, found, examiner), otherwise=[])
-    if channels and (stopped := channels[-1][1].stopped) is not None:
+    if channels and (stopped := channels[-1][1].blocking_hit) is not None:
         raise _blocked(stopped, examiner)
     return channels, next(
         (channel.pending_approval for _, channel in channels if channel.pending_approval is not None), None
@@ -109,7 +109,7 @@ def _channels(
         channel = Channel(examiner, json_text=slot.json_text, is_sealed=slot.is_sealed, scans=False)
         yield from channel.whole(slot.text, found[id(slot)])
         channels.append((slot, channel))
-        if channel.stopped is not None:
+        if channel.blocking_hit is not None:
             break
     return channels
 

@@ -69,7 +69,7 @@ class Channel:
         #: those whose stretch has gone on, for whoever says the text again
         self.applied: list[Replacement] = []
         self.released = 0
-        self.stopped: Hit | None = None
+        self.blocking_hit: Hit | None = None
         self.pending_approval: Hit | None = None
         self._asked_to = 0
 
@@ -91,7 +91,7 @@ class Channel:
     async def advance(self, *, final: bool) -> None:
         """Looks at what came, and releases what can be."""
         assert self._scanner is not None
-        if self.stopped is not None or self.pending_approval is not None:
+        if self.blocking_hit is not None or self.pending_approval is not None:
             return
         text = "".join(self._unscanned)
         self._unscanned.clear()
@@ -224,7 +224,7 @@ class Channel:
             self.pending_approval, self._asked_to = decision.decisive, cut
             return [], self.released
         if decision.effect == "block":
-            self.stopped = decision.decisive
+            self.blocking_hit = decision.decisive
             cut = min(edit.start for edit in decision.edits if edit.hit.effect == "block")
         edits = [edit for edit in decision.edits if edit.end <= cut]
         changes = self._inspection.replacements(edits, self._text, self._base, direction=self._examiner.direction)

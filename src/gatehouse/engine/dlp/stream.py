@@ -269,17 +269,17 @@ class StreamGuard:
             del run.events[:count], run.ends[:count]
         if not run.events:
             return None
-        if channel.stopped is not None or channel.pending_approval is not None:
+        if channel.blocking_hit is not None or channel.pending_approval is not None:
             self._stay(_Waiting(run.events[0], [(channel, run.start, run.ends[0])], False, []), channel, run.start)
         return channel
 
     def _stay(self, waiting: _Waiting, channel: Channel, start: int) -> None:
         """An event that may not go on for what its piece of `channel` from `start` on holds."""
-        if channel.stopped is not None:
+        if channel.blocking_hit is not None:
             if channel.released > start:
                 self._out.append(self._rewritten(waiting))
             self._examiner.inspection.did("BLOCK")
-            self.refusal = violation(channel.stopped, "BLOCK", self._examiner.options.block_status)
+            self.refusal = violation(channel.blocking_hit, "BLOCK", self._examiner.options.block_status)
             self._order = Order()
         elif channel.pending_approval is not None:
             self.pending_approval, self._asking = channel.pending_approval, channel
