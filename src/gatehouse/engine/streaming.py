@@ -135,7 +135,7 @@ class AnswerStream(Blocks):
                 raise ProviderFailed("reply_too_large")
             if reply.finished:
                 permitted += await guard.finish()
-            if reply.finished or guard.waits:
+            if reply.finished or guard.is_halted:
                 async for early in self._decided(permitted):
                     yield early
                 permitted = self._pending
@@ -149,7 +149,7 @@ class AnswerStream(Blocks):
 
     async def _rest(self) -> AsyncGenerator[bytes, None]:
         """Yield the remainder in the guard of a stream that broke."""
-        if self._guard is None or self._guard.waits:
+        if self._guard is None or self._guard.is_halted:
             return
         with contextlib.suppress(DlpStopped, Refusal):
             async for last in self._last(self._guard):

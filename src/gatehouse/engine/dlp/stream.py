@@ -79,7 +79,7 @@ class StreamGuard:
         self.held = 0
 
     @property
-    def waits(self) -> bool:
+    def is_halted(self) -> bool:
         """Whether it came to its end, or to a question."""
         return self.refusal is not None or self.pending_approval is not None
 
@@ -233,7 +233,7 @@ class StreamGuard:
             self._order.moved(channel)
 
     def _drain(self) -> bytes:
-        self._order.drain(self._go, lambda: self.waits)
+        self._order.drain(self._go, lambda: self.is_halted)
         out, self._out = b"".join(self._out), []
         return out
 
