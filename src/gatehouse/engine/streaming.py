@@ -131,7 +131,7 @@ class AnswerStream(Blocks):
         assert reply.events is not None
         async for block in reply.events:
             permitted = await guard.push(block)
-            if guard.held > self._ports.max_response_bytes:
+            if guard.held_bytes > self._ports.max_response_bytes:
                 raise ProviderFailed("reply_too_large")
             if reply.finished:
                 permitted += await guard.finish()

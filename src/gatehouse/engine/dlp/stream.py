@@ -76,7 +76,7 @@ class StreamGuard:
         self.refusal: Refusal | None = None
         self.pending_approval: Hit | None = None
         #: bytes of events that came and have not gone on
-        self.held = 0
+        self.held_bytes = 0
 
     @property
     def is_halted(self) -> bool:
@@ -88,7 +88,7 @@ class StreamGuard:
         # Dictionaries as sets in order: labels are numbered as texts came.
         touched: dict[str, None] = {}
         ended: dict[str, None] = {}
-        self.held += len(block)
+        self.held_bytes += len(block)
         for event in events(block):
             growth = self._growth(event)
             if growth is None:
@@ -249,7 +249,7 @@ class StreamGuard:
                 self._stay(waiting, channel, start)
                 return channel
             waiting.passed += 1
-        self.held -= len(waiting.event)
+        self.held_bytes -= len(waiting.event)
         self._out.append(self._released(waiting))
         return None
 
@@ -258,7 +258,7 @@ class StreamGuard:
         count = bisect_right(run.ends, channel.released)
         if count:
             gone, end = run.events[:count], run.ends[count - 1]
-            self.held -= sum(map(len, gone))
+            self.held_bytes -= sum(map(len, gone))
             if channel.changed(run.start, end):
                 for event, (start, stop) in zip(gone, pairwise([run.start, *run.ends[:count]]), strict=True):
                     self._out.append(self._released(_Waiting(event, [(channel, start, stop)], False, [])))
