@@ -107,7 +107,7 @@ def _channels(
     for slot in texts:
         yield
         channel = Channel(examiner, json_text=slot.json_text, is_sealed=slot.is_sealed, scans=False)
-        yield from channel.whole(slot.text, found[id(slot)])
+        yield from channel.process_whole(slot.text, found[id(slot)])
         channels.append((slot, channel))
         if channel.blocking_hit is not None:
             break
@@ -120,7 +120,7 @@ def write_texts(channels: Sequence[tuple[Slot, Channel]]) -> bool:
     for slot, channel in channels:
         if channel.pending_approval is not None:
             channel.approve()
-        if channel.changed(0, channel.end):
+        if channel.is_changed(0, channel.end):
             replacements.append((slot, channel.take(0, channel.end)))
     replace_texts(replacements)
     return bool(replacements)

@@ -119,7 +119,7 @@ class Channel:
         self._patterns += findings
         return cut
 
-    def whole(self, text: str, found: TierFindings) -> Steps[bool]:
+    def process_whole(self, text: str, found: TierFindings) -> Steps[bool]:
         """All of the text at once, and everything that was found in it. True: it is decided about."""
         self._text, self.end = text, len(text)
         self._all_json = yield from is_json_in_steps(text)
@@ -134,7 +134,7 @@ class Channel:
         self._apply(changes, cut)
         return True
 
-    def let_go(self, text: str) -> None:
+    def release_unchanged(self, text: str) -> None:
         """All of the text goes on as it is."""
         self._text, self.released = text, self.end
         self._coming.clear()
@@ -176,7 +176,7 @@ class Channel:
             self._text = self._text[self._taken - self._base :]
             self._base = self._taken
 
-    def again(self, text: str) -> str:
+    def repeat(self, text: str) -> str:
         """All of the channel's text, said once more, as it went on."""
         pieces: list[str] = []
         place = 0
@@ -185,7 +185,7 @@ class Channel:
             place = edit.end
         return "".join([*pieces, text[place:]])
 
-    def changed(self, start: int, end: int) -> bool:
+    def is_changed(self, start: int, end: int) -> bool:
         """Whether the released text between two positions differs from what came. What is before `start` was taken."""
         return bool(self._edits) and self._edits[0].start < end and self._edits[0].end > start
 

@@ -228,8 +228,8 @@ class StreamGuard:
         for channel in self._channels.values():
             text = channel.text
             [found] = await self._examiner.whole([text], json_text=channel.json_text, is_sealed=channel.is_sealed)
-            if not await self._examiner.steps(len(text), channel.whole(text, found), otherwise=False):
-                channel.let_go(text)
+            if not await self._examiner.steps(len(text), channel.process_whole(text, found), otherwise=False):
+                channel.release_unchanged(text)
             self._order.moved(channel)
 
     def _drain(self) -> bytes:
@@ -259,7 +259,7 @@ class StreamGuard:
         if count:
             gone, end = run.events[:count], run.ends[count - 1]
             self.held_bytes -= sum(map(len, gone))
-            if channel.changed(run.start, end):
+            if channel.is_changed(run.start, end):
                 for event, (start, stop) in zip(gone, pairwise([run.start, *run.ends[:count]]), strict=True):
                     self._out.append(self._released(_Waiting(event, [(channel, start, stop)], False, [])))
             else:
@@ -288,7 +288,7 @@ class StreamGuard:
         if waiting.altered:
             return self._rewritten(waiting)
         for channel, start, end in waiting.places:
-            if channel.changed(start, end):
+            if channel.is_changed(start, end):
                 return self._rewritten(waiting)
         for channel in waiting.echoed:
             if channel.applied:
@@ -304,12 +304,12 @@ class StreamGuard:
         texts: list[tuple[Slot, str]] = []
         for piece, (channel, start, end) in zip(view.pieces, waiting.places, strict=True):
             allowed = max(start, min(end, channel.released))
-            changed = allowed < end or channel.changed(start, allowed)
+            changed = allowed < end or channel.is_changed(start, allowed)
             text = channel.take(start, allowed)
             if changed:
                 texts.append((piece.slot, "{}" if piece.slot.is_object and allowed < end else text))
         echoes = zip(view.echoes, waiting.echoed, strict=True)
-        texts += ((piece.slot, channel.again(piece.slot.text)) for piece, channel in echoes)
+        texts += ((piece.slot, channel.repeat(piece.slot.text)) for piece, channel in echoes)
         replace_texts(texts)
         # A name is the event's type, which may have been replaced.
         return frame(msgspec.json.encode(view.data), view.name and str(view.data["type"]))
