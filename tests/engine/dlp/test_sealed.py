@@ -147,7 +147,7 @@ async def test_random_base64_is_taken_for_no_value() -> None:
     for number in range(250):
         encode = b64encode if number % 2 else urlsafe_b64encode
         text = encode(chance.randbytes(chance.randint(150, 3000))).decode()
-        [found] = await examiner.whole([text], is_sealed=True)
+        [found] = await examiner.examine([text], is_sealed=True)
         assert not examiner.inspection.decide(found, "input", lambda _: MIN_SEALED_LENGTH).hits, text
 
 

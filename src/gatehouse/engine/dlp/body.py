@@ -80,7 +80,7 @@ async def inspect_answer(
     for slot in texts:
         groups.setdefault((slot.json_text, slot.is_sealed), []).append(slot)
     for (json_text, is_sealed), group in groups.items():
-        of_group = await examiner.whole([slot.text for slot in group], json_text=json_text, is_sealed=is_sealed)
+        of_group = await examiner.examine([slot.text for slot in group], json_text=json_text, is_sealed=is_sealed)
         for slot, of_text in zip(group, of_group, strict=True):
             found[id(slot)] = of_text
     known = ((number, each) for number, slot in enumerate(texts) for each in found[id(slot)].patterns)

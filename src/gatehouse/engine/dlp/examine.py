@@ -28,7 +28,7 @@ class Examiner(NamedTuple):
     options: DlpOptions
     direction: str
 
-    async def whole(
+    async def examine(
         self, texts: Sequence[str], *, json_text: bool = False, is_sealed: bool = False
     ) -> list[TierFindings]:
         """All tiers over whole texts. What is sealed has no meaning that a model could read."""

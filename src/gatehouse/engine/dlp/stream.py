@@ -227,7 +227,7 @@ class StreamGuard:
         """Each text of the whole stream, through all tiers."""
         for channel in self._channels.values():
             text = channel.text
-            [found] = await self._examiner.whole([text], json_text=channel.json_text, is_sealed=channel.is_sealed)
+            [found] = await self._examiner.examine([text], json_text=channel.json_text, is_sealed=channel.is_sealed)
             if not await self._examiner.steps(len(text), channel.process_whole(text, found), otherwise=False):
                 channel.release_unchanged(text)
             self._order.moved(channel)

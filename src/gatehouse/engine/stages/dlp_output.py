@@ -54,7 +54,7 @@ async def of_error(x: Asked, error: Refusal, ports: Ports) -> Refusal:
     if x.inspection is None or error.text == type(error).message:
         return error
     examiner = Examiner(x.inspection, ports.detectors, ports.dlp, "output")
-    [findings] = await examiner.whole([error.text])
+    [findings] = await examiner.examine([error.text])
     if x.inspection.decide(findings, "output").edits:
         x.inspection.settle_prompts("cancelled")
         error.text = type(error).message
