@@ -155,7 +155,7 @@ async def _filters(state: _Scan, ports: Ports) -> None:
 
 async def _inspect(state: _Scan, ports: Ports) -> None:
     examiner, text = state.examiner, state.request.text
-    patterns, took_patterns = await _timed(examiner.patterns(text))
+    patterns, took_patterns = await _timed(examiner.find_patterns(text))
     entities, took_entities = await _timed(examiner.entities_of([text]))
     labels, took_labels = await _timed(examiner.labels_of([text]))
     state.took_ms["regex"] += took_patterns

@@ -255,17 +255,17 @@ def _joined(texts: list[Slot], examiner: Examiner) -> Steps[_Joined]:
 async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, list[SplitValue]]:
     """Everything found in each text, and over parts of a message, placed in the joined text."""
     policy, size = examiner.inspection.policy, len(joined.text)
-    of_all = await examiner.patterns(joined.text, parts=joined.parts)
+    of_all = await examiner.find_patterns(joined.text, parts=joined.parts)
     patterns: list[Finding] = []
     split_values: list[SplitValue] = []
     if of_all:
         patterns, split_values = await examiner.steps(size, _within(of_all, joined), otherwise=(patterns, split_values))
     if joined.short_parts:
         text = BETWEEN_TEXTS.join(["", *(text for _, text in joined.short_parts), ""])
-        of_parts = await examiner.patterns(text, parts=(), decoded=False)
+        of_parts = await examiner.find_patterns(text, parts=(), decoded=False)
         patterns = await examiner.steps(len(text), _with_parts(patterns, of_parts, joined), otherwise=patterns)
     if joined.json_texts:
-        of_each = await examiner.patterns_of([text for _, text in joined.json_texts], json_text=True)
+        of_each = await examiner.find_patterns_in_texts([text for _, text in joined.json_texts], json_text=True)
         patterns += await examiner.steps(size, _placed(joined.json_texts, of_each), otherwise=[])
     if not policy.entities and not policy.labels:
         return TierFindings(patterns), split_values

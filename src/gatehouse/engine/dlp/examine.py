@@ -33,21 +33,21 @@ class Examiner(NamedTuple):
     ) -> list[TierFindings]:
         """All tiers over whole texts. What is sealed has no meaning that a model could read."""
         policy = self.inspection.policy
-        patterns = await self.patterns_of(texts, json_text=json_text)
+        patterns = await self.find_patterns_in_texts(texts, json_text=json_text)
         if is_sealed or (not policy.entities and not policy.labels):
             return list(map(TierFindings, patterns))
         entities = await self.entities_of(texts)
         labels = await self.labels_of(texts)
         return [TierFindings(*found) for found in zip(patterns, entities, labels, strict=True)]
 
-    async def patterns(
+    async def find_patterns(
         self, text: str, *, json_text: bool = False, parts: Sequence[Part] | None = None, decoded: bool = True
     ) -> list[Finding]:
         """`parts`: the texts that `text` is made of. `decoded`: also what is encoded."""
-        [found] = await self.patterns_of([text], json_text=json_text, parts=parts, decoded=decoded)
+        [found] = await self.find_patterns_in_texts([text], json_text=json_text, parts=parts, decoded=decoded)
         return found
 
-    async def patterns_of(
+    async def find_patterns_in_texts(
         self,
         texts: Sequence[str],
         *,

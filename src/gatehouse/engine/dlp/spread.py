@@ -56,7 +56,7 @@ async def values_over_seams(
     ends = await examiner.steps(size, join(found), otherwise=None)
     if ends is None:
         return []
-    findings = await examiner.patterns(ends.text, parts=ends.as_they_stand, decoded=False)
+    findings = await examiner.find_patterns(ends.text, parts=ends.as_they_stand, decoded=False)
     return await examiner.steps(size, _values(ends, findings, known, texts), otherwise=[]) if findings else []
 
 

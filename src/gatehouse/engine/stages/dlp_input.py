@@ -35,7 +35,7 @@ async def _name(x: Asked, ports: Ports) -> Verdict:
     policy, caller, named = x.identified.policy, x.identified.caller, x.call.model
     inspection = Inspection(policy.dlp, caller.groups, owner=owner(caller))
     try:
-        findings = TierFindings(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
+        findings = TierFindings(await Examiner(inspection, ports.detectors, ports.dlp, "input").find_patterns(named))
     except Refusal as refused:
         return Refuse(refused)
     if edits := decide(policy.dlp, findings, caller.groups).edits:

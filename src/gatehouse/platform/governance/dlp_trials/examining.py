@@ -49,7 +49,7 @@ async def examine(
     labels: list[Finding] = []
     refused = False
     try:
-        patterns = await examiner.patterns(text)
+        patterns = await examiner.find_patterns(text)
         steps.append(f"pattern tier: {len(patterns)} findings")
         (entities,) = await examiner.entities_of([text])
         steps.append(_tier_step("entities tier", policy.entities, len(entities)))
