@@ -270,7 +270,7 @@ async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, lis
     if not policy.entities and not policy.labels:
         return TierFindings(patterns), split_values
     texts = [text for _, text in joined.readable]
-    entities = await examiner.entities_of(texts) if policy.entities else []
+    entities = await examiner.find_entities(texts) if policy.entities else []
     labels = await examiner.labels_of(texts) if policy.labels else []
     placed = [
         await examiner.steps(size, _placed(joined.readable, tier), otherwise=[]) if tier else []

@@ -193,7 +193,7 @@ class Channel:
         rest = self._text[self._read - self._base :]
         places = list(units(rest, final=final))
         if places:
-            told = await self._examiner.entities([rest[start:end] for start, end in places])
+            told = await self._examiner.recognize([rest[start:end] for start, end in places])
             for (start, _), findings in zip(places, told, strict=True):
                 self._entities += shifted(findings, self._read + start)
             self._read += places[-1][1]

@@ -36,7 +36,7 @@ class Examiner(NamedTuple):
         patterns = await self.find_patterns_in_texts(texts, json_text=json_text)
         if is_sealed or (not policy.entities and not policy.labels):
             return list(map(TierFindings, patterns))
-        entities = await self.entities_of(texts)
+        entities = await self.find_entities(texts)
         labels = await self.labels_of(texts)
         return [TierFindings(*found) for found in zip(patterns, entities, labels, strict=True)]
 
@@ -117,16 +117,16 @@ class Examiner(NamedTuple):
             self.failed(TierFailed("regex", over.reason))
             return otherwise
 
-    async def entities_of(self, texts: Sequence[str]) -> list[list[Finding]]:
+    async def find_entities(self, texts: Sequence[str]) -> list[list[Finding]]:
         found: list[list[Finding]] = [[] for _ in texts]
         if not self.inspection.policy.entities:
             return found
         places = await self.steps(_size(texts), _in_units(texts), otherwise=[])
-        for (n, start, _), findings in zip(places, await self.entities([p[2] for p in places]), strict=True):
+        for (n, start, _), findings in zip(places, await self.recognize([p[2] for p in places]), strict=True):
             found[n] += shifted(findings, start)
         return found
 
-    async def entities(self, passages: Sequence[str]) -> list[list[Finding]]:
+    async def recognize(self, passages: Sequence[str]) -> list[list[Finding]]:
         """Nothing found where the tier fails and `DLP_FAIL_MODE` is `open`. Raises `DlpUnavailable` otherwise."""
         try:
             return await self.detectors.entities(passages, self.inspection.policy.open_labels)

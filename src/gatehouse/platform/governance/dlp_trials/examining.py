@@ -51,7 +51,7 @@ async def examine(
     try:
         patterns = await examiner.find_patterns(text)
         steps.append(f"pattern tier: {len(patterns)} findings")
-        (entities,) = await examiner.entities_of([text])
+        (entities,) = await examiner.find_entities([text])
         steps.append(_tier_step("entities tier", policy.entities, len(entities)))
         (labels,) = await examiner.labels_of([text])
         steps.append(_tier_step("semantic tier", policy.labels, len(labels)))
