@@ -157,7 +157,7 @@ async def _inspect(state: _Scan, ports: Ports) -> None:
     examiner, text = state.examiner, state.request.text
     patterns, took_patterns = await _timed(examiner.find_patterns(text))
     entities, took_entities = await _timed(examiner.find_entities([text]))
-    labels, took_labels = await _timed(examiner.labels_of([text]))
+    labels, took_labels = await _timed(examiner.find_labels([text]))
     state.took_ms["regex"] += took_patterns
     state.took_ms["ner"] += took_entities
     state.took_ms["llm"] += took_labels

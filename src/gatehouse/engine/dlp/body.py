@@ -271,7 +271,7 @@ async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, lis
         return TierFindings(patterns), split_values
     texts = [text for _, text in joined.readable]
     entities = await examiner.find_entities(texts) if policy.entities else []
-    labels = await examiner.labels_of(texts) if policy.labels else []
+    labels = await examiner.find_labels(texts) if policy.labels else []
     placed = [
         await examiner.steps(size, _placed(joined.readable, tier), otherwise=[]) if tier else []
         for tier in (entities, labels)

@@ -37,7 +37,7 @@ class Examiner(NamedTuple):
         if is_sealed or (not policy.entities and not policy.labels):
             return list(map(TierFindings, patterns))
         entities = await self.find_entities(texts)
-        labels = await self.labels_of(texts)
+        labels = await self.find_labels(texts)
         return [TierFindings(*found) for found in zip(patterns, entities, labels, strict=True)]
 
     async def find_patterns(
@@ -134,7 +134,7 @@ class Examiner(NamedTuple):
             self.failed(failed)
             return [[] for _ in passages]
 
-    async def labels_of(self, texts: Sequence[str]) -> list[list[Finding]]:
+    async def find_labels(self, texts: Sequence[str]) -> list[list[Finding]]:
         """A label is about a whole text, so its finding is too."""
         wanted = tuple(self.inspection.policy.labels)
         if not wanted:

@@ -172,7 +172,7 @@ class StreamGuard:
         return self._drain()
 
     async def _too_late(self, texts: list[str]) -> None:
-        for labels in await self._examiner.labels_of(texts):
+        for labels in await self._examiner.find_labels(texts):
             self._examiner.inspection.note_late(TierFindings(labels=labels), self._examiner.direction)
 
     def approve(self) -> bytes:

@@ -53,7 +53,7 @@ async def examine(
         steps.append(f"pattern tier: {len(patterns)} findings")
         (entities,) = await examiner.find_entities([text])
         steps.append(_tier_step("entities tier", policy.entities, len(entities)))
-        (labels,) = await examiner.labels_of([text])
+        (labels,) = await examiner.find_labels([text])
         steps.append(_tier_step("semantic tier", policy.labels, len(labels)))
     except DlpUnavailable:
         refused = True
