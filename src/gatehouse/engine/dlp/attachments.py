@@ -71,7 +71,7 @@ async def _reading(file: _ToRead, before: int, seconds: float, examiner: Examine
     try:
         return await examiner.detectors.document(file.data, is_called_text=is_called_text, seconds=seconds)
     except TierFailed as failed:
-        examiner.failed(failed)
+        examiner.tier_failed(failed)
         return _NOT_ASKED
 
 

@@ -84,7 +84,7 @@ class Examiner(NamedTuple):
 
         # What was found before the budget was spent counts.
         if await self.steps(size, scan(), otherwise=False, work="searching"):
-            self.failed(TierFailed("regex", "too_long"))
+            self.tier_failed(TierFailed("regex", "too_long"))
         return results
 
     def _short(self, texts: Sequence[str], *, decoded: bool) -> list[list[Finding] | None]:
@@ -114,7 +114,7 @@ class Examiner(NamedTuple):
             budget.spend(0.0)
             return await TURNS.run(self.inspection.owner, steps, budget, size=size)
         except OverBudget as over:
-            self.failed(TierFailed("regex", over.reason))
+            self.tier_failed(TierFailed("regex", over.reason))
             return otherwise
 
     async def find_entities(self, texts: Sequence[str]) -> list[list[Finding]]:
@@ -131,7 +131,7 @@ class Examiner(NamedTuple):
         try:
             return await self.detectors.entities(passages, self.inspection.policy.open_labels)
         except TierFailed as failed:
-            self.failed(failed)
+            self.tier_failed(failed)
             return [[] for _ in passages]
 
     async def find_labels(self, texts: Sequence[str]) -> list[list[Finding]]:
@@ -142,14 +142,14 @@ class Examiner(NamedTuple):
         try:
             scores = await self.detectors.semantic(texts, wanted)
         except TierFailed as failed:
-            self.failed(failed)
+            self.tier_failed(failed)
             scores = [await self.steps(len(text), _signs(text, wanted), otherwise={}) for text in texts]
         return [
             [Finding(0, len(text), label, score, label) for label, score in told.items()]
             for text, told in zip(texts, scores, strict=True)
         ]
 
-    def failed(self, failed: TierFailed) -> None:
+    def tier_failed(self, failed: TierFailed) -> None:
         """Notes it. Raises `DlpUnavailable` where `DLP_FAIL_MODE` is `closed`."""
         closed = self.options.fail_mode == "closed"
         self.inspection.note_failure(failed.tier, failed.reason, blocked=closed, direction=self.direction)
