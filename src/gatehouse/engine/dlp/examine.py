@@ -83,7 +83,7 @@ class Examiner(NamedTuple):
             return is_given_up
 
         # What was found before the budget was spent counts.
-        if await self.steps(size, scan(), otherwise=False, work="searching"):
+        if await self.run_steps(size, scan(), otherwise=False, work="searching"):
             self.tier_failed(TierFailed("regex", "too_long"))
         return results
 
@@ -98,7 +98,7 @@ class Examiner(NamedTuple):
         budget.charge(thread_time() - began)
         return found
 
-    async def steps(self, size: int, steps: Steps[T], *, otherwise: T, work: Work = "around") -> T:
+    async def run_steps(self, size: int, steps: Steps[T], *, otherwise: T, work: Work = "around") -> T:
         """The result of work of the pattern tier on `size` characters or bytes: done at once where they are few, else
         in turns with others' work. Where the request's budget is spent, `otherwise` is the result, although a part of
         the work may be done, or `DlpUnavailable` is raised, as `DLP_FAIL_MODE` says. Raises `DlpUnavailable` where too
@@ -121,7 +121,7 @@ class Examiner(NamedTuple):
         found: list[list[Finding]] = [[] for _ in texts]
         if not self.inspection.policy.entities:
             return found
-        places = await self.steps(_size(texts), _in_units(texts), otherwise=[])
+        places = await self.run_steps(_size(texts), _in_units(texts), otherwise=[])
         for (n, start, _), findings in zip(places, await self.recognize([p[2] for p in places]), strict=True):
             found[n] += shifted(findings, start)
         return found
@@ -143,7 +143,7 @@ class Examiner(NamedTuple):
             scores = await self.detectors.semantic(texts, wanted)
         except TierFailed as failed:
             self.tier_failed(failed)
-            scores = [await self.steps(len(text), _signs(text, wanted), otherwise={}) for text in texts]
+            scores = [await self.run_steps(len(text), _signs(text, wanted), otherwise={}) for text in texts]
         return [
             [Finding(0, len(text), label, score, label) for label, score in told.items()]
             for text, told in zip(texts, scores, strict=True)
