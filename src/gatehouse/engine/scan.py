@@ -129,7 +129,7 @@ async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanA
         inspection.did(action)
     verdict = _policy(state.asked, ports) if request.model else PolicyVerdict("ALLOW", None)
     text = request.text
-    redacted_text = await state.examiner.run_steps(len(text), _redacted(text, decision, inspection), otherwise=text)
+    redacted_text = await state.examiner.run_steps(len(text), _redacted(text, decision, inspection), fallback=text)
     result = ScanAnswer(
         action="BLOCK" if state.filter_error is not None or verdict.action == "BLOCK" else action,
         findings=_findings(decision),
@@ -164,7 +164,7 @@ async def _inspect(state: _Scan, ports: Ports) -> None:
     state.inspection.seconds = (took_patterns + took_entities + took_labels) / 1000
     findings = TierFindings(patterns, entities[0], labels[0])
     steps = state.inspection.decide_in_steps(findings, "input")
-    state.decision = await examiner.run_steps(len(text), steps, otherwise=NO_HITS)
+    state.decision = await examiner.run_steps(len(text), steps, fallback=NO_HITS)
 
 
 #: The work of a scan in each step of a call, in order; None if the step does not apply to a text.

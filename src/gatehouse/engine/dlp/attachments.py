@@ -51,7 +51,7 @@ _Part: TypeAlias = Slot | Unread | _ToRead
 async def read_files(found: Sequence[Slot | Unseen], size: int, examiner: Examiner) -> Read:
     """`found` are the texts of a body of `size` bytes, and what is none. Raises `DlpUnavailable` where `DLP_FAIL_MODE`
     says so, and where too many long texts wait."""
-    parts: Sequence[_Part] = await examiner.run_steps(size, _parts(found), otherwise=[])
+    parts: Sequence[_Part] = await examiner.run_steps(size, _parts(found), fallback=[])
     readings: list[Reading] = []
     left = examiner.options.document_seconds
     for part in parts:
@@ -59,7 +59,7 @@ async def read_files(found: Sequence[Slot | Unseen], size: int, examiner: Examin
             began = time.monotonic()
             readings.append(await _reading(part, len(readings), left, examiner))
             left -= time.monotonic() - began
-    return await examiner.run_steps(size, _read(parts, readings), otherwise=Read([], []))
+    return await examiner.run_steps(size, _read(parts, readings), fallback=Read([], []))
 
 
 async def _reading(file: _ToRead, before: int, seconds: float, examiner: Examiner) -> Reading:

@@ -60,7 +60,7 @@ async def inspect_request(
     if not split_values and not any(found):
         return None
     decision = await examiner.run_steps(
-        joined.bases[-1], _decided(joined, found, split_values, examiner), otherwise=NO_HITS
+        joined.bases[-1], _decided(joined, found, split_values, examiner), fallback=NO_HITS
     )
     if decision.effect == "block":
         raise _blocked(decision.decisive, examiner, _slot(joined, decision.decisive))
@@ -73,7 +73,7 @@ async def inspect_answer(
     """The texts that are to be replaced once nothing speaks against it (`write`), and the hit that a person has to
     decide about. Each text is decided about by itself, as it is in a stream: a value that is spread over parts is one
     finding in each. Raises a `Refusal` that blocks. `size` is the body's, in bytes."""
-    texts = await examiner.run_steps(size, _texts(body, examiner), otherwise=[])
+    texts = await examiner.run_steps(size, _texts(body, examiner), fallback=[])
     found: dict[int, TierFindings] = {}
     # The texts of tools' arguments are JSON, and read as such.
     groups: dict[tuple[bool, bool], list[Slot]] = {}
@@ -91,7 +91,7 @@ async def inspect_answer(
             found[id(texts[number])] = before._replace(patterns=patterns)
     if not any(map(any, found.values())) and not examiner.inspection.labels.values:
         return [], None
-    channels = await examiner.run_steps(size, _channels(texts, found, examiner), otherwise=[])
+    channels = await examiner.run_steps(size, _channels(texts, found, examiner), fallback=[])
     if channels and (stopped := channels[-1][1].blocking_hit) is not None:
         raise _blocked(stopped, examiner)
     return channels, next(
@@ -160,12 +160,12 @@ async def _read(
 ) -> "_Joined | None":
     """All texts of a request, also those that files hold; None where the budget is spent. Raises a `Refusal` where one
     cannot be read, and that blocks."""
-    found, joined = await examiner.run_steps(size, _slots_joined(body, headers, examiner), otherwise=([], None))
+    found, joined = await examiner.run_steps(size, _slots_joined(body, headers, examiner), fallback=([], None))
     if joined is not None or not found:
         return joined
     read = await read_files(found, size, examiner)
     _cannot_read(read.unread, examiner)
-    return await examiner.run_steps(size, _joined(read.texts, examiner), otherwise=None)
+    return await examiner.run_steps(size, _joined(read.texts, examiner), fallback=None)
 
 
 def _slots_joined(
@@ -260,22 +260,22 @@ async def _found(joined: _Joined, examiner: Examiner) -> tuple[TierFindings, lis
     split_values: list[SplitValue] = []
     if of_all:
         patterns, split_values = await examiner.run_steps(
-            size, _within(of_all, joined), otherwise=(patterns, split_values)
+            size, _within(of_all, joined), fallback=(patterns, split_values)
         )
     if joined.short_parts:
         text = BETWEEN_TEXTS.join(["", *(text for _, text in joined.short_parts), ""])
         of_parts = await examiner.find_patterns(text, parts=(), decoded=False)
-        patterns = await examiner.run_steps(len(text), _with_parts(patterns, of_parts, joined), otherwise=patterns)
+        patterns = await examiner.run_steps(len(text), _with_parts(patterns, of_parts, joined), fallback=patterns)
     if joined.json_texts:
         of_each = await examiner.find_patterns_in_texts([text for _, text in joined.json_texts], json_text=True)
-        patterns += await examiner.run_steps(size, _placed(joined.json_texts, of_each), otherwise=[])
+        patterns += await examiner.run_steps(size, _placed(joined.json_texts, of_each), fallback=[])
     if not policy.entities and not policy.labels:
         return TierFindings(patterns), split_values
     texts = [text for _, text in joined.readable]
     entities = await examiner.find_entities(texts) if policy.entities else []
     labels = await examiner.find_labels(texts) if policy.labels else []
     placed = [
-        await examiner.run_steps(size, _placed(joined.readable, tier), otherwise=[]) if tier else []
+        await examiner.run_steps(size, _placed(joined.readable, tier), fallback=[]) if tier else []
         for tier in (entities, labels)
     ]
     return TierFindings(patterns, *placed), split_values

@@ -98,7 +98,7 @@ class Channel:
         cut: int | None = self.end
         if not self._is_given_up:
             steps = self._scan(self._scanner, text, final=final)
-            cut = await self._examiner.run_steps(len(text), steps, otherwise=None, work="searching")
+            cut = await self._examiner.run_steps(len(text), steps, fallback=None, work="searching")
         if cut is None:
             # Past the budget, where `DLP_FAIL_MODE` is `open`, all goes on from here on: the scanner has not seen all.
             self._is_given_up = True

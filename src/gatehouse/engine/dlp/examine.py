@@ -83,7 +83,7 @@ class Examiner(NamedTuple):
             return is_given_up
 
         # What was found before the budget was spent counts.
-        if await self.run_steps(size, scan(), otherwise=False, work="searching"):
+        if await self.run_steps(size, scan(), fallback=False, work="searching"):
             self.tier_failed(TierFailed("regex", "too_long"))
         return results
 
@@ -98,9 +98,9 @@ class Examiner(NamedTuple):
         budget.charge(thread_time() - began)
         return found
 
-    async def run_steps(self, size: int, steps: Steps[T], *, otherwise: T, work: Work = "around") -> T:
+    async def run_steps(self, size: int, steps: Steps[T], *, fallback: T, work: Work = "around") -> T:
         """The result of work of the pattern tier on `size` characters or bytes: done at once where they are few, else
-        in turns with others' work. Where the request's budget is spent, `otherwise` is the result, although a part of
+        in turns with others' work. Where the request's budget is spent, `fallback` is the result, although a part of
         the work may be done, or `DlpUnavailable` is raised, as `DLP_FAIL_MODE` says. Raises `DlpUnavailable` where too
         many wait, too."""
         budget = self.inspection.budget(self.options, self.direction, work)
@@ -115,13 +115,13 @@ class Examiner(NamedTuple):
             return await TURNS.run(self.inspection.owner, steps, budget, size=size)
         except OverBudget as over:
             self.tier_failed(TierFailed("regex", over.reason))
-            return otherwise
+            return fallback
 
     async def find_entities(self, texts: Sequence[str]) -> list[list[Finding]]:
         found: list[list[Finding]] = [[] for _ in texts]
         if not self.inspection.policy.entities:
             return found
-        places = await self.run_steps(_size(texts), _in_units(texts), otherwise=[])
+        places = await self.run_steps(_size(texts), _in_units(texts), fallback=[])
         for (n, start, _), findings in zip(places, await self.recognize([p[2] for p in places]), strict=True):
             found[n] += shifted(findings, start)
         return found
@@ -143,7 +143,7 @@ class Examiner(NamedTuple):
             scores = await self.detectors.semantic(texts, wanted)
         except TierFailed as failed:
             self.tier_failed(failed)
-            scores = [await self.run_steps(len(text), _signs(text, wanted), otherwise={}) for text in texts]
+            scores = [await self.run_steps(len(text), _signs(text, wanted), fallback={}) for text in texts]
         return [
             [Finding(0, len(text), label, score, label) for label, score in told.items()]
             for text, told in zip(texts, scores, strict=True)

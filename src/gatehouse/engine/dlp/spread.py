@@ -47,17 +47,17 @@ async def values_over_seams(
     if len(texts) <= MANY:
         is_likely = len(texts) > 1 and finish(may_be_spread(texts))
     else:
-        is_likely = await examiner.run_steps(size, may_be_spread(texts), otherwise=False)
+        is_likely = await examiner.run_steps(size, may_be_spread(texts), fallback=False)
     if not is_likely:
         return []
-    found = await examiner.run_steps(size, chains(texts, sequences), otherwise=[])
+    found = await examiner.run_steps(size, chains(texts, sequences), fallback=[])
     if not found:
         return []
-    ends = await examiner.run_steps(size, join(found), otherwise=None)
+    ends = await examiner.run_steps(size, join(found), fallback=None)
     if ends is None:
         return []
     findings = await examiner.find_patterns(ends.text, parts=ends.as_they_stand, decoded=False)
-    return await examiner.run_steps(size, _values(ends, findings, known, texts), otherwise=[]) if findings else []
+    return await examiner.run_steps(size, _values(ends, findings, known, texts), fallback=[]) if findings else []
 
 
 def _values(

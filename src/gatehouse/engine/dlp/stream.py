@@ -228,7 +228,7 @@ class StreamGuard:
         for channel in self._channels.values():
             text = channel.text
             [found] = await self._examiner.examine([text], json_text=channel.json_text, is_sealed=channel.is_sealed)
-            if not await self._examiner.run_steps(len(text), channel.process_whole(text, found), otherwise=False):
+            if not await self._examiner.run_steps(len(text), channel.process_whole(text, found), fallback=False):
                 channel.release_unchanged(text)
             self._order.moved(channel)
 
