@@ -126,7 +126,7 @@ async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanA
     inspection, decision = state.inspection, state.decision
     action = _ACTIONS[decision.effect]
     if action != "ALLOW":
-        inspection.did(action)
+        inspection.note_action(action)
     verdict = _policy(state.asked, ports) if request.model else PolicyVerdict("ALLOW", None)
     text = request.text
     redacted_text = await state.examiner.run_steps(len(text), _redacted(text, decision, inspection), fallback=text)

@@ -182,7 +182,7 @@ def _cannot_read(unread: Sequence[Unread], examiner: Examiner) -> None:
     for each, count in counted.items():
         examiner.inspection.note_unread(each, blocked=blocked, direction=examiner.direction, count=count)
     if blocked and unread:
-        examiner.inspection.did("BLOCK")
+        examiner.inspection.note_action("BLOCK")
         what = ", ".join(f"{each.kind}: {each.reason}" for each in counted)
         message = f"The content holds something that cannot be inspected ({what}), and is blocked therefore."
         raise violation(None, "BLOCK", examiner.options.block_status, message)
@@ -194,7 +194,7 @@ def _slot(joined: "_Joined", hit: Hit | None) -> Slot | None:
 
 
 def _blocked(hit: Hit | None, examiner: Examiner, slot: Slot | None = None) -> Refusal:
-    examiner.inspection.did("BLOCK")
+    examiner.inspection.note_action("BLOCK")
     message = None
     if hit is not None and slot is not None and slot.is_extract:
         message = (

@@ -154,7 +154,7 @@ class Examiner(NamedTuple):
         closed = self.options.fail_mode == "closed"
         self.inspection.note_failure(failed.tier, failed.reason, blocked=closed, direction=self.direction)
         if closed:
-            self.inspection.did("BLOCK")
+            self.inspection.note_action("BLOCK")
             raise DlpUnavailable(headers={"X-DLP-Action": "BLOCK", "Retry-After": "5"})
 
 

@@ -111,7 +111,7 @@ class Inspection:
     ) -> list[Replacement]:
         """Labels for the edits. `text` begins at `offset` of the text that the edits count in."""
         if edits:
-            self.did("REDACT")
+            self.note_action("REDACT")
         return [Replacement(edit.start, edit.end, self._label(edit, text, offset, direction)) for edit in edits]
 
     def _label(self, edit: Edit, text: str, offset: int, direction: str) -> str:
@@ -120,7 +120,7 @@ class Inspection:
         # Turned back is what the caller said: nobody is told by a label what an answer was not to tell.
         return self.labels.of(rule.entity_type, value, reversible=rule.reversible and direction == "input")
 
-    def did(self, action: str) -> None:
+    def note_action(self, action: str) -> None:
         """Remembers the strongest of what was done."""
         if _ACTIONS.index(action) > _ACTIONS.index(self.action):
             self.action = action

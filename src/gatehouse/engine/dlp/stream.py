@@ -278,7 +278,7 @@ class StreamGuard:
         if channel.blocking_hit is not None:
             if channel.released > start:
                 self._out.append(self._rewritten(waiting))
-            self._examiner.inspection.did("BLOCK")
+            self._examiner.inspection.note_action("BLOCK")
             self.refusal = violation(channel.blocking_hit, "BLOCK", self._examiner.options.block_status)
             self._order = Order()
         elif channel.pending_approval is not None:

@@ -75,7 +75,7 @@ def approval_hold(hit: Hit, inspection: Inspection, ports: Ports, direction: str
     """Return the verdict that holds the request until a person has decided about a finding."""
 
     def settled(approved: bool) -> None:
-        inspection.did("PROMPT" if approved else "CANCEL")
+        inspection.note_action("PROMPT" if approved else "CANCEL")
         inspection.settle_prompts("approved" if approved else "cancelled")
 
     ask = Ask(
