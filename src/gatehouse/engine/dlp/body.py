@@ -236,7 +236,7 @@ def _joined(texts: list[Slot], examiner: Examiner) -> Steps[_Joined]:
         yield
         text = slot.text
         # Also where nothing is redacted here: something of the answer may be.
-        examiner.inspection.labels.leave_out(text)
+        examiner.inspection.labels.reserve_labels_in(text)
         if slot.json_text:
             joined.json_texts.append((place, text))
         elif text:

@@ -258,7 +258,7 @@ class Channel:
 
     def _before_open(self, cut: int) -> int:
         """The cut, before whatever it would cut through: findings, a label that may still be completed."""
-        longest = self._inspection.labels.longest
+        longest = self._inspection.labels.max_length
         if longest:
             bracket = self._text.rfind("[", max(0, cut - longest - self._base), max(0, cut - self._base))
             if bracket >= 0 and "]" not in self._text[bracket : cut - self._base]:
@@ -293,7 +293,7 @@ class Channel:
         restored = []
         place = self._text.find("[", max(0, self.released - base), cut - base)
         while place >= 0:
-            close = self._text.find("]", place, min(place + self._inspection.labels.longest, cut - base))
+            close = self._text.find("]", place, min(place + self._inspection.labels.max_length, cut - base))
             value = values.get(self._text[place : close + 1]) if close >= 0 else None
             # A tool's arguments are read by a program, which renders nothing.
             if value is not None and (self._json is not None or not inside_address(self._text_before(place))):

@@ -118,7 +118,7 @@ class Inspection:
         rule = edit.hit.rule
         value = edit.split_text or text[edit.start - offset : edit.end - offset]
         # Turned back is what the caller said: nobody is told by a label what an answer was not to tell.
-        return self.labels.of(rule.entity_type, value, reversible=rule.reversible and direction == "input")
+        return self.labels.label_for(rule.entity_type, value, reversible=rule.reversible and direction == "input")
 
     def note_action(self, action: str) -> None:
         """Remembers the strongest of what was done."""

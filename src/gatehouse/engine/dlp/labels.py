@@ -15,7 +15,7 @@ class Labels:
     """One request's, and gone with it. Numbers count by entity type, in the order of appearance, after `numbers` that
     were given before."""
 
-    __slots__ = ("_by_value", "_taken", "_unread", "longest", "numbers", "values")
+    __slots__ = ("_by_value", "_taken", "_unread", "max_length", "numbers", "values")
 
     def __init__(self, numbers: Mapping[str, int] = NO_LABEL_NUMBERS) -> None:
         self._by_value: dict[tuple[str, str], str] = {}
@@ -26,22 +26,22 @@ class Labels:
         #: the values that may be turned back, by label
         self.values: dict[str, str] = {}
         #: code points of the longest label that may be turned back
-        self.longest = 0
+        self.max_length = 0
 
-    def leave_out(self, text: str) -> None:
+    def reserve_labels_in(self, text: str) -> None:
         """What looks like a label in a text of the caller's own stands for nothing that is found now."""
         if "[" in text:
             # Looked through when there is something to number: most requests have nothing.
             self._unread.append(text)
 
-    def of(self, entity_type: str, value: str, *, reversible: bool = False) -> str:
+    def label_for(self, entity_type: str, value: str, *, reversible: bool = False) -> str:
         kind = _UNFIT.sub("_", entity_type.upper()).strip("_") or "REDACTED"
         label = self._by_value.get((kind, value))
         if label is None:
             label = self._by_value[kind, value] = self._next(kind)
         if reversible and label not in self.values:
             self.values[label] = value
-            self.longest = max(self.longest, len(label))
+            self.max_length = max(self.max_length, len(label))
         return label
 
     def _next(self, kind: str) -> str:
