@@ -14,7 +14,7 @@ from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.inspection import Inspection, Work
 from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, TierFailed
-from gatehouse.engine.dlp.turns import LONG_TEXT, TURNS, OverBudget
+from gatehouse.engine.dlp.turns import LONG_TEXT, SCHEDULER, OverBudget
 
 #: Beginning with a text takes as long as so many characters of it.
 _A_TEXT: Final = 64
@@ -112,7 +112,7 @@ class Examiner(NamedTuple):
             return result
         try:
             budget.spend(0.0)
-            return await TURNS.run(self.inspection.owner, steps, budget, size=size)
+            return await SCHEDULER.run(self.inspection.owner, steps, budget, size=size)
         except OverBudget as over:
             self.tier_failed(TierFailed("regex", over.reason))
             return fallback

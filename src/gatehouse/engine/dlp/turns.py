@@ -90,7 +90,7 @@ class Budget:
             raise OverBudget("timeout")
 
 
-class Turns:
+class FairScheduler:
     """One event loop's or several. `threads` may be changed while nothing waits."""
 
     def __init__(self, threads: int = 1) -> None:
@@ -291,4 +291,4 @@ def _least(shares: Any) -> float:
 
 
 #: The process's: its threads share one interpreter lock.
-TURNS: Final = Turns()
+SCHEDULER: Final = FairScheduler()
