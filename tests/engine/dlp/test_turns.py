@@ -37,7 +37,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(turns, "thread_time", lambda: clock.now)
     # All of the work waits for its turn.
-    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 0.0)
     return clock
 
 
@@ -125,7 +125,7 @@ async def test_short_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         return 7
 
     monkeypatch.setattr(pool, "_start", lambda: pytest.fail("a thread was asked for"))
-    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 60.0)
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 60.0)
     assert await pool.run(Owner("a", "u"), work()) == 7
     assert threads == [threading.get_ident()]
 
@@ -233,7 +233,7 @@ async def test_a_budget_bounds_working_and_waiting(clock: Clock, monkeypatch: py
 
 
 async def test_several_threads_work_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 0.0)
     together = threading.Barrier(3)
 
     def work() -> Steps[int]:
@@ -267,6 +267,6 @@ async def test_large_work_is_not_begun_on_the_event_loop(monkeypatch: pytest.Mon
         threads.append(threading.get_ident())
         yield
 
-    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 60.0)
-    await FairScheduler().run(Owner("a", "u"), work(), size=turns.LONGEST_AT_ONCE)
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 60.0)
+    await FairScheduler().run(Owner("a", "u"), work(), size=turns.MAX_INLINE_SIZE)
     assert threads != [threading.get_ident()]

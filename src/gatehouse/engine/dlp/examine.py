@@ -14,7 +14,7 @@ from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.inspection import Inspection, Work
 from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, TierFailed
-from gatehouse.engine.dlp.turns import LONG_TEXT, SCHEDULER, OverBudget
+from gatehouse.engine.dlp.turns import LONG_TEXT_SIZE, SCHEDULER, OverBudget
 
 #: Beginning with a text takes as long as so many characters of it.
 _A_TEXT: Final = 64
@@ -59,8 +59,8 @@ class Examiner(NamedTuple):
         matchers = self.inspection.policy.matchers
         # A short text may take long, too, by patterns of the organization's own.
         own = any(matcher.as_written is not None for matcher in matchers)
-        size = max(LONG_TEXT + 1 if own else 0, _size(texts))
-        is_tried = size <= LONG_TEXT and not json_text
+        size = max(LONG_TEXT_SIZE + 1 if own else 0, _size(texts))
+        is_tried = size <= LONG_TEXT_SIZE and not json_text
         found = self._short(texts, decoded=decoded) if is_tried else [None] * len(texts)
         if None not in found:
             return found  # type: ignore[return-value]
@@ -104,7 +104,7 @@ class Examiner(NamedTuple):
         the work may be done, or `DlpUnavailable` is raised, as `DLP_FAIL_MODE` says. Raises `DlpUnavailable` where too
         many wait, too."""
         budget = self.inspection.budget(self.options, self.direction, work)
-        if size <= LONG_TEXT and not budget.is_spent:
+        if size <= LONG_TEXT_SIZE and not budget.is_spent:
             # Many short pieces of a stream take long together: what is over the budget now fails the next one.
             began = thread_time()
             result = finish(steps)

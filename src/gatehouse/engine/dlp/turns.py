@@ -19,11 +19,11 @@ from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T
 
 #: Characters of a text, or bytes of a body, up to which work is done at once on the event loop.
-LONG_TEXT: Final = 8 * 1024
+LONG_TEXT_SIZE: Final = 8 * 1024
 #: What long work may take on the event loop: most texts of 10,000 characters are done in that time.
-AT_ONCE_SECONDS: Final = 0.001
+INLINE_WORK_SECONDS: Final = 0.001
 #: Characters or bytes of work that is not begun on the event loop: it would not end there, and one step may be long.
-LONGEST_AT_ONCE: Final = 8 * LONG_TEXT
+MAX_INLINE_SIZE: Final = 8 * LONG_TEXT_SIZE
 #: How long work runs before it is looked whose turn is next.
 TURN_SECONDS: Final = 0.003
 #: Pieces of work that wait at most: a user's, an organization's, all together.
@@ -114,7 +114,7 @@ class FairScheduler:
         any more ends at its next step."""
         began = thread_time()
         try:
-            while size < LONGEST_AT_ONCE and thread_time() - began < AT_ONCE_SECONDS:
+            while size < MAX_INLINE_SIZE and thread_time() - began < INLINE_WORK_SECONDS:
                 next(steps)
         except StopIteration as stopped:
             done: T = stopped.value
