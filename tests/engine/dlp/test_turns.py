@@ -10,7 +10,7 @@ import pytest
 from gatehouse.engine.dlp import turns
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, finish
-from gatehouse.engine.dlp.turns import Budget, FairScheduler, OverBudget, Owner
+from gatehouse.engine.dlp.turns import FairScheduler, OverBudget, Owner, WorkBudget
 
 STEP_SECONDS = 0.001
 
@@ -207,7 +207,7 @@ async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], Owner
 
 
 async def test_a_budget_bounds_the_work(clock: Clock) -> None:
-    pool, budget = FairScheduler(), Budget(work_seconds=0.1005, timeout_seconds=1000)
+    pool, budget = FairScheduler(), WorkBudget(work_seconds=0.1005, timeout_seconds=1000)
     assert await pool.run(Owner("a", "u"), clock.work("first", 60), budget) == "first"
     with pytest.raises(OverBudget) as over:
         await pool.run(Owner("a", "u"), clock.work("second", 60), budget)
@@ -218,7 +218,7 @@ async def test_a_budget_bounds_the_work(clock: Clock) -> None:
 async def test_a_budget_bounds_working_and_waiting(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
     monkeypatch.setattr(turns, "monotonic", lambda: now + 100 * clock.now)
-    pool, budget = FairScheduler(), Budget(work_seconds=1000, timeout_seconds=5)
+    pool, budget = FairScheduler(), WorkBudget(work_seconds=1000, timeout_seconds=5)
     gate, first = await held(pool, clock)
     waits = asyncio.create_task(pool.run(Owner("a", "u"), clock.work("waits", 200), budget))
     beside = asyncio.create_task(pool.run(Owner("b", "u"), clock.work("beside", 200)))
@@ -254,7 +254,7 @@ async def test_what_a_provider_takes_between_two_pieces_of_work_is_not_counted(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(turns, "monotonic", lambda: now[0])
-    pool, budget = FairScheduler(), Budget(work_seconds=1000, timeout_seconds=5)
+    pool, budget = FairScheduler(), WorkBudget(work_seconds=1000, timeout_seconds=5)
     assert await pool.run(Owner("a", "u"), clock.work("request", 3), budget) == "request"
     now[0] += 1000
     assert await pool.run(Owner("a", "u"), clock.work("answer", 3), budget) == "answer"

@@ -20,7 +20,7 @@ from gatehouse.engine.dlp.decide import (
 from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS, Labels
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.engine.dlp.tiers import DlpOptions
-from gatehouse.engine.dlp.turns import NO_OWNER, Budget, Owner
+from gatehouse.engine.dlp.turns import NO_OWNER, Owner, WorkBudget
 from gatehouse.engine.outcome import DlpEvent
 from gatehouse.policy.dlp import DlpPolicy
 
@@ -62,18 +62,18 @@ class Inspection:
     ) -> None:
         self.policy = policy
         self.owner = owner
-        self._budgets: dict[tuple[str, Work], Budget] = {}
+        self._budgets: dict[tuple[str, Work], WorkBudget] = {}
         self.labels = Labels(numbers)
         self.action = "ALLOW"
         self.seconds = 0.0
         self._groups = tuple(groups)
         self._notes: dict[tuple[str, str, str, str], DlpEvent] = {}
 
-    def budget(self, options: DlpOptions, direction: str, work: Work) -> Budget:
+    def budget(self, options: DlpOptions, direction: str, work: Work) -> WorkBudget:
         """What the pattern tier may still take for work of a kind on this request, or on its answer."""
         budget = self._budgets.get((direction, work))
         if budget is None:
-            budget = self._budgets[direction, work] = Budget(
+            budget = self._budgets[direction, work] = WorkBudget(
                 work_seconds=options.pattern_work_seconds, timeout_seconds=options.pattern_timeout_seconds
             )
         return budget

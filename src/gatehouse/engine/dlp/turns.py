@@ -50,7 +50,7 @@ class OverBudget(Exception):
         self.reason = reason
 
 
-class Budget:
+class WorkBudget:
     """What all work of one kind of one request may take: seconds of a processor, and of waiting for turns and working
     together. Between two pieces of work no time goes by: the provider may take as long as it likes."""
 
@@ -106,7 +106,7 @@ class FairScheduler:
         """Pieces of work that are not done."""
         return self._waiting
 
-    async def run(self, owner: Owner, steps: Steps[T], budget: Budget | None = None, *, size: int = 0) -> T:
+    async def run(self, owner: Owner, steps: Steps[T], budget: WorkBudget | None = None, *, size: int = 0) -> T:
         """The result of `steps`: on the event loop what a millisecond or so suffices for, the rest in its turns. `size`
         is what they work on, in characters or bytes.
 
@@ -236,7 +236,9 @@ class _Organization:
 class _Job:
     __slots__ = ("_loop", "_steps", "budget", "over", "owner", "result", "unwanted")
 
-    def __init__(self, owner: Owner, steps: Steps[Any], budget: Budget | None, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, owner: Owner, steps: Steps[Any], budget: WorkBudget | None, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.owner = owner
         self.budget = budget
         self.result: asyncio.Future[Any] = loop.create_future()

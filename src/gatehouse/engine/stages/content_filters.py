@@ -14,7 +14,7 @@ from gatehouse.engine.dlp.body import separator_between
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, TierFailed
-from gatehouse.engine.dlp.turns import LONG_TEXT_SIZE, NO_OWNER, SCHEDULER, Budget, OverBudget, Owner
+from gatehouse.engine.dlp.turns import LONG_TEXT_SIZE, NO_OWNER, SCHEDULER, OverBudget, Owner, WorkBudget
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
@@ -94,7 +94,7 @@ async def judge(
 ) -> Judgement:
     """Evaluate the filters that apply to a caller, in order. `size` is the body's, in bytes; a long body is inspected
     in turns as work of `whose`, within the pattern tier's budget."""
-    budget = Budget(work_seconds=ports.dlp.pattern_work_seconds, timeout_seconds=ports.dlp.pattern_timeout_seconds)
+    budget = WorkBudget(work_seconds=ports.dlp.pattern_work_seconds, timeout_seconds=ports.dlp.pattern_timeout_seconds)
 
     async def done(steps: Steps[T]) -> T:
         return finish(steps) if size <= LONG_TEXT_SIZE else await SCHEDULER.run(whose, steps, budget, size=size)
