@@ -285,8 +285,8 @@ async def test_texts_that_nobody_reads_as_one_are_not_joined(body: dict[str, Any
 
 async def test_where_a_window_begins_makes_no_value_of_a_longer_number() -> None:
     number, end = "74111111111111111", " and so on 4222 2222"
-    text = f"{number}{' word' * 60}"[: chains.WINDOW + 1 - len(end)] + end
-    assert text[-chains.WINDOW :].startswith(number[1:])
+    text = f"{number}{' word' * 60}"[: chains.WINDOW_CHARACTERS + 1 - len(end)] + end
+    assert text[-chains.WINDOW_CHARACTERS :].startswith(number[1:])
     assert await said(governed(), text, "3333 3333") == [text, "3333 3333"]
 
 
@@ -329,8 +329,8 @@ def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:
 def test_many_parts_cost_in_proportion_to_their_number(text: str) -> None:
     _, few, searched_of_few = _joined([text] * 8_000)
     _, many, searched_of_many = _joined([text] * 32_000)
-    assert many <= 4 * (few + 2 * chains.WINDOW)
-    assert searched_of_many <= 4 * (searched_of_few + 6 * chains.WINDOW * len(text))
+    assert many <= 4 * (few + 2 * chains.WINDOW_CHARACTERS)
+    assert searched_of_many <= 4 * (searched_of_few + 6 * chains.WINDOW_CHARACTERS * len(text))
     assert searched_of_many <= 6 * 32_000 * (len(text) + 4)
 
 
@@ -338,7 +338,7 @@ def test_of_long_texts_only_the_ends_are_searched() -> None:
     text = "11111111" + " and so on" * 10_000 + " 41111111"
     found, _, searched = _joined([text] * 20)
     assert len(found) == 19
-    assert searched <= 19 * 3 * (2 * chains.WINDOW + 8)
+    assert searched <= 19 * 3 * (2 * chains.WINDOW_CHARACTERS + 8)
 
 
 def test_ordinary_messages_are_not_joined() -> None:

@@ -21,18 +21,18 @@ from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp.steps import Steps
 
 #: Characters of a text before a seam, and of the next one behind it, that are looked at.
-WINDOW: Final = NEAR
+WINDOW_CHARACTERS: Final = NEAR
 #: Those nearest to a seam tell whether a value may go over it.
 _NEAREST: Final = 40
 #: Digits near a seam, at least, of a number that goes over it.
-FEWEST_DIGITS: Final = 8
+MIN_NUMBER_DIGITS: Final = 8
 #: Characters, at least, of a token of letters and digits.
 _SHORTEST_TOKEN: Final = 16
 #: Texts that are looked at before others may have their turn.
-MANY: Final = 256
+TEXTS_PER_STEP: Final = 256
 
 #: Of more texts the last ones begin another chain: no value has more pieces than characters.
-_LONGEST_CHAIN: Final = 8 * WINDOW
+_LONGEST_CHAIN: Final = 8 * WINDOW_CHARACTERS
 
 
 def _regex(regex: str) -> Callable[[str], bool]:
@@ -168,7 +168,7 @@ def may_be_spread(texts: Sequence[Slot]) -> Steps[bool]:
     """Whether the ends of texts hold what a value could be made of. Most requests end here."""
     ends: list[str] = []
     for count, slot in enumerate(texts):
-        if count % MANY == MANY - 1:
+        if count % TEXTS_PER_STEP == TEXTS_PER_STEP - 1:
             yield
         if slot.key in _KEYS:
             ends.append(_ends(slot.text))
@@ -196,7 +196,7 @@ def chains(texts: Sequence[Slot], sequences: Iterable[Sequence[Place]]) -> Steps
             if not text.whole or len(chain) == _LONGEST_CHAIN:
                 if _may_hold_value(chain):
                     found.append(chain)
-                chain = chain[-WINDOW:] if text.whole else [text]
+                chain = chain[-WINDOW_CHARACTERS:] if text.whole else [text]
         if _may_hold_value(chain):
             found.append(chain)
     return found
@@ -211,11 +211,11 @@ def _likely(sequence: Sequence[Place]) -> Steps[list[Sequence[Place]]]:
     first = 0
     nearest: list[str] = []
     for number, (holder, key) in enumerate(sequence):
-        if number % MANY == MANY - 1:
+        if number % TEXTS_PER_STEP == TEXTS_PER_STEP - 1:
             yield
         text = holder[key]
         # One token, or groups of digits and capitals.
-        if len(text) <= WINDOW and (" " not in text or (len(text) <= _NEAREST and text == text.upper())):
+        if len(text) <= WINDOW_CHARACTERS and (" " not in text or (len(text) <= _NEAREST and text == text.upper())):
             nearest.append(text)
             continue
         if number:
@@ -237,7 +237,7 @@ def _may_go_on(nearest: str) -> bool:
 
 
 def _may_be_of_value(nearest: str) -> bool:
-    return "@" in nearest or _digits(nearest) >= FEWEST_DIGITS or _is_of_token(nearest)
+    return "@" in nearest or _digits(nearest) >= MIN_NUMBER_DIGITS or _is_of_token(nearest)
 
 
 def _can_change(slot: Slot) -> bool:
@@ -247,7 +247,7 @@ def _can_change(slot: Slot) -> bool:
 def _read(number: int, text: str) -> _Text:
     first = _before_piece(text)
     behind = _behind_piece(text, first)
-    whole = behind - first <= WINDOW and _PIECE.fullmatch(text, first, behind) is not None
+    whole = behind - first <= WINDOW_CHARACTERS and _PIECE.fullmatch(text, first, behind) is not None
     return _Text(number, text, first, behind, whole)
 
 
@@ -255,7 +255,7 @@ def _before_piece(text: str) -> int:
     """From where on a piece may stand: behind what announces it."""
     if not text or (text[0] not in _MARKS and _first_word(text) not in _WORDS):
         return 0
-    announced = _ANNOUNCED.match(text, 0, WINDOW)
+    announced = _ANNOUNCED.match(text, 0, WINDOW_CHARACTERS)
     return announced.end() if announced is not None else 0
 
 
@@ -265,7 +265,7 @@ def _first_word(text: str) -> str:
 
 def _behind_piece(text: str, first: int) -> int:
     """Up to where a piece may go that another one follows: before the words that announce that one."""
-    near = max(first, len(text) - WINDOW)
+    near = max(first, len(text) - WINDOW_CHARACTERS)
     behind = near + len(text[near:].rstrip(_MARKS))
     while behind > near:
         word = text[max(near, behind - _LONGEST_WORD) : behind].rsplit(maxsplit=1)[-1]
@@ -283,7 +283,7 @@ def _may_hold_value(chain: Chain) -> bool:
     groups = before[len(before.rstrip(_GROUPS)) :] + "".join(
         each[: len(each) - len(each.lstrip(_GROUPS))] for each in behind
     )
-    if _digits(groups) >= FEWEST_DIGITS:
+    if _digits(groups) >= MIN_NUMBER_DIGITS:
         return True
     tokens = [*before.rsplit(None, 1)[-1:], *(token for each in behind for token in each.split(None, 1)[:1])]
     together = "".join(tokens)
@@ -331,6 +331,6 @@ def _window(text: _Text, *, is_first: bool, is_last: bool, bare: bool) -> tuple[
     """What is seen of a text in a chain. Before the first piece stand words of context."""
     first, behind = (text.first, text.behind) if bare else (0, len(text.text))
     return (
-        max(0, behind - WINDOW) if is_first else first,
-        min(len(text.text), first + WINDOW) if is_last else behind,
+        max(0, behind - WINDOW_CHARACTERS) if is_first else first,
+        min(len(text.text), first + WINDOW_CHARACTERS) if is_last else behind,
     )

@@ -11,7 +11,16 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
 from gatehouse.engine.conversation.following import Place
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.chains import FEWEST_DIGITS, MANY, WINDOW, Ends, Piece, chains, join, may_be_spread
+from gatehouse.engine.dlp.chains import (
+    MIN_NUMBER_DIGITS,
+    TEXTS_PER_STEP,
+    WINDOW_CHARACTERS,
+    Ends,
+    Piece,
+    chains,
+    join,
+    may_be_spread,
+)
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.steps import Steps, finish
 
@@ -44,7 +53,7 @@ async def values_over_seams(
 ) -> list[Value]:
     """The values that go from one text over into those that follow it, as `sequences` say. `known` are findings within
     texts, with the numbers of those; `size` is that of all texts."""
-    if len(texts) <= MANY:
+    if len(texts) <= TEXTS_PER_STEP:
         is_likely = len(texts) > 1 and finish(may_be_spread(texts))
     else:
         is_likely = await examiner.run_steps(size, may_be_spread(texts), fallback=False)
@@ -77,7 +86,7 @@ def _values(
     for number, finding in known:
         yield
         # Others touch no piece.
-        if finding.start < WINDOW or finding.end > len(texts[number].text) - WINDOW:
+        if finding.start < WINDOW_CHARACTERS or finding.end > len(texts[number].text) - WINDOW_CHARACTERS:
             within.setdefault(number, []).append(finding)
     values: list[Value] = []
     taken: set[tuple[str, Piece]] = set()
@@ -134,4 +143,4 @@ def _holds(finding: Finding, piece: Piece) -> bool:
 
 def _is_token(text: str) -> bool:
     """Whether it has letters and digits, and is longer than a word that has both."""
-    return len(text) >= FEWEST_DIGITS and any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+    return len(text) >= MIN_NUMBER_DIGITS and any(map(str.isdigit, text)) and any(map(str.isalpha, text))
