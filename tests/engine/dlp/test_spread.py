@@ -313,7 +313,7 @@ def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:
     body = {"messages": [{"role": "user", "content": parts(texts)}]}
     of_body = [slot for slot in slots(body) if isinstance(slot, Slot)]
     steps = 0
-    work = chains.chains(of_body, following(body))
+    work = chains.build_chains(of_body, following(body))
     while True:
         try:
             next(work)
@@ -321,7 +321,7 @@ def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:
             found: list[chains.Chain] = stopped.value
             break
         steps += 1
-    searched = len(finish(chains.join(found)).text)
+    searched = len(finish(chains.join_ends(found)).text)
     return found, steps + sum(map(len, found)), searched
 
 
@@ -347,7 +347,7 @@ def test_ordinary_messages_are_not_joined() -> None:
     of_slots = [
         Slot({}, "content", text) for text in ("Please summarise it for the team", "thanks", "Sure. What else?")
     ]
-    assert not finish(chains.may_be_spread(of_slots))
+    assert not finish(chains.may_be_split(of_slots))
 
 
 def test_a_body_without_texts_of_a_conversation_has_none_that_follow() -> None:

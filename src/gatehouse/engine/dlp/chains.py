@@ -122,7 +122,7 @@ class _Text(NamedTuple):
 Chain: TypeAlias = list[_Text]
 
 
-class Window(NamedTuple):
+class TextWindow(NamedTuple):
     """A stretch of text `number`, and where it begins among the joined ones."""
 
     number: int
@@ -135,12 +135,12 @@ class Window(NamedTuple):
 Piece: TypeAlias = tuple[int, int, int]
 
 
-class Ends(NamedTuple):
-    """Ends of texts, joined. `chains` are where those of a chain begin and end. What is behind `direct` is joined
+class JoinedEnds(NamedTuple):
+    """JoinedEnds of texts, joined. `chains` are where those of a chain begin and end. What is behind `direct` is joined
     without what announces the pieces, or with a blank between them."""
 
     text: str
-    windows: list[Window]
+    windows: list[TextWindow]
     chains: list[Part]
     direct: int
 
@@ -160,11 +160,11 @@ class Ends(NamedTuple):
         return pieces
 
 
-def _begins(window: Window) -> int:
+def _begins(window: TextWindow) -> int:
     return window.begins
 
 
-def may_be_spread(texts: Sequence[Slot]) -> Steps[bool]:
+def may_be_split(texts: Sequence[Slot]) -> Steps[bool]:
     """Whether the ends of texts hold what a value could be made of. Most requests end here."""
     ends: list[str] = []
     for count, slot in enumerate(texts):
@@ -175,7 +175,7 @@ def may_be_spread(texts: Sequence[Slot]) -> Steps[bool]:
     return len(ends) > 1 and _may_be_of_value(_SEAM.join(ends))
 
 
-def chains(texts: Sequence[Slot], sequences: Iterable[Sequence[Place]]) -> Steps[list[Chain]]:
+def build_chains(texts: Sequence[Slot], sequences: Iterable[Sequence[Place]]) -> Steps[list[Chain]]:
     """The texts over which a value may go, of those that follow each other in `sequences`."""
     likely: list[Sequence[Place]] = []
     for sequence in sequences:
@@ -298,10 +298,10 @@ def _digits(text: str) -> int:
     return len(digits) if digits.isascii() else len(_DIGIT.findall(text))
 
 
-def join(found: Sequence[Chain]) -> Steps[Ends]:
+def join_ends(found: Sequence[Chain]) -> Steps[JoinedEnds]:
     """The chains as they stand, without what announces their pieces, and with blanks between their pieces."""
     texts: list[str] = [SEPARATOR]
-    windows: list[Window] = []
+    windows: list[TextWindow] = []
     parts: list[Part] = []
     end = direct = len(SEPARATOR)
     for chains_so, bare, between in ((found, False, ""), (found, True, ""), (found, True, " ")):
@@ -314,12 +314,12 @@ def join(found: Sequence[Chain]) -> Steps[Ends]:
                 is_last = number == len(chain) - 1
                 window = _window(text, is_first=number == 0, is_last=is_last, bare=bare)
                 behind = SEPARATOR if is_last else between
-                windows.append(Window(text.number, *window, end))
+                windows.append(TextWindow(text.number, *window, end))
                 texts += (text.text[slice(*window)], behind)
                 end += window[1] - window[0] + len(behind)
             parts.append((begin, end - len(SEPARATOR)))
         direct = direct if bare else end
-    return Ends("".join(texts), windows, parts, direct)
+    return JoinedEnds("".join(texts), windows, parts, direct)
 
 
 def _announces(chain: Chain) -> bool:

@@ -15,11 +15,11 @@ from gatehouse.engine.dlp.chains import (
     MIN_NUMBER_DIGITS,
     TEXTS_PER_STEP,
     WINDOW_CHARACTERS,
-    Ends,
+    JoinedEnds,
     Piece,
-    chains,
-    join,
-    may_be_spread,
+    build_chains,
+    join_ends,
+    may_be_split,
 )
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.steps import Steps, finish
@@ -54,15 +54,15 @@ async def values_over_seams(
     """The values that go from one text over into those that follow it, as `sequences` say. `known` are findings within
     texts, with the numbers of those; `size` is that of all texts."""
     if len(texts) <= TEXTS_PER_STEP:
-        is_likely = len(texts) > 1 and finish(may_be_spread(texts))
+        is_likely = len(texts) > 1 and finish(may_be_split(texts))
     else:
-        is_likely = await examiner.run_steps(size, may_be_spread(texts), fallback=False)
+        is_likely = await examiner.run_steps(size, may_be_split(texts), fallback=False)
     if not is_likely:
         return []
-    found = await examiner.run_steps(size, chains(texts, sequences), fallback=[])
+    found = await examiner.run_steps(size, build_chains(texts, sequences), fallback=[])
     if not found:
         return []
-    ends = await examiner.run_steps(size, join(found), fallback=None)
+    ends = await examiner.run_steps(size, join_ends(found), fallback=None)
     if ends is None:
         return []
     findings = await examiner.find_patterns(ends.text, parts=ends.as_they_stand, decoded=False)
@@ -70,7 +70,7 @@ async def values_over_seams(
 
 
 def _values(
-    ends: Ends, findings: Iterable[Finding], known: Iterable[tuple[int, Finding]], texts: Sequence[Slot]
+    ends: JoinedEnds, findings: Iterable[Finding], known: Iterable[tuple[int, Finding]], texts: Sequence[Slot]
 ) -> Steps[list[Value]]:
     """What goes over a seam, proves itself and is not found in one text."""
     over: list[Value] = []
