@@ -30,7 +30,7 @@ from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import fitted_in_steps, fitted_to_all, is_json_in_steps
-from gatehouse.engine.dlp.spread import values_over_seams
+from gatehouse.engine.dlp.spread import find_split_values
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.foundation.errors import Refusal
 
@@ -84,7 +84,7 @@ async def inspect_answer(
         for slot, of_text in zip(group, of_group, strict=True):
             found[id(slot)] = of_text
     known = ((number, each) for number, slot in enumerate(texts) for each in found[id(slot)].patterns)
-    for value in await values_over_seams(texts, following_in_answer(body), known, size, examiner):
+    for value in await find_split_values(texts, following_in_answer(body), known, size, examiner):
         for number, start, end in value.pieces:
             before = found[id(texts[number])]
             patterns = [*before.patterns, _piece(value.finding, (start, end))]
@@ -316,7 +316,7 @@ async def _spread(
     texts, bases = joined.texts, joined.bases
     numbers = (bisect_right(bases, finding.start) - 1 for finding in known)
     within = ((number, shifted([each], -bases[number])[0]) for number, each in zip(numbers, known, strict=True))
-    values = await values_over_seams(texts, following(body), within, max(size, bases[-1]), examiner)
+    values = await find_split_values(texts, following(body), within, max(size, bases[-1]), examiner)
     split_values: list[SplitValue] = []
     for finding, pieces, text in values:
         places = tuple((bases[number] + start, bases[number] + end) for number, start, end in pieces)

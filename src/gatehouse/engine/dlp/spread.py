@@ -36,7 +36,7 @@ _CARD: Final = "credit-card"
 _EMAIL: Final = "email"
 
 
-class Value(NamedTuple):
+class JoinedValue(NamedTuple):
     """`finding` says what it is: its place is one among joined ends. `text` is what the pieces are together."""
 
     finding: Finding
@@ -44,13 +44,13 @@ class Value(NamedTuple):
     text: str
 
 
-async def values_over_seams(
+async def find_split_values(
     texts: Sequence[Slot],
     sequences: Iterable[Sequence[Place]],
     known: Iterable[tuple[int, Finding]],
     size: int,
     examiner: Examiner,
-) -> list[Value]:
+) -> list[JoinedValue]:
     """The values that go from one text over into those that follow it, as `sequences` say. `known` are findings within
     texts, with the numbers of those; `size` is that of all texts."""
     if len(texts) <= TEXTS_PER_STEP:
@@ -71,15 +71,15 @@ async def values_over_seams(
 
 def _values(
     ends: JoinedEnds, findings: Iterable[Finding], known: Iterable[tuple[int, Finding]], texts: Sequence[Slot]
-) -> Steps[list[Value]]:
+) -> Steps[list[JoinedValue]]:
     """What goes over a seam, proves itself and is not found in one text."""
-    over: list[Value] = []
+    over: list[JoinedValue] = []
     for finding in findings:
         yield
         pieces = ends.pieces(finding.start, finding.end)
         text = ends.text[finding.start : finding.end]
         if len(pieces) > 1 and _proves(finding, text, pieces, is_direct=finding.end <= ends.direct):
-            over.append(Value(finding, pieces, text))
+            over.append(JoinedValue(finding, pieces, text))
     if not over:
         return over
     within: dict[int, list[Finding]] = {}
@@ -88,7 +88,7 @@ def _values(
         # Others touch no piece.
         if finding.start < WINDOW_CHARACTERS or finding.end > len(texts[number].text) - WINDOW_CHARACTERS:
             within.setdefault(number, []).append(finding)
-    values: list[Value] = []
+    values: list[JoinedValue] = []
     taken: set[tuple[str, Piece]] = set()
     for value in over:
         yield
@@ -113,7 +113,7 @@ def _proves(finding: Finding, text: str, pieces: Sequence[Piece], *, is_direct: 
     return finding.score >= _STRONG or finding.source == _CARD
 
 
-def _is_known(value: Value, within: Mapping[int, Sequence[Finding]]) -> bool:
+def _is_known(value: JoinedValue, within: Mapping[int, Sequence[Finding]]) -> bool:
     """Whether a piece is, or is in, a value of its own."""
     finding, first = value.finding, value.pieces[0]
     known = [(each, piece) for piece in value.pieces for each in within.get(piece[0], ()) if _touches(each, piece)]
