@@ -8,10 +8,10 @@ from typing import Final
 from gatehouse.engine.dlp.steps import Steps
 
 #: Characters that a regex is given at once, and what a token that is read by itself counts for.
-WINDOW: Final = 32 * 1024
+WINDOW_CHARACTERS: Final = 32 * 1024
 _A_TOKEN: Final = 64
 #: Deeper texts are not taken for JSON: most readers refuse them.
-DEEPEST: Final = 900
+MAX_DEPTH: Final = 900
 #: Levels that one regex reads.
 _LEVELS: Final = 2
 
@@ -61,7 +61,7 @@ class NotJson(Exception):
     """The text is none."""
 
 
-class Reader:
+class JsonReader:
     """Goes through a text once."""
 
     __slots__ = ("_behind_digits", "_behind_string", "_is_within", "_next", "_objects", "_place", "_text")
@@ -84,11 +84,11 @@ class Reader:
         while self._objects or self._next != self._behind_value:
             begin = self._place
             if not self._is_within and self._text[begin : begin + 1] in _BLANK and not self._skip_blanks():
-                spent += WINDOW
+                spent += WINDOW_CHARACTERS
             else:
                 self._next()
                 spent += self._place - begin + _A_TOKEN
-            if spent >= WINDOW:
+            if spent >= WINDOW_CHARACTERS:
                 spent = 0
                 yield
         while not self._skip_blanks():
@@ -132,7 +132,7 @@ class Reader:
         character = self._text[self._place : self._place + 1]
         if character in {"[", "{"}:
             self._objects.append(character == "{")
-            if len(self._objects) > DEEPEST:
+            if len(self._objects) > MAX_DEPTH:
                 raise NotJson
             self._place += 1
             self._next = self._begun
@@ -160,7 +160,7 @@ class Reader:
         self._next = self._behind_value
 
     def _string(self, behind: Callable[[], None]) -> None:
-        found = _STRING.match(self._text, self._place, self._place + WINDOW)
+        found = _STRING.match(self._text, self._place, self._place + WINDOW_CHARACTERS)
         if found is not None:
             self._place, self._next = found.end(), behind
         else:
@@ -170,7 +170,7 @@ class Reader:
 
     def _rest_of_string(self) -> None:
         begin, self._place = self._place, self._end(_IN_STRING)
-        if self._place - begin >= WINDOW - _LONGEST_ESCAPE:
+        if self._place - begin >= WINDOW_CHARACTERS - _LONGEST_ESCAPE:
             # It may go on.
             return
         if self._text[self._place : self._place + 1] != '"':
@@ -180,7 +180,7 @@ class Reader:
         self._next = self._behind_string
 
     def _number(self) -> None:
-        stop = self._place + WINDOW
+        stop = self._place + WINDOW_CHARACTERS
         found = _NUMBER.match(self._text, self._place, stop)
         if found is None:
             raise NotJson
@@ -198,7 +198,7 @@ class Reader:
 
     def _rest_of_digits(self) -> None:
         begin, self._place = self._place, self._end(_DIGITS)
-        if self._place - begin < WINDOW:
+        if self._place - begin < WINDOW_CHARACTERS:
             self._next = self._behind_digits
 
     def _fraction(self) -> None:
@@ -223,9 +223,9 @@ class Reader:
     def _skip_blanks(self) -> bool:
         """Whether that was all of them."""
         begin, self._place = self._place, self._end(_BLANKS)
-        return self._place - begin < WINDOW
+        return self._place - begin < WINDOW_CHARACTERS
 
     def _end(self, pattern: re.Pattern[str]) -> int:
-        found = pattern.match(self._text, self._place, self._place + WINDOW)
+        found = pattern.match(self._text, self._place, self._place + WINDOW_CHARACTERS)
         assert found is not None
         return found.end()

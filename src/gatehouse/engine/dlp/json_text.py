@@ -75,12 +75,12 @@ def is_json(text: str) -> bool:
 
 def is_json_in_steps(text: str) -> Steps[bool]:
     """The same of a text of any length, a step for some milliseconds at most."""
-    if len(text) <= json_grammar.WINDOW:
+    if len(text) <= json_grammar.WINDOW_CHARACTERS:
         return is_json(text)
-    if _OPENS.match(text, 0, json_grammar.WINDOW) is None:
+    if _OPENS.match(text, 0, json_grammar.WINDOW_CHARACTERS) is None:
         return False
     try:
-        yield from json_grammar.Reader(text).read()
+        yield from json_grammar.JsonReader(text).read()
     except json_grammar.NotJson:
         return False
     return True
