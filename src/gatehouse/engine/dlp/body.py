@@ -29,7 +29,7 @@ from gatehouse.engine.dlp.decide import (
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import fitted_in_steps, fitted_to_all, is_json_in_steps
+from gatehouse.engine.dlp.json_text import fit_to_json_in_steps, fit_whole_json, is_json_in_steps
 from gatehouse.engine.dlp.spread import find_split_values
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.foundation.errors import Refusal
@@ -403,9 +403,9 @@ def apply_replacements_in_steps(slot: Slot, replacements: Sequence[Replacement],
     changes = [Replacement(change.start - offset, change.end - offset, change.text) for change in replacements]
     is_json = yield from is_json_in_steps(text)
     if is_json:
-        changes = yield from fitted_to_all(changes, text)
+        changes = yield from fit_whole_json(changes, text)
     elif slot.json_text:
-        changes = yield from fitted_in_steps(changes, text)
+        changes = yield from fit_to_json_in_steps(changes, text)
     place = 0
     pieces: list[str] = []
     for change in changes:

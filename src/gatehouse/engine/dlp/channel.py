@@ -19,9 +19,9 @@ from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import (
     JsonCursor,
-    fitted,
-    fitted_to_all,
-    inside_string,
+    escape_json_string,
+    fit_to_json,
+    fit_whole_json,
     is_json_in_steps,
     scalar_start,
 )
@@ -130,7 +130,7 @@ class Channel:
             decision = yield from self._inspection.decide_in_steps(found, self._examiner.direction, self._min_length)
         changes, cut = self._changes(decision, self.end)
         if self._all_json:
-            changes = yield from fitted_to_all(changes, self._text)
+            changes = yield from fit_whole_json(changes, self._text)
         self._apply(changes, cut)
         return True
 
@@ -235,7 +235,7 @@ class Channel:
 
     def _apply(self, changes: Sequence[Replacement], cut: int) -> None:
         if self._json is not None and not self._all_json:
-            changes = fitted(changes, self._text, self._json, base=self._base, untouched=self.released)
+            changes = fit_to_json(changes, self._text, self._json, base=self._base, untouched=self.released)
             if self._json.position < cut:
                 self._json.move(self._text[self._json.position - self._base : cut - self._base])
         self._edits += changes
@@ -297,7 +297,7 @@ class Channel:
             value = values.get(self._text[place : close + 1]) if close >= 0 else None
             # A tool's arguments are read by a program, which renders nothing.
             if value is not None and (self._json is not None or not inside_address(self._text_before(place))):
-                text = inside_string(value) if self._json is not None or self._all_json else value
+                text = escape_json_string(value) if self._json is not None or self._all_json else value
                 restored.append(Replacement(base + place, base + close + 1, text))
             place = self._text.find("[", place + 1, cut - base)
         merged = list(replacements)

@@ -86,13 +86,13 @@ def is_json_in_steps(text: str) -> Steps[bool]:
     return True
 
 
-def fitted_to_all(changes: Sequence[Replacement], text: str, *, levels: int = _LEVELS) -> Steps[list[Replacement]]:
+def fit_whole_json(changes: Sequence[Replacement], text: str, *, levels: int = _LEVELS) -> Steps[list[Replacement]]:
     """The changes, in order, to `text`, all of which is JSON, so that it stays JSON. So does JSON in its strings, up to
     `levels` deep."""
     fit: list[Replacement] = []
     in_strings: dict[int, list[Replacement]] = {}
     cursor = JsonCursor()
-    fitting = yield from fitted_in_steps(changes, text)
+    fitting = yield from fit_to_json_in_steps(changes, text)
     for change in fitting:
         yield
         cursor.move(text[cursor.position : change.start])
@@ -102,13 +102,11 @@ def fitted_to_all(changes: Sequence[Replacement], text: str, *, levels: int = _L
             fit.append(change)
     for start, within in in_strings.items():
         content = text[start : _end_of_string(text, start, len(text))]
-        fit += yield from _fitted_to_string(within, content, start, levels)
+        fit += yield from _fit_to_string(within, content, start, levels)
     return sorted(fit, key=lambda change: change.start)
 
 
-def _fitted_to_string(
-    changes: Sequence[Replacement], content: str, start: int, levels: int
-) -> Steps[list[Replacement]]:
+def _fit_to_string(changes: Sequence[Replacement], content: str, start: int, levels: int) -> Steps[list[Replacement]]:
     """The changes to a string that holds `content` from `start` on, each to whole escapes."""
     plain = unescaped(content) or View(content)
     inner: list[Replacement] = []
@@ -120,27 +118,27 @@ def _fitted_to_string(
             behind = last
     nested = levels > 0 and (yield from is_json_in_steps(plain.text))
     if nested:
-        inner = yield from fitted_to_all(inner, plain.text, levels=levels - 1)
+        inner = yield from fit_whole_json(inner, plain.text, levels=levels - 1)
     fit: list[Replacement] = []
     for change in inner:
         yield
         first, last = plain.origin(change.start, change.end)
-        fit.append(Replacement(start + first, start + last, inside_string(change.text) if nested else change.text))
+        fit.append(Replacement(start + first, start + last, escape_json_string(change.text) if nested else change.text))
     return fit
 
 
-def fitted_in_steps(changes: Sequence[Replacement], text: str) -> Steps[list[Replacement]]:
+def fit_to_json_in_steps(changes: Sequence[Replacement], text: str) -> Steps[list[Replacement]]:
     """The changes, in order, to all of a text, so that JSON stays JSON."""
     fit: list[Replacement] = []
     cursor = JsonCursor()
     for first in range(0, len(changes), _CHANGES_A_STEP):
         some = changes[first : first + _CHANGES_A_STEP]
-        fit += fitted(some, text, cursor, untouched=fit[-1].end if fit else 0)
+        fit += fit_to_json(some, text, cursor, untouched=fit[-1].end if fit else 0)
         yield
     return fit
 
 
-def fitted(
+def fit_to_json(
     changes: Sequence[Replacement], text: str, cursor: JsonCursor, *, base: int = 0, untouched: int = 0
 ) -> list[Replacement]:
     """The changes, in order, so that JSON stays JSON; the cursor goes on to the last one's end. `text` begins at `base`
@@ -216,6 +214,6 @@ def scalar_start(text: str, position: int) -> int:
     return start
 
 
-def inside_string(value: str) -> str:
+def escape_json_string(value: str) -> str:
     """A value as it stands between the quotes of a JSON string."""
     return msgspec.json.encode(value).decode()[1:-1]
