@@ -37,7 +37,7 @@ class _Line(Generic[Item]):
         return line
 
 
-class Order(Generic[Item, Awaited]):
+class EventOrder(Generic[Item, Awaited]):
     """At the root are the events that wait for everything before them, below them those of one choice or block, below
     these those of one text."""
 
@@ -50,7 +50,7 @@ class Order(Generic[Item, Awaited]):
     def put(self, path: tuple[str, ...], item: Item) -> None:
         self._put(self._root, path, item)
 
-    def moved(self, awaited: Awaited) -> None:
+    def wake_waiting(self, awaited: Awaited) -> None:
         """What waits for it may go on."""
         for line in self._waiting.pop(awaited, ()):
             self._wake(line)

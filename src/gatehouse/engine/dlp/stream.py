@@ -18,7 +18,7 @@ from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import Hit, TierFindings
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
-from gatehouse.engine.dlp.order import Order
+from gatehouse.engine.dlp.order import EventOrder
 from gatehouse.foundation.errors import Refusal
 
 
@@ -63,7 +63,7 @@ class StreamGuard:
         self._latest: dict[str, str] = {}
         #: texts that have come to their end
         self._over: set[str] = set()
-        self._order: Order[_Waiting | _Run, Channel] = Order()
+        self._order: EventOrder[_Waiting | _Run, Channel] = EventOrder()
         #: the last that was put in order, where another event may join it
         self._run: _Run | None = None
         self._whole_pieces = 0
@@ -110,7 +110,7 @@ class StreamGuard:
 
     async def _advance(self, channel: Channel, *, final: bool) -> None:
         await channel.advance(final=final)
-        self._order.moved(channel)
+        self._order.wake_waiting(channel)
 
     def _come(self, event: bytes, touched: dict[str, None], ended: dict[str, None]) -> None:
         """An event that may hold anything. Notes whose texts it adds to, and which have come to their end."""
@@ -179,7 +179,7 @@ class StreamGuard:
         """A person approved."""
         assert self._asking is not None
         self._asking.approve()
-        self._order.moved(self._asking)
+        self._order.wake_waiting(self._asking)
         self.pending_approval = self._asking = None
         return self._drain()
 
@@ -230,7 +230,7 @@ class StreamGuard:
             [found] = await self._examiner.examine([text], json_text=channel.json_text, is_sealed=channel.is_sealed)
             if not await self._examiner.run_steps(len(text), channel.process_whole(text, found), fallback=False):
                 channel.release_unchanged(text)
-            self._order.moved(channel)
+            self._order.wake_waiting(channel)
 
     def _drain(self) -> bytes:
         self._order.drain(self._go, lambda: self.is_halted)
@@ -280,7 +280,7 @@ class StreamGuard:
                 self._out.append(self._rewritten(waiting))
             self._examiner.inspection.note_action("BLOCK")
             self.refusal = violation(channel.blocking_hit, "BLOCK", self._examiner.options.block_status)
-            self._order = Order()
+            self._order = EventOrder()
         elif channel.pending_approval is not None:
             self.pending_approval, self._asking = channel.pending_approval, channel
 
