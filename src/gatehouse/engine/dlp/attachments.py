@@ -30,7 +30,7 @@ _TIMEOUT: Final = Reading("", (Unread("file", "timeout"),))
 _NOT_ASKED: Final = Reading("", (Unread("file", "not_asked"),))
 
 
-class Read(NamedTuple):
+class RequestTexts(NamedTuple):
     """All texts of a body, those of its files in their places, and what could not be read."""
 
     texts: list[Slot]
@@ -48,7 +48,7 @@ class _ToRead(NamedTuple):
 _Part: TypeAlias = Slot | Unread | _ToRead
 
 
-async def read_files(found: Sequence[Slot | Unseen], size: int, examiner: Examiner) -> Read:
+async def read_files(found: Sequence[Slot | Unseen], size: int, examiner: Examiner) -> RequestTexts:
     """`found` are the texts of a body of `size` bytes, and what is none. Raises `DlpUnavailable` where `DLP_FAIL_MODE`
     says so, and where too many long texts wait."""
     parts: Sequence[_Part] = await examiner.run_steps(size, _parts(found), fallback=[])
@@ -59,7 +59,7 @@ async def read_files(found: Sequence[Slot | Unseen], size: int, examiner: Examin
             began = time.monotonic()
             readings.append(await _reading(part, len(readings), left, examiner))
             left -= time.monotonic() - began
-    return await examiner.run_steps(size, _read(parts, readings), fallback=Read([], []))
+    return await examiner.run_steps(size, _read(parts, readings), fallback=RequestTexts([], []))
 
 
 async def _reading(file: _ToRead, before: int, seconds: float, examiner: Examiner) -> Reading:
@@ -104,8 +104,8 @@ def _unpacked(attachment: Attachment, called: str) -> Steps[_Part]:
     return _ToRead(attachment, data, kind)
 
 
-def _read(parts: Sequence[_Part], readings: Iterable[Reading]) -> Steps[Read]:
-    read = Read([], [])
+def _read(parts: Sequence[_Part], readings: Iterable[Reading]) -> Steps[RequestTexts]:
+    read = RequestTexts([], [])
     of_files = iter(readings)
     for part in parts:
         yield
