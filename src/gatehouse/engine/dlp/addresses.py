@@ -12,7 +12,7 @@ MAX_ADDRESS_CHARACTERS: Final = 8192
 _TAG: Final = re.compile("<[A-Za-z]")
 
 
-def inside_address(before: str) -> bool:
+def is_inside_address(before: str) -> bool:
     """`before` is the text up to the place, the last `MAX_ADDRESS_CHARACTERS` of it at least."""
     before = before[-MAX_ADDRESS_CHARACTERS:]
     run = "" if not before or before[-1].isspace() else before.rsplit(None, 1)[-1]

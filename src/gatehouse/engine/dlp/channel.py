@@ -13,7 +13,7 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.scanning import SLICE
 from gatehouse.detection.units import units
 from gatehouse.detection.windows import Scanner
-from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, inside_address
+from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, is_inside_address
 from gatehouse.engine.dlp.decide import MIN_SEALED_LENGTH, NO_HITS, Decision, Hit, MinLength, TierFindings
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
@@ -296,7 +296,7 @@ class Channel:
             close = self._text.find("]", place, min(place + self._inspection.labels.max_length, cut - base))
             value = values.get(self._text[place : close + 1]) if close >= 0 else None
             # A tool's arguments are read by a program, which renders nothing.
-            if value is not None and (self._json is not None or not inside_address(self._text_before(place))):
+            if value is not None and (self._json is not None or not is_inside_address(self._text_before(place))):
                 text = escape_json_string(value) if self._json is not None or self._all_json else value
                 restored.append(Replacement(base + place, base + close + 1, text))
             place = self._text.find("[", place + 1, cut - base)
