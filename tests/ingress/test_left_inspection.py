@@ -82,8 +82,8 @@ async def test_work_on_a_request_whose_client_has_left_ends_at_its_next_step(
         assert made.status_code == 201, made.text
         body = user("and so on, " * 300_000)
     elif tier == "files":
-        steps = Steps(attachments._bytes)
-        monkeypatch.setattr(attachments, "_bytes", steps)
+        steps = Steps(attachments._decode_base64)
+        monkeypatch.setattr(attachments, "_decode_base64", steps)
         body = user([{"type": "file", "file": {"filename": "a.txt", "file_data": "YW5kIHNvIG9u" * 500_000}}])
     else:
         steps = Steps(examine.scan_in_slices)
