@@ -177,7 +177,7 @@ class AnswerStream(Blocks):
         while guard.pending_approval is not None:
             if permitted:
                 yield permitted
-            hold = dlp_output.asked_about(asked, guard.pending_approval, self._ports)
+            hold = dlp_output.stream_hold(asked, guard.pending_approval, self._ports)
             # Cancelled in `_end` if the client leaves during the wait.
             self._approval = approval = asyncio.ensure_future(dlp_output.approved(asked, hold, self._ports))
             async for comment in kept_alive(approval):

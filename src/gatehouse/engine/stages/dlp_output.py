@@ -68,7 +68,8 @@ def guard(x: Asked, dialect: Dialect, ports: Ports) -> StreamGuard | None:
     return StreamGuard(dialect, Examiner(x.inspection, ports.detectors, ports.dlp, "output"))
 
 
-def asked_about(x: Asked, hit: Hit, ports: Ports) -> Hold:
+def stream_hold(x: Asked, hit: Hit, ports: Ports) -> Hold:
+    """Return the verdict that holds a stream until a person has decided about a finding."""
     assert x.inspection is not None
     return approval_hold(hit, x.inspection, ports, "output")
 
