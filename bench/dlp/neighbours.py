@@ -17,7 +17,7 @@ import msgspec
 from bench.engine import settled
 from tests.support.engine import HeldEngine, completion
 
-from gatehouse.engine.dlp.turns import TURNS
+from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.exchange import Received
 from gatehouse.foundation.identity import Caller
 
@@ -58,14 +58,14 @@ async def ask(held: HeldEngine, text: str, user: int) -> float:
 async def beside(held: HeldEngine, text: str) -> float:
     """What the prompt takes once the neighbour's bodies wait."""
     neighbours = [asyncio.ensure_future(ask(held, text, 2)) for _ in range(NEIGHBOURS)]
-    while TURNS.waiting < NEIGHBOURS:
+    while SCHEDULER.waiting < NEIGHBOURS:
         await asyncio.sleep(0.001)
     await asyncio.sleep(0.1)
     seconds = await ask(held, PROMPT[:10_000], 1)
     for neighbour in neighbours:
         neighbour.cancel()
     await asyncio.gather(*neighbours, return_exceptions=True)
-    while TURNS.waiting:
+    while SCHEDULER.waiting:
         await asyncio.sleep(0.001)
     held.outbound.script.clear()
     return seconds

@@ -21,7 +21,7 @@ from gatehouse.detection.service.client import DetectionClient
 from gatehouse.detection.service.process import _Service
 from gatehouse.detection.service.tiers import BATCH_TEXTS, Models, Tiers
 from gatehouse.engine.dlp import attachments, examine
-from gatehouse.engine.dlp.turns import TURNS
+from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.stages import content_filters
 
 CARD = "4111 1111 1111 1111"
@@ -82,8 +82,8 @@ async def test_work_on_a_request_whose_client_has_left_ends_at_its_next_step(
         assert made.status_code == 201, made.text
         body = user("and so on, " * 300_000)
     elif tier == "files":
-        steps = Steps(attachments._bytes)
-        monkeypatch.setattr(attachments, "_bytes", steps)
+        steps = Steps(attachments._decode_base64)
+        monkeypatch.setattr(attachments, "_decode_base64", steps)
         body = user([{"type": "file", "file": {"filename": "a.txt", "file_data": "YW5kIHNvIG9u" * 500_000}}])
     else:
         steps = Steps(examine.scan_in_slices)
@@ -97,10 +97,10 @@ async def test_work_on_a_request_whose_client_has_left_ends_at_its_next_step(
             await asyncio.sleep(0.01)
         writer.transport.abort()
         # Nobody waits for it once the server has seen that the client left.
-        while TURNS.waiting:
+        while SCHEDULER.waiting:
             await asyncio.sleep(0.01)
         steps.left.set()
-        while TURNS._serving:
+        while SCHEDULER._serving:
             await asyncio.sleep(0.01)
     assert steps.count == LEAVES_AFTER
 

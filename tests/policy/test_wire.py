@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gatehouse.detection.scanning import scan
 from gatehouse.detection.taxonomy import TAXONOMY
-from gatehouse.engine.dlp.decide import Found, decide
+from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, FilterRecord, GovernanceRecords, PolicyRuleRecord
@@ -89,6 +89,6 @@ def test_the_same_records_over_a_wire_give_the_same_verdict(
     wired = msgspec.json.decode(msgspec.json.encode(records), type=TenantRecords)
     assert wired == records
     here, there = compiled(records).dlp, compiled(wired).dlp
-    found_here, found_there = Found(scan(here.matchers, text)), Found(scan(there.matchers, text))
+    found_here, found_there = TierFindings(scan(here.matchers, text)), TierFindings(scan(there.matchers, text))
     assert found_here == found_there
     assert decide(here, found_here, groups) == decide(there, found_there, groups)

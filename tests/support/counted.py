@@ -77,7 +77,7 @@ class Counter:
         if slice_size is not None:
             patch.setattr(scanning, "SLICE", slice_size)
             patch.setattr(scanning, "_SHORTEST", slice_size // 4)
-        patch.setattr(turns.Turns, "run", _at_once)
+        patch.setattr(turns.FairScheduler, "run", _at_once)
 
     def of(self, work: Callable[[], object]) -> Operations:
         """What the work takes."""

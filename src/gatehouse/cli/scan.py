@@ -81,10 +81,10 @@ class _FileScanner:
 
     def hits(self, text: str) -> "Iterator[Hit]":
         from gatehouse.detection.scanning import scan as find_all
-        from gatehouse.engine.dlp.decide import Found, decide
+        from gatehouse.engine.dlp.decide import TierFindings, decide
         from gatehouse.policy.dlp import STRENGTH
 
-        for hit in decide(self._policy, Found(find_all(self._matchers, text))).hits:
+        for hit in decide(self._policy, TierFindings(find_all(self._matchers, text))).hits:
             if STRENGTH[hit.effect] >= STRENGTH[self._least]:
                 yield hit
 

@@ -18,7 +18,7 @@ from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.dlp.labels import NONE_GIVEN
+from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS
 from gatehouse.engine.fields.naming import Field
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.samples import Sample
@@ -62,7 +62,7 @@ class Identified(msgspec.Struct, kw_only=True):
     scope: str
     rate: RateState | None = None
     #: the highest numbers of DLP labels in the conversation so far, for a request that does not contain all of it
-    labels: Mapping[str, int] = NONE_GIVEN
+    labels: Mapping[str, int] = NO_LABEL_NUMBERS
     #: from the header `X-Gateway-Tags`
     tags: tuple[str, ...] = ()
 

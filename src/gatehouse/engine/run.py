@@ -14,7 +14,7 @@ from gatehouse.engine import pipeline, scan
 from gatehouse.engine.answers import event_stream_headers, refusal
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.delivery import Delivery
-from gatehouse.engine.dlp.labels import NONE_GIVEN
+from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS
 from gatehouse.engine.exchange import (
     Admitted,
     Answer,
@@ -62,7 +62,7 @@ class Engine:
         read: ReadBody | None = None,
         on_admitted: Callable[[], None] = lambda: None,
         counted: RateState | None = None,
-        labels: Mapping[str, int] = NONE_GIVEN,
+        labels: Mapping[str, int] = NO_LABEL_NUMBERS,
     ) -> Answer:
         """Return the answer to a model call: a body, or a stream that must be closed if it is not read to its end.
         `read` reads the request's body; it is called once the caller is known and has room. Without it `x.body` is the

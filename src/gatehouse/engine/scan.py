@@ -11,8 +11,8 @@ from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import conform, decode_object
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.body import replaced_in_steps
-from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, Found
+from gatehouse.engine.dlp.body import apply_replacements_in_steps
+from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.steps import Steps
@@ -95,7 +95,7 @@ class _Scan:
         call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": request.text})
         self.asked = Asked(identified=x, call=call)
         self.filter_error: Refusal | None = None
-        self.decision = NOTHING
+        self.decision = NO_HITS
         topics = any(content_filter.topics for content_filter in x.policy.filters.of(x.caller.groups))
         self.tiers = {"regex": policy.enabled, "ner": bool(policy.entities), "llm": bool(policy.labels) or topics}
         self.took_ms = dict.fromkeys(self.tiers, 0.0)
@@ -126,10 +126,10 @@ async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanA
     inspection, decision = state.inspection, state.decision
     action = _ACTIONS[decision.effect]
     if action != "ALLOW":
-        inspection.did(action)
+        inspection.note_action(action)
     verdict = _policy(state.asked, ports) if request.model else PolicyVerdict("ALLOW", None)
     text = request.text
-    redacted_text = await state.examiner.steps(len(text), _redacted(text, decision, inspection), otherwise=text)
+    redacted_text = await state.examiner.run_steps(len(text), _redacted(text, decision, inspection), fallback=text)
     result = ScanAnswer(
         action="BLOCK" if state.filter_error is not None or verdict.action == "BLOCK" else action,
         findings=_findings(decision),
@@ -155,16 +155,16 @@ async def _filters(state: _Scan, ports: Ports) -> None:
 
 async def _inspect(state: _Scan, ports: Ports) -> None:
     examiner, text = state.examiner, state.request.text
-    patterns, took_patterns = await _timed(examiner.patterns(text))
-    entities, took_entities = await _timed(examiner.entities_of([text]))
-    labels, took_labels = await _timed(examiner.labels_of([text]))
+    patterns, took_patterns = await _timed(examiner.find_patterns(text))
+    entities, took_entities = await _timed(examiner.find_entities([text]))
+    labels, took_labels = await _timed(examiner.find_labels([text]))
     state.took_ms["regex"] += took_patterns
     state.took_ms["ner"] += took_entities
     state.took_ms["llm"] += took_labels
     state.inspection.seconds = (took_patterns + took_entities + took_labels) / 1000
-    findings = Found(patterns, entities[0], labels[0])
+    findings = TierFindings(patterns, entities[0], labels[0])
     steps = state.inspection.decide_in_steps(findings, "input")
-    state.decision = await examiner.steps(len(text), steps, otherwise=NOTHING)
+    state.decision = await examiner.run_steps(len(text), steps, fallback=NO_HITS)
 
 
 #: The work of a scan in each step of a call, in order; None if the step does not apply to a text.
@@ -213,7 +213,7 @@ def _redacted(text: str, decision: Decision, inspection: Inspection) -> Steps[st
     before = inspection.action
     replacements = inspection.replacements(decision.edits, text)
     inspection.action = before
-    return (yield from replaced_in_steps(Slot({}, "text", text), replacements))
+    return (yield from apply_replacements_in_steps(Slot({}, "text", text), replacements))
 
 
 def _filter(error: Refusal) -> ContentFilterHit:

@@ -131,11 +131,11 @@ class AnswerStream(Blocks):
         assert reply.events is not None
         async for block in reply.events:
             permitted = await guard.push(block)
-            if guard.held > self._ports.max_response_bytes:
+            if guard.held_bytes > self._ports.max_response_bytes:
                 raise ProviderFailed("reply_too_large")
             if reply.finished:
                 permitted += await guard.finish()
-            if reply.finished or guard.waits:
+            if reply.finished or guard.is_halted:
                 async for early in self._decided(permitted):
                     yield early
                 permitted = self._pending
@@ -149,7 +149,7 @@ class AnswerStream(Blocks):
 
     async def _rest(self) -> AsyncGenerator[bytes, None]:
         """Yield the remainder in the guard of a stream that broke."""
-        if self._guard is None or self._guard.waits:
+        if self._guard is None or self._guard.is_halted:
             return
         with contextlib.suppress(DlpStopped, Refusal):
             async for last in self._last(self._guard):
@@ -174,17 +174,17 @@ class AnswerStream(Blocks):
         guard, asked = self._guard, self._answered.asked
         assert guard is not None
         assert asked is not None
-        while guard.asks is not None:
+        while guard.pending_approval is not None:
             if permitted:
                 yield permitted
-            hold = dlp_output.asked_about(asked, guard.asks, self._ports)
+            hold = dlp_output.stream_hold(asked, guard.pending_approval, self._ports)
             # Cancelled in `_end` if the client leaves during the wait.
             self._approval = approval = asyncio.ensure_future(dlp_output.approved(asked, hold, self._ports))
             async for comment in kept_alive(approval):
                 yield comment
             if not approval.result():
                 raise DlpStopped(hold.denied)
-            permitted = guard.go_on()
+            permitted = guard.approve()
         if guard.refusal is not None:
             if permitted:
                 yield permitted

@@ -13,7 +13,7 @@ import structlog
 from gatehouse import __version__
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine.dlp.tiers import DlpOptions
-from gatehouse.engine.dlp.turns import TURNS
+from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.run import Engine
@@ -173,7 +173,7 @@ class OutpostHost:
             circuit_failures=settings.circuit_failures,
             circuit_seconds=settings.circuit_seconds,
         )
-        TURNS.threads = settings.dlp_threads
+        SCHEDULER.threads = settings.dlp_threads
         self.engine = Engine(self.ports)
         self._parts = contextlib.AsyncExitStack()
 

@@ -10,7 +10,7 @@ import structlog
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine import tokenizers
 from gatehouse.engine.dlp.tiers import DlpOptions
-from gatehouse.engine.dlp.turns import TURNS
+from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.latency import Latencies
 from gatehouse.engine.limits import Limits
 from gatehouse.engine.ports import Ports
@@ -187,7 +187,7 @@ class PlatformHost:
             circuit_failures=self.settings.circuit_failures,
             circuit_seconds=self.settings.circuit_seconds,
         )
-        TURNS.threads = self.settings.dlp_threads
+        SCHEDULER.threads = self.settings.dlp_threads
         self.engine = Engine(self.ports)
         self._publish_figures()
 

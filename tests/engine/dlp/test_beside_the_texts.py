@@ -10,7 +10,7 @@ import pytest
 from tests.engine.dlp.test_requests import CARD, OTHER_CARD, ask, engine, rule, sent, user
 from tests.support.engine import HeldEngine, completion
 
-from gatehouse.engine.dlp.turns import TURNS
+from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.exchange import Answer
 from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords
 
@@ -207,7 +207,7 @@ async def test_parts_that_hold_nothing_together_stay_as_they_are() -> None:
 async def test_leaving_while_a_long_text_is_looked_at_records_once_and_leaves_nothing() -> None:
     held = engine()
     work = asyncio.ensure_future(ask(held, user(f"{CARD} and so on, " * 40_000)))
-    while not TURNS.waiting:
+    while not SCHEDULER.waiting:
         await asyncio.sleep(0)
     await asyncio.sleep(0.01)
     work.cancel()
@@ -215,5 +215,5 @@ async def test_leaving_while_a_long_text_is_looked_at_records_once_and_leaves_no
         await work
     await asyncio.sleep(0)
     assert [outcome.outcome for outcome in held.outcomes] == ["cancelled"]
-    assert TURNS.waiting == 0
+    assert SCHEDULER.waiting == 0
     assert held.outbound.sent == []

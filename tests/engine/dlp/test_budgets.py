@@ -46,7 +46,7 @@ async def test_many_short_texts_are_not_searched_on_the_event_loop(monkeypatch: 
 
     held = engine()
     monkeypatch.setattr(examine, "scan_in_slices", watched)
-    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 0.0)
     message = {"role": "assistant", "content": None, "tool_calls": CALLS}
     if side == "answer":
         told = json.loads(completion())

@@ -14,7 +14,7 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.body import replaced
+from gatehouse.engine.dlp.body import apply_replacements
 from gatehouse.engine.dlp.inspection import Replacement
 
 MATCHER = Matcher(BUILT_IN)
@@ -115,7 +115,7 @@ def redacted(text: str, findings: list[Finding], *, json_text: bool) -> str:
             merged[-1] = Replacement(merged[-1].start, max(merged[-1].end, finding.end), LABEL)
         else:
             merged.append(Replacement(finding.start, finding.end, LABEL))
-    return replaced(Slot({}, "content", text, json_text=json_text), merged)
+    return apply_replacements(Slot({}, "content", text, json_text=json_text), merged)
 
 
 def missed(carrier: Carrier, source: str, example: str, *, is_json: bool, json_text: bool) -> str | None:

@@ -11,7 +11,7 @@ from tests.support.fast_engine import FastEngine
 
 from gatehouse.detection.scanning import scan
 from gatehouse.detection.separator import SEPARATOR
-from gatehouse.engine.dlp.decide import Found, decide
+from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.policy.compile_dlp import compile_dlp
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, GovernanceRecords
 
@@ -22,7 +22,7 @@ GROUP = UUID(int=7)
 def effect(text: str, **records: Any) -> str:
     policy, faults = compile_dlp(GovernanceRecords(**records), {})
     assert faults == []
-    decision = decide(policy, Found(scan(policy.matchers, text)), (GROUP,))
+    decision = decide(policy, TierFindings(scan(policy.matchers, text)), (GROUP,))
     return next(hit.effect for hit in decision.hits if hit.rule.entity_type == "us_npi")
 
 
@@ -50,7 +50,7 @@ def test_who_asks_for_it_has_the_bare_number_redacted(records: dict[str, Any]) -
 def test_the_trace_says_why_it_is_only_logged() -> None:
     policy, _ = compile_dlp(GovernanceRecords(), {})
     trace: list[str] = []
-    decide(policy, Found(scan(policy.matchers, NPI)), (), trace)
+    decide(policy, TierFindings(scan(policy.matchers, NPI)), (), trace)
     assert any("log_only (its action is redact from a score of 0.60 on)" in line for line in trace)
 
 

@@ -18,8 +18,8 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation import decoding
 from gatehouse.engine.conversation.slots import Slot, replace_texts, slots_in_steps
-from gatehouse.engine.dlp.body import inspect_answer, inspect_request, replaced, write
-from gatehouse.engine.dlp.decide import Found, decide
+from gatehouse.engine.dlp.body import apply_replacements, inspect_answer, inspect_request, write_texts
+from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection, Replacement
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
@@ -222,7 +222,7 @@ def test_an_answer_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy
 
         async def work() -> None:
             channels, _ = await inspect_answer(body, inspector(policy, "output"), size)
-            assert write(channels)
+            assert write_texts(channels)
 
         return lambda: asyncio.run(work())
 
@@ -278,7 +278,7 @@ def test_changes_to_the_largest_text_copy_it_a_few_times(counter: Counter, name:
             place = text.find("4111", place + len(CARD))
 
         def work() -> None:
-            replaced(Slot({}, "text", text, json_text=json_text), changes)
+            apply_replacements(Slot({}, "text", text, json_text=json_text), changes)
             copied[size] = text.copied[0]
 
         return work
@@ -295,7 +295,7 @@ def test_thousands_of_findings_that_overlap_are_decided_about_in_one_pass(counte
     def of_size(size: int) -> Callable[[], object]:
         # Each overlaps the next.
         findings = [Finding(place, place + 20, "x", 0.9, pattern) for place in range(0, size, 15)]
-        return lambda: decide(policy, Found(findings))
+        return lambda: decide(policy, TierFindings(findings))
 
     assert_linear(counter, of_size, (64 * KIB, 128 * KIB, 256 * KIB))
 

@@ -13,14 +13,14 @@ from tests.support.hostile import CARD
 
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp import json_grammar
-from gatehouse.engine.dlp.body import replaced_in_steps
+from gatehouse.engine.dlp.body import apply_replacements_in_steps
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import is_json, is_json_in_steps
 from gatehouse.engine.dlp.steps import finish
 
 MIB: Final = 1 << 20
 #: Each text has more than one of them.
-WINDOW: Final = 8
+WINDOW_CHARACTERS: Final = 8
 
 _scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 _values = st.recursive(
@@ -40,7 +40,7 @@ def counter() -> Iterator[Counter]:
 @pytest.fixture(autouse=True)
 def short_windows(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     if "largest" not in request.node.name:
-        monkeypatch.setattr(json_grammar, "WINDOW", WINDOW)
+        monkeypatch.setattr(json_grammar, "WINDOW_CHARACTERS", WINDOW_CHARACTERS)
 
 
 def _spoiled(text: str, random: Random) -> str:
@@ -98,12 +98,12 @@ def test_json_and_what_is_nearly_json(value: Any, ascii_only: bool, indent: int 
     ],
 )
 def test_edges_of_windows(text: str) -> None:
-    for blanks in range(WINDOW):
+    for blanks in range(WINDOW_CHARACTERS):
         assert finish(is_json_in_steps(" " * blanks + text)) == is_json(" " * blanks + text)
 
 
 def test_what_is_too_deep_is_not_json() -> None:
-    for levels, expected in ((json_grammar.DEEPEST, True), (json_grammar.DEEPEST + 3, False)):
+    for levels, expected in ((json_grammar.MAX_DEPTH, True), (json_grammar.MAX_DEPTH + 3, False)):
         assert finish(is_json_in_steps("[" * levels + "1" + "]" * levels)) == expected
 
 
@@ -146,8 +146,8 @@ def test_the_largest_text_takes_many_steps(counter: Counter, name: str) -> None:
             outcome = stopped.value
         longest, total = max(longest, counter.characters), total + counter.characters
     assert outcome == (name not in {"what is not JSON at its end", "lists without an end"})
-    assert longest <= 6 * json_grammar.WINDOW
-    assert total <= 6 * size + json_grammar.WINDOW
+    assert longest <= 6 * json_grammar.WINDOW_CHARACTERS
+    assert total <= 6 * size + json_grammar.WINDOW_CHARACTERS
 
 
 def test_changes_to_the_largest_text_are_made_in_steps() -> None:
@@ -157,7 +157,7 @@ def test_changes_to_the_largest_text_are_made_in_steps() -> None:
     while place >= 0:
         changes.append(Replacement(place, place + 16, "[CREDIT_CARD_1]"))
         place = text.find("4111", place + 16)
-    steps = replaced_in_steps(Slot({}, "content", text), changes)
+    steps = apply_replacements_in_steps(Slot({}, "content", text), changes)
     taken = 0
     while True:
         try:
@@ -167,5 +167,5 @@ def test_changes_to_the_largest_text_are_made_in_steps() -> None:
             break
         taken += 1
     # The text and the JSON in its string, and each change in either.
-    assert taken >= 2 * len(text) // (4 * json_grammar.WINDOW) + 2 * len(changes)
+    assert taken >= 2 * len(text) // (4 * json_grammar.WINDOW_CHARACTERS) + 2 * len(changes)
     assert {each["card"] for each in json.loads(json.loads(redacted)["log"])} == {"[CREDIT_CARD_1]"}

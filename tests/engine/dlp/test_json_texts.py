@@ -1,4 +1,4 @@
-"""Text that is JSON is JSON after values in it were replaced, and so is JSON in its strings."""
+"""Text that is JSON is JSON after values in it were apply_replacements, and so is JSON in its strings."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from tests.engine.dlp.test_streams import engine, whole, whole_answer
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.body import replaced
+from gatehouse.engine.dlp.body import apply_replacements
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_text import is_json
 
@@ -63,7 +63,7 @@ def redacted(text: str, places: list[Place]) -> str:
             merged[-1] = merged[-1][0], max(end, merged[-1][1])
         else:
             merged.append((start, end))
-    return replaced(Slot({}, "content", text), [Replacement(start, end, LABEL) for start, end in merged])
+    return apply_replacements(Slot({}, "content", text), [Replacement(start, end, LABEL) for start, end in merged])
 
 
 def is_alike(value: Any, other: Any, levels: int = 3) -> bool:

@@ -16,7 +16,7 @@ from gatehouse.detection.custom import custom_pattern
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.scanning import scan_in_slices
-from gatehouse.engine.dlp.body import inspect_answer, inspect_request, write
+from gatehouse.engine.dlp.body import inspect_answer, inspect_request, write_texts
 from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
@@ -188,7 +188,7 @@ def test_all_that_is_done_for_an_answer(counter: RepeatedWork, policy: DlpPolicy
 
         async def work() -> None:
             channels, _ = await inspect_answer(body, examiner(policy, "output"), size)
-            assert write(channels)
+            assert write_texts(channels)
 
         return size, lambda: asyncio.run(work())
 

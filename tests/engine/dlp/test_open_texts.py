@@ -14,7 +14,7 @@ from tests.support.engine import TENANT, HeldEngine
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.dlp.order import Order
+from gatehouse.engine.dlp.order import EventOrder
 from gatehouse.engine.dlp.stream import StreamGuard
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
 from gatehouse.policy.dlp import DlpPolicy
@@ -152,7 +152,7 @@ class _Simple:
 def test_an_event_waits_for_what_came_before_it_on_its_path_and_for_its_text(seed: int) -> None:
     random = Random(seed)
     paths: list[tuple[str, ...]] = [(), ("a",), ("b",), ("a", "x"), ("a", "y"), ("b", "x")]
-    order: Order[int, int] = Order()
+    order: EventOrder[int, int] = EventOrder()
     simple = _Simple()
     held: set[int] = set()
     last: dict[int, tuple[str, ...]] = {}
@@ -165,7 +165,7 @@ def test_an_event_waits_for_what_came_before_it_on_its_path_and_for_its_text(see
             held.add(number)
         for each in random.sample(sorted(held), random.randint(0, min(3, len(held)))):
             held.discard(each)
-            order.moved(each)
+            order.wake_waiting(each)
         gone: list[int] = []
 
         def go(item: int, gone: list[int] = gone) -> int | None:

@@ -11,7 +11,7 @@ from tests.engine.dlp.test_stream_order import _event, passed
 from tests.engine.stages.test_content_filters import keywords
 from tests.support.engine import HeldEngine, completion
 
-from gatehouse.engine.dlp.decide import SHORTEST_SEALED
+from gatehouse.engine.dlp.decide import MIN_SEALED_LENGTH
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
@@ -147,8 +147,8 @@ async def test_random_base64_is_taken_for_no_value() -> None:
     for number in range(250):
         encode = b64encode if number % 2 else urlsafe_b64encode
         text = encode(chance.randbytes(chance.randint(150, 3000))).decode()
-        [found] = await examiner.whole([text], is_sealed=True)
-        assert not examiner.inspection.decide(found, "input", lambda _: SHORTEST_SEALED).hits, text
+        [found] = await examiner.examine([text], is_sealed=True)
+        assert not examiner.inspection.decide(found, "input", lambda _: MIN_SEALED_LENGTH).hits, text
 
 
 async def test_what_is_too_short_to_be_more_than_chance_is_not_counted() -> None:

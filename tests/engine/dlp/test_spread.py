@@ -18,7 +18,7 @@ from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation.following import following
 from gatehouse.engine.conversation.slots import Slot, slots
 from gatehouse.engine.dlp import chains
-from gatehouse.engine.dlp.decide import Found, Spread, decide_in_steps
+from gatehouse.engine.dlp.decide import SplitValue, TierFindings, decide_in_steps
 from gatehouse.engine.dlp.steps import finish
 from gatehouse.policy.dlp import DlpPolicy, Rule
 from gatehouse.policy.governance import DlpRuleRecord
@@ -227,9 +227,9 @@ def test_a_value_in_pieces_goes_where_another_finding_stands_in_its_first_piece(
     policy = DlpPolicy(
         enabled=True, patterns={"credit-card": of("credit-card", "credit_card"), "own": of("own", "staff")}
     )
-    card = Spread(Finding(0, 9, "credit_card", 0.7, "credit-card"), ((0, 9), (20, 29)), "4111 11111111 1111")
+    card = SplitValue(Finding(0, 9, "credit_card", 0.7, "credit-card"), ((0, 9), (20, 29)), "4111 11111111 1111")
     own = Finding(0, 9, "staff", 1.0, "own")
-    decision = finish(decide_in_steps(policy, Found([own]), spread=[card]))
+    decision = finish(decide_in_steps(policy, TierFindings([own]), split_values=[card]))
     assert [(edit.start, edit.end) for edit in decision.edits] == [(0, 9), (20, 29)]
 
 
@@ -285,8 +285,8 @@ async def test_texts_that_nobody_reads_as_one_are_not_joined(body: dict[str, Any
 
 async def test_where_a_window_begins_makes_no_value_of_a_longer_number() -> None:
     number, end = "74111111111111111", " and so on 4222 2222"
-    text = f"{number}{' word' * 60}"[: chains.WINDOW + 1 - len(end)] + end
-    assert text[-chains.WINDOW :].startswith(number[1:])
+    text = f"{number}{' word' * 60}"[: chains.WINDOW_CHARACTERS + 1 - len(end)] + end
+    assert text[-chains.WINDOW_CHARACTERS :].startswith(number[1:])
     assert await said(governed(), text, "3333 3333") == [text, "3333 3333"]
 
 
@@ -313,7 +313,7 @@ def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:
     body = {"messages": [{"role": "user", "content": parts(texts)}]}
     of_body = [slot for slot in slots(body) if isinstance(slot, Slot)]
     steps = 0
-    work = chains.chains(of_body, following(body))
+    work = chains.build_chains(of_body, following(body))
     while True:
         try:
             next(work)
@@ -321,7 +321,7 @@ def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:
             found: list[chains.Chain] = stopped.value
             break
         steps += 1
-    searched = len(finish(chains.join(found)).text)
+    searched = len(finish(chains.join_ends(found)).text)
     return found, steps + sum(map(len, found)), searched
 
 
@@ -329,8 +329,8 @@ def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:
 def test_many_parts_cost_in_proportion_to_their_number(text: str) -> None:
     _, few, searched_of_few = _joined([text] * 8_000)
     _, many, searched_of_many = _joined([text] * 32_000)
-    assert many <= 4 * (few + 2 * chains.WINDOW)
-    assert searched_of_many <= 4 * (searched_of_few + 6 * chains.WINDOW * len(text))
+    assert many <= 4 * (few + 2 * chains.WINDOW_CHARACTERS)
+    assert searched_of_many <= 4 * (searched_of_few + 6 * chains.WINDOW_CHARACTERS * len(text))
     assert searched_of_many <= 6 * 32_000 * (len(text) + 4)
 
 
@@ -338,7 +338,7 @@ def test_of_long_texts_only_the_ends_are_searched() -> None:
     text = "11111111" + " and so on" * 10_000 + " 41111111"
     found, _, searched = _joined([text] * 20)
     assert len(found) == 19
-    assert searched <= 19 * 3 * (2 * chains.WINDOW + 8)
+    assert searched <= 19 * 3 * (2 * chains.WINDOW_CHARACTERS + 8)
 
 
 def test_ordinary_messages_are_not_joined() -> None:
@@ -347,7 +347,7 @@ def test_ordinary_messages_are_not_joined() -> None:
     of_slots = [
         Slot({}, "content", text) for text in ("Please summarise it for the team", "thanks", "Sure. What else?")
     ]
-    assert not finish(chains.may_be_spread(of_slots))
+    assert not finish(chains.may_be_split(of_slots))
 
 
 def test_a_body_without_texts_of_a_conversation_has_none_that_follow() -> None:

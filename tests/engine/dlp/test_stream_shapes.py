@@ -15,7 +15,7 @@ from tests.support.engine import TENANT, completion
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
 from gatehouse.engine.dlp import channel
-from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, inside_address
+from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, is_inside_address
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.stream import StreamGuard
@@ -337,9 +337,9 @@ async def test_no_label_of_a_long_answer_copies_all_that_is_before_it(monkeypatc
 
     def measured(before: str) -> bool:
         sizes.append(len(before))
-        return inside_address(before)
+        return is_inside_address(before)
 
-    monkeypatch.setattr(channel, "inside_address", measured)
+    monkeypatch.setattr(channel, "is_inside_address", measured)
     held = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
     text = "The card is [CREDIT_CARD_1].\n" * 2_000
     held.outbound.script = [(200, [completion(text)])]

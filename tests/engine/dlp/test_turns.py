@@ -10,7 +10,7 @@ import pytest
 from gatehouse.engine.dlp import turns
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, finish
-from gatehouse.engine.dlp.turns import Budget, OverBudget, Owner, Turns
+from gatehouse.engine.dlp.turns import FairScheduler, OverBudget, Owner, WorkBudget
 
 STEP_SECONDS = 0.001
 
@@ -37,23 +37,23 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(turns, "thread_time", lambda: clock.now)
     # All of the work waits for its turn.
-    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 0.0)
     return clock
 
 
-async def queued(pool: Turns, count: int) -> None:
+async def queued(pool: FairScheduler, count: int) -> None:
     while pool.waiting < count:
         await asyncio.sleep(0)
 
 
-async def idle(pool: Turns) -> None:
+async def idle(pool: FairScheduler) -> None:
     """Its thread is done a moment after the result is there."""
     async with asyncio.timeout(10):
         while pool._organizations:
             await asyncio.sleep(0)
 
 
-async def held(pool: Turns, clock: Clock) -> tuple[threading.Event, "asyncio.Task[str]"]:
+async def held(pool: FairScheduler, clock: Clock) -> tuple[threading.Event, "asyncio.Task[str]"]:
     """Work of nobody in particular that waits until the event is set: what comes meanwhile queues."""
     gate = threading.Event()
     task = asyncio.create_task(pool.run(Owner("first", "first"), clock.work("first", 1, gate=gate)))
@@ -68,7 +68,7 @@ def share_until_done(steps: list[str], name: str) -> float:
 
 
 async def test_a_users_many_texts_take_no_more_than_an_equal_share(clock: Clock) -> None:
-    pool = Turns()
+    pool = FairScheduler()
     gate, first = await held(pool, clock)
     hostile = [asyncio.create_task(pool.run(Owner("a", "h"), clock.work(f"h{n}", 500))) for n in range(10)]
     await queued(pool, 11)
@@ -86,7 +86,7 @@ async def test_a_users_many_texts_take_no_more_than_an_equal_share(clock: Clock)
 
 
 async def test_many_users_of_an_organization_take_no_more_than_one_of_another(clock: Clock) -> None:
-    pool = Turns()
+    pool = FairScheduler()
     gate, first = await held(pool, clock)
     many = [asyncio.create_task(pool.run(Owner("a", n), clock.work(f"u{n}", 300))) for n in range(20)]
     other = asyncio.create_task(pool.run(Owner("b", "o"), clock.work("other", 200)))
@@ -97,7 +97,7 @@ async def test_many_users_of_an_organization_take_no_more_than_one_of_another(cl
 
 
 async def test_who_comes_later_does_not_make_up_for_the_time_before(clock: Clock) -> None:
-    pool = Turns()
+    pool = FairScheduler()
     gate, half = threading.Event(), threading.Event()
 
     def in_two_halves() -> Steps[str]:
@@ -116,7 +116,7 @@ async def test_who_comes_later_does_not_make_up_for_the_time_before(clock: Clock
 
 
 async def test_short_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = Turns()
+    pool = FairScheduler()
     threads: list[int] = []
 
     def work() -> Steps[int]:
@@ -125,7 +125,7 @@ async def test_short_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         return 7
 
     monkeypatch.setattr(pool, "_start", lambda: pytest.fail("a thread was asked for"))
-    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 60.0)
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 60.0)
     assert await pool.run(Owner("a", "u"), work()) == 7
     assert threads == [threading.get_ident()]
 
@@ -135,7 +135,7 @@ async def test_what_the_work_raises_is_raised(clock: Clock) -> None:
         yield
         raise LookupError("no such thing")
 
-    pool = Turns()
+    pool = FairScheduler()
     with pytest.raises(LookupError, match="no such thing"):
         await pool.run(Owner("a", "u"), work())
     assert pool.waiting == 0
@@ -143,7 +143,7 @@ async def test_what_the_work_raises_is_raised(clock: Clock) -> None:
 
 
 async def test_work_that_nobody_waits_for_ends_at_its_next_step(clock: Clock) -> None:
-    pool = Turns()
+    pool = FairScheduler()
     ended = threading.Event()
 
     def endless() -> Steps[None]:
@@ -165,7 +165,7 @@ async def test_work_that_nobody_waits_for_ends_at_its_next_step(clock: Clock) ->
 
 
 async def test_work_that_is_left_before_its_turn_leaves_no_trace(clock: Clock) -> None:
-    pool = Turns()
+    pool = FairScheduler()
     gate, first = await held(pool, clock)
     for _ in range(3 * turns.MAX_WAITING):
         task = asyncio.create_task(pool.run(Owner("a", "u"), clock.work("left", 1)))
@@ -188,7 +188,7 @@ async def test_work_that_is_left_before_its_turn_leaves_no_trace(clock: Clock) -
     ],
 )
 async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], Owner], limit: int) -> None:
-    pool = Turns()
+    pool = FairScheduler()
     gate, first = await held(pool, clock)
     tasks = [asyncio.create_task(pool.run(owner(n), clock.work("waits", 1))) for n in range(limit)]
     await queued(pool, limit + 1)
@@ -207,7 +207,7 @@ async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], Owner
 
 
 async def test_a_budget_bounds_the_work(clock: Clock) -> None:
-    pool, budget = Turns(), Budget(work_seconds=0.1005, timeout_seconds=1000)
+    pool, budget = FairScheduler(), WorkBudget(work_seconds=0.1005, timeout_seconds=1000)
     assert await pool.run(Owner("a", "u"), clock.work("first", 60), budget) == "first"
     with pytest.raises(OverBudget) as over:
         await pool.run(Owner("a", "u"), clock.work("second", 60), budget)
@@ -218,7 +218,7 @@ async def test_a_budget_bounds_the_work(clock: Clock) -> None:
 async def test_a_budget_bounds_working_and_waiting(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
     monkeypatch.setattr(turns, "monotonic", lambda: now + 100 * clock.now)
-    pool, budget = Turns(), Budget(work_seconds=1000, timeout_seconds=5)
+    pool, budget = FairScheduler(), WorkBudget(work_seconds=1000, timeout_seconds=5)
     gate, first = await held(pool, clock)
     waits = asyncio.create_task(pool.run(Owner("a", "u"), clock.work("waits", 200), budget))
     beside = asyncio.create_task(pool.run(Owner("b", "u"), clock.work("beside", 200)))
@@ -233,14 +233,14 @@ async def test_a_budget_bounds_working_and_waiting(clock: Clock, monkeypatch: py
 
 
 async def test_several_threads_work_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 0.0)
     together = threading.Barrier(3)
 
     def work() -> Steps[int]:
         yield
         return together.wait(10)
 
-    pool = Turns(threads=3)
+    pool = FairScheduler(threads=3)
     assert sorted(await asyncio.gather(*(pool.run(Owner("a", "u"), work()) for _ in range(3)))) == [0, 1, 2]
 
 
@@ -254,7 +254,7 @@ async def test_what_a_provider_takes_between_two_pieces_of_work_is_not_counted(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(turns, "monotonic", lambda: now[0])
-    pool, budget = Turns(), Budget(work_seconds=1000, timeout_seconds=5)
+    pool, budget = FairScheduler(), WorkBudget(work_seconds=1000, timeout_seconds=5)
     assert await pool.run(Owner("a", "u"), clock.work("request", 3), budget) == "request"
     now[0] += 1000
     assert await pool.run(Owner("a", "u"), clock.work("answer", 3), budget) == "answer"
@@ -267,6 +267,6 @@ async def test_large_work_is_not_begun_on_the_event_loop(monkeypatch: pytest.Mon
         threads.append(threading.get_ident())
         yield
 
-    monkeypatch.setattr(turns, "AT_ONCE_SECONDS", 60.0)
-    await Turns().run(Owner("a", "u"), work(), size=turns.LONGEST_AT_ONCE)
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 60.0)
+    await FairScheduler().run(Owner("a", "u"), work(), size=turns.MAX_INLINE_SIZE)
     assert threads != [threading.get_ident()]

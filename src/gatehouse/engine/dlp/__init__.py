@@ -1,9 +1,8 @@
-"""What is done about findings: one decision, redaction with labels, whole bodies and streams (reference 3, DLP rule;
-decisions of the contract: DLP, filters, compliance, policy).
+"""Data-loss prevention: the decision about findings, redaction with labels, whole bodies and streams (docs/dlp.md).
 
-decide      findings to actions: the one place
-labels      what stands in the place of a redacted value, and the way back
-channel     one text of an answer as it comes: what may go on, changed where it must be
-stream      a stream's events in order, held back until their texts may go on
-inspection  what one request has been found to hold, for its record
+decide      the decision about findings, made only here
+labels      labels that replace redacted values, and the way back to the values
+channel     one text of an answer while it arrives: releases it piece by piece, redacted where a rule demands it
+stream      the events of a stream in order, each held back until its texts are released
+inspection  the findings of one request, for its record
 """

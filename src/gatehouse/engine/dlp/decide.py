@@ -1,4 +1,4 @@
-"""Findings to a decision. The only place where it is made: requests, `/v1/scan`, evaluate and replay all ask here."""
+"""Decides about findings. Requests, answers, `/v1/scan`, evaluation and replay all use this decision."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
@@ -11,30 +11,30 @@ from gatehouse.detection.findings import Finding
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
 
-#: What is done about one hit. `allow`: a group's override lets it pass; it is noted all the same.
+#: The effect of one hit. `allow`: a group's override lets it pass; it is recorded all the same.
 Effect: TypeAlias = Literal["allow", "log_only", "redact", "prompt", "block"]
 
-#: A group's override as an effect (reference 2, Group DLP override).
+#: The effects of group overrides (docs/groups.md).
 _OVERRIDES: Final[dict[str, Effect]] = {"ALLOW": "allow", "REDACT": "redact", "BLOCK": "block"}
 
-#: Of a finding in a text that cannot be changed, how many code points it has to have to count: of base64 fewer look
-#: like an identifier by chance. None: its text can be changed.
-Shortest: TypeAlias = Callable[[Finding], int | None]
-SHORTEST_SEALED: Final = 8
-SHORTEST_EXTRACT: Final = 1
+#: Returns the least number of code points of a finding that counts in a text that cannot be changed: shorter strings
+#: of base64 resemble identifiers by chance. None: the text of the finding can be changed.
+MinLength: TypeAlias = Callable[[Finding], int | None]
+MIN_SEALED_LENGTH: Final = 8
+MIN_EXTRACT_LENGTH: Final = 1
 
 
-class Spread(msgspec.Struct, frozen=True):
-    """A pattern's finding whose value is in pieces: `finding` is where the first stands, `pieces` where each does, in
-    order; `value` is what they are together."""
+class SplitValue(msgspec.Struct, frozen=True):
+    """A value that a pattern matches in pieces. `finding` covers the first piece; `pieces` are the start and end of
+    each, in order; `value` is their concatenation."""
 
     finding: Finding
     pieces: tuple[tuple[int, int], ...]
     value: str
 
 
-class Found(NamedTuple):
-    """What the three tiers found in one text."""
+class TierFindings(NamedTuple):
+    """The findings of the three tiers in one text."""
 
     patterns: Sequence[Finding] = ()
     entities: Sequence[Finding] = ()
@@ -42,32 +42,32 @@ class Found(NamedTuple):
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
-    """A finding, the rule that speaks for it, and what it comes to for this caller. `spread`: the finding is the first
-    piece of this value."""
+    """A finding, a rule that applies to it, and the effect for this caller. `split_value` is the value of which the
+    finding is the first piece."""
 
     finding: Finding
     rule: Rule
     effect: Effect
-    spread: Spread | None = None
+    split_value: SplitValue | None = None
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False):
-    """A stretch of text that must not go on as it is: `hit` says why."""
+    """A range of the text that must not be passed on unchanged, and the hit that demands it."""
 
     start: int
     end: int
     hit: Hit
 
     @property
-    def spread_value(self) -> str | None:
-        """The value of which the stretch is a piece; None where it is no piece, or more than that."""
-        spread = self.hit.spread
-        return spread.value if spread is not None and (self.start, self.end) in spread.pieces else None
+    def split_text(self) -> str | None:
+        """Return the complete value if the range is exactly one piece of a split value, else None."""
+        split_value = self.hit.split_value
+        return split_value.value if split_value is not None and (self.start, self.end) in split_value.pieces else None
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`hits` are all that counted, by their place; `edits` the stretches to redact, apart from each other, in order;
-    `decisive` the hit that decides for the whole text: the first of the strongest effect, None where nothing hit."""
+    """`hits` are all hits that count, by position. `edits` are the ranges to redact, in order and without overlaps.
+    `decisive` is the first hit of the strongest effect, which decides for the whole text; None without hits."""
 
     hits: list[Hit]
     edits: list[Edit]
@@ -78,56 +78,56 @@ class Decision(msgspec.Struct, frozen=True):
         return self.decisive.effect if self.decisive is not None else "allow"
 
 
-NOTHING: Final = Decision([], [], None)
+NO_HITS: Final = Decision([], [], None)
 
 
 def decide(
     policy: DlpPolicy,
-    found: Found,
+    findings: TierFindings,
     groups: Iterable[UUID] = (),
     trace: list[str] | None = None,
-    shortest: Shortest | None = None,
+    min_length: MinLength | None = None,
 ) -> Decision:
-    """The strongest effect wins: block, redact, prompt, log only. Where redaction wins over a prompt, nobody is asked
-    and what the prompt was about is redacted as well: it must not pass unseen. `trace` takes what was considered, in
-    sentences without any of the text. In a text that cannot be changed, of which `shortest` knows, what would be
-    redacted or asked about blocks.
+    """Return the decision about the findings of a text (docs/dlp.md). The strongest effect wins: block, redact, prompt,
+    log only. If redaction wins over a prompt, the match of the prompt is redacted too and no approval is requested.
+    `trace` receives sentences about each rule considered, without any of the text. In a text that cannot be changed
+    (`min_length`), a hit that would redact or prompt blocks.
 
-    A finding within another one that is stronger (effect, score, length) is not counted: the digits of an IBAN are no
-    card number. All rules that want the same finding count. Where stretches to redact overlap otherwise, all that any
-    of them covers is redacted under the label of the strongest (effect, score, length, then the earlier one).
+    A finding within a stronger one (effect, score, length) does not count: the digits of an IBAN are no card number.
+    All rules for the same finding count. If ranges to redact overlap otherwise, their union is redacted under the label
+    of the strongest hit (effect, score, length, then the earlier one).
     """
-    return finish(decide_in_steps(policy, found, groups, trace, shortest))
+    return finish(decide_in_steps(policy, findings, groups, trace, min_length))
 
 
 def decide_in_steps(
     policy: DlpPolicy,
-    found: Found,
+    tier_findings: TierFindings,
     groups: Iterable[UUID] = (),
     trace: list[str] | None = None,
-    shortest: Shortest | None = None,
+    min_length: MinLength | None = None,
     *,
-    spread: Sequence[Spread] = (),
+    split_values: Sequence[SplitValue] = (),
 ) -> Steps[Decision]:
-    """The same, a step for each finding. `spread`: what patterns found over several texts."""
+    """Decide as `decide` does, with a step for each finding. `split_values` are matches of patterns across texts."""
     hits: list[Hit] = []
     for findings, rules in (
-        (found.patterns, policy.patterns),
-        (found.entities, policy.entities),
-        (found.labels, policy.labels),
+        (tier_findings.patterns, policy.patterns),
+        (tier_findings.entities, policy.entities),
+        (tier_findings.labels, policy.labels),
     ):
         for finding in findings:
             yield
             hits += _hits(policy, finding, rules.get(finding.source, ()), groups, trace)
-    for value in spread:
+    for value in split_values:
         yield
-        of_first = _hits(policy, value.finding, policy.patterns.get(value.finding.source, ()), groups, trace)
-        hits += [msgspec.structs.replace(hit, spread=value) for hit in of_first]
-    if shortest is not None:
-        hits = list(_blocking(hits, shortest))
+        first_hits = _hits(policy, value.finding, policy.patterns.get(value.finding.source, ()), groups, trace)
+        hits += [msgspec.structs.replace(hit, split_value=value) for hit in first_hits]
+    if min_length is not None:
+        hits = list(_blocking(hits, min_length))
     if not hits:
-        return NOTHING
-    hits = yield from _counted(hits)
+        return NO_HITS
+    hits = yield from _drop_hidden(hits)
     decisive = max(hits, key=lambda hit: STRENGTH[hit.effect])
     return Decision(hits, _edits(hits), decisive)
 
@@ -142,26 +142,26 @@ def _hits(
             continue
         effect = _effect(policy, rule, finding.score, groups)
         if trace is not None:
-            why = _why(policy, rule, finding.score, effect)
+            reason = _override_reason(policy, rule, finding.score, effect)
             trace.append(
                 f"{rule.name}: {rule.entity_type} at {finding.start} to {finding.end}, score {finding.score:.2f}:"
-                f" {effect}{why}"
+                f" {effect}{reason}"
             )
         yield Hit(finding, rule, effect)
 
 
-def _blocking(hits: Iterable[Hit], shortest: Shortest) -> Iterator[Hit]:
-    """Without those that are too short to be more than chance."""
+def _blocking(hits: Iterable[Hit], min_length: MinLength) -> Iterator[Hit]:
+    """Yield the hits without those too short to count. In a text that cannot be changed they block."""
     for hit in hits:
-        least = shortest(hit.finding)
-        if least is None:
+        least_length = min_length(hit.finding)
+        if least_length is None:
             yield hit
-        elif hit.finding.end - hit.finding.start >= least:
+        elif hit.finding.end - hit.finding.start >= least_length:
             yield msgspec.structs.replace(hit, effect="block") if hit.effect in {"redact", "prompt"} else hit
 
 
-def _why(policy: DlpPolicy, rule: Rule, score: float, effect: Effect) -> str:
-    """What made another effect of the rule's action."""
+def _override_reason(policy: DlpPolicy, rule: Rule, score: float, effect: Effect) -> str:
+    """Return the reason why the effect differs from the rule's action."""
     if effect == rule.action:
         return ""
     if score < rule.certain and effect == "log_only":
@@ -172,7 +172,7 @@ def _why(policy: DlpPolicy, rule: Rule, score: float, effect: Effect) -> str:
 
 
 def _effect(policy: DlpPolicy, rule: Rule, score: float, groups: Iterable[UUID]) -> Effect:
-    """With several groups the strictest override wins (decisions of the contract: DLP)."""
+    """Return the effect of a rule. With several groups the strictest override wins (docs/dlp.md)."""
     strictest: Effect | None = None
     if policy.overrides:
         for group in groups:
@@ -182,42 +182,43 @@ def _effect(policy: DlpPolicy, rule: Rule, score: float, groups: Iterable[UUID])
                 if strictest is None or STRENGTH[effect] > STRENGTH[strictest]:
                     strictest = effect
     effect = strictest or ("log_only" if score < rule.certain else rule.action)
-    # With nobody to ask, what would be asked about is blocked (decisions of the contract: DLP, `human_in_loop`).
+    # Without the feature flag `human_in_loop` a prompt blocks (docs/dlp.md).
     return "block" if effect == "prompt" and not policy.asks else effect
 
 
-def _counted(hits: list[Hit]) -> Steps[list[Hit]]:
-    """By their place, without those that lie within a stronger one. What the semantic tier says is about whole texts,
-    and counts in any case."""
+def _drop_hidden(hits: list[Hit]) -> Steps[list[Hit]]:
+    """Return the hits by position, without those within a stronger one. Hits of the semantic tier are about whole texts
+    and always count."""
     hits.sort(key=lambda hit: (hit.finding.start, -hit.finding.end, *(-part for part in _rank(hit))))
     counted: list[Hit] = []
-    #: those that may still reach over what follows
-    around: list[Hit] = []
+    #: those that may still overlap the following hits
+    open_hits: list[Hit] = []
     for hit in hits:
         yield
         finding = hit.finding
         if hit.rule.detector_type == "llm":
-            # About the whole text: neither does it hide what lies within, nor the other way round.
+            # It is about the whole text: it hides no finding within, and none hides it.
             counted.append(hit)
             continue
-        around = [other for other in around if other.finding.end > finding.start]
-        if not any(_hides(other, hit) for other in around):
+        open_hits = [other for other in open_hits if other.finding.end > finding.start]
+        if not any(_hides(other, hit) for other in open_hits):
             counted.append(hit)
-            around.append(hit)
+            open_hits.append(hit)
     return counted
 
 
 def _hides(other: Hit, hit: Hit) -> bool:
-    """`other` begins no later. A value in pieces goes on where nothing else is found."""
-    if hit.spread is not None or other.finding is hit.finding:
+    """Return whether `other`, which begins no later, hides `hit`. A split value is never hidden: it continues in texts
+    where nothing else matches."""
+    if hit.split_value is not None or other.finding is hit.finding:
         return False
     return other.finding.end >= hit.finding.end and _rank(other) > _rank(hit)
 
 
 def _edits(hits: list[Hit]) -> list[Edit]:
-    """`hits` are sorted by start."""
+    """Return the ranges to redact, merged where they overlap. `hits` are sorted by start."""
     edits: list[Edit] = []
-    for start, end, hit in _stretches(hits):
+    for start, end, hit in _ranges_to_redact(hits):
         last = edits[-1] if edits else None
         if last is not None and start < last.end:
             stronger = hit if _rank(hit) > _rank(last.hit) else last.hit
@@ -227,13 +228,15 @@ def _edits(hits: list[Hit]) -> list[Edit]:
     return edits
 
 
-def _stretches(hits: Iterable[Hit]) -> list[tuple[int, int, Hit]]:
-    """What is to be redacted, by where it begins. `hits` are sorted by start."""
-    changing = [hit for hit in hits if STRENGTH[hit.effect] >= STRENGTH["prompt"]]
-    stretches = [(hit.finding.start, hit.finding.end, hit) for hit in changing]
-    if rest := [(*piece, hit) for hit in changing if hit.spread is not None for piece in hit.spread.pieces[1:]]:
-        stretches = sorted(stretches + rest, key=itemgetter(0))
-    return stretches
+def _ranges_to_redact(hits: Iterable[Hit]) -> list[tuple[int, int, Hit]]:
+    """Return the start, end and hit of each range to redact, by start. `hits` are sorted by start."""
+    redacting = [hit for hit in hits if STRENGTH[hit.effect] >= STRENGTH["prompt"]]
+    ranges = [(hit.finding.start, hit.finding.end, hit) for hit in redacting]
+    if later_pieces := [
+        (*piece, hit) for hit in redacting if hit.split_value is not None for piece in hit.split_value.pieces[1:]
+    ]:
+        ranges = sorted(ranges + later_pieces, key=itemgetter(0))
+    return ranges
 
 
 def _rank(hit: Hit) -> tuple[int, float, int, int]:

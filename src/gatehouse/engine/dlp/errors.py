@@ -1,12 +1,12 @@
-"""What a caller is told when DLP stops a request. Never the matched text."""
+"""Errors of requests that DLP stops. They never contain the matched text."""
 
 from gatehouse.engine.dlp.decide import Hit
 from gatehouse.foundation.errors import BadRequest, Forbidden, Refusal, Unavailable
 
 
 class DlpViolation(Forbidden):
-    """403 (reference 1, Errors): header `X-DLP-Action` says BLOCK, or CANCEL where a person refused or nobody
-    answered."""
+    """A rule blocked the content, 403. The header `X-DLP-Action` is BLOCK, or CANCEL if the approval was denied or not
+    given in time (docs/dlp.md)."""
 
     type = "dlp_violation"
     code = "dlp_violation"
@@ -14,7 +14,7 @@ class DlpViolation(Forbidden):
 
 
 class DlpViolationAs400(BadRequest):
-    """The same where `DLP_BLOCK_STATUS` is 400."""
+    """The same error if `DLP_BLOCK_STATUS` is 400."""
 
     type = "dlp_violation"
     code = "dlp_violation"
@@ -22,17 +22,17 @@ class DlpViolationAs400(BadRequest):
 
 
 class DlpUnavailable(Unavailable):
-    """A tier that a rule needs gave no answer, and `DLP_FAIL_MODE` is `closed`."""
+    """A tier that a rule needs failed, and `DLP_FAIL_MODE` is `closed`."""
 
     code = "dlp_unavailable"
     message = "The content could not be inspected now, so it was not let through. Try again."
 
 
 def violation(hit: Hit | None, action: str, status: int, message: str | None = None) -> Refusal:
-    """`action` is BLOCK or CANCEL."""
-    kind = DlpViolationAs400 if status == 400 else DlpViolation
+    """Return the error for a blocked text. `action` is BLOCK or CANCEL, `status` 403 or 400."""
+    error_class = DlpViolationAs400 if status == 400 else DlpViolation
     extra = {"dlp_action": action}
     if hit is not None:
         extra |= {"rule_id": hit.rule.id, "entity_type": hit.rule.entity_type}
         message = message or f"The content was blocked by a data-loss prevention rule ({hit.rule.name})."
-    return kind(message, headers={"X-DLP-Action": action}, **extra)
+    return error_class(message, headers={"X-DLP-Action": action}, **extra)

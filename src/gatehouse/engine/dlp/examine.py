@@ -1,4 +1,4 @@
-"""Asking the tiers: a whole text in, everything found in it out."""
+"""Runs the detection tiers over whole texts."""
 
 from collections.abc import Sequence
 from time import thread_time
@@ -9,43 +9,46 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.scanning import scan_in_slices, scan_short
 from gatehouse.detection.semantic.signs import scores_of_signs
 from gatehouse.detection.units import units
-from gatehouse.engine.dlp.decide import Found
+from gatehouse.engine.dlp.decide import TierFindings
 from gatehouse.engine.dlp.errors import DlpUnavailable
-from gatehouse.engine.dlp.inspection import Inspection, Work
+from gatehouse.engine.dlp.inspection import Inspection, WorkKind
 from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, TierFailed
-from gatehouse.engine.dlp.turns import LONG_TEXT, TURNS, OverBudget
+from gatehouse.engine.dlp.turns import LONG_TEXT_SIZE, SCHEDULER, OverBudget
 
-#: Beginning with a text takes as long as so many characters of it.
-_A_TEXT: Final = 64
+#: The fixed cost of a text, in characters.
+_TEXT_COST_CHARACTERS: Final = 64
 
 
 class Examiner(NamedTuple):
-    """What inspecting needs besides the text."""
+    """Runs the tiers for one inspection. `direction` is `input` or `output`."""
 
     inspection: Inspection
     detectors: Detectors
     options: DlpOptions
     direction: str
 
-    async def whole(self, texts: Sequence[str], *, json_text: bool = False, is_sealed: bool = False) -> list[Found]:
-        """All tiers over whole texts. What is sealed has no meaning that a model could read."""
+    async def examine(
+        self, texts: Sequence[str], *, json_text: bool = False, is_sealed: bool = False
+    ) -> list[TierFindings]:
+        """Return the findings of all tiers in whole texts. The model tiers skip sealed texts, which have no meaning."""
         policy = self.inspection.policy
-        patterns = await self.patterns_of(texts, json_text=json_text)
+        patterns = await self.find_patterns_in_texts(texts, json_text=json_text)
         if is_sealed or (not policy.entities and not policy.labels):
-            return list(map(Found, patterns))
-        entities = await self.entities_of(texts)
-        labels = await self.labels_of(texts)
-        return [Found(*found) for found in zip(patterns, entities, labels, strict=True)]
+            return list(map(TierFindings, patterns))
+        entities = await self.find_entities(texts)
+        labels = await self.find_labels(texts)
+        return [TierFindings(*findings) for findings in zip(patterns, entities, labels, strict=True)]
 
-    async def patterns(
+    async def find_patterns(
         self, text: str, *, json_text: bool = False, parts: Sequence[Part] | None = None, decoded: bool = True
     ) -> list[Finding]:
-        """`parts`: the texts that `text` is made of. `decoded`: also what is encoded."""
-        [found] = await self.patterns_of([text], json_text=json_text, parts=parts, decoded=decoded)
-        return found
+        """Return the findings of patterns in a text. `parts` are the texts that `text` consists of; `decoded`: encoded
+        content is searched too."""
+        [findings] = await self.find_patterns_in_texts([text], json_text=json_text, parts=parts, decoded=decoded)
+        return findings
 
-    async def patterns_of(
+    async def find_patterns_in_texts(
         self,
         texts: Sequence[str],
         *,
@@ -53,131 +56,135 @@ class Examiner(NamedTuple):
         parts: Sequence[Part] | None = None,
         decoded: bool = True,
     ) -> list[list[Finding]]:
-        """The same of each text. All of them are one piece of work: many short ones take as long as one long text."""
+        """Return the findings of patterns in each text. All texts are one piece of work: many short ones take as long
+        as one long text."""
         matchers = self.inspection.policy.matchers
-        # A short text may take long, too, by patterns of the organization's own.
-        own = any(matcher.as_written is not None for matcher in matchers)
-        size = max(LONG_TEXT + 1 if own else 0, _size(texts))
-        is_tried = size <= LONG_TEXT and not json_text
-        found = self._short(texts, decoded=decoded) if is_tried else [None] * len(texts)
-        if None not in found:
-            return found  # type: ignore[return-value]
-        results: list[list[Finding]] = [[] if findings is None else findings for findings in found]
+        # Custom patterns of an organization can make a short text slow, too.
+        has_custom_patterns = any(matcher.as_written is not None for matcher in matchers)
+        size = max(LONG_TEXT_SIZE + 1 if has_custom_patterns else 0, _size(texts))
+        is_tried = size <= LONG_TEXT_SIZE and not json_text
+        short_findings = self._scan_short_texts(texts, decoded=decoded) if is_tried else [None] * len(texts)
+        if None not in short_findings:
+            return short_findings  # type: ignore[return-value]
+        results: list[list[Finding]] = [[] if findings is None else findings for findings in short_findings]
 
         def scan() -> Steps[bool]:
-            is_given_up = False
-            for text, findings, result in zip(texts, found, results, strict=True):
+            is_over_budget = False
+            for text, findings, result in zip(texts, short_findings, results, strict=True):
                 if findings is not None:
                     continue
                 try:
                     slices = scan_in_slices(
                         matchers, text, json_escapes=json_text, parts=parts, decoded=decoded, is_tried=is_tried
                     )
-                    for part in slices:
-                        result.extend(part)
+                    for slice_findings in slices:
+                        result.extend(slice_findings)
                         yield
                 except SearchGivenUp:
-                    is_given_up = True
-            return is_given_up
+                    is_over_budget = True
+            return is_over_budget
 
-        # What was found before the budget was spent counts.
-        if await self.steps(size, scan(), otherwise=False, work="searching"):
-            self.failed(TierFailed("regex", "too_long"))
+        # Findings from before the budget was spent count.
+        if await self.run_steps(size, scan(), fallback=False, kind="search"):
+            self.tier_failed(TierFailed("regex", "too_long"))
         return results
 
-    def _short(self, texts: Sequence[str], *, decoded: bool) -> list[list[Finding] | None]:
-        """What `scan_short` finds in each text, done at once. None also where the budget is spent."""
-        budget = self.inspection.budget(self.options, self.direction, "searching")
+    def _scan_short_texts(self, texts: Sequence[str], *, decoded: bool) -> list[list[Finding] | None]:
+        """Return the result of `scan_short` for each text, without steps. All are None if the budget is spent."""
+        budget = self.inspection.budget(self.options, self.direction, "search")
         if budget.is_spent:
             return [None] * len(texts)
         matchers = self.inspection.policy.matchers
-        began = thread_time()
-        found = [scan_short(matchers, text, decoded=decoded) for text in texts]
-        budget.charge(thread_time() - began)
-        return found
+        started = thread_time()
+        findings = [scan_short(matchers, text, decoded=decoded) for text in texts]
+        budget.charge(thread_time() - started)
+        return findings
 
-    async def steps(self, size: int, steps: Steps[T], *, otherwise: T, work: Work = "around") -> T:
-        """The result of work of the pattern tier on `size` characters or bytes: done at once where they are few, else
-        in turns with others' work. Where the request's budget is spent, `otherwise` is the result, although a part of
-        the work may be done, or `DlpUnavailable` is raised, as `DLP_FAIL_MODE` says. Raises `DlpUnavailable` where too
-        many wait, too."""
-        budget = self.inspection.budget(self.options, self.direction, work)
-        if size <= LONG_TEXT and not budget.is_spent:
-            # Many short pieces of a stream take long together: what is over the budget now fails the next one.
-            began = thread_time()
+    async def run_steps(self, size: int, steps: Steps[T], *, fallback: T, kind: WorkKind = "other") -> T:
+        """Return the result of work of the pattern tier on `size` characters or bytes: done at once if they are few,
+        else by the fair scheduler. If the budget of the request is spent, returns `fallback`, although a part of the
+        work may be done, or raises `DlpUnavailable`, depending on `DLP_FAIL_MODE`. Raises `DlpUnavailable` if the
+        scheduler's queue is full."""
+        budget = self.inspection.budget(self.options, self.direction, kind)
+        if size <= LONG_TEXT_SIZE and not budget.is_spent:
+            # Many short pieces of a stream take long together: if this one exceeds the budget, the next one fails.
+            started = thread_time()
             result = finish(steps)
-            budget.charge(thread_time() - began)
+            budget.charge(thread_time() - started)
             return result
         try:
             budget.spend(0.0)
-            return await TURNS.run(self.inspection.owner, steps, budget, size=size)
-        except OverBudget as over:
-            self.failed(TierFailed("regex", over.reason))
-            return otherwise
+            return await SCHEDULER.run(self.inspection.owner, steps, budget, size=size)
+        except OverBudget as over_budget:
+            self.tier_failed(TierFailed("regex", over_budget.reason))
+            return fallback
 
-    async def entities_of(self, texts: Sequence[str]) -> list[list[Finding]]:
-        found: list[list[Finding]] = [[] for _ in texts]
+    async def find_entities(self, texts: Sequence[str]) -> list[list[Finding]]:
+        """Return the findings of the entities tier in each text."""
+        findings_by_text: list[list[Finding]] = [[] for _ in texts]
         if not self.inspection.policy.entities:
-            return found
-        places = await self.steps(_size(texts), _in_units(texts), otherwise=[])
-        for (n, start, _), findings in zip(places, await self.entities([p[2] for p in places]), strict=True):
-            found[n] += shifted(findings, start)
-        return found
+            return findings_by_text
+        text_units = await self.run_steps(_size(texts), _split_into_units(texts), fallback=[])
+        for (n, start, _), findings in zip(text_units, await self.recognize([p[2] for p in text_units]), strict=True):
+            findings_by_text[n] += shifted(findings, start)
+        return findings_by_text
 
-    async def entities(self, passages: Sequence[str]) -> list[list[Finding]]:
-        """Nothing found where the tier fails and `DLP_FAIL_MODE` is `open`. Raises `DlpUnavailable` otherwise."""
+    async def recognize(self, passages: Sequence[str]) -> list[list[Finding]]:
+        """Return the findings of the entities tier in each passage. If the tier fails, returns no findings if
+        `DLP_FAIL_MODE` is `open`, else raises `DlpUnavailable`."""
         try:
             return await self.detectors.entities(passages, self.inspection.policy.open_labels)
-        except TierFailed as failed:
-            self.failed(failed)
+        except TierFailed as failure:
+            self.tier_failed(failure)
             return [[] for _ in passages]
 
-    async def labels_of(self, texts: Sequence[str]) -> list[list[Finding]]:
-        """A label is about a whole text, so its finding is too."""
-        wanted = tuple(self.inspection.policy.labels)
-        if not wanted:
+    async def find_labels(self, texts: Sequence[str]) -> list[list[Finding]]:
+        """Return the findings of the semantic tier in each text. Each covers the whole text."""
+        labels = tuple(self.inspection.policy.labels)
+        if not labels:
             return [[] for _ in texts]
         try:
-            scores = await self.detectors.semantic(texts, wanted)
-        except TierFailed as failed:
-            self.failed(failed)
-            scores = [await self.steps(len(text), _signs(text, wanted), otherwise={}) for text in texts]
+            scores = await self.detectors.semantic(texts, labels)
+        except TierFailed as failure:
+            self.tier_failed(failure)
+            scores = [await self.run_steps(len(text), _scores_of_signs(text, labels), fallback={}) for text in texts]
         return [
-            [Finding(0, len(text), label, score, label) for label, score in told.items()]
-            for text, told in zip(texts, scores, strict=True)
+            [Finding(0, len(text), label, score, label) for label, score in text_scores.items()]
+            for text, text_scores in zip(texts, scores, strict=True)
         ]
 
-    def failed(self, failed: TierFailed) -> None:
-        """Notes it. Raises `DlpUnavailable` where `DLP_FAIL_MODE` is `closed`."""
+    def tier_failed(self, failure: TierFailed) -> None:
+        """Note the failure of a tier. Raises `DlpUnavailable` if `DLP_FAIL_MODE` is `closed`."""
         closed = self.options.fail_mode == "closed"
-        self.inspection.note_failure(failed.tier, failed.reason, blocked=closed, direction=self.direction)
+        self.inspection.note_failure(failure.tier, failure.reason, blocked=closed, direction=self.direction)
         if closed:
-            self.inspection.did("BLOCK")
+            self.inspection.note_action("BLOCK")
             raise DlpUnavailable(headers={"X-DLP-Action": "BLOCK", "Retry-After": "5"})
 
 
 def _size(texts: Sequence[str]) -> int:
-    """What work on the texts is measured by: each costs its beginning, too."""
-    return sum(map(len, texts)) + _A_TEXT * len(texts)
+    """Return the size of work on the texts, in characters, with the fixed cost of each."""
+    return sum(map(len, texts)) + _TEXT_COST_CHARACTERS * len(texts)
 
 
-def _in_units(texts: Sequence[str]) -> Steps[list[tuple[int, int, str]]]:
-    """Of each unit the number of its text, where it begins there, and what it is."""
-    places: list[tuple[int, int, str]] = []
+def _split_into_units(texts: Sequence[str]) -> Steps[list[tuple[int, int, str]]]:
+    """Return the number of the text, the start and the text of each unit."""
+    numbered_units: list[tuple[int, int, str]] = []
     for number, text in enumerate(texts):
         for start, end in units(text):
             yield
-            places.append((number, start, text[start:end]))
-    return places
+            numbered_units.append((number, start, text[start:end]))
+    return numbered_units
 
 
-def _signs(text: str, labels: Sequence[str]) -> Steps[dict[str, float]]:
-    """What needs no model."""
+def _scores_of_signs(text: str, labels: Sequence[str]) -> Steps[dict[str, float]]:
+    """Return the scores of labels that need no model."""
     yield
     return scores_of_signs(text, labels)
 
 
 def shifted(findings: Sequence[Finding], offset: int) -> list[Finding]:
+    """Return the findings with their positions moved by `offset`."""
     if not offset:
         return list(findings)
     return [Finding(f.start + offset, f.end + offset, f.entity_type, f.score, f.source) for f in findings]

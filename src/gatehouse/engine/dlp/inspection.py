@@ -1,4 +1,5 @@
-"""What one request was found to hold: decided piece by piece, noted for its record, never with the matched text."""
+"""The inspection of one request: decides about findings text by text, and notes them for the record without the
+matched text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
@@ -7,19 +8,28 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.detection.documents.output import Unread
-from gatehouse.engine.dlp.decide import Decision, Edit, Found, Hit, Shortest, Spread, decide, decide_in_steps
-from gatehouse.engine.dlp.labels import NONE_GIVEN, Labels
+from gatehouse.engine.dlp.decide import (
+    Decision,
+    Edit,
+    Hit,
+    MinLength,
+    SplitValue,
+    TierFindings,
+    decide,
+    decide_in_steps,
+)
+from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS, Labels
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.engine.dlp.tiers import DlpOptions
-from gatehouse.engine.dlp.turns import NO_OWNER, Budget, Owner
+from gatehouse.engine.dlp.turns import NO_OWNER, Owner, WorkBudget
 from gatehouse.engine.outcome import DlpEvent
 from gatehouse.policy.dlp import DlpPolicy
 
-#: Severity by what was done (decisions of the contract: compliance).
+#: The severity of events by effect (docs/compliance.md).
 SEVERITY: Final = {"block": "critical", "prompt": "high", "redact": "medium", "log_only": "low", "allow": "low"}
-#: What has a budget of its own: searching texts for patterns, and all that is done around it. What was found is decided
-#: about, and with `DLP_FAIL_MODE=open` redacted, also where the search for more was given up.
-Work: TypeAlias = Literal["searching", "around"]
+#: Kinds of work with a budget each: searching texts for patterns, and all other work. So with `DLP_FAIL_MODE=open`
+#: findings are still decided about and redacted after the budget of the search is spent.
+WorkKind: TypeAlias = Literal["search", "other"]
 _STATUS: Final = {
     "block": "blocked",
     "prompt": "pending",
@@ -27,57 +37,65 @@ _STATUS: Final = {
     "log_only": "logged",
     "allow": "logged",
 }
-#: What a caller is told was done (header `X-DLP-Action`), weakest first.
+#: Values of the header `X-DLP-Action`, weakest first.
 _ACTIONS: Final = ("ALLOW", "PROMPT", "REDACT", "CANCEL", "BLOCK")
 
 
 class Replacement(msgspec.Struct, frozen=True, gc=False):
+    """The text that replaces a range."""
+
     start: int
     end: int
     text: str
 
 
 class Inspection:
-    """One request's, for its input and its output. `seconds` is the time that inspecting took, `numbers` what labels
-    are numbered after, `owner` whose turn long texts wait for."""
+    """The inspection of the input and output of one request. `seconds` is the time that it took, `numbers` the highest
+    numbers of labels used before, `owner` the owner of its long work (`turns`)."""
 
-    __slots__ = ("_budgets", "_groups", "_notes", "action", "labels", "owner", "policy", "seconds")
+    __slots__ = ("_budgets", "_events", "_groups", "action", "labels", "owner", "policy", "seconds")
 
     def __init__(
         self,
         policy: DlpPolicy,
         groups: Iterable[UUID] = (),
         *,
-        numbers: Mapping[str, int] = NONE_GIVEN,
+        numbers: Mapping[str, int] = NO_LABEL_NUMBERS,
         owner: Owner = NO_OWNER,
     ) -> None:
         self.policy = policy
         self.owner = owner
-        self._budgets: dict[tuple[str, Work], Budget] = {}
+        self._budgets: dict[tuple[str, WorkKind], WorkBudget] = {}
         self.labels = Labels(numbers)
         self.action = "ALLOW"
         self.seconds = 0.0
         self._groups = tuple(groups)
-        self._notes: dict[tuple[str, str, str, str], DlpEvent] = {}
+        self._events: dict[tuple[str, str, str, str], DlpEvent] = {}
 
-    def budget(self, options: DlpOptions, direction: str, work: Work) -> Budget:
-        """What the pattern tier may still take for work of a kind on this request, or on its answer."""
-        budget = self._budgets.get((direction, work))
+    def budget(self, options: DlpOptions, direction: str, kind: WorkKind) -> WorkBudget:
+        """Return the remaining budget of the pattern tier for one kind of work on this request, or on its answer."""
+        budget = self._budgets.get((direction, kind))
         if budget is None:
-            budget = self._budgets[direction, work] = Budget(
+            budget = self._budgets[direction, kind] = WorkBudget(
                 work_seconds=options.pattern_work_seconds, timeout_seconds=options.pattern_timeout_seconds
             )
         return budget
 
-    def decide(self, found: Found, direction: str, shortest: Shortest | None = None) -> Decision:
-        """Decides and notes. `direction` is `input` or `output`, `shortest` as in `decide`."""
-        return finish(self.decide_in_steps(found, direction, shortest))
+    def decide(self, findings: TierFindings, direction: str, min_length: MinLength | None = None) -> Decision:
+        """Return the decision, and note its hits. `direction` is `input` or `output`."""
+        return finish(self.decide_in_steps(findings, direction, min_length))
 
     def decide_in_steps(
-        self, found: Found, direction: str, shortest: Shortest | None = None, spread: Sequence[Spread] = ()
+        self,
+        findings: TierFindings,
+        direction: str,
+        min_length: MinLength | None = None,
+        split_values: Sequence[SplitValue] = (),
     ) -> Steps[Decision]:
-        """The same, a step for each finding. `spread`: what patterns found over several texts."""
-        decision = yield from decide_in_steps(self.policy, found, self._groups, shortest=shortest, spread=spread)
+        """Do the same as `decide`, with a step for each finding. `split_values` are matches across texts."""
+        decision = yield from decide_in_steps(
+            self.policy, findings, self._groups, min_length=min_length, split_values=split_values
+        )
         for hit in decision.hits:
             yield
             effect = hit.effect
@@ -86,54 +104,54 @@ class Inspection:
             self._note(hit, _STATUS[effect], effect, direction)
         return decision
 
-    def note_late(self, found: Found, direction: str) -> None:
-        """What was found in a text that has gone on already: all that is left is to say so."""
-        for hit in decide(self.policy, found, self._groups).hits:
+    def note_late(self, findings: TierFindings, direction: str) -> None:
+        """Note the findings in a text that has already been released: they are only logged."""
+        for hit in decide(self.policy, findings, self._groups).hits:
             self._note(hit, "logged", "log_only", direction)
 
     def replacements(
         self, edits: Sequence[Edit], text: str, offset: int = 0, *, direction: str = "input"
     ) -> list[Replacement]:
-        """Labels for the edits. `text` begins at `offset` of the text that the edits count in."""
+        """Return the labels for the edits. `text` begins at `offset` of the text whose positions the edits have."""
         if edits:
-            self.did("REDACT")
+            self.note_action("REDACT")
         return [Replacement(edit.start, edit.end, self._label(edit, text, offset, direction)) for edit in edits]
 
     def _label(self, edit: Edit, text: str, offset: int, direction: str) -> str:
         rule = edit.hit.rule
-        value = edit.spread_value or text[edit.start - offset : edit.end - offset]
-        # Turned back is what the caller said: nobody is told by a label what an answer was not to tell.
-        return self.labels.of(rule.entity_type, value, reversible=rule.reversible and direction == "input")
+        value = edit.split_text or text[edit.start - offset : edit.end - offset]
+        # Only values of the caller are reversible: a label must not reveal a value that was redacted in an answer.
+        return self.labels.label_for(rule.entity_type, value, reversible=rule.reversible and direction == "input")
 
-    def did(self, action: str) -> None:
-        """Remembers the strongest of what was done."""
+    def note_action(self, action: str) -> None:
+        """Keep the strongest action of the request."""
         if _ACTIONS.index(action) > _ACTIONS.index(self.action):
             self.action = action
 
     def settle_prompts(self, status: str) -> None:
-        """What became of what was pending: `approved` or `cancelled`."""
-        for key, note in list(self._notes.items()):
-            if note.status == "pending":
-                del self._notes[key]
-                self._notes[(*key[:2], status, *key[3:])] = msgspec.structs.replace(note, status=status)
+        """Set the status of pending events: `approved` or `cancelled`."""
+        for key, event in list(self._events.items()):
+            if event.status == "pending":
+                del self._events[key]
+                self._events[(*key[:2], status, *key[3:])] = msgspec.structs.replace(event, status=status)
 
     def note_unread(self, unread: Unread, *, blocked: bool, direction: str, count: int = 1) -> None:
-        """Something that no tier can read, so many times."""
-        why = f"unreadable content: {unread.reason}"
-        self._note_unread(why, None, unread.kind, blocked=blocked, direction=direction, count=count)
+        """Note content that no tier can read, `count` times."""
+        event_name = f"unreadable content: {unread.reason}"
+        self._note_unread(event_name, None, unread.kind, blocked=blocked, direction=direction, count=count)
 
     def note_failure(self, tier: str, reason: str, *, blocked: bool, direction: str) -> None:
-        """A tier that gave no answer."""
+        """Note a failed tier."""
         self._note_unread(f"{tier}: {reason}", tier, "tier_failure", blocked=blocked, direction=direction)
 
     def _note_unread(
-        self, why: str, tier: str | None, entity_type: str, *, blocked: bool, direction: str, count: int = 1
+        self, event_name: str, tier: str | None, entity_type: str, *, blocked: bool, direction: str, count: int = 1
     ) -> None:
         action = "block" if blocked else "log_only"
         self._add(
             DlpEvent(
                 rule_id=None,
-                rule_name=why,
+                rule_name=event_name,
                 detector_type=tier,
                 entity_type=entity_type,
                 direction=direction,
@@ -147,7 +165,8 @@ class Inspection:
         )
 
     def events(self) -> tuple[DlpEvent, ...]:
-        return tuple(self._notes.values())
+        """Return the events of the request for its record."""
+        return tuple(self._events.values())
 
     def _note(self, hit: Hit, status: str, effect: str, direction: str) -> None:
         rule = hit.rule
@@ -168,12 +187,13 @@ class Inspection:
         )
 
     def _add(self, event: DlpEvent) -> None:
-        """One event a rule and direction, with how often and the highest score."""
+        """Add an event. Events of the same rule, direction, status and entity type become one, with their count and the
+        highest score."""
         key = (event.rule_id or event.rule_name, event.direction, event.status, event.entity_type)
-        noted = self._notes.get(key)
-        if noted is not None:
-            scores = [score for score in (noted.score, event.score) if score is not None]
+        previous = self._events.get(key)
+        if previous is not None:
+            scores = [score for score in (previous.score, event.score) if score is not None]
             event = msgspec.structs.replace(
-                event, match_count=noted.match_count + event.match_count, score=max(scores) if scores else None
+                event, match_count=previous.match_count + event.match_count, score=max(scores) if scores else None
             )
-        self._notes[key] = event
+        self._events[key] = event

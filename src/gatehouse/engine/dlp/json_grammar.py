@@ -1,5 +1,5 @@
-"""Whether a long text is JSON, read in steps of a bounded number of characters. A regex goes through what is no more
-than some levels deep; what is deeper, or longer than a step, is read token by token."""
+"""Checks whether a long text is JSON, in steps of a bounded number of characters. A regex reads values of at most
+`_REGEX_LEVELS` levels; deeper values, and tokens longer than a step, are read token by token."""
 
 import re
 from collections.abc import Callable
@@ -7,33 +7,33 @@ from typing import Final
 
 from gatehouse.engine.dlp.steps import Steps
 
-#: Characters that a regex is given at once, and what a token that is read by itself counts for.
-WINDOW: Final = 32 * 1024
-_A_TOKEN: Final = 64
-#: Deeper texts are not taken for JSON: most readers refuse them.
-DEEPEST: Final = 900
-#: Levels that one regex reads.
-_LEVELS: Final = 2
+#: Most characters that a regex reads at once, and the cost in characters of a token that is read by itself.
+WINDOW_CHARACTERS: Final = 32 * 1024
+_TOKEN_COST_CHARACTERS: Final = 64
+#: Deeper texts do not count as JSON: most readers refuse them.
+MAX_DEPTH: Final = 900
+#: Levels of a value that one regex reads.
+_REGEX_LEVELS: Final = 2
 
 _ANY_BLANKS: Final = r"[ \t\n\r]*+"
 _CONTENT: Final = r'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+'
 _ANY_STRING: Final = f'"{_CONTENT}"'
 _ANY_NUMBER: Final = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
-#: `json` reads the last three, too.
+#: The module `json` accepts the last three, too.
 _WORDS: Final = "true|false|null|NaN|-?Infinity"
 
 
-def _listed(opens: str, each: str, closes: str) -> str:
-    """`each` any number of times, with commas between them."""
-    return rf"{opens}(?:{each}(?:,(?!{_ANY_BLANKS}{closes})|(?={closes})))*+{_ANY_BLANKS}{closes}"
+def _sequence_of(opens: str, item: str, closes: str) -> str:
+    """Return the regex of any number of `item`, separated by commas, between brackets."""
+    return rf"{opens}(?:{item}(?:,(?!{_ANY_BLANKS}{closes})|(?={closes})))*+{_ANY_BLANKS}{closes}"
 
 
 def _value(levels: int) -> str:
-    """A value that is no deeper, and the blanks around it."""
+    """Return the regex of a value of at most `levels` levels, with the white space around it."""
     choices = [_ANY_STRING, _ANY_NUMBER, _WORDS]
     if levels:
         inner = _value(levels - 1)
-        choices += [_listed(r"\[", inner, r"\]"), _listed(r"\{", _member(inner), r"\}")]
+        choices += [_sequence_of(r"\[", inner, r"\]"), _sequence_of(r"\{", _member(inner), r"\}")]
     return f"{_ANY_BLANKS}(?:{'|'.join(choices)}){_ANY_BLANKS}"
 
 
@@ -50,104 +50,104 @@ _DIGITS: Final = re.compile("[0-9]*+")
 _POINT: Final = re.compile(r"\.[0-9]")
 _EXPONENT: Final = re.compile("[eE][+-]?[0-9]")
 _BLANK: Final = frozenset(" \t\n\r")
-_LONGEST_WORD: Final = 16
-_LONGEST_ESCAPE: Final = len("\\u0000")
-#: Values of a list, or members of an object, each with the comma behind it.
-_VALUES: Final = re.compile(f"(?:{_value(_LEVELS)},)*+")
-_MEMBERS: Final = re.compile(f"(?:{_member(_value(_LEVELS))},)*+")
+_MAX_WORD_LENGTH: Final = 16
+_ESCAPE_LENGTH: Final = len("\\u0000")
+#: Values of a list, and members of an object, each followed by a comma.
+_VALUES: Final = re.compile(f"(?:{_value(_REGEX_LEVELS)},)*+")
+_MEMBERS: Final = re.compile(f"(?:{_member(_value(_REGEX_LEVELS))},)*+")
 
 
 class NotJson(Exception):
-    """The text is none."""
+    """The text is not JSON."""
 
 
-class Reader:
-    """Goes through a text once."""
+class JsonReader:
+    """Reads a text once, from its start."""
 
-    __slots__ = ("_behind_digits", "_behind_string", "_is_within", "_next", "_objects", "_place", "_text")
+    __slots__ = ("_after_digits", "_after_string", "_is_in_long_token", "_next", "_objects", "_position", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._place = 0
-        #: of the lists and objects that are open, whether each is an object
+        self._position = 0
+        #: for each open list or object, whether it is an object
         self._objects: list[bool] = []
-        #: reads what is next: no more than a few windows, and often one token
+        #: reads the next element: at most a few windows, and often one token
         self._next: Callable[[], None] = self._value
-        #: in a string or number that is longer than a window
-        self._is_within = False
-        #: what is next behind a string, or digits, that are longer than a window
-        self._behind_string = self._behind_digits = self._value
+        #: whether the position is in a string or number that is longer than a window
+        self._is_in_long_token = False
+        #: the next reader after a string, or digits, longer than a window
+        self._after_string = self._after_digits = self._value
 
     def read(self) -> Steps[None]:
-        """Raises `NotJson` unless all of the text is one value."""
-        spent = 0
-        while self._objects or self._next != self._behind_value:
-            begin = self._place
-            if not self._is_within and self._text[begin : begin + 1] in _BLANK and not self._skip_blanks():
-                spent += WINDOW
+        """Read the text. Raises `NotJson` unless all of it is one value."""
+        characters = 0
+        while self._objects or self._next != self._after_value:
+            begin = self._position
+            if not self._is_in_long_token and self._text[begin : begin + 1] in _BLANK and not self._skip_blanks():
+                characters += WINDOW_CHARACTERS
             else:
                 self._next()
-                spent += self._place - begin + _A_TOKEN
-            if spent >= WINDOW:
-                spent = 0
+                characters += self._position - begin + _TOKEN_COST_CHARACTERS
+            if characters >= WINDOW_CHARACTERS:
+                characters = 0
                 yield
         while not self._skip_blanks():
             yield
-        if self._place < len(self._text):
+        if self._position < len(self._text):
             raise NotJson
 
-    def _begun(self) -> None:
-        """Behind the beginning of a list or object."""
-        if self._text[self._place : self._place + 1] == ("}" if self._objects[-1] else "]"):
+    def _first_entry(self) -> None:
+        """Read the first entry, or the end, of a list or object."""
+        if self._text[self._position : self._position + 1] == ("}" if self._objects[-1] else "]"):
             self._close()
         else:
             self._entries()
 
     def _entries(self) -> None:
-        """Values of a list, or members of an object, and the comma behind each."""
+        """Read values of a list, or members of an object, with the comma after each."""
         run = _MEMBERS if self._objects[-1] else _VALUES
         end = self._end(run)
-        if end == self._place:
+        if end == self._position:
             self._entry()
         else:
-            self._place, self._next = end, self._entry
+            self._position, self._next = end, self._entry
 
     def _entry(self) -> None:
-        """A value of a list, or a member's name."""
+        """Read a value of a list, or the name of a member."""
         if not self._objects[-1]:
             self._value()
-        elif self._text[self._place : self._place + 1] == '"':
+        elif self._text[self._position : self._position + 1] == '"':
             self._string(self._colon)
         else:
             raise NotJson
 
     def _colon(self) -> None:
-        if self._text[self._place : self._place + 1] != ":":
+        if self._text[self._position : self._position + 1] != ":":
             raise NotJson
-        self._place += 1
+        self._position += 1
         self._next = self._value
 
     def _value(self) -> None:
-        """A value, or the beginning of a list or object."""
-        character = self._text[self._place : self._place + 1]
+        """Read a value, or the beginning of a list or object."""
+        character = self._text[self._position : self._position + 1]
         if character in {"[", "{"}:
             self._objects.append(character == "{")
-            if len(self._objects) > DEEPEST:
+            if len(self._objects) > MAX_DEPTH:
                 raise NotJson
-            self._place += 1
-            self._next = self._begun
+            self._position += 1
+            self._next = self._first_entry
         elif character == '"':
-            self._string(self._behind_value)
-        elif (word := _WORD.match(self._text, self._place, self._place + _LONGEST_WORD)) is not None:
-            self._place, self._next = word.end(), self._behind_value
+            self._string(self._after_value)
+        elif (word := _WORD.match(self._text, self._position, self._position + _MAX_WORD_LENGTH)) is not None:
+            self._position, self._next = word.end(), self._after_value
         else:
             self._number()
 
-    def _behind_value(self) -> None:
-        """A comma, or the end of a list or object."""
-        character = self._text[self._place : self._place + 1]
+    def _after_value(self) -> None:
+        """Read a comma, or the end of a list or object."""
+        character = self._text[self._position : self._position + 1]
         if character == ",":
-            self._place += 1
+            self._position += 1
             self._next = self._entries
         elif character == ("}" if self._objects[-1] else "]"):
             self._close()
@@ -156,76 +156,76 @@ class Reader:
 
     def _close(self) -> None:
         self._objects.pop()
-        self._place += 1
-        self._next = self._behind_value
+        self._position += 1
+        self._next = self._after_value
 
-    def _string(self, behind: Callable[[], None]) -> None:
-        found = _STRING.match(self._text, self._place, self._place + WINDOW)
-        if found is not None:
-            self._place, self._next = found.end(), behind
+    def _string(self, next_reader: Callable[[], None]) -> None:
+        match = _STRING.match(self._text, self._position, self._position + WINDOW_CHARACTERS)
+        if match is not None:
+            self._position, self._next = match.end(), next_reader
         else:
-            self._place += 1
-            self._is_within = True
-            self._behind_string, self._next = behind, self._rest_of_string
+            self._position += 1
+            self._is_in_long_token = True
+            self._after_string, self._next = next_reader, self._rest_of_string
 
     def _rest_of_string(self) -> None:
-        begin, self._place = self._place, self._end(_IN_STRING)
-        if self._place - begin >= WINDOW - _LONGEST_ESCAPE:
-            # It may go on.
+        begin, self._position = self._position, self._end(_IN_STRING)
+        if self._position - begin >= WINDOW_CHARACTERS - _ESCAPE_LENGTH:
+            # The string may continue.
             return
-        if self._text[self._place : self._place + 1] != '"':
+        if self._text[self._position : self._position + 1] != '"':
             raise NotJson
-        self._place += 1
-        self._is_within = False
-        self._next = self._behind_string
+        self._position += 1
+        self._is_in_long_token = False
+        self._next = self._after_string
 
     def _number(self) -> None:
-        stop = self._place + WINDOW
-        found = _NUMBER.match(self._text, self._place, stop)
-        if found is None:
+        stop = self._position + WINDOW_CHARACTERS
+        match = _NUMBER.match(self._text, self._position, stop)
+        if match is None:
             raise NotJson
-        if found.end() < stop:
-            self._place, self._next = found.end(), self._behind_value
+        if match.end() < stop:
+            self._position, self._next = match.end(), self._after_value
             return
-        self._is_within = True
-        self._place += self._text[self._place] == "-"
-        self._behind_digits = self._fraction
-        if self._text[self._place] == "0":
-            self._place += 1
+        self._is_in_long_token = True
+        self._position += self._text[self._position] == "-"
+        self._after_digits = self._fraction
+        if self._text[self._position] == "0":
+            self._position += 1
             self._next = self._fraction
         else:
             self._next = self._rest_of_digits
 
     def _rest_of_digits(self) -> None:
-        begin, self._place = self._place, self._end(_DIGITS)
-        if self._place - begin < WINDOW:
-            self._next = self._behind_digits
+        begin, self._position = self._position, self._end(_DIGITS)
+        if self._position - begin < WINDOW_CHARACTERS:
+            self._next = self._after_digits
 
     def _fraction(self) -> None:
-        self._digits_behind(_POINT, self._exponent)
+        self._digits_after(_POINT, self._exponent)
 
     def _exponent(self) -> None:
-        self._digits_behind(_EXPONENT, self._behind_number)
+        self._digits_after(_EXPONENT, self._after_number)
 
-    def _behind_number(self) -> None:
-        self._is_within = False
-        self._next = self._behind_value
+    def _after_number(self) -> None:
+        self._is_in_long_token = False
+        self._next = self._after_value
 
-    def _digits_behind(self, sign: re.Pattern[str], behind: Callable[[], None]) -> None:
-        """What `sign` matches with the first digit behind it, and more digits, or nothing."""
-        found = sign.match(self._text, self._place, self._place + _LONGEST_WORD)
-        if found is None:
-            self._next = behind
+    def _digits_after(self, sign: re.Pattern[str], next_reader: Callable[[], None]) -> None:
+        """Read `sign`, which includes the first digit, and more digits; or nothing, if `sign` does not match."""
+        match = sign.match(self._text, self._position, self._position + _MAX_WORD_LENGTH)
+        if match is None:
+            self._next = next_reader
         else:
-            self._place = found.end()
-            self._behind_digits, self._next = behind, self._rest_of_digits
+            self._position = match.end()
+            self._after_digits, self._next = next_reader, self._rest_of_digits
 
     def _skip_blanks(self) -> bool:
-        """Whether that was all of them."""
-        begin, self._place = self._place, self._end(_BLANKS)
-        return self._place - begin < WINDOW
+        """Return whether the white space ends within the window."""
+        begin, self._position = self._position, self._end(_BLANKS)
+        return self._position - begin < WINDOW_CHARACTERS
 
     def _end(self, pattern: re.Pattern[str]) -> int:
-        found = pattern.match(self._text, self._place, self._place + WINDOW)
-        assert found is not None
-        return found.end()
+        match = pattern.match(self._text, self._position, self._position + WINDOW_CHARACTERS)
+        assert match is not None
+        return match.end()

@@ -1,5 +1,5 @@
-"""Changing text that is JSON so that it stays JSON: whole texts, also JSON in their strings; a tool's arguments, while
-they still come in pieces."""
+"""Fits replacements to JSON, so that the changed text is still JSON: whole texts, with JSON in their strings, and the
+arguments of tools while they arrive in pieces."""
 
 import json
 import re
@@ -14,19 +14,19 @@ from gatehouse.engine.dlp import json_grammar
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.steps import Steps
 
-_OPENS: Final = re.compile(r"[ \t\r\n]*[{\[\"]")
+_JSON_START: Final = re.compile(r"[ \t\r\n]*[{\[\"]")
 _ESCAPE_OR_QUOTE: Final = re.compile(r"[\\\"]")
-#: How deep strings of JSON in strings of JSON are read.
-_LEVELS: Final = 4
-_CHANGES_A_STEP: Final = 64
+#: Levels of JSON within strings of JSON that are read.
+_STRING_LEVELS: Final = 4
+_CHANGES_PER_STEP: Final = 64
 
-#: What a number or a bare word is made of.
-_SCALAR: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-._")
+#: Characters of numbers and bare words.
+_SCALAR_CHARACTERS: Final = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-._")
 
 
 class JsonCursor:
-    """Goes through JSON text once, from its start, and knows whether it stands inside a string, where the last string
-    began, and whether the character before was a backslash that escapes the next one."""
+    """Moves through JSON text once, from its start. Tracks whether it is inside a string, where the last string began,
+    and whether a backslash escapes the next character."""
 
     __slots__ = ("escaped", "in_string", "position", "string_start")
 
@@ -37,34 +37,34 @@ class JsonCursor:
         self.escaped = False
 
     def move(self, text: str) -> None:
-        """Past the next piece of text."""
+        """Move past the next piece of text."""
         if not text:
             return
-        begin = self.position
+        start = self.position
         self.position += len(text)
-        place = int(self.escaped)
+        index = int(self.escaped)
         self.escaped = False
         while True:
-            quote = text.find('"', place)
+            quote = text.find('"', index)
             if self.in_string:
-                escape = text.find("\\", place, quote if quote >= 0 else len(text))
+                escape = text.find("\\", index, quote if quote >= 0 else len(text))
                 if escape >= 0:
                     if escape + 1 == len(text):
                         self.escaped = True
                         return
-                    place = escape + 2
+                    index = escape + 2
                     continue
             if quote < 0:
                 return
             self.in_string = not self.in_string
-            place = quote + 1
+            index = quote + 1
             if self.in_string:
-                self.string_start = begin + place
+                self.string_start = start + index
 
 
 def is_json(text: str) -> bool:
-    """Whether all of `text` is an object, a list or a string in JSON."""
-    if _OPENS.match(text) is None:
+    """Return whether all of `text` is a JSON object, list or string."""
+    if _JSON_START.match(text) is None:
         return False
     try:
         json.loads(text, parse_int=str, parse_float=str)
@@ -74,102 +74,104 @@ def is_json(text: str) -> bool:
 
 
 def is_json_in_steps(text: str) -> Steps[bool]:
-    """The same of a text of any length, a step for some milliseconds at most."""
-    if len(text) <= json_grammar.WINDOW:
+    """Return the same for a text of any length, in steps of some milliseconds at most."""
+    if len(text) <= json_grammar.WINDOW_CHARACTERS:
         return is_json(text)
-    if _OPENS.match(text, 0, json_grammar.WINDOW) is None:
+    if _JSON_START.match(text, 0, json_grammar.WINDOW_CHARACTERS) is None:
         return False
     try:
-        yield from json_grammar.Reader(text).read()
+        yield from json_grammar.JsonReader(text).read()
     except json_grammar.NotJson:
         return False
     return True
 
 
-def fitted_to_all(changes: Sequence[Replacement], text: str, *, levels: int = _LEVELS) -> Steps[list[Replacement]]:
-    """The changes, in order, to `text`, all of which is JSON, so that it stays JSON. So does JSON in its strings, up to
-    `levels` deep."""
-    fit: list[Replacement] = []
-    in_strings: dict[int, list[Replacement]] = {}
+def fit_whole_json(
+    changes: Sequence[Replacement], text: str, *, levels: int = _STRING_LEVELS
+) -> Steps[list[Replacement]]:
+    """Return the changes, in order, fitted to `text`, all of which is JSON: it stays JSON, and so does JSON in its
+    strings, up to `levels` deep."""
+    fitted: list[Replacement] = []
+    changes_by_string: dict[int, list[Replacement]] = {}
     cursor = JsonCursor()
-    fitting = yield from fitted_in_steps(changes, text)
-    for change in fitting:
+    top_level_changes = yield from fit_to_json_in_steps(changes, text)
+    for change in top_level_changes:
         yield
         cursor.move(text[cursor.position : change.start])
         if cursor.in_string:
-            in_strings.setdefault(cursor.string_start, []).append(change)
+            changes_by_string.setdefault(cursor.string_start, []).append(change)
         else:
-            fit.append(change)
-    for start, within in in_strings.items():
+            fitted.append(change)
+    for start, string_changes in changes_by_string.items():
         content = text[start : _end_of_string(text, start, len(text))]
-        fit += yield from _fitted_to_string(within, content, start, levels)
-    return sorted(fit, key=lambda change: change.start)
+        fitted += yield from _fit_to_string(string_changes, content, start, levels)
+    return sorted(fitted, key=lambda change: change.start)
 
 
-def _fitted_to_string(
-    changes: Sequence[Replacement], content: str, start: int, levels: int
-) -> Steps[list[Replacement]]:
-    """The changes to a string that holds `content` from `start` on, each to whole escapes."""
-    plain = unescaped(content) or View(content)
+def _fit_to_string(changes: Sequence[Replacement], content: str, start: int, levels: int) -> Steps[list[Replacement]]:
+    """Return the changes fitted to a string with the content `content` at `start`, extended to whole escapes."""
+    content_view = unescaped(content) or View(content)
     inner: list[Replacement] = []
-    behind = 0
+    previous_end = 0
     for change in changes:
-        first, last = plain.around(change.start - start, change.end - start)
-        if max(first, behind) < last:
-            inner.append(Replacement(max(first, behind), last, change.text))
-            behind = last
-    nested = levels > 0 and (yield from is_json_in_steps(plain.text))
+        first, last = content_view.around(change.start - start, change.end - start)
+        if max(first, previous_end) < last:
+            inner.append(Replacement(max(first, previous_end), last, change.text))
+            previous_end = last
+    nested = levels > 0 and (yield from is_json_in_steps(content_view.text))
     if nested:
-        inner = yield from fitted_to_all(inner, plain.text, levels=levels - 1)
-    fit: list[Replacement] = []
+        inner = yield from fit_whole_json(inner, content_view.text, levels=levels - 1)
+    fitted: list[Replacement] = []
     for change in inner:
         yield
-        first, last = plain.origin(change.start, change.end)
-        fit.append(Replacement(start + first, start + last, inside_string(change.text) if nested else change.text))
-    return fit
+        first, last = content_view.origin(change.start, change.end)
+        fitted.append(
+            Replacement(start + first, start + last, escape_json_string(change.text) if nested else change.text)
+        )
+    return fitted
 
 
-def fitted_in_steps(changes: Sequence[Replacement], text: str) -> Steps[list[Replacement]]:
-    """The changes, in order, to all of a text, so that JSON stays JSON."""
-    fit: list[Replacement] = []
+def fit_to_json_in_steps(changes: Sequence[Replacement], text: str) -> Steps[list[Replacement]]:
+    """Return the changes, in order, fitted to a whole text, so that JSON stays JSON."""
+    fitted: list[Replacement] = []
     cursor = JsonCursor()
-    for first in range(0, len(changes), _CHANGES_A_STEP):
-        some = changes[first : first + _CHANGES_A_STEP]
-        fit += fitted(some, text, cursor, untouched=fit[-1].end if fit else 0)
+    for index in range(0, len(changes), _CHANGES_PER_STEP):
+        step_changes = changes[index : index + _CHANGES_PER_STEP]
+        fitted += fit_to_json(step_changes, text, cursor, unchanged_until=fitted[-1].end if fitted else 0)
         yield
-    return fit
+    return fitted
 
 
-def fitted(
-    changes: Sequence[Replacement], text: str, cursor: JsonCursor, *, base: int = 0, untouched: int = 0
+def fit_to_json(
+    changes: Sequence[Replacement], text: str, cursor: JsonCursor, *, base: int = 0, unchanged_until: int = 0
 ) -> list[Replacement]:
-    """The changes, in order, so that JSON stays JSON; the cursor goes on to the last one's end. `text` begins at `base`
-    of the text that changes and cursor count in; nothing before `untouched` is changed."""
-    fit: list[Replacement] = []
+    """Return the changes, in order, fitted so that JSON stays JSON. Moves the cursor to the end of the last one. `text`
+    begins at `base` of the text whose positions changes and cursor have. Nothing before `unchanged_until` changes."""
+    fitted: list[Replacement] = []
     for change in changes:
         if change.end <= cursor.position:
-            # Gone with the number or word that the change before has replaced.
+            # The previous change has replaced the whole number or word.
             continue
         start = max(change.start, cursor.position)
         cursor.move(text[cursor.position - base : start - base])
         if not cursor.in_string:
-            # Back to where the number or word began: nothing but its own letters lies between.
-            floor = fit[-1].end if fit else untouched
-            start = cursor.position = max(base + scalar_start(text, start - base), floor)
-        fit += _in_pieces(Replacement(start, change.end, change.text), text, base, cursor)
-    return fit
+            # Back to the start of the number or word: only its own characters lie between.
+            earliest = fitted[-1].end if fitted else unchanged_until
+            start = cursor.position = max(base + scalar_start(text, start - base), earliest)
+        fitted += _split_at_structure(Replacement(start, change.end, change.text), text, base, cursor)
+    return fitted
 
 
-def _in_pieces(replacement: Replacement, text: str, base: int, cursor: JsonCursor) -> Iterator[Replacement]:
-    """The replacement in pieces that leave JSON as JSON. `text` begins at `base` of the text that the replacement
-    counts in. The cursor stands where the replacement begins, and is moved to its end.
+def _split_at_structure(replacement: Replacement, text: str, base: int, cursor: JsonCursor) -> Iterator[Replacement]:
+    """Yield the replacement in pieces that preserve JSON. `text` begins at `base` of the text whose positions the
+    replacement has. The cursor is at the start of the replacement, and is moved to its end.
 
-    Inside a string the label takes the value's place. Numbers and bare words outside become the label as a string.
-    What holds the JSON together (quotes, brackets, commas) stays.
+    Inside a string the label replaces the value. Numbers and bare words outside become the label as a string. The
+    structure of the JSON (quotes, brackets, commas) stays.
     """
     start, stop = replacement.start - base, replacement.end - base
     if cursor.escaped:
-        # The rest of an escape.
+        # The remainder of an escape.
         cursor.move(text[start : start + 1])
         start += 1
     while start < stop:
@@ -178,9 +180,9 @@ def _in_pieces(replacement: Replacement, text: str, base: int, cursor: JsonCurso
             if end > start:
                 yield Replacement(base + start, base + end, replacement.text)
             end = min(end + 1, stop)
-        elif text[start] in _SCALAR:
+        elif text[start] in _SCALAR_CHARACTERS:
             end = start
-            while end < len(text) and text[end] in _SCALAR:
+            while end < len(text) and text[end] in _SCALAR_CHARACTERS:
                 end += 1
             label = msgspec.json.encode(replacement.text).decode()
             yield Replacement(base + start, base + end, label)
@@ -191,31 +193,31 @@ def _in_pieces(replacement: Replacement, text: str, base: int, cursor: JsonCurso
 
 
 def _end_of_string(text: str, start: int, limit: int) -> int:
-    """Where the string's own quote stands, or the limit, or an escape that goes through the limit."""
-    place = start
-    while found := _ESCAPE_OR_QUOTE.search(text, place, limit):
-        if found[0] == '"':
-            return found.start()
-        place = found.start() + 2
-        if place > limit:
-            return found.start()
+    """Return the position of the closing quote, or of an escape across the limit, or the limit."""
+    position = start
+    while match := _ESCAPE_OR_QUOTE.search(text, position, limit):
+        if match[0] == '"':
+            return match.start()
+        position = match.start() + 2
+        if position > limit:
+            return match.start()
     return limit
 
 
-#: No number or bare word of JSON is longer.
-_LONGEST_SCALAR: Final = 64
+#: Most characters of a number or bare word that are searched.
+_MAX_SCALAR_LENGTH: Final = 64
 
 
 def scalar_start(text: str, position: int) -> int:
-    """The start of the number or bare word that goes on at `position`, or `position` if none does."""
+    """Return the start of the number or bare word that continues at `position`, or `position` if none does."""
     start = position
-    while start > 0 and text[start - 1] in _SCALAR:
+    while start > 0 and text[start - 1] in _SCALAR_CHARACTERS:
         start -= 1
-        if position - start > _LONGEST_SCALAR:
+        if position - start > _MAX_SCALAR_LENGTH:
             return position
     return start
 
 
-def inside_string(value: str) -> str:
-    """A value as it stands between the quotes of a JSON string."""
+def escape_json_string(value: str) -> str:
+    """Return the value with JSON escapes, as between the quotes of a string."""
     return msgspec.json.encode(value).decode()[1:-1]

@@ -1,54 +1,55 @@
-"""What stands in the place of a redacted value: `[CREDIT_CARD_1]`, the same value the same label within a request."""
+"""Labels that replace redacted values: `[CREDIT_CARD_1]`. Within a request, the same value has the same label."""
 
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-_UNFIT = re.compile(r"[^A-Z0-9]+")
+_NOT_IN_LABELS = re.compile(r"[^A-Z0-9]+")
 _LABEL = re.compile(r"\[[A-Z0-9_]+\]")
 
-NONE_GIVEN: Final[Mapping[str, int]] = MappingProxyType({})
+NO_LABEL_NUMBERS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Labels:
-    """One request's, and gone with it. Numbers count by entity type, in the order of appearance, after `numbers` that
-    were given before."""
+    """The labels of one request. They are numbered by entity type in the order of appearance, after `numbers`, the
+    highest numbers that were used before."""
 
-    __slots__ = ("_by_value", "_taken", "_unread", "longest", "numbers", "values")
+    __slots__ = ("_by_value", "_reserved", "_unsearched_texts", "max_length", "numbers", "values")
 
-    def __init__(self, numbers: Mapping[str, int] = NONE_GIVEN) -> None:
+    def __init__(self, numbers: Mapping[str, int] = NO_LABEL_NUMBERS) -> None:
         self._by_value: dict[tuple[str, str], str] = {}
-        #: the highest number given, by entity type as labels write it
+        #: the highest number used, by entity type in the form of labels
         self.numbers: dict[str, int] = dict(numbers)
-        self._taken: set[str] = set()
-        self._unread: list[str] = []
-        #: the values that may be turned back, by label
+        self._reserved: set[str] = set()
+        self._unsearched_texts: list[str] = []
+        #: the values of reversible labels, by label
         self.values: dict[str, str] = {}
-        #: code points of the longest label that may be turned back
-        self.longest = 0
+        #: code points of the longest reversible label
+        self.max_length = 0
 
-    def leave_out(self, text: str) -> None:
-        """What looks like a label in a text of the caller's own stands for nothing that is found now."""
+    def reserve_labels_in(self, text: str) -> None:
+        """Exclude strings in the caller's own text that have the form of a label from the labels of this request."""
         if "[" in text:
-            # Looked through when there is something to number: most requests have nothing.
-            self._unread.append(text)
+            # Searched only when a label is needed: most requests need none.
+            self._unsearched_texts.append(text)
 
-    def of(self, entity_type: str, value: str, *, reversible: bool = False) -> str:
-        kind = _UNFIT.sub("_", entity_type.upper()).strip("_") or "REDACTED"
+    def label_for(self, entity_type: str, value: str, *, reversible: bool = False) -> str:
+        """Return the label of a value. `reversible`: the value replaces the label in the answer."""
+        kind = _NOT_IN_LABELS.sub("_", entity_type.upper()).strip("_") or "REDACTED"
         label = self._by_value.get((kind, value))
         if label is None:
             label = self._by_value[kind, value] = self._next(kind)
         if reversible and label not in self.values:
             self.values[label] = value
-            self.longest = max(self.longest, len(label))
+            self.max_length = max(self.max_length, len(label))
         return label
 
     def _next(self, kind: str) -> str:
-        while self._unread:
-            self._taken.update(_LABEL.findall(self._unread.pop()))
+        while self._unsearched_texts:
+            self._reserved.update(_LABEL.findall(self._unsearched_texts.pop()))
         while True:
             number = self.numbers[kind] = self.numbers.get(kind, 0) + 1
             label = f"[{kind}_{number}]"
-            if label not in self._taken:
+            if label not in self._reserved:
                 return label

@@ -1,7 +1,7 @@
-"""Events of a stream that wait: for those before them that they must not overtake, and for their own texts.
+"""Orders the waiting events of a stream. Each waits for the events that it must not overtake, and for its own texts.
 
-Looked at is only what may go on since the last time: what has just come to the front, and what waits for something that
-has moved. So many open texts cost no more than their own events.
+Only events that may have become ready are checked: those that have come to the front of their queue, and those whose
+awaited text has moved. So the cost of many open texts is that of their own events.
 """
 
 from collections import deque
@@ -13,83 +13,85 @@ Item = TypeVar("Item")
 Awaited = TypeVar("Awaited", bound=Hashable)
 
 
-class _Line(Generic[Item]):
-    """Events one behind the other. Its first goes on when there is no line below it. `key` orders lines as they were
-    begun, each behind the one that it is below."""
+class _Node(Generic[Item]):
+    """A node of the tree, with a queue of events. The first event may be released when the node has no children. `key`
+    orders nodes by their creation, each after its parent."""
 
-    __slots__ = ("above", "begun", "below", "is_ready", "key", "name", "queue")
+    __slots__ = ("children", "children_created", "is_ready", "key", "name", "parent", "queue")
 
-    def __init__(self, above: "_Line[Item] | None", name: str, key: tuple[int, ...]) -> None:
-        self.above = above
+    def __init__(self, parent: "_Node[Item] | None", name: str, key: tuple[int, ...]) -> None:
+        self.parent = parent
         self.name = name
         self.key = key
-        self.below: dict[str, _Line[Item]] = {}
-        #: each with the names of the lines below that it belongs to; the first one belongs here
+        self.children: dict[str, _Node[Item]] = {}
+        #: each event with the names of the descendants that it belongs to; the first event belongs to this node
         self.queue: deque[tuple[tuple[str, ...], Item]] = deque()
-        self.begun = 0
+        self.children_created = 0
         self.is_ready = False
 
-    def line_below(self, name: str) -> "_Line[Item]":
-        line = self.below.get(name)
-        if line is None:
-            line = self.below[name] = _Line(self, name, (*self.key, self.begun))
-            self.begun += 1
-        return line
+    def child(self, name: str) -> "_Node[Item]":
+        node = self.children.get(name)
+        if node is None:
+            node = self.children[name] = _Node(self, name, (*self.key, self.children_created))
+            self.children_created += 1
+        return node
 
 
-class Order(Generic[Item, Awaited]):
-    """At the root are the events that wait for everything before them, below them those of one choice or block, below
-    these those of one text."""
+class EventOrder(Generic[Item, Awaited]):
+    """A tree of event queues. The root has the events that wait for all events before them, its children those of one
+    choice or block, their children those of one text."""
 
     def __init__(self) -> None:
-        self._root: _Line[Item] = _Line(None, "", ())
-        self._ready: list[tuple[tuple[int, ...], _Line[Item]]] = []
-        #: the lines whose first event waits for something
-        self._waiting: dict[Awaited, list[_Line[Item]]] = {}
+        self._root: _Node[Item] = _Node(None, "", ())
+        self._ready: list[tuple[tuple[int, ...], _Node[Item]]] = []
+        #: the nodes whose first event waits for a text
+        self._waiting: dict[Awaited, list[_Node[Item]]] = {}
 
     def put(self, path: tuple[str, ...], item: Item) -> None:
+        """Add an event. `path` are the names of its node and its ancestors below the root."""
         self._put(self._root, path, item)
 
-    def moved(self, awaited: Awaited) -> None:
-        """What waits for it may go on."""
-        for line in self._waiting.pop(awaited, ()):
-            self._wake(line)
+    def wake_waiting(self, awaited: Awaited) -> None:
+        """Mark the events that wait for `awaited` as ready to be checked."""
+        for node in self._waiting.pop(awaited, ()):
+            self._wake(node)
 
-    def drain(self, go: Callable[[Item], Awaited | None], stops: Callable[[], bool]) -> None:
-        """Lets go what may, until `stops`: `go` tells what an event waits for, or None when it is gone."""
+    def drain(self, release: Callable[[Item], Awaited | None], stops: Callable[[], bool]) -> None:
+        """Release events that are ready, until `stops` returns True. `release` releases an event and returns None, or
+        returns what the event waits for."""
         while self._ready and not stops():
-            _, line = heappop(self._ready)
-            line.is_ready = False
-            self._advance(line, go)
+            _, node = heappop(self._ready)
+            node.is_ready = False
+            self._advance(node, release)
 
-    def _put(self, line: _Line[Item], path: tuple[str, ...], item: Item) -> None:
-        while path and not line.queue:
-            line, path = line.line_below(path[0]), path[1:]
-        if not line.queue:
-            self._wake(line)
-        line.queue.append((path, item))
+    def _put(self, node: _Node[Item], path: tuple[str, ...], item: Item) -> None:
+        while path and not node.queue:
+            node, path = node.child(path[0]), path[1:]
+        if not node.queue:
+            self._wake(node)
+        node.queue.append((path, item))
 
-    def _wake(self, line: _Line[Item]) -> None:
-        if not line.is_ready:
-            line.is_ready = True
-            heappush(self._ready, (line.key, line))
+    def _wake(self, node: _Node[Item]) -> None:
+        if not node.is_ready:
+            node.is_ready = True
+            heappush(self._ready, (node.key, node))
 
-    def _advance(self, line: _Line[Item], go: Callable[[Item], Awaited | None]) -> None:
-        queue = line.queue
-        while queue and not line.below:
-            awaited = go(queue[0][1])
+    def _advance(self, node: _Node[Item], release: Callable[[Item], Awaited | None]) -> None:
+        queue = node.queue
+        while queue and not node.children:
+            awaited = release(queue[0][1])
             if awaited is not None:
-                self._waiting.setdefault(awaited, []).append(line)
+                self._waiting.setdefault(awaited, []).append(node)
                 return
             queue.popleft()
             while queue and queue[0][0]:
                 path, item = queue.popleft()
-                self._put(line.line_below(path[0]), path[1:], item)
-        above = line.above
-        if above is None or queue or line.below:
+                self._put(node.child(path[0]), path[1:], item)
+        parent = node.parent
+        if parent is None or queue or node.children:
             return
-        # A line that is over is not woken again by what it has waited for.
-        del above.below[line.name]
-        line.above = None
-        if not above.below:
-            self._wake(above)
+        # A node that is removed is not woken again by what it has awaited.
+        del parent.children[node.name]
+        node.parent = None
+        if not parent.children:
+            self._wake(parent)

@@ -1,18 +1,18 @@
-"""Work in steps, between which others may have their turn (`turns`)."""
+"""Work in steps, between which the scheduler (`turns`) may run other work."""
 
 from collections.abc import Generator
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
-#: Its result is what the generator returns.
+#: A generator that yields after each step and returns the result.
 Steps: TypeAlias = Generator[None, None, T]
 
 
 def finish(steps: Steps[T]) -> T:
-    """The result of work that is done at once."""
+    """Run all steps without a pause, and return the result."""
     while True:
         try:
             next(steps)
-        except StopIteration as stopped:
-            result: T = stopped.value
+        except StopIteration as stop:
+            result: T = stop.value
             return result

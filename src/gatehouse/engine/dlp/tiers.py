@@ -1,5 +1,5 @@
-"""The two model tiers, and what reads documents, as the engine sees them: asked from the event loop, answered
-elsewhere, in bounded time."""
+"""The interface of the two model tiers and the document reader. They run in other processes and answer in bounded time,
+so the event loop can await them."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -14,19 +14,22 @@ __all__ = ["Detectors", "DlpOptions", "NoDetectors", "TierFailed"]
 
 
 class Detectors(Protocol):
+    """The model tiers and the document reader."""
+
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
-        """For each text what the entities tier found; `labels` are names to look for besides `ENTITIES`. Raises
-        `TierFailed`, at the latest after the time budget."""
+        """Return the findings of the entities tier in each text. `labels` are names to recognize in addition to
+        `ENTITIES`. Raises `TierFailed` if the tier fails or exceeds its time budget."""
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
-        """For each text the score of every label. Raises `TierFailed`, at the latest after the time budget."""
+        """Return the score of every label for each text. Raises `TierFailed` if the tier fails or exceeds its time
+        budget."""
 
     async def document(self, data: bytes, *, is_called_text: bool, seconds: float) -> Reading:
-        """What is read of a file. Raises `TierFailed`, soon after so many seconds at the latest."""
+        """Return the content of a file. Raises `TierFailed` if reading fails or takes longer than `seconds`."""
 
 
 class NoDetectors:
-    """Where no model tier runs: a rule that needs one fails as a crashed one does, and so does a document."""
+    """A host without model tiers. Rules that need one, and documents, fail as after a crash of the tier."""
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         raise TierFailed("ner", "unavailable")
@@ -39,19 +42,19 @@ class NoDetectors:
 
 
 class DlpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the installation decides, not an organization."""
+    """Options of the installation. Organizations cannot change them, but `unreadable` can be tightened."""
 
-    #: what happens when a tier gives no answer
+    #: whether the content passes (`open`) or is refused (`closed`) if a tier fails
     fail_mode: Literal["open", "closed"] = "closed"
-    #: `window`: a stream is held back as far as a match may reach; `hold`: until its end
+    #: `window`: a stream is held back as far as a match may extend; `hold`: until its end
     stream_mode: Literal["window", "hold"] = "window"
-    #: what happens to an image, a recording or a file that nothing can read; an organization may block it, too
+    #: the action for an image, a recording or a file that cannot be read; an organization can also block it
     unreadable: Literal["log_only", "block"] = "log_only"
-    #: what reading the documents of a request may take, waiting included
+    #: time limit for reading all documents of a request, waiting included
     document_seconds: float = 5.0
     block_status: Literal[403, 400] = 403
     prompt_timeout_seconds: float = 120.0
-    #: what the pattern tier may take for a request, and as much again for its answer: seconds of a processor, and of
-    #: time with waiting; searching and the work around it each
+    #: limits of the pattern tier for a request, and again for its answer: processor time, and elapsed time with
+    #: waiting. Searching and all other work have these limits separately
     pattern_work_seconds: float = 20.0
     pattern_timeout_seconds: float = 120.0

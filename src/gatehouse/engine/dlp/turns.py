@@ -1,9 +1,8 @@
-"""Long work beside the event loop, in turns that are fair between organizations and, within one, between its users.
+"""Fair scheduling of long work in threads, between organizations and between the users of an organization.
 
-Work is a generator: each `yield` is a place where it may wait for others. A thread runs the work of whoever has used
-the least time so far for some milliseconds, and looks again. A neighbour with many long texts thus takes no more than
-an equal share, however many they are. Scanning holds the interpreter's lock: more threads than one share its time
-between them and the event loop.
+Work is a generator that can be suspended at each `yield`. A thread takes the work of the organization and user that
+have used the least time, runs it for some milliseconds, and selects again. So a user with many long texts gets no more
+than an equal share. Scanning holds the interpreter's lock: several threads share its time with the event loop.
 """
 
 import asyncio
@@ -18,22 +17,23 @@ from typing import Any, Final, NamedTuple
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T
 
-#: Characters of a text, or bytes of a body, up to which work is done at once on the event loop.
-LONG_TEXT: Final = 8 * 1024
-#: What long work may take on the event loop: most texts of 10,000 characters are done in that time.
-AT_ONCE_SECONDS: Final = 0.001
-#: Characters or bytes of work that is not begun on the event loop: it would not end there, and one step may be long.
-LONGEST_AT_ONCE: Final = 8 * LONG_TEXT
-#: How long work runs before it is looked whose turn is next.
+#: Characters of a text, or bytes of a body, up to which work is done on the event loop without steps.
+LONG_TEXT_SIZE: Final = 8 * 1024
+#: Time that long work may take on the event loop: enough for most texts of 10,000 characters.
+INLINE_WORK_SECONDS: Final = 0.001
+#: Characters or bytes from which work does not begin on the event loop: it would not end there, and a step may be
+#: long.
+MAX_INLINE_SIZE: Final = 8 * LONG_TEXT_SIZE
+#: Time that work runs before the next work is selected.
 TURN_SECONDS: Final = 0.003
-#: Pieces of work that wait at most: a user's, an organization's, all together.
+#: Most waiting pieces of work: of a user, of an organization, in all.
 MAX_WAITING_PER_USER: Final = 16
 MAX_WAITING_PER_ORGANIZATION: Final = 64
 MAX_WAITING: Final = 512
 
 
 class Owner(NamedTuple):
-    """Whose work it is."""
+    """The organization and user that work is accounted to."""
 
     organization: Hashable
     user: Hashable
@@ -43,233 +43,245 @@ NO_OWNER: Final = Owner(None, None)
 
 
 class OverBudget(Exception):
-    """Work took more than its budget allows. `reason` is `timeout` or `work`."""
+    """Work exceeded its budget. `reason` is `timeout` or `work`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-class Budget:
-    """What all work of one kind of one request may take: seconds of a processor, and of waiting for turns and working
-    together. Between two pieces of work no time goes by: the provider may take as long as it likes."""
+class WorkBudget:
+    """The limits of all work of one kind of one request: processor time, and elapsed time with waiting. The time
+    between two pieces of work, such as that of the provider, does not count."""
 
-    __slots__ = ("_began", "_timeout_seconds", "_work_seconds")
+    __slots__ = ("_started", "_timeout_seconds", "_work_seconds")
 
     def __init__(self, *, work_seconds: float, timeout_seconds: float) -> None:
         self._work_seconds = work_seconds
         self._timeout_seconds = timeout_seconds
-        self._began: float | None = None
+        self._started: float | None = None
 
     def begin(self) -> None:
-        """A piece of work waits for its turn, or begins."""
-        self._began = monotonic()
+        """Start the elapsed time of a piece of work, before it waits."""
+        self._started = monotonic()
 
     def end(self) -> None:
-        """It is over."""
-        assert self._began is not None
-        self._timeout_seconds -= monotonic() - self._began
-        self._began = None
+        """Stop the elapsed time of the piece of work."""
+        assert self._started is not None
+        self._timeout_seconds -= monotonic() - self._started
+        self._started = None
 
     @property
     def is_spent(self) -> bool:
-        """Whether no processor time is left."""
+        """Return whether the processor time is used up."""
         return self._work_seconds < 0
 
     def charge(self, seconds: float) -> None:
-        """Takes processor time off; more than is left makes the next piece of work fail."""
+        """Subtract processor time. If more was used than is left, the next piece of work fails."""
         self._work_seconds -= seconds
 
     def spend(self, seconds: float) -> None:
-        """The same. Raises `OverBudget` where none is left, or the work took too long."""
+        """Subtract processor time. Raises `OverBudget` if none is left, or if the work took too long."""
         self._work_seconds -= seconds
         if self._work_seconds < 0:
             raise OverBudget("work")
-        began = self._began
-        if began is not None and monotonic() - began > self._timeout_seconds:
+        started = self._started
+        if started is not None and monotonic() - started > self._timeout_seconds:
             raise OverBudget("timeout")
 
 
-class Turns:
-    """One event loop's or several. `threads` may be changed while nothing waits."""
+class FairScheduler:
+    """Runs long work of one or several event loops. `threads` may be changed while no work waits."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
         self._lock = threading.Lock()
         self._organizations: dict[Hashable, _Organization] = {}
         self._waiting = 0
-        self._serving = 0
+        self._running_threads = 0
         self._pool: ThreadPoolExecutor | None = None
 
     @property
     def waiting(self) -> int:
-        """Pieces of work that are not done."""
+        """Return the number of unfinished pieces of work."""
         return self._waiting
 
-    async def run(self, owner: Owner, steps: Steps[T], budget: Budget | None = None, *, size: int = 0) -> T:
-        """The result of `steps`: on the event loop what a millisecond or so suffices for, the rest in its turns. `size`
-        is what they work on, in characters or bytes.
+    async def run(self, owner: Owner, steps: Steps[T], budget: WorkBudget | None = None, *, size: int = 0) -> T:
+        """Return the result of `steps`. Short work runs on the event loop, the rest of long work in a thread. `size` is
+        the size of the work, in characters or bytes.
 
-        Raises what the steps raise, `OverBudget`, and `DlpUnavailable` where too many wait. Work that nobody waits for
-        any more ends at its next step."""
-        began = thread_time()
+        Raises the errors of the steps, `OverBudget`, and `DlpUnavailable` if too much work waits. Cancelled work ends
+        at its next step."""
+        started = thread_time()
         try:
-            while size < LONGEST_AT_ONCE and thread_time() - began < AT_ONCE_SECONDS:
+            while size < MAX_INLINE_SIZE and thread_time() - started < INLINE_WORK_SECONDS:
                 next(steps)
-        except StopIteration as stopped:
-            done: T = stopped.value
-            return done
+        except StopIteration as stop:
+            early_result: T = stop.value
+            return early_result
         job = _Job(owner, steps, budget, asyncio.get_running_loop())
-        with self._admitted(job):
+        with self._queued(job):
             result: T = await job.result
             return result
 
     @contextmanager
-    def _admitted(self, job: "_Job") -> Iterator[None]:
-        organization, user = job.owner
+    def _queued(self, job: "_Job") -> Iterator[None]:
+        organization_id, user_id = job.owner
         with self._lock:
-            share = self._organizations.get(organization) or _Organization(_least(self._organizations.values()))
-            line = share.users.get(user) or _User(_least(share.users.values()))
+            organization_work = self._organizations.get(organization_id) or _Organization(
+                _least_used(self._organizations.values())
+            )
+            user_work = organization_work.users.get(user_id) or _User(_least_used(organization_work.users.values()))
             if (
                 self._waiting >= MAX_WAITING
-                or share.waiting >= MAX_WAITING_PER_ORGANIZATION
-                or line.waiting >= MAX_WAITING_PER_USER
+                or organization_work.waiting >= MAX_WAITING_PER_ORGANIZATION
+                or user_work.waiting >= MAX_WAITING_PER_USER
             ):
                 raise DlpUnavailable(
                     "Too many long texts wait for inspection. Try again.", headers={"Retry-After": "5"}
                 )
-            self._organizations[organization] = share
-            share.users[user] = line
+            self._organizations[organization_id] = organization_work
+            organization_work.users[user_id] = user_work
             self._waiting += 1
-            share.waiting += 1
-            line.waiting += 1
-            line.jobs.append(job)
-            idle = self._serving < self.threads
-            self._serving += idle
+            organization_work.waiting += 1
+            user_work.waiting += 1
+            user_work.jobs.append(job)
+            needs_thread = self._running_threads < self.threads
+            self._running_threads += needs_thread
         if job.budget is not None:
             job.budget.begin()
-        if idle:
+        if needs_thread:
             self._start()
         try:
             yield
         finally:
-            job.unwanted = True
+            job.is_abandoned = True
             if job.budget is not None:
                 job.budget.end()
             with self._lock:
                 self._waiting -= 1
-                share.waiting -= 1
-                line.waiting -= 1
-                if job in line.jobs:
-                    line.jobs.remove(job)
+                organization_work.waiting -= 1
+                user_work.waiting -= 1
+                if job in user_work.jobs:
+                    user_work.jobs.remove(job)
                     self._forget_idle(job.owner)
 
     def _start(self) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(thread_name_prefix="long-texts")
-        self._pool.submit(self._serve)
+        self._pool.submit(self._run_thread)
 
-    def _serve(self) -> None:
-        """Until nothing waits."""
+    def _run_thread(self) -> None:
+        """Run work until none waits."""
         job: _Job | None = None
         seconds = 0.0
         while True:
             with self._lock:
                 if job is not None:
-                    self._account(job, seconds)
+                    self._add_time(job, seconds)
                 job = self._next()
                 if job is None:
-                    self._serving -= 1
+                    self._running_threads -= 1
                     return
             seconds = job.turn()
 
     def _next(self) -> "_Job | None":
-        """Taken from its line: whose organization has used the least, and in it whose user."""
-        ready = [each for each in self._organizations.values() if any(user.jobs for user in each.users.values())]
+        """Remove and return the next work: of the organization, and in it of the user, that has used the least time."""
+        ready = [
+            organization
+            for organization in self._organizations.values()
+            if any(user.jobs for user in organization.users.values())
+        ]
         if not ready:
             return None
-        share = min(ready, key=_used)
-        line = min((user for user in share.users.values() if user.jobs), key=_used)
-        line.running += 1
-        return line.jobs.popleft()
+        selected_organization = min(ready, key=_used_seconds)
+        selected_user = min((user for user in selected_organization.users.values() if user.jobs), key=_used_seconds)
+        selected_user.running += 1
+        return selected_user.jobs.popleft()
 
-    def _account(self, job: "_Job", seconds: float) -> None:
-        share = self._organizations[job.owner.organization]
-        line = share.users[job.owner.user]
-        share.used += seconds
-        line.used += seconds
-        line.running -= 1
-        if not job.over:
-            line.jobs.appendleft(job)
+    def _add_time(self, job: "_Job", seconds: float) -> None:
+        organization = self._organizations[job.owner.organization]
+        user = organization.users[job.owner.user]
+        organization.used_seconds += seconds
+        user.used_seconds += seconds
+        user.running -= 1
+        if not job.is_over:
+            user.jobs.appendleft(job)
         self._forget_idle(job.owner)
 
     def _forget_idle(self, owner: Owner) -> None:
-        share = self._organizations[owner.organization]
-        line = share.users[owner.user]
-        if not line.jobs and not line.running:
-            del share.users[owner.user]
-        if not share.users:
+        organization = self._organizations[owner.organization]
+        user = organization.users[owner.user]
+        if not user.jobs and not user.running:
+            del organization.users[owner.user]
+        if not organization.users:
             del self._organizations[owner.organization]
 
 
 class _User:
-    """`used`: seconds, on a scale that begins where the least of the others is."""
+    """The work of a user. `used_seconds` begins at the least value of the other users."""
 
-    __slots__ = ("jobs", "running", "used", "waiting")
+    __slots__ = ("jobs", "running", "used_seconds", "waiting")
 
-    def __init__(self, used: float) -> None:
-        self.used = used
+    def __init__(self, used_seconds: float) -> None:
+        self.used_seconds = used_seconds
         self.jobs: deque[_Job] = deque()
         self.running = 0
         self.waiting = 0
 
 
 class _Organization:
-    __slots__ = ("used", "users", "waiting")
+    """The work of an organization. `used_seconds` begins at the least value of the other organizations."""
 
-    def __init__(self, used: float) -> None:
-        self.used = used
+    __slots__ = ("used_seconds", "users", "waiting")
+
+    def __init__(self, used_seconds: float) -> None:
+        self.used_seconds = used_seconds
         self.users: dict[Hashable, _User] = {}
         self.waiting = 0
 
 
 class _Job:
-    __slots__ = ("_loop", "_steps", "budget", "over", "owner", "result", "unwanted")
+    """One piece of work with its owner, budget and result."""
 
-    def __init__(self, owner: Owner, steps: Steps[Any], budget: Budget | None, loop: asyncio.AbstractEventLoop) -> None:
+    __slots__ = ("_loop", "_steps", "budget", "is_abandoned", "is_over", "owner", "result")
+
+    def __init__(
+        self, owner: Owner, steps: Steps[Any], budget: WorkBudget | None, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.owner = owner
         self.budget = budget
         self.result: asyncio.Future[Any] = loop.create_future()
-        #: nobody waits for the result any more
-        self.unwanted = False
-        self.over = False
+        #: the caller was cancelled, or has the result
+        self.is_abandoned = False
+        self.is_over = False
         self._steps = steps
         self._loop = loop
 
     def turn(self) -> float:
-        """Works for a turn; how many seconds it took."""
-        began = last = thread_time()
+        """Run steps for `TURN_SECONDS`. Returns the seconds that they took."""
+        started = last = thread_time()
         try:
-            while not self.unwanted:
+            while not self.is_abandoned:
                 next(self._steps)
                 now = thread_time()
                 if self.budget is not None:
                     self.budget.spend(now - last)
                 last = now
-                if now - began >= TURN_SECONDS:
-                    return now - began
+                if now - started >= TURN_SECONDS:
+                    return now - started
             self._steps.close()
-            self.over = True
-        except StopIteration as stopped:
-            self._end(self._set_result, stopped.value)
+            self.is_over = True
+        except StopIteration as stop:
+            self._end(self._set_result, stop.value)
         except BaseException as error:
             self._steps.close()
             self._end(self._set_error, error)
-        return thread_time() - began
+        return thread_time() - started
 
     def _end(self, set_outcome: Any, outcome: Any) -> None:
-        self.over = True
-        # The loop may be closed: then nobody waits.
+        self.is_over = True
+        # If the loop is closed, the caller is gone too.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(set_outcome, outcome)
 
@@ -282,13 +294,13 @@ class _Job:
             self.result.set_exception(error)
 
 
-def _used(share: _Organization | _User) -> float:
-    return share.used
+def _used_seconds(work: _Organization | _User) -> float:
+    return work.used_seconds
 
 
-def _least(shares: Any) -> float:
-    return min(map(_used, shares), default=0.0)
+def _least_used(works: Any) -> float:
+    return min(map(_used_seconds, works), default=0.0)
 
 
-#: The process's: its threads share one interpreter lock.
-TURNS: Final = Turns()
+#: The scheduler of the process: its threads share one interpreter lock.
+SCHEDULER: Final = FairScheduler()

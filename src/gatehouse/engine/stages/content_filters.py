@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 from gatehouse.detection.keywords import passages
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import Slot, slots_in_steps
-from gatehouse.engine.dlp.body import gap
+from gatehouse.engine.dlp.body import separator_between
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, TierFailed
-from gatehouse.engine.dlp.turns import LONG_TEXT, NO_OWNER, TURNS, Budget, OverBudget, Owner
+from gatehouse.engine.dlp.turns import LONG_TEXT_SIZE, NO_OWNER, SCHEDULER, OverBudget, Owner, WorkBudget
 from gatehouse.engine.exchange import Asked
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
@@ -94,10 +94,10 @@ async def judge(
 ) -> Judgement:
     """Evaluate the filters that apply to a caller, in order. `size` is the body's, in bytes; a long body is inspected
     in turns as work of `whose`, within the pattern tier's budget."""
-    budget = Budget(work_seconds=ports.dlp.pattern_work_seconds, timeout_seconds=ports.dlp.pattern_timeout_seconds)
+    budget = WorkBudget(work_seconds=ports.dlp.pattern_work_seconds, timeout_seconds=ports.dlp.pattern_timeout_seconds)
 
     async def done(steps: Steps[T]) -> T:
-        return finish(steps) if size <= LONG_TEXT else await TURNS.run(whose, steps, budget, size=size)
+        return finish(steps) if size <= LONG_TEXT_SIZE else await SCHEDULER.run(whose, steps, budget, size=size)
 
     try:
         keyword_match = await done(_first_with_keyword(filter_set, filters, body))
@@ -140,7 +140,7 @@ def _first_with_keyword(filter_set: FilterSet, filters: Sequence[Filter], body: 
 
 def _passages(texts: Sequence[Slot], longest: int) -> Iterator[bytes]:
     plain = [slot for slot in texts if not slot.json_text]
-    gaps = [*(gap(slot, following) for slot, following in pairwise(plain)), ""]
+    gaps = [*(separator_between(slot, following) for slot, following in pairwise(plain)), ""]
     text = "".join(f"{slot.text}{between}" for slot, between in zip(plain, gaps, strict=False))
     as_json = (passages(slot.text, longest, json_escapes=True) for slot in texts if slot.json_text)
     return chain(passages(text, longest), *as_json)

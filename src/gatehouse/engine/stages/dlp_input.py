@@ -3,8 +3,8 @@
 from time import perf_counter
 
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp.body import inspect_request, replaced
-from gatehouse.engine.dlp.decide import Found, Hit, decide
+from gatehouse.engine.dlp.body import apply_replacements, inspect_request
+from gatehouse.engine.dlp.decide import Hit, TierFindings, decide
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
@@ -35,12 +35,12 @@ async def _name(x: Asked, ports: Ports) -> Verdict:
     policy, caller, named = x.identified.policy, x.identified.caller, x.call.model
     inspection = Inspection(policy.dlp, caller.groups, owner=owner(caller))
     try:
-        findings = Found(await Examiner(inspection, ports.detectors, ports.dlp, "input").patterns(named))
+        findings = TierFindings(await Examiner(inspection, ports.detectors, ports.dlp, "input").find_patterns(named))
     except Refusal as refused:
         return Refuse(refused)
     if edits := decide(policy.dlp, findings, caller.groups).edits:
         x.inspection = inspection
-        x.call.model = replaced(Slot({}, "model", named), inspection.replacements(edits, named))
+        x.call.model = apply_replacements(Slot({}, "model", named), inspection.replacements(edits, named))
     return ALLOW
 
 
@@ -75,7 +75,7 @@ def approval_hold(hit: Hit, inspection: Inspection, ports: Ports, direction: str
     """Return the verdict that holds the request until a person has decided about a finding."""
 
     def settled(approved: bool) -> None:
-        inspection.did("PROMPT" if approved else "CANCEL")
+        inspection.note_action("PROMPT" if approved else "CANCEL")
         inspection.settle_prompts("approved" if approved else "cancelled")
 
     ask = Ask(

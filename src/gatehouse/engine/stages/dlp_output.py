@@ -8,7 +8,7 @@ import msgspec
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.view import without_logprobs
-from gatehouse.engine.dlp.body import inspect_answer, write
+from gatehouse.engine.dlp.body import inspect_answer, write_texts
 from gatehouse.engine.dlp.decide import Hit
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
@@ -45,7 +45,7 @@ async def _inspect(x: Asked, inspection: Inspection, body: bytes, ports: Ports) 
         hold = approval_hold(hit_to_approve, inspection, ports, "output")
         if not await approved(x, hold, ports):
             return Refuse(hold.denied)
-    return Rewrite(answer) if write(channels) else ALLOW
+    return Rewrite(answer) if write_texts(channels) else ALLOW
 
 
 async def of_error(x: Asked, error: Refusal, ports: Ports) -> Refusal:
@@ -54,7 +54,7 @@ async def of_error(x: Asked, error: Refusal, ports: Ports) -> Refusal:
     if x.inspection is None or error.text == type(error).message:
         return error
     examiner = Examiner(x.inspection, ports.detectors, ports.dlp, "output")
-    [findings] = await examiner.whole([error.text])
+    [findings] = await examiner.examine([error.text])
     if x.inspection.decide(findings, "output").edits:
         x.inspection.settle_prompts("cancelled")
         error.text = type(error).message
@@ -68,7 +68,8 @@ def guard(x: Asked, dialect: Dialect, ports: Ports) -> StreamGuard | None:
     return StreamGuard(dialect, Examiner(x.inspection, ports.detectors, ports.dlp, "output"))
 
 
-def asked_about(x: Asked, hit: Hit, ports: Ports) -> Hold:
+def stream_hold(x: Asked, hit: Hit, ports: Ports) -> Hold:
+    """Return the verdict that holds a stream until a person has decided about a finding."""
     assert x.inspection is not None
     return approval_hold(hit, x.inspection, ports, "output")
 

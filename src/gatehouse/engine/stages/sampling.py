@@ -21,7 +21,7 @@ from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.conversation.view import Unreadable, without_logprobs
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.steps import Steps
-from gatehouse.engine.dlp.turns import TURNS
+from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.exchange import Answered, Asked
 from gatehouse.engine.outcome import Sampled, encode
 from gatehouse.engine.ports import Ports, Sampler
@@ -56,7 +56,7 @@ def choose(x: Asked, ports: Ports) -> MaybeVerdict:
 
 async def _choose(x: Asked) -> Verdict:
     with _harmless(x):
-        texts = await TURNS.run(owner(x.identified.caller), _texts(x.call.body))
+        texts = await SCHEDULER.run(owner(x.identified.caller), _texts(x.call.body))
         x.sample = Sample(texts=texts) if texts else None
     return ALLOW
 
@@ -100,7 +100,7 @@ async def _keep(x: Asked, sample: Sample, sampler: Sampler, ports: Ports) -> Non
         answer: list[str] | None = None
         if sample.answer is not None:
             steps = _stream_texts(sample.answer, x) if x.call.stream else _answer_texts(sample.answer)
-            answer = await TURNS.run(owner(caller), steps)
+            answer = await SCHEDULER.run(owner(caller), steps)
         contents = Contents(
             texts=sample.texts,
             answer=answer,

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from gatehouse.detection.findings import Finding
-from gatehouse.engine.dlp.decide import NOTHING, Decision, Effect, Found, decide
+from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings, decide
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
@@ -41,7 +41,7 @@ async def examine(
     if not policy.enabled:
         if trace is not None:
             trace.append("The feature flag dlp_enabled is off: nothing is inspected.")
-        return Examined(NOTHING, "allow")
+        return Examined(NO_HITS, "allow")
     inspection = Inspection(policy, groups, owner=owner)
     examiner = Examiner(inspection, ports.detectors, ports.dlp, direction)
     patterns: list[Finding] = []
@@ -49,11 +49,11 @@ async def examine(
     labels: list[Finding] = []
     refused = False
     try:
-        patterns = await examiner.patterns(text)
+        patterns = await examiner.find_patterns(text)
         steps.append(f"pattern tier: {len(patterns)} findings")
-        (entities,) = await examiner.entities_of([text])
+        (entities,) = await examiner.find_entities([text])
         steps.append(_tier_step("entities tier", policy.entities, len(entities)))
-        (labels,) = await examiner.labels_of([text])
+        (labels,) = await examiner.find_labels([text])
         steps.append(_tier_step("semantic tier", policy.labels, len(labels)))
     except DlpUnavailable:
         refused = True
@@ -62,7 +62,7 @@ async def examine(
     steps += [f"{failure}: the tier gave no answer; DLP_FAIL_MODE {consequence}" for failure in failures]
     if trace is not None:
         trace += steps
-    decision = decide(policy, Found(patterns, entities, labels), groups, trace)
+    decision = decide(policy, TierFindings(patterns, entities, labels), groups, trace)
     return Examined(decision, "block" if refused else decision.effect, failures)
 
 
