@@ -28,7 +28,7 @@ from tests.support.server import GatehouseServer
 from gatehouse.engine.outcome import encode
 from gatehouse.foundation.journal import JournalWriter
 from gatehouse.outpost.audit_log import AuditLog
-from gatehouse.outpost.records import Records
+from gatehouse.outpost.records import OutpostRecords
 
 CALLERS = 16
 #: Seconds from the start of the process to its first answer.
@@ -59,7 +59,7 @@ def cost() -> None:
             await writer.close()
 
         asyncio.run(fill())
-        records = Records(folder, AuditLog(folder / "audit", max_bytes=100 * 1024**2, max_files=5))
+        records = OutpostRecords(folder, AuditLog(folder / "audit", max_bytes=100 * 1024**2, max_files=5))
         records.claim()
         spent = [0.0, 0.0, 0.0]
         while True:

@@ -43,8 +43,8 @@ import uvloop
 from gatehouse.engine import answers
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Admitted, Answered, Asked, Identified, Received, Routed
-from gatehouse.engine.limits import Limits
+from gatehouse.engine.exchange import Admitted, CallRequest, Exchange, Identified, Received, Routed
+from gatehouse.engine.limits import PathLimits
 from gatehouse.engine.outcome import Entry, decode, encode
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
@@ -74,7 +74,7 @@ from gatehouse.platform.live.credentials import LiveCredentials
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets, sealing_context
 from gatehouse.platform.live.state import LiveKey, LiveTenant, LiveUser, Replica
-from gatehouse.platform.metrics import Figures
+from gatehouse.platform.metrics import PlatformMetrics
 from gatehouse.platform.spending.accounts import BudgetAccount, Grant
 from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.budgets import BudgetRecord
@@ -202,7 +202,7 @@ class World:
         replica = Replica()
         self.key = self._caller(replica)
         self.journal = JournalWriter(home / "journal")
-        self.figures = Figures(home)
+        self.figures = PlatformMetrics(home)
         self.spender = Generous(None, SYSTEM_CLOCK)  # type: ignore[arg-type]
         feed = Feed(None, replica, None, None)  # type: ignore[arg-type]
         feed.last_contact = float("inf")
@@ -213,7 +213,7 @@ class World:
         self.ports = Ports(
             credentials=LiveCredentials(replica, issuer="bench", enforce_scopes=True),
             policies=Compiled(compiled),
-            limits=Limits(Settings.from_environment({"RATE_LIMIT_REQUESTS_PER_MINUTE": "1000000000"})),
+            limits=PathLimits(Settings.from_environment({"RATE_LIMIT_REQUESTS_PER_MINUTE": "1000000000"})),
             counters=MemoryCounters(),
             switches=LiveSwitches(replica, feed),
             spend=self.spender,
@@ -320,7 +320,7 @@ class Steps:
         self.candidate: Candidate = routed.chain[0]
         self.admitted = Admitted(routed=routed, chain=routed.chain)
         await self._reserve()
-        self.answered = Answered(identified=self.identified, asked=self.asked, outcome="success", status=200)
+        self.answered = Exchange(identified=self.identified, asked=self.asked, outcome="success", status=200)
         self.reply = await self._attempt()
         self.entry = self._entry()
 
@@ -330,8 +330,8 @@ class Steps:
         Recorder(msgspec.structs.replace(self.ports, journal=journal)).finished(self.answered)
         return decode(journal[0])
 
-    def _asked(self) -> Asked:
-        return Asked(identified=self.identified, call=self.dialect.decode(self.world.body))
+    def _asked(self) -> CallRequest:
+        return CallRequest(identified=self.identified, call=self.dialect.decode(self.world.body))
 
     def rows(self) -> list[Row]:
         """In the order of a request."""

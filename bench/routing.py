@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Asked, Identified, Received
+from gatehouse.engine.exchange import CallRequest, Identified, Received
 from gatehouse.engine.latency import Latencies
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.chain import Chooser
@@ -108,7 +108,7 @@ def decision(snapshot: Snapshot, model: bytes) -> float:
 
     def decide() -> object:
         try:
-            chooser.choose(Asked(identified=identified, call=call), held).send(None)
+            chooser.choose(CallRequest(identified=identified, call=call), held).send(None)
         except StopIteration as ended:
             return ended.value
         raise AssertionError("a decision waits for nothing")

@@ -34,7 +34,7 @@ from typing import Any, Final, TypeAlias
 
 from bench.dlp.speed import TEXTS, read, samples
 
-from gatehouse.detection.candidates import ALWAYS, ANYWHERE, Candidates, Piece, Regex, Spans
+from gatehouse.detection.candidates import ALWAYS, ANYWHERE, Candidates, Regex, SearchedPiece, Spans
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.normalise import View
@@ -136,7 +136,7 @@ class Ways:
 
     def _found(self, candidates: Candidates, data: bytes, mask: int) -> Places:
         end, behind, found = len(data), dict[int, int](), Places()
-        piece = Piece(data, data.translate(SKELETON), 0, end, end, sys.maxsize)
+        piece = SearchedPiece(data, data.translate(SKELETON), 0, end, end, sys.maxsize)
         for number, spans, last in candidates.hits(piece, mask, behind):
             for match in _following(self._by_number[number], spans, data, last):
                 found.append(match)

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import h11
 
 from gatehouse.foundation.outbound import OutboundFailed, ReplyTooLarge
-from gatehouse.foundation.outbound.lean.connection import Connection
-from gatehouse.foundation.outbound.lean.pool import Pool, PoolLimits
+from gatehouse.foundation.outbound.lean.connection import LeanConnection
+from gatehouse.foundation.outbound.lean.pool import ConnectionPool, PoolLimits
 from gatehouse.foundation.outbound.lean.reply import LeanReply
 from gatehouse.foundation.outbound.lean.route import Origin
 from rig.fuzz_wire import Fault, Wire, feed, within_turns
@@ -43,8 +43,8 @@ async def one(data: bytes) -> None:
 
 async def _outcome(answer: bytes, size: int, how: int) -> Outcome:
     head, streamed, reset = how & 1, how & 2, how & 4
-    pool = Pool(PoolLimits(4, 4, 4), 30.0)
-    connection = Connection(pool, _ORIGIN)
+    pool = ConnectionPool(PoolLimits(4, 4, 4), 30.0)
+    connection = LeanConnection(pool, _ORIGIN)
     wire = Wire(connection)
     connection.connection_made(wire)
     pool.opened(connection)
@@ -76,7 +76,7 @@ async def _outcome(answer: bytes, size: int, how: int) -> Outcome:
     return asking.result()
 
 
-async def _asking(pool: Pool, connection: Connection, method: str, *, streamed: bool = False) -> Outcome:
+async def _asking(pool: ConnectionPool, connection: LeanConnection, method: str, *, streamed: bool = False) -> Outcome:
     host = pool.enter(_ORIGIN)
     assert host is not None
     reply = LeanReply(
@@ -102,7 +102,7 @@ async def _streamed(reply: LeanReply) -> bytes:
     return body
 
 
-async def _next_answer(pool: Pool, connection: Connection, wire: Wire) -> None:
+async def _next_answer(pool: ConnectionPool, connection: LeanConnection, wire: Wire) -> None:
     asking = asyncio.create_task(_asking(pool, connection, "POST"))
     await asyncio.sleep(0)
     await feed(wire, _NEXT, 7)

@@ -11,7 +11,7 @@ import yaml
 from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.metrics import Family, Histogram
-from gatehouse.platform.metrics import Figures
+from gatehouse.platform.metrics import PlatformMetrics
 
 DASHBOARDS = sorted(Path("deploy/grafana").glob("*.json"))
 RULES = Path("deploy/prometheus/alerts.yml")
@@ -74,7 +74,7 @@ async def test_every_figure_is_published(published: set[str], where: str, expres
 @pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
 def test_every_label_is_one_of_the_figures(tmp_path: Path, where: str, expression: str) -> None:
     families: dict[str, Family] = {}
-    for figure in vars(Figures(tmp_path)).values():
+    for figure in vars(PlatformMetrics(tmp_path)).values():
         if (family := getattr(figure, "family", None)) is not None:
             families[family.name] = family
             if isinstance(figure, Histogram):
@@ -106,7 +106,9 @@ def test_routes_are_chosen_by_what_they_are(routes: set[str], where: str, expres
 
 def test_what_has_grown_is_counted_from_zero(tmp_path: Path) -> None:
     """Prometheus sees no growth in a figure that begins at one."""
-    families = {figure.family.name: figure for figure in vars(Figures(tmp_path)).values() if hasattr(figure, "family")}
+    families = {
+        figure.family.name: figure for figure in vars(PlatformMetrics(tmp_path)).values() if hasattr(figure, "family")
+    }
     names = {name for rule in rules() for name in re.findall(r"\bincrease\((\w+)", rule["expr"])}
     assert len(names) > 1
     for name in names:

@@ -13,7 +13,7 @@ from tests.support.engine import HeldEngine
 from gatehouse.engine.bound import CONTEXT_TOKENS, IMAGE_TOKENS, Bound, bound, default_output, priced
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Asked, Identified
+from gatehouse.engine.exchange import CallRequest, Identified
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 
 TEXT = [{"role": "user", "content": "hi"}]
@@ -29,7 +29,7 @@ async def bounded(body: Mapping[str, Any] | bytes, dialect: str = "openai_chat",
     identified = Identified(
         received=received, caller=held.caller, policy=await held.current(None), scope="chat:write",  # type: ignore[arg-type]
     )  # fmt: skip
-    asked = Asked(identified=identified, call=DIALECTS[dialect].decode(received.body))
+    asked = CallRequest(identified=identified, call=DIALECTS[dialect].decode(received.body))
     prices: dict[str, Any] = {"cost_per_input_token": Decimal("0.000001"), "cost_per_output_token": Decimal("0.00001")}
     record = ModelRecord(id=uuid4(), provider="acme", model_id="m", **{**prices, **model})
     chain = (Candidate(ProviderRecord(id="acme", name="acme", kind="openai_compatible"), record),)
@@ -176,7 +176,7 @@ async def test_what_redaction_and_instructions_add_is_counted() -> None:
     identified = Identified(
         received=received, caller=held.caller, policy=await held.current(None), scope="chat:write",  # type: ignore[arg-type]
     )  # fmt: skip
-    asked = Asked(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
+    asked = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
     asked.call.body["messages"][0]["content"] = "[EMAIL_ADDRESS_1] " * 1_000
     chain = (Candidate(held.providers[0], held.models[0]),)
     assert bound(asked, chain, None).tokens >= 18_000
@@ -190,7 +190,7 @@ async def test_the_dearest_of_the_chain_counts() -> None:
     identified = Identified(
         received=received, caller=held.caller, policy=await held.current(None), scope="chat:write",  # type: ignore[arg-type]
     )  # fmt: skip
-    asked = Asked(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
+    asked = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
     chain = tuple(Candidate(held.providers[0], model) for model in held.models)
     found = bound(asked, chain, None).nano_usd
     assert found is not None

@@ -9,23 +9,23 @@ from tests.support.engine import HeldEngine
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.estimate import EXPECTED_OUTPUT_TOKENS, estimate, routing_needs
-from gatehouse.engine.exchange import Asked, Identified, RoutingNeeds
+from gatehouse.engine.exchange import CallRequest, Identified, RoutingNeeds
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.records import ModelRecord
-from gatehouse.policy.routing import NEEDS
+from gatehouse.policy.routing import CAPABILITY_BITS
 
 HI = [{"role": "user", "content": "Hi"}]
 IMAGE = {"type": "image_url", "image_url": {"url": "https://pictures.test/1.png"}}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
 
-async def asked(body: dict[str, Any], dialect: str = "openai_chat") -> Asked:
+async def asked(body: dict[str, Any], dialect: str = "openai_chat") -> CallRequest:
     held = HeldEngine()
     received = held.request({"model": "m", **body}, dialect=dialect)
     policy = await held.current(held.caller.tenant_id)  # type: ignore[union-attr, arg-type]
     assert held.caller is not None
     identified = Identified(received=received, caller=held.caller, policy=policy, scope="chat:write")
-    return Asked(identified=identified, call=DIALECTS[dialect].decode(received.body))
+    return CallRequest(identified=identified, call=DIALECTS[dialect].decode(received.body))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ async def asked(body: dict[str, Any], dialect: str = "openai_chat") -> Asked:
     ],
 )
 async def test_a_call_needs_what_it_uses(dialect: str, body: dict[str, Any], needs: list[str]) -> None:
-    assert routing_needs(await asked(body, dialect)).needs == sum(NEEDS[need] for need in needs)
+    assert routing_needs(await asked(body, dialect)).needs == sum(CAPABILITY_BITS[need] for need in needs)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_a_picture_whose_field_is_written_with_escapes_is_a_picture() -> N
     x.identified.received.body = written
     x.call = DIALECTS["openai_chat"].decode(written)
     found = routing_needs(x)
-    assert (found.needs, found.input_tokens >= 1_000) == (NEEDS["vision"], True)
+    assert (found.needs, found.input_tokens >= 1_000) == (CAPABILITY_BITS["vision"], True)
 
 
 async def test_what_is_sent_is_measured_with_the_organization_s_instructions() -> None:

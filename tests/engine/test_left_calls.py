@@ -11,10 +11,10 @@ import pytest
 import structlog
 from tests.support.engine import TENANT, HeldEngine, NothingReserved, completion, events
 
-from gatehouse.engine.exchange import Answered
+from gatehouse.engine.exchange import Exchange
 from gatehouse.engine.ports import Reserved
 from gatehouse.foundation.outbound import OutboundTimeout
-from gatehouse.policy.budgets import Budget, BudgetRecord, Taking
+from gatehouse.policy.budgets import Budget, BudgetRecord, CallAmounts
 
 CHAT: dict[str, Any] = {"model": "acme/m", "messages": [{"role": "user", "content": "word " * 400}]}
 STREAM = {**CHAT, "stream": True}
@@ -31,20 +31,20 @@ class Charged(HeldEngine):
         self.budgets = (
             BudgetRecord(id=TENANT, scope_type="tenant", scope_id=TENANT, period="day", limit_usd=Decimal(50)),
         )
-        self.reserved: list[Taking] = []
-        self.settled: list[Taking | None] = []
+        self.reserved: list[CallAmounts] = []
+        self.settled: list[CallAmounts | None] = []
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
     ) -> Reserved:
         await self.stop.here("reserving")
         self.reserved.append(taking)
         return NothingReserved()
 
-    def settle(self, reserved: Reserved, spent: Taking | None) -> None:
+    def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None:
         self.settled.append(spent)
 
-    async def left_at(self, place: str, body: dict[str, Any], dialect: str = "openai_chat") -> Taking | None:
+    async def left_at(self, place: str, body: dict[str, Any], dialect: str = "openai_chat") -> CallAmounts | None:
         """The charge for a call whose client leaves at that place."""
         self.stop.at, self.stop.reached = place, asyncio.Event()
         self.outbound.script = [(200, [completion()])]
@@ -175,7 +175,7 @@ def chunk(text: str, field: str = "content") -> bytes:
     return b"data: " + json.dumps(body).encode() + b"\n\n"
 
 
-async def left_stream(held: Charged, pieces: Sequence[bytes | Exception], **more: Any) -> Taking:
+async def left_stream(held: Charged, pieces: Sequence[bytes | Exception], **more: Any) -> CallAmounts:
     held.outbound.script = [(200, [*pieces, *events("never read")])]
     answer = await held.engine.answer(held.request({**STREAM, **more}))
     assert answer.stream is not None
@@ -223,7 +223,7 @@ async def test_a_fault_in_the_figures_loses_no_record(monkeypatch: pytest.Monkey
     held = Charged()
 
     class Meter:
-        def finished(self, x: Answered) -> None:
+        def finished(self, x: Exchange) -> None:
             raise Fault
 
     monkeypatch.setattr(held.ports, "meter", Meter())

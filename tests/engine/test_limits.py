@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gatehouse.engine.limits import Limits, Rule, address_key
+from gatehouse.engine.limits import LimitRule, PathLimits, address_key
 from gatehouse.foundation.identity import Caller, CallerKind, Role, TenantId
 from gatehouse.foundation.settings import BadSettings, Settings
 
@@ -22,78 +22,78 @@ def client(tier: str) -> Caller:
     return Caller(kind=CallerKind.OAUTH_CLIENT, tenant_id=TENANT, rate_key="oauth:c", rate_limit_tier=tier)
 
 
-def limits(tiers: dict[str, object] | None = None, **settings: object) -> Limits:
-    return Limits(Settings(rate_limit_tiers=json.dumps(tiers or {}), **settings))
+def limits(tiers: dict[str, object] | None = None, **settings: object) -> PathLimits:
+    return PathLimits(Settings(rate_limit_tiers=json.dumps(tiers or {}), **settings))
 
 
-def resolve(method: str, path: str, caller: Caller | None = USER, **settings: object) -> Rule | None:
+def resolve(method: str, path: str, caller: Caller | None = USER, **settings: object) -> LimitRule | None:
     return limits(**settings).resolve(method, path, caller, "203.0.113.9")
 
 
 @pytest.mark.parametrize(
     ("method", "path", "caller", "rule"),
     [
-        ("GET", "/v1/models", USER, Rule("user:u", 60, "general")),
-        ("GET", "/v1/models", KEY, Rule("user:u", 60, "general")),
-        ("GET", "/v1/models", AUDITOR, Rule("user:t", 60, "general")),
-        ("GET", "/v1/models", None, Rule("ip:203.0.113.9", 60, "general")),
-        ("POST", "/api/auth/login", None, Rule("ip:203.0.113.9|/api/auth/login", 100, "/api/auth/login")),
-        ("GET", "/api/auth/login", None, Rule("ip:203.0.113.9|/api/auth/login", 100, "/api/auth/login")),
-        ("POST", "/api/auth/register", None, Rule("ip:203.0.113.9|/api/auth/register", 10, "/api/auth/register")),
-        ("POST", "/api/auth/refresh", None, Rule("ip:203.0.113.9|/api/auth/refresh", 30, "/api/auth/refresh")),
+        ("GET", "/v1/models", USER, LimitRule("user:u", 60, "general")),
+        ("GET", "/v1/models", KEY, LimitRule("user:u", 60, "general")),
+        ("GET", "/v1/models", AUDITOR, LimitRule("user:t", 60, "general")),
+        ("GET", "/v1/models", None, LimitRule("ip:203.0.113.9", 60, "general")),
+        ("POST", "/api/auth/login", None, LimitRule("ip:203.0.113.9|/api/auth/login", 100, "/api/auth/login")),
+        ("GET", "/api/auth/login", None, LimitRule("ip:203.0.113.9|/api/auth/login", 100, "/api/auth/login")),
+        ("POST", "/api/auth/register", None, LimitRule("ip:203.0.113.9|/api/auth/register", 10, "/api/auth/register")),
+        ("POST", "/api/auth/refresh", None, LimitRule("ip:203.0.113.9|/api/auth/refresh", 30, "/api/auth/refresh")),
         (
             "GET",
             "/api/conversations/shared/token",
             None,
-            Rule("ip:203.0.113.9|/api/conversations/shared/", 30, "/api/conversations/shared/"),
+            LimitRule("ip:203.0.113.9|/api/conversations/shared/", 30, "/api/conversations/shared/"),
         ),
         (
             "GET",
             "/api/conversations/shared/token",
             USER,
-            Rule("user:u|/api/conversations/shared/", 30, "/api/conversations/shared/"),
+            LimitRule("user:u|/api/conversations/shared/", 30, "/api/conversations/shared/"),
         ),
         (
             "POST",
             "/api/conversations/7/messages",
             USER,
-            Rule("user:u|POST /api/conversations/{id}/messages", 60, "POST /api/conversations/{id}/messages"),
+            LimitRule("user:u|POST /api/conversations/{id}/messages", 60, "POST /api/conversations/{id}/messages"),
         ),
-        ("GET", "/api/conversations/7/messages", USER, Rule("user:u", 60, "general")),
+        ("GET", "/api/conversations/7/messages", USER, LimitRule("user:u", 60, "general")),
         (
             "POST",
             "/api/admin/dlp-rules/test",
             USER,
-            Rule("user:u|POST /api/admin/dlp-rules/test", 10, "POST /api/admin/dlp-rules/test"),
+            LimitRule("user:u|POST /api/admin/dlp-rules/test", 10, "POST /api/admin/dlp-rules/test"),
         ),
-        ("GET", "/api/admin/dlp-rules/test", USER, Rule("user:u", 60, "general")),
+        ("GET", "/api/admin/dlp-rules/test", USER, LimitRule("user:u", 60, "general")),
         (
             "POST",
             "/api/admin/dlp-rules/test",
             ADMIN,
-            Rule("user:a|POST /api/admin/dlp-rules/test", 10, "POST /api/admin/dlp-rules/test"),
+            LimitRule("user:a|POST /api/admin/dlp-rules/test", 10, "POST /api/admin/dlp-rules/test"),
         ),
         (
             "POST",
             "/api/admin/dlp-rules/test",
             client("premium"),
-            Rule("oauth:c|POST /api/admin/dlp-rules/test", 10, "POST /api/admin/dlp-rules/test"),
+            LimitRule("oauth:c|POST /api/admin/dlp-rules/test", 10, "POST /api/admin/dlp-rules/test"),
         ),
         ("POST", "/api/admin/dlp-rules/test", client("unlimited"), None),
-        ("POST", "/api/conversations/7/messages", ADMIN, Rule("user:a", 600, "admin")),
-        ("POST", "/oauth/token", None, Rule("ip:203.0.113.9|POST /oauth/token", 600, "POST /oauth/token")),
-        ("GET", "/v1/models", ADMIN, Rule("user:a", 600, "admin")),
-        ("GET", "/v1/models", client("standard"), Rule("oauth:c", 1000, "standard")),
-        ("GET", "/v1/models", client("premium"), Rule("oauth:c", 5000, "premium")),
-        ("GET", "/v1/models", client("platinum"), Rule("oauth:c", 1000, "standard")),
+        ("POST", "/api/conversations/7/messages", ADMIN, LimitRule("user:a", 600, "admin")),
+        ("POST", "/oauth/token", None, LimitRule("ip:203.0.113.9|POST /oauth/token", 600, "POST /oauth/token")),
+        ("GET", "/v1/models", ADMIN, LimitRule("user:a", 600, "admin")),
+        ("GET", "/v1/models", client("standard"), LimitRule("oauth:c", 1000, "standard")),
+        ("GET", "/v1/models", client("premium"), LimitRule("oauth:c", 5000, "premium")),
+        ("GET", "/v1/models", client("platinum"), LimitRule("oauth:c", 1000, "standard")),
         ("GET", "/v1/models", client("unlimited"), None),
         ("GET", "/health", None, None),
         ("GET", "/health/", USER, None),
-        ("POST", "/health", None, Rule("ip:203.0.113.9", 60, "general")),
+        ("POST", "/health", None, LimitRule("ip:203.0.113.9", 60, "general")),
         ("OPTIONS", "/api/auth/login", None, None),
     ],
 )
-def test_each_row_of_the_reference(method: str, path: str, caller: Caller | None, rule: Rule | None) -> None:
+def test_each_row_of_the_reference(method: str, path: str, caller: Caller | None, rule: LimitRule | None) -> None:
     assert resolve(method, path, caller) == rule
 
 
@@ -101,7 +101,7 @@ def test_each_row_of_the_reference(method: str, path: str, caller: Caller | None
 @pytest.mark.parametrize("caller", [None, USER, ADMIN, client("unlimited")])
 def test_probes_count_by_address_at_600_whoever_calls(probe: str, caller: Caller | None) -> None:
     path = f"/api/health/{probe}"
-    assert resolve("GET", path, caller) == Rule(f"ip:203.0.113.9|{path}", 600, path)
+    assert resolve("GET", path, caller) == LimitRule(f"ip:203.0.113.9|{path}", 600, path)
 
 
 @pytest.mark.parametrize("path", ["/api/auth/login", "/api/auth/register", "/api/auth/refresh"])
@@ -123,8 +123,8 @@ def test_every_step_of_the_precedence_wins_over_the_next() -> None:
     ]
     for step, (key, limit) in enumerate(ladder):
         rule = limits(dict(ladder[step:])).resolve("POST", "/a/b/c", USER, "x")
-        assert rule == Rule(f"user:u|{key}", limit, key)
-    assert resolve("POST", "/a/b/c") == Rule("user:u", 60, "general")
+        assert rule == LimitRule(f"user:u|{key}", limit, key)
+    assert resolve("POST", "/a/b/c") == LimitRule("user:u", 60, "general")
 
 
 def test_a_prefix_covers_whole_segments() -> None:
@@ -154,7 +154,7 @@ def test_tiers_replace_defaults_whatever_their_parameter_is_called() -> None:
 
 def test_a_tier_over_an_auth_endpoint_still_counts_by_address() -> None:
     rule = limits({"POST /api/auth": 7}).resolve("POST", "/api/auth/login", ADMIN, "203.0.113.9")
-    assert rule == Rule("ip:203.0.113.9|POST /api/auth", 7, "POST /api/auth")
+    assert rule == LimitRule("ip:203.0.113.9|POST /api/auth", 7, "POST /api/auth")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_tier_over_an_auth_endpoint_still_counts_by_address() -> None:
 )
 def test_bad_tiers_are_named(tiers: str, named: str) -> None:
     with pytest.raises(BadSettings, match="RATE_LIMIT_TIERS: ") as caught:
-        Limits(Settings(rate_limit_tiers=tiers))
+        PathLimits(Settings(rate_limit_tiers=tiers))
     assert named in str(caught.value)
 
 
@@ -216,7 +216,7 @@ def test_the_numbers_come_from_the_settings() -> None:
 
 def test_an_exempt_admin_has_no_limit_and_others_keep_theirs() -> None:
     assert resolve("GET", "/x", ADMIN, rate_limit_admin_exempt=True) is None
-    assert resolve("GET", "/x", USER, rate_limit_admin_exempt=True) == Rule("user:u", 60, "general")
+    assert resolve("GET", "/x", USER, rate_limit_admin_exempt=True) == LimitRule("user:u", 60, "general")
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/api/conversations/7/messages"])
@@ -227,15 +227,15 @@ def test_an_enterprise_override_replaces_every_limit_of_users_but_the_auth_endpo
     admin = Caller(
         kind=CallerKind.USER, tenant_id=TENANT, rate_key="user:a", role=Role.ADMIN, custom_rate_limit_rpm=900
     )
-    assert resolve("POST", path, user) == Rule("user:u", 900, "enterprise")
-    assert resolve("POST", path, admin) == Rule("user:a", 900, "enterprise")
+    assert resolve("POST", path, user) == LimitRule("user:u", 900, "enterprise")
+    assert resolve("POST", path, admin) == LimitRule("user:a", 900, "enterprise")
     assert resolve("POST", "/api/auth/refresh", user) == resolve("POST", "/api/auth/refresh", None)
     assert resolve("POST", path, admin, rate_limit_admin_exempt=True) is None
 
 
 def test_an_enterprise_override_does_not_touch_clients() -> None:
     machine = Caller(kind=CallerKind.OAUTH_CLIENT, tenant_id=TENANT, rate_key="oauth:c", custom_rate_limit_rpm=5)
-    assert resolve("GET", "/x", machine) == Rule("oauth:c", 1000, "standard")
+    assert resolve("GET", "/x", machine) == LimitRule("oauth:c", 1000, "standard")
 
 
 @pytest.mark.parametrize("path", ["/api/admin/dlp-rules/test", "/api/auth/login", "/v1/models", "/api/health/live"])
@@ -298,13 +298,13 @@ def test_a_kill_switch_is_limited_for_everybody_else(path: str) -> None:
 
 def test_the_kill_switch_s_reports_are_limited() -> None:
     for path in ("/api/v1/admin/kill-switch/propagation", "/api/v1/admin/kill-switch/models/7/disable/more"):
-        assert resolve("POST", path, ADMIN) == Rule("user:a", 600, "admin")
+        assert resolve("POST", path, ADMIN) == LimitRule("user:a", 600, "admin")
 
 
 def test_scans_have_the_limit_of_the_organization_s_plan_and_a_count_of_their_own() -> None:
     for caller in (USER, ADMIN, client("unlimited"), msgspec.structs.replace(USER, custom_rate_limit_rpm=7)):
         limited = msgspec.structs.replace(caller, scan_rate_limit_rpm=5)
-        assert resolve("POST", "/v1/scan", limited) == Rule(f"{caller.rate_key}|scan", 5, "scan")
-        assert resolve("POST", "/v1/scan/", limited) == Rule(f"{caller.rate_key}|scan", 5, "scan")
+        assert resolve("POST", "/v1/scan", limited) == LimitRule(f"{caller.rate_key}|scan", 5, "scan")
+        assert resolve("POST", "/v1/scan/", limited) == LimitRule(f"{caller.rate_key}|scan", 5, "scan")
         assert resolve("GET", "/v1/models", limited) == resolve("GET", "/v1/models", caller)
-    assert resolve("POST", "/v1/scan", USER) == Rule("user:u", 60, "general")
+    assert resolve("POST", "/v1/scan", USER) == LimitRule("user:u", 60, "general")

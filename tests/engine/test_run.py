@@ -11,7 +11,7 @@ from tests.support.engine import TENANT, HeldEngine, completion, events
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.ports import Maintenance
-from gatehouse.engine.stages.journal_room import JournalFull
+from gatehouse.engine.stages.journal_room import NoJournalRoom
 from gatehouse.foundation.identity import CallerKind
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundTimeout, ReplyTooLarge
 
@@ -398,7 +398,7 @@ class Ledger:
     def append(self, record: bytes) -> "asyncio.Future[None]":
         self._left -= 1
         if self._left < 0:
-            raise JournalFull
+            raise NoJournalRoom
         return self._append(record)
 
     def settle(self, reserved: object, spent: object) -> None:

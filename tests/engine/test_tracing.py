@@ -9,7 +9,7 @@ import pytest
 from tests.support.engine import HeldEngine, completion, events
 
 from gatehouse.engine import tracing
-from gatehouse.engine.exchange import Answered, Received
+from gatehouse.engine.exchange import Exchange, Received
 from gatehouse.engine.tracing import Trace
 from gatehouse.foundation.identity import Role
 
@@ -23,12 +23,12 @@ class Kept:
 
     def __init__(self, ratio: float = 1.0) -> None:
         self.ratio = ratio
-        self.over: list[Answered] = []
+        self.over: list[Exchange] = []
 
     def begin(self, x: Received) -> Trace | None:
         return tracing.begin(x.headers, self.ratio)
 
-    def finished(self, x: Answered) -> None:
+    def finished(self, x: Exchange) -> None:
         self.over.append(x)
 
 

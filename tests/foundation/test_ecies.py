@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.foundation import ecies
-from gatehouse.foundation.ecies import CannotOpen
+from gatehouse.foundation.ecies import CannotDecrypt
 
 KEY, ANOTHER = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 CONTEXT = b"outpost-1/provider-7"
@@ -32,21 +32,21 @@ def test_the_same_text_seals_differently_each_time() -> None:
 
 def test_another_key_or_context_does_not_open_it() -> None:
     for key, context in ((ANOTHER, CONTEXT), (KEY, b"outpost-2/provider-7"), (KEY, b"")):
-        with pytest.raises(CannotOpen):
+        with pytest.raises(CannotDecrypt):
             ecies.unseal(SEALED, key, context=context)
-    with pytest.raises(CannotOpen):
+    with pytest.raises(CannotDecrypt):
         ecies.unseal(SEALED, ec.generate_private_key(ec.SECP384R1()), context=CONTEXT)
 
 
 @pytest.mark.parametrize("change", [0, 1, 33, 64, 65, 70, -1])
 def test_a_changed_text_does_not_open(change: int) -> None:
-    with pytest.raises(CannotOpen):
+    with pytest.raises(CannotDecrypt):
         ecies.unseal(recoded(SEALED, change), KEY, context=CONTEXT)
 
 
 @pytest.mark.parametrize("sealed", ["", "e1", "e1.", "e1.AAAA", "e1.***", "e1.é", "v1" + SEALED[2:], SEALED[:-8]])
 def test_what_is_no_sealed_text_does_not_open(sealed: str) -> None:
-    with pytest.raises(CannotOpen) as raised:
+    with pytest.raises(CannotDecrypt) as raised:
         ecies.unseal(sealed, KEY, context=CONTEXT)
     assert not re.search(r"verysecret", str(raised.value))
 

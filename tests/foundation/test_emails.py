@@ -15,8 +15,8 @@ from gatehouse.foundation import emails
     ],
 )
 def test_an_address_has_one_spelling(address: str, normal: str) -> None:
-    assert emails.normal(address) == normal
-    assert emails.normal(normal) == normal
+    assert emails.normalize(address) == normal
+    assert emails.normalize(normal) == normal
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_an_address_has_one_spelling(address: str, normal: str) -> None:
 )  # fmt: skip
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ValueError):
-        emails.normal(address)
+        emails.normalize(address)
 
 
 @pytest.mark.parametrize(("address", "domain"), [("a@B.test", "b.test"), ("a@b@c.test", "c.test"), ("ada", "")])

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 
 
 async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_same() -> None:
@@ -18,7 +18,7 @@ async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_
 
     async def work() -> int:
         failures = 0
-        while wanted():
+        while is_running():
             try:
                 await asked()
             except Exception:
@@ -35,7 +35,7 @@ async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_
 
 async def test_a_time_limit_that_is_over_is_no_end() -> None:
     turns = 0
-    while wanted() and turns < 2:
+    while is_running() and turns < 2:
         try:
             async with asyncio.timeout(0):
                 await asyncio.sleep(1)

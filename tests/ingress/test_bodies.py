@@ -88,10 +88,10 @@ async def test_a_stranger_who_goes_on_sending_is_cut_off(url: str, monkeypatch: 
 
 
 async def test_nothing_of_a_strangers_body_is_held(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def read(body: receive.Body) -> bytes:
+    async def read(body: receive.RequestBody) -> bytes:
         raise AssertionError(body)
 
-    monkeypatch.setattr(receive.Body, "read", read)
+    monkeypatch.setattr(receive.RequestBody, "read", read)
     async with connected(url) as wire:
         wire.writer.write(head(PATHS[0], "Content-Length: 2") + b"{}")
         assert (await wire.answer())[0].startswith("HTTP/1.1 401")

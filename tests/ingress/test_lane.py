@@ -18,7 +18,7 @@ from gatehouse.engine.exchange import Answer, Received
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.ingress import protocol
 from gatehouse.ingress.lane.behind import UvicornFallback
-from gatehouse.ingress.lane.connection import Connection as Lane
+from gatehouse.ingress.lane.connection import LaneConnection as Lane
 from gatehouse.ingress.lane.framing import Chunked, Malformed
 from gatehouse.ingress.lane.turn import RequestCycle
 

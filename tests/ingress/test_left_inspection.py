@@ -19,7 +19,7 @@ from gatehouse.detection.models import TierName
 from gatehouse.detection.service import wire
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.detection.service.process import _Service
-from gatehouse.detection.service.tiers import BATCH_TEXTS, Models, Tiers
+from gatehouse.detection.service.tiers import BATCH_TEXTS, TierModels, Tiers
 from gatehouse.engine.dlp import attachments, examine
 from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.stages import content_filters
@@ -130,7 +130,7 @@ class Model:
 @asynccontextmanager
 async def detecting_with(model: Model) -> AsyncIterator[DetectionClient]:
     """The client of a service in this process, over the socket of the real one."""
-    tiers = Tiers(Models(lambda: model, lambda: model), queue=1000, hung_after=60)
+    tiers = Tiers(TierModels(lambda: model, lambda: model), queue=1000, hung_after=60)
     with tempfile.TemporaryDirectory(prefix="gh") as directory:
         service = asyncio.create_task(_Service(tiers).serve(Path(directory) / wire.SOCKET))
         client = DetectionClient(Path(directory), budget=60, queue=1000)

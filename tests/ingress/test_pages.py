@@ -4,7 +4,7 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.wire import connected
 
-from gatehouse.ingress.lane.connection import Connection
+from gatehouse.ingress.lane.connection import LaneConnection
 
 PAGE = "https://page.example.com"
 
@@ -13,13 +13,13 @@ PAGE = "https://page.example.com"
 def handed_on(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that the lane did not answer."""
     paths: list[str] = []
-    hand_on = Connection._forward
+    hand_on = LaneConnection._forward
 
-    def noted(self: Connection, head) -> None:
+    def noted(self: LaneConnection, head) -> None:
         paths.append(head.path)
         hand_on(self, head)
 
-    monkeypatch.setattr(Connection, "_forward", noted)
+    monkeypatch.setattr(LaneConnection, "_forward", noted)
     return paths
 
 

@@ -15,7 +15,7 @@ from tests.support.outpost_server import OutpostServer
 from gatehouse.foundation import jwt
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.outpost.bundle import Bundles
+from gatehouse.outpost.bundle import BundleStore
 from gatehouse.policy import signing
 from gatehouse.policy.records import TenantRecords
 
@@ -192,7 +192,7 @@ async def test_the_first_bundle_is_kept_before_anybody_is_answered_by_it(
     platform: FakePlatform, tmp_path: Path
 ) -> None:
     outpost_id, there = uuid4(), []
-    bundles = Bundles(outpost_id, tmp_path, lambda _: there.append((tmp_path / "bundle.jws").exists()))
+    bundles = BundleStore(outpost_id, tmp_path, lambda _: there.append((tmp_path / "bundle.jws").exists()))
     bundles.trust(platform.published()["keys"])
     assert await bundles.take(signing.sign(platform.bundle(outpost_id, 10), platform.signer), "platform")
     assert there == [True]
@@ -201,8 +201,8 @@ async def test_the_first_bundle_is_kept_before_anybody_is_answered_by_it(
 async def test_the_policy_that_was_kept_says_whose_an_outpost_is(platform: FakePlatform, tmp_path: Path) -> None:
     outpost_id = uuid4()
 
-    def started() -> Bundles:
-        bundles = Bundles(outpost_id, tmp_path)
+    def started() -> BundleStore:
+        bundles = BundleStore(outpost_id, tmp_path)
         bundles.trust(platform.published()["keys"])
         return bundles
 

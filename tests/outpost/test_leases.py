@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.outpost import kept
-from gatehouse.outpost.leases import Claim, Leases, Limits, Pair
+from gatehouse.outpost.leases import Claim, LeaseLimits, Leases, Pair
 
 MONTH = 1_798_761_600
-LIMITS = Limits(None, 100)
+LIMITS = LeaseLimits(None, 100)
 
 
 class Crash(Exception):
@@ -236,7 +236,7 @@ async def test_without_a_word_from_any_peer_each_has_its_part(tmp_path: Path) ->
 async def test_nobody_may_spend_more_than_a_limit_that_was_lowered(pair: tuple[Node, Node]) -> None:
     one, other = pair
     await ask(one, other, 50, "")
-    assert [each.leases.share(MONTH, Limits(None, 60))[1] for each in (one, other)] == [60, -20]
+    assert [each.leases.share(MONTH, LeaseLimits(None, 60))[1] for each in (one, other)] == [60, -20]
     assert (one.share, other.share) == (100, 0)
 
 
@@ -268,7 +268,7 @@ async def test_a_month_that_is_over_is_forgotten(tmp_path: Path) -> None:
     await leases.begin(MONTH + 31 * 86_400, owns=True)
     again = Leases(tmp_path / "share.json", parts=1)
     assert not again.begun(MONTH)
-    assert again.share(MONTH + 31 * 86_400, Limits(5, None)) == (5, None)
+    assert again.share(MONTH + 31 * 86_400, LeaseLimits(5, None)) == (5, None)
 
 
 async def test_the_next_month_s_claims_may_come_before_it_has_begun_here(pair: tuple[Node, Node]) -> None:

@@ -12,16 +12,16 @@ import pytest
 
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.identity import TenantId
-from gatehouse.outpost.budget import BudgetExceeded, BudgetUnavailable, LocalSpend, own_budget
+from gatehouse.outpost.budget import BudgetExceeded, LocalSpend, OutpostBudgetUnavailable, own_budget
 from gatehouse.outpost.leases import Leases
 from gatehouse.outpost.peers import Peers
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import BudgetSet, LocalState
 from gatehouse.outpost.tally import Tally
-from gatehouse.policy.budgets import Budget, Taking, compile_budget
+from gatehouse.policy.budgets import Budget, CallAmounts, compile_budget
 
 ID = UUID(int=1)
-ONE = Taking(requests=1)
+ONE = CallAmounts(requests=1)
 
 
 def at(text: str) -> float:
@@ -157,14 +157,14 @@ async def test_what_cannot_be_written_down_is_not_spent(alone: Alone) -> None:
     await alone.calls(1)
     # From now on nothing is taken there.
     alone.tally.close()
-    with pytest.raises(BudgetUnavailable):
+    with pytest.raises(OutpostBudgetUnavailable):
         await alone.calls(1)
     assert alone.spent == 1
 
 
 async def test_a_month_that_cannot_be_begun_in_writing_is_not_spent_from(alone: Alone) -> None:
     (alone.folder / "share.json").mkdir()
-    with pytest.raises(BudgetUnavailable):
+    with pytest.raises(OutpostBudgetUnavailable):
         await alone.calls(1)
     (alone.folder / "share.json").rmdir()
     await alone.calls(1)

@@ -18,25 +18,25 @@ from tests.support.outposts import Authority
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.identity import TenantId
 from gatehouse.outpost.budget import BudgetExceeded, LocalSpend, own_budget
-from gatehouse.outpost.identity import Identity
+from gatehouse.outpost.identity import OutpostIdentity
 from gatehouse.outpost.leases import Claim, Leases, Pair
 from gatehouse.outpost.peers import PROOF, PeerMessage, Peers, ShareRequest
 from gatehouse.outpost.proof import Proof
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import LocalState
 from gatehouse.outpost.tally import Tally
-from gatehouse.policy.budgets import Taking, compile_budget
+from gatehouse.policy.budgets import CallAmounts, compile_budget
 
 OURS, THEIRS = UUID(int=5), UUID(int=7)
-ONE = Taking(requests=1)
+ONE = CallAmounts(requests=1)
 
 
-def identity(folder: Path, authority: Authority, outpost_id: UUID) -> Identity:
+def identity(folder: Path, authority: Authority, outpost_id: UUID) -> OutpostIdentity:
     key = ec.generate_private_key(ec.SECP256R1())
     certificate, private = folder / f"{uuid4()}.pem", folder / f"{uuid4()}.key"
     certificate.write_bytes(authority.issue(key).public_bytes(Encoding.PEM))
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return Identity(outpost_id, certificate, private, folder / "authorities.pem")
+    return OutpostIdentity(outpost_id, certificate, private, folder / "authorities.pem")
 
 
 class Other:
@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
 class Ours:
     """One of two outposts that share 10 requests a month."""
 
-    def __init__(self, folder: Path, proof: Proof, own: Identity, address: str) -> None:
+    def __init__(self, folder: Path, proof: Proof, own: OutpostIdentity, address: str) -> None:
         settings = OutpostSettings.from_environment({"OUTPOST_ID": str(OURS), "BUDGET_MONTHLY_REQUESTS": "10"})
         self.state = LocalState(folder)
         self.leases = Leases(folder / "share.json", parts=2)

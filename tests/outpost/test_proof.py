@@ -9,39 +9,41 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.support.outposts import Authority as OwnAuthority
 
-from gatehouse.foundation.authority import Authority
-from gatehouse.outpost.identity import Identity
+from gatehouse.foundation.authority import CertificateAuthority
+from gatehouse.outpost.identity import OutpostIdentity
 from gatehouse.outpost.proof import NoPeer, Proof
 
 ORGANIZATION = str(uuid4())
 LIFETIME = timedelta(days=5)
 
 
-def proof(folder: Path, name: str, authority: Authority, organization: str, outpost_id: UUID) -> Proof:
+def proof(folder: Path, name: str, authority: CertificateAuthority, organization: str, outpost_id: UUID) -> Proof:
     """Of an outpost with a certificate that says `name`."""
     issued = authority.issue(name, organization, lifetime=LIFETIME)
     certificate, key = folder / f"{uuid4()}.pem", folder / f"{uuid4()}.key"
     certificate.write_text(issued.certificate)
     key.write_text(issued.key)
     authorities = folder / "authorities.pem"
-    return Proof(outpost_id, Identity(outpost_id, certificate, key, authorities), authorities)
+    return Proof(outpost_id, OutpostIdentity(outpost_id, certificate, key, authorities), authorities)
 
 
 @pytest.fixture
-def portal() -> tuple[Authority, Authority]:
+def portal() -> tuple[CertificateAuthority, CertificateAuthority]:
     """Its authority, and the one before; both are trusted, and so is a stranger's."""
-    return Authority.make("portal", lifetime=LIFETIME), Authority.make("portal, before", lifetime=LIFETIME)
+    return CertificateAuthority.make("portal", lifetime=LIFETIME), CertificateAuthority.make(
+        "portal, before", lifetime=LIFETIME
+    )
 
 
 @pytest.fixture
-def stranger(tmp_path: Path, portal: tuple[Authority, Authority]) -> Authority:
-    found = Authority.make("public", lifetime=LIFETIME)
+def stranger(tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority]) -> CertificateAuthority:
+    found = CertificateAuthority.make("public", lifetime=LIFETIME)
     (tmp_path / "authorities.pem").write_text("".join(each.pem for each in (*portal, found)))
     return found
 
 
 def test_outposts_of_one_organization_know_each_other_whichever_authority_issued_them(
-    tmp_path: Path, portal: tuple[Authority, Authority], stranger: Authority
+    tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
     one, other = uuid4(), uuid4()
     ours = proof(tmp_path, str(one), portal[0], ORGANIZATION, one)
@@ -55,7 +57,10 @@ def test_outposts_of_one_organization_know_each_other_whichever_authority_issued
 
 @pytest.mark.parametrize("organization", [str(uuid4()), ORGANIZATION[:-1]])
 def test_one_of_another_organization_is_none(
-    tmp_path: Path, portal: tuple[Authority, Authority], stranger: Authority, organization: str
+    tmp_path: Path,
+    portal: tuple[CertificateAuthority, CertificateAuthority],
+    stranger: CertificateAuthority,
+    organization: str,
 ) -> None:
     one, other = uuid4(), uuid4()
     ours = proof(tmp_path, str(one), portal[0], ORGANIZATION, one)
@@ -65,7 +70,7 @@ def test_one_of_another_organization_is_none(
 
 
 def test_nobody_speaks_in_another_s_name(
-    tmp_path: Path, portal: tuple[Authority, Authority], stranger: Authority
+    tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
     one, other = uuid4(), uuid4()
     ours = proof(tmp_path, str(one), portal[0], ORGANIZATION, one)
@@ -85,7 +90,7 @@ def test_certificates_without_an_organization_make_peers_of_one_authority_alone(
         certificate, private = tmp_path / f"{uuid4()}.pem", tmp_path / f"{uuid4()}.key"
         certificate.write_bytes(authority.issue(key).public_bytes(Encoding.PEM))
         private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-        return Proof(outpost_id, Identity(outpost_id, certificate, private, authorities), authorities)
+        return Proof(outpost_id, OutpostIdentity(outpost_id, certificate, private, authorities), authorities)
 
     one, other = uuid4(), uuid4()
     ours = made(own, one)

@@ -11,7 +11,7 @@ from tests.support.outpost_server import OutpostServer, Trust, until
 
 from gatehouse.engine.outcome import Outcome, decode, encode
 from gatehouse.foundation.journal import JournalReader, JournalWriter
-from gatehouse.outpost.disk import DiskMonitor, DiskStatus, Shed, ThinningJournal, used_percent
+from gatehouse.outpost.disk import DiskMonitor, DiskUsage, Shed, ThinningJournal, used_percent
 
 
 class Disk:
@@ -91,7 +91,7 @@ def test_lines_are_kept_again_once_there_is_room(outpost: OutpostFiles) -> None:
 
 @pytest.mark.parametrize("shed", ["nothing", "audit_files", "audit_lines", "journal_detail"])
 async def test_only_the_last_step_costs_records_their_detail(tmp_path: Path, shed: Shed) -> None:
-    status = DiskStatus(shed=shed)
+    status = DiskUsage(shed=shed)
     writer = JournalWriter(tmp_path)
     journal = ThinningJournal(writer, status)
     await asyncio.gather(

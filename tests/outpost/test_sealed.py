@@ -17,7 +17,7 @@ from gatehouse.foundation import ecies
 from gatehouse.foundation.identity import TenantId
 from gatehouse.outpost.sealed import open_credentials
 from gatehouse.policy.records import TenantRecords
-from gatehouse.policy.wire import KIND, Bundle, sealing_context
+from gatehouse.policy.wire import KIND, PolicyBundle, sealing_context
 
 SECRET = "sk-sealed-on-its-way-0123456789"
 RENEWED = "sk-the-next-one-9876543210"
@@ -190,7 +190,7 @@ def test_they_cross_an_air_gap_and_a_renewal_there(trust: Trust) -> None:
 def test_a_bundle_opens_with_the_former_key_too_and_shows_nothing() -> None:
     outpost_id, tenant_id = UUID(int=1), TenantId(UUID(int=2))
     former, present, stranger = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
-    bundle = Bundle(
+    bundle = PolicyBundle(
         kind=KIND, version=1, issued_at=1, expires_at=2, outpost_id=outpost_id, tenant_id=tenant_id,
         policy=TenantRecords(tenant_id=tenant_id, revision=1),
         credentials={

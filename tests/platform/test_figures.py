@@ -9,7 +9,7 @@ import structlog
 from tests.support.engine import HeldEngine, completion
 
 from gatehouse.detection.models import TierFailed
-from gatehouse.platform.metrics import Figures
+from gatehouse.platform.metrics import PlatformMetrics
 from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords
 
 CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -20,7 +20,7 @@ async def test_a_model_without_a_price_is_warned_of_once(tmp_path: Path) -> None
     held.serve("one", "free-of-words", "unpriced", "priced")
     for index in (0, 1):
         held.models[index] = msgspec.structs.replace(held.models[index], cost_per_input_token=None)
-    held.ports.meter = Figures(tmp_path)
+    held.ports.meter = PlatformMetrics(tmp_path)
     names = ["one/free-of-words", "one/unpriced", "one/priced"] * 2
     held.outbound.script = [(200, [completion()]) for _ in names]
     with structlog.testing.capture_logs() as logged:
@@ -30,13 +30,13 @@ async def test_a_model_without_a_price_is_warned_of_once(tmp_path: Path) -> None
     assert warned == ["free-of-words", "unpriced"]
 
 
-def counting(tmp_path: Path, *rules: DlpRuleRecord, dlp: bool = True) -> tuple[HeldEngine, Figures]:
+def counting(tmp_path: Path, *rules: DlpRuleRecord, dlp: bool = True) -> tuple[HeldEngine, PlatformMetrics]:
     held = HeldEngine()
     held.serve("one", "m")
     held.outbound.script.append((200, [completion()]))
     held.governance = GovernanceRecords(dlp_rules=rules)
     held.flags = {"dlp_enabled": dlp}
-    figures = Figures(tmp_path)
+    figures = PlatformMetrics(tmp_path)
     held.ports.meter = figures
     return held, figures
 
@@ -62,7 +62,7 @@ async def test_a_request_that_dlp_did_not_look_at_does_not_count(tmp_path: Path)
 
 
 def test_a_tiers_failures_count_by_reason(tmp_path: Path) -> None:
-    figures = Figures(tmp_path)
+    figures = PlatformMetrics(tmp_path)
     for reason in ("timeout", "timeout", "crashed"):
         figures.tier_failed(TierFailed("ner", reason))
     assert figures.tier_failures.values == {("ner", "timeout"): 2.0, ("ner", "crashed"): 1.0}
@@ -82,7 +82,7 @@ async def test_models_beyond_a_number_share_one_series(tmp_path: Path, monkeypat
     monkeypatch.setattr("gatehouse.ingress.figures.MAX_MODELS", 2)
     held = HeldEngine()
     held.serve("one", "a", "b", "c", "d")
-    held.ports.meter = figures = Figures(tmp_path)
+    held.ports.meter = figures = PlatformMetrics(tmp_path)
     held.outbound.script = [(200, [completion()]) for _ in "abcda"]
     for name in "abcda":
         await held.engine.answer(held.request({**CHAT, "model": f"one/{name}"}))

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from gatehouse.platform.later import Later
+from gatehouse.platform.later import BackgroundTasks
 
 
 async def test_work_is_done_after_and_before_the_end() -> None:
-    later, done, gate = Later(), [], asyncio.Event()
+    later, done, gate = BackgroundTasks(), [], asyncio.Event()
 
     async def work(number: int) -> None:
         await gate.wait()
@@ -21,7 +21,7 @@ async def test_work_is_done_after_and_before_the_end() -> None:
 
 
 async def test_what_fails_takes_nothing_else_with_it() -> None:
-    later, done = Later(), []
+    later, done = BackgroundTasks(), []
 
     async def fails() -> None:
         raise ValueError("broken")
@@ -36,7 +36,7 @@ async def test_what_fails_takes_nothing_else_with_it() -> None:
 
 
 async def test_a_flood_waits_for_its_own_work() -> None:
-    later, gate = Later(), asyncio.Event()
+    later, gate = BackgroundTasks(), asyncio.Event()
 
     async def work() -> None:
         await gate.wait()

@@ -6,7 +6,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform import publish
 from gatehouse.platform.publish import PolicyUnavailable, Publisher
-from gatehouse.policy.compile import Fault, compile_policy
+from gatehouse.policy.compile import PolicyFault, compile_policy
 from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
@@ -14,8 +14,8 @@ from gatehouse.policy.snapshot import Snapshot
 async def test_one_organizations_faults_do_not_keep_a_worker_from_starting(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def compiled(records: TenantRecords, before: Snapshot | None) -> Snapshot | list[Fault]:
-        return [Fault("rule 7: not valid")] if records.tenant_id == tenant.id else compile_policy(records, before)
+    def compiled(records: TenantRecords, before: Snapshot | None) -> Snapshot | list[PolicyFault]:
+        return [PolicyFault("rule 7: not valid")] if records.tenant_id == tenant.id else compile_policy(records, before)
 
     monkeypatch.setattr(publish, "compile_policy", compiled)
     publisher = Publisher(platform.host.database)

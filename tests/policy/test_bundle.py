@@ -28,7 +28,7 @@ from gatehouse.policy.records import (
 )
 from gatehouse.policy.signing import BundleRefused
 from gatehouse.policy.snapshot import Snapshot
-from gatehouse.policy.wire import Bundle, CallerRecords, ClientRecord, KeyRecord, UserRecord
+from gatehouse.policy.wire import CallerRecords, ClientRecord, KeyRecord, PolicyBundle, UserRecord
 
 TENANT, OUTPOST = TenantId(UUID(int=9)), UUID(int=5)
 KEY, OTHER_KEY = jwt.SigningKey.generate(), jwt.SigningKey.generate()
@@ -174,7 +174,7 @@ def test_what_a_reader_does_not_know_is_passed_over_and_what_it_misses_has_its_d
     assert (arrived.callers, arrived.switched_off, arrived.policy) == (CallerRecords(), frozenset(), records())
 
 
-def verified(signed: str, **more: Any) -> Bundle:
+def verified(signed: str, **more: Any) -> PolicyBundle:
     return signing.verify(signed, KEYS, outpost_id=OUTPOST, **more)
 
 

@@ -4,7 +4,7 @@ from uuid import UUID
 import pytest
 
 from gatehouse.policy.compile_dlp import compile_dlp
-from gatehouse.policy.dlp import DlpPolicy, Rule
+from gatehouse.policy.dlp import CompiledDlpRule, DlpPolicy
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, GovernanceRecords
 
 BUNDLE = BundleRecord(id=UUID(int=1), name="Privacy", entity_types=("email", "person"))
@@ -21,7 +21,7 @@ def rule(**changed: Any) -> DlpRuleRecord:
     return DlpRuleRecord(**values)
 
 
-def all_rules(policy: DlpPolicy) -> dict[str, Rule]:
+def all_rules(policy: DlpPolicy) -> dict[str, CompiledDlpRule]:
     tiers = (policy.patterns, policy.entities, policy.labels)
     return {each.id: each for tier in tiers for rules in tier.values() for each in rules}
 

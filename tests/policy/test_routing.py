@@ -15,7 +15,7 @@ from gatehouse.policy.records import (
     ProviderRecord,
     RoutingPolicyRecord,
 )
-from gatehouse.policy.routing import NEEDS, Routing, RoutingPolicy, compile_routing
+from gatehouse.policy.routing import CAPABILITY_BITS, Routing, RoutingPolicy, compile_routing
 
 GROUPS = [new_id() for _ in range(3)]
 PROVIDERS = {
@@ -55,7 +55,7 @@ def only(**more: Any) -> RoutingPolicy:
 
 
 def names(policy: RoutingPolicy, *needs: str, embeds: bool = False) -> list[str]:
-    wanted = sum(NEEDS[need] for need in needs)
+    wanted = sum(CAPABILITY_BITS[need] for need in needs)
     return [option.model.model_id for option in policy.pool.capable(wanted, embeds)]
 
 

@@ -9,7 +9,7 @@ import pytest
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord, RegistryRecord
 from gatehouse.policy.records import TenantRecords
-from gatehouse.policy.rules import RuleSet, Said, compile_rules, context_of, decide
+from gatehouse.policy.rules import RuleResult, RuleSet, compile_rules, context_of, decide
 
 MODEL = "one/m"
 
@@ -23,7 +23,7 @@ def decided(*rules: PolicyRuleRecord, **variables: Any) -> tuple[str, int | None
     """The action, the number of the decisive rule, and each looked-at rule's result."""
     rule_set, faults = compile_rules(GovernanceRecords(policy_rules=rules))
     assert faults == []
-    trace: list[Said] = []
+    trace: list[RuleResult] = []
     ruling = decide(rule_set.rules, context_of({"tokens": 5, **variables}, rule_set.needs), MODEL, trace)
     assert ruling.said == [said for said in trace if said.result != "unmatched"]
     decisive = None if ruling.decisive is None else UUID(ruling.decisive.id).int

@@ -10,7 +10,7 @@ from cryptography import x509
 from tests.support.portal import RunningPortal
 
 from gatehouse.foundation import certified
-from gatehouse.foundation.authority import Authority
+from gatehouse.foundation.authority import CertificateAuthority
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.jwt import InvalidToken
 from gatehouse.portal import authorities
@@ -29,7 +29,7 @@ async def chain(portal: RunningPortal) -> list[x509.Certificate]:
 
 async def test_one_is_made_at_the_first_start_and_stays(apart: RunningPortal) -> None:
     issuing, authority, _ = await apart.host.authorities.issuing()
-    assert certified.authority(authority.pem) == authority.certificate
+    assert certified.parse_authority(authority.pem) == authority.certificate
     with psycopg.connect(apart.installed.owner_url) as connection:
         authorities.ensure(connection, apart.installed.sealer)
     assert (await apart.host.authorities.issuing())[0] == issuing
@@ -57,7 +57,7 @@ async def test_of_a_stolen_one_nothing_is_believed(apart: RunningPortal) -> None
     done = apart.sql("SELECT details FROM audit WHERE action = 'authority.rotated' ORDER BY at")
     assert done == [({"stolen": False},), ({"stolen": True},)]
     issued = stolen.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
-    held = Authority.from_pem(issued.certificate, issued.key.encode())
+    held = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
     token = certified.sign({"sub": "an outpost", "aud": "here"}, held.key, [held.certificate])
     assert certified.verify(token, [stolen.certificate], audience="here").subject == "an outpost"
     with pytest.raises(InvalidToken):
@@ -77,7 +77,7 @@ async def test_an_authority_more_than_the_platform_takes_is_refused(apart: Runni
 
 
 async def test_what_an_authority_issues_does_not_outlive_it() -> None:
-    short = Authority.make("a short one", lifetime=timedelta(days=1))
+    short = CertificateAuthority.make("a short one", lifetime=timedelta(days=1))
     assert short.issue("a", "b", lifetime=CERTIFICATE_LIFETIME).expires_at == short.certificate.not_valid_after_utc
 
 
@@ -85,13 +85,13 @@ async def test_a_certificate_of_an_outpost_is_no_authoritys(apart: RunningPortal
     """Whoever holds one cannot make others."""
     _, authority, _ = await apart.host.authorities.issuing()
     issued = authority.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
-    held = Authority.from_pem(issued.certificate, issued.key.encode())
+    held = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
     forged = forge(held)
     token = certified.sign({"sub": "x", "aud": "here"}, forged.key, [forged.certificate, held.certificate])
     with pytest.raises(InvalidToken):
         certified.verify(token, [authority.certificate], audience="here")
 
 
-def forge(held: Authority) -> Any:
+def forge(held: CertificateAuthority) -> Any:
     made = held.issue("x", "y", lifetime=timedelta(days=1))
-    return Authority.from_pem(made.certificate, made.key.encode())
+    return CertificateAuthority.from_pem(made.certificate, made.key.encode())

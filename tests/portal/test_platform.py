@@ -10,7 +10,7 @@ from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.egress import EgressGuard
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.portal.platform import PlatformClient, PlatformRefusal, PlatformUnavailable
+from gatehouse.portal.platform import PlatformClient, PortalPlatformRefusal, PortalPlatformUnavailable
 from gatehouse.portal.settings import PortalSettings
 
 
@@ -37,7 +37,7 @@ async def asked(answer: Any, *, status: int = 200, after: float = 0.0, **how: An
 
 async def test_a_call_is_waited_for_as_long_as_its_caller_says() -> None:
     assert await asked({}, after=0.6, timeout_seconds=5) == {}
-    with pytest.raises(PlatformUnavailable, match="timeout"):
+    with pytest.raises(PortalPlatformUnavailable, match="timeout"):
         await asked({}, after=0.6, timeout_seconds=0.2)
 
 
@@ -48,6 +48,6 @@ async def test_an_answer_about_thousands_of_records_is_read() -> None:
 
 async def test_fields_that_are_refused_are_named_in_words() -> None:
     faults = [{"loc": ["body", "config", "version"], "msg": "must be 1.0"}, {"loc": ["body"], "msg": "no"}]
-    with pytest.raises(PlatformRefusal) as refused:
+    with pytest.raises(PortalPlatformRefusal) as refused:
         await asked({"detail": faults}, status=422)
     assert refused.value.reason == "config.version: must be 1.0; : no"

@@ -11,7 +11,7 @@ from tests.support.portal import Org, RunningPortal
 import gatehouse.portal
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import sqlalchemy_url
-from gatehouse.portal.members.table import MemberRow
+from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.rows import OrgRow, PortalRow
 from gatehouse.portal.sealed import SEALED
 
@@ -70,8 +70,8 @@ async def test_a_session_sees_its_organizations_rows_whatever_a_query_forgot(
         assert (await session.execute(text("SELECT DISTINCT org_id FROM members"))).scalars().all() == [org.id]
         assert (await session.execute(text("SELECT id FROM organizations"))).scalars().all() == [org.id]
         await session.execute(text("SELECT set_config('gatehouse.tenant', :t, true)"), {"t": str(other_org.id)})
-        assert await session.scalar(select(func.count()).select_from(MemberRow)) == 0
-        assert await session.get(MemberRow, theirs.id) is None
+        assert await session.scalar(select(func.count()).select_from(PortalMemberRow)) == 0
+        assert await session.get(PortalMemberRow, theirs.id) is None
 
 
 def test_every_sealed_column_can_be_sealed_again(portal: RunningPortal) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.detection.service.process import serve
-from gatehouse.detection.service.tiers import Models
+from gatehouse.detection.service.tiers import TierModels
 from gatehouse.foundation import log
 from gatehouse.foundation.settings import Settings
 
@@ -73,8 +73,8 @@ class StandIn:
         return [Finding(*match.span(), "person", 1.0, "person") for match in re.finditer(r"\b[A-Z]\w*", text)]
 
 
-def stand_ins() -> Models:
-    return Models(StandIn, StandIn)
+def stand_ins() -> TierModels:
+    return TierModels(StandIn, StandIn)
 
 
 def broken() -> StandIn:
@@ -84,7 +84,7 @@ def broken() -> StandIn:
 def main() -> None:
     settings = Settings.from_environment()
     log.configure()
-    models = Models(broken, broken) if "broken" in sys.argv else stand_ins()
+    models = TierModels(broken, broken) if "broken" in sys.argv else stand_ins()
     serve(settings, models, hung_seconds=HUNG_SECONDS)
 
 

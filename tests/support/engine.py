@@ -11,22 +11,22 @@ from tests.support.clock import HandClock
 
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
-from gatehouse.engine.exchange import Asked, Received
+from gatehouse.engine.exchange import CallRequest, Received
 from gatehouse.engine.latency import Latencies
-from gatehouse.engine.limits import Limits
+from gatehouse.engine.limits import PathLimits
 from gatehouse.engine.outcome import Entry, Opened, Outcome, decode
 from gatehouse.engine.ports import Maintenance, Ports, Reserved
 from gatehouse.engine.run import Engine
 from gatehouse.engine.stages.maintenance import InMaintenance
 from gatehouse.engine.verdict import Ask
-from gatehouse.foundation.counters import Claim, Taken
+from gatehouse.foundation.counters import Claim, RateDecision
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound import OutboundReply, OutboundRequest
 from gatehouse.foundation.settings import Settings
-from gatehouse.policy.budgets import Budget, BudgetRecord, Taking
+from gatehouse.policy.budgets import Budget, BudgetRecord, CallAmounts
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.model_access import ModelAccessRecord
@@ -151,7 +151,7 @@ class HeldEngine:
         self.ports = Ports(
             credentials=self,
             policies=self,
-            limits=Limits(read),
+            limits=PathLimits(read),
             counters=self,
             switches=self,
             spend=self,
@@ -223,11 +223,11 @@ class HeldEngine:
         assert isinstance(compiled, Snapshot)
         return compiled
 
-    async def take(self, key: str, limit: int) -> Taken:
+    async def take(self, key: str, limit: int) -> RateDecision:
         await self.stop.here("counting")
         return await self._counters.take(key, limit)
 
-    async def take_all(self, *claims: Claim) -> Taken:
+    async def take_all(self, *claims: Claim) -> RateDecision:
         return await self._counters.take_all(*claims)
 
     def closed(self) -> Refusal | None:
@@ -249,14 +249,14 @@ class HeldEngine:
         return None
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
     ) -> Reserved:
         await self.stop.here("reserving")
         return NothingReserved()
 
-    def settle(self, reserved: Reserved, spent: Taking | None) -> None: ...
+    def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None: ...
 
-    async def decision(self, x: Asked, ask: Ask) -> bool:
+    async def decision(self, x: CallRequest, ask: Ask) -> bool:
         self.asked.append(ask)
         return self.approves
 

@@ -13,7 +13,7 @@ from gatehouse.engine.outcome import DlpEvent, Failed, RuleEvent, encode
 from gatehouse.foundation.journal import JournalWriter
 from gatehouse.outpost.audit_log import AuditLog
 from gatehouse.outpost.export import Export
-from gatehouse.outpost.records import Records
+from gatehouse.outpost.records import OutpostRecords
 
 TENANT = uuid4()
 FOUND = DlpEvent(
@@ -36,7 +36,7 @@ class OutpostFiles:
         self.folder = folder
         self.audit = AuditLog(folder / "audit", max_bytes=max_bytes, max_files=max_files)
         (folder / "journal").mkdir(parents=True, exist_ok=True)
-        self.records = Records(folder, self.audit)
+        self.records = OutpostRecords(folder, self.audit)
         assert self.records.claim()
 
     def answer(self, count: int) -> list[str]:

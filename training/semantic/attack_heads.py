@@ -7,7 +7,7 @@ from math import nan
 import numpy as np
 
 from gatehouse.detection.semantic import ngrams
-from gatehouse.detection.semantic.heads import Head
+from gatehouse.detection.semantic.heads import ScoringHead
 from training.semantic.fit import Array, Fit, Recipe, Windows, arrays
 from training.semantic.sets import CLASSES, HARMLESS, Example
 from training.semantic.windowed import Reader, Window
@@ -41,7 +41,7 @@ def train(reader: Reader, examples: Sequence[Example], recipe: Recipe = RECIPE) 
         for windows in [reader.read(example.text)]
         for window in windows
     ]
-    head = Head(arrays([_fit(samples, recipe)], NAME, CLASSES), NAME)
+    head = ScoringHead(arrays([_fit(samples, recipe)], NAME, CLASSES), NAME)
     kept = _without_harmless(samples, head)
     for number, example in enumerate(examples):
         if example.targets == HARMLESS:
@@ -52,7 +52,7 @@ def train(reader: Reader, examples: Sequence[Example], recipe: Recipe = RECIPE) 
     return merged
 
 
-def _without_harmless(samples: Sequence[Sample], head: Head) -> list[Sample]:
+def _without_harmless(samples: Sequence[Sample], head: ScoringHead) -> list[Sample]:
     worst: dict[int, float] = {}
     logits = []
     for sample in samples:

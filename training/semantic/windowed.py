@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gatehouse.detection.semantic import ngrams, windows
 from gatehouse.detection.semantic.backbone import Backbone
-from gatehouse.detection.semantic.heads import Head
+from gatehouse.detection.semantic.heads import ScoringHead
 
 Array = NDArray[Any]
 
@@ -52,7 +52,7 @@ class Reader:
             spans = [spans[i] for i in np.linspace(0, len(spans) - 1, windows.MOST).round().astype(int)]
         return [self._window(ids[start:end]) for start, end in spans]
 
-    def worst_passages(self, text: str, head: Head) -> list[Window]:
+    def worst_passages(self, text: str, head: ScoringHead) -> list[Window]:
         """Those that the run time would look at by themselves, as `head` has it, and the next to them."""
         ids = self._backbone.tokens(text)
         passages = windows.passages(len(ids))

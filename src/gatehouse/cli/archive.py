@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gatehouse.foundation.sealing import Sealer
     from gatehouse.platform.installation import Installation
     from gatehouse.platform.records.archive.manifest import Connection
-    from gatehouse.platform.records.archive.places import Place
+    from gatehouse.platform.records.archive.places import ArchiveStorage
 
 _TENANT = click.option("--tenant", help="Only the data of this organization, by its slug.")
 
@@ -22,7 +22,7 @@ _TENANT = click.option("--tenant", help="Only the data of this organization, by 
 class Archive(NamedTuple):
     installed: "Installation"
     sealer: "Sealer"
-    place: "Place"
+    place: "ArchiveStorage"
     connection: "Connection"
 
     def tenant(self, slug: str | None) -> UUID | None:
@@ -74,7 +74,7 @@ def listed(tenant: str | None) -> None:
 
     with _opened() as opened:
         slugs = opened.slugs()
-        for file in manifest.kept(opened.connection, opened.tenant(tenant)):
+        for file in manifest.list_files(opened.connection, opened.tenant(tenant)):
             dates = f"{file.first_at:%Y-%m-%d} to {file.last_at:%Y-%m-%d}"
             click.echo(
                 f"{slugs[file.tenant_id]}  {file.records}  {dates}  {file.rows} rows  {file.bytes} bytes"
@@ -93,11 +93,11 @@ def verify(tenant: str | None) -> None:
 
     unsound = 0
     with _opened() as opened:
-        files = manifest.kept(opened.connection, opened.tenant(tenant))
+        files = manifest.list_files(opened.connection, opened.tenant(tenant))
         for file in files:
             try:
                 verifying.check(opened.sealer, opened.place, file)
-            except verifying.Unsound as error:
+            except verifying.DamagedFile as error:
                 unsound += 1
                 click.echo(f"{file.path}: {error}")
     click.echo(f"{len(files)} files with {sum(file.rows for file in files)} rows, {unsound or 'none'} of them unsound")
@@ -111,7 +111,7 @@ def run(tenant: str | None) -> None:
     """Archive records past the hot window now, instead of at the scheduled time."""
     from gatehouse.foundation import log
     from gatehouse.platform.records.archive import jobs
-    from gatehouse.platform.records.archive.workshop import Busy
+    from gatehouse.platform.records.archive.workshop import ArchiverRunning
 
     with _opened() as opened:
         log.configure(opened.installed.settings.log_level)
@@ -119,7 +119,7 @@ def run(tenant: str | None) -> None:
         tenants = [tenant_id] if tenant_id else list(opened.slugs())
         try:
             rows = jobs.run(opened.installed.settings, opened.installed.url, opened.sealer, tenants)
-        except Busy:
+        except ArchiverRunning:
             raise CommandError("the archiver is running already: try again when it is done") from None
         failures = opened.connection.execute(
             "SELECT t.slug, r.status FROM archive_runs r JOIN tenants t ON t.id = r.tenant_id"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession
 
     from gatehouse.foundation.sealing import Sealer
-    from gatehouse.foundation.storage.resealing import Resealed
+    from gatehouse.foundation.storage.resealing import ResealReport
     from gatehouse.platform.access.tokens.rotation import RotationResult
     from gatehouse.platform.installation import Installation
     from gatehouse.portal.installation import Installation as PortalInstallation
@@ -179,14 +179,14 @@ async def _rotate_saml(installed: "Installation", sealer: "Sealer", activate: bo
         await database.close()
 
 
-def _reseal_platform() -> "tuple[Sealer, Resealed]":
+def _reseal_platform() -> "tuple[Sealer, ResealReport]":
     from gatehouse.platform.sealed import reseal
 
     installed, sealer = _installation()
     return sealer, asyncio.run(_reseal(installed.owner_url, sealer, reseal))
 
 
-def _reseal_portal() -> "tuple[Sealer, Resealed]":
+def _reseal_portal() -> "tuple[Sealer, ResealReport]":
     from gatehouse.portal.sealed import reseal
 
     installed = _portal()
@@ -194,8 +194,8 @@ def _reseal_portal() -> "tuple[Sealer, Resealed]":
 
 
 async def _reseal(
-    owner_url: str, sealer: "Sealer", reseal: "Callable[[AsyncSession, Sealer], Awaitable[Resealed]]"
-) -> "Resealed":
+    owner_url: str, sealer: "Sealer", reseal: "Callable[[AsyncSession, Sealer], Awaitable[ResealReport]]"
+) -> "ResealReport":
     from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
     from gatehouse.foundation.storage.database import sqlalchemy_url

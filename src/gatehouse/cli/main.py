@@ -61,7 +61,7 @@ def main() -> None:
     # Objects that imports create are never collected: scanning them costs a quarter of the start.
     gc.set_threshold(1_000_000)
     from gatehouse.foundation.settings import BadSettings
-    from gatehouse.foundation.storage.failures import FAILURES, told
+    from gatehouse.foundation.storage.failures import DATABASE_ERRORS, describe
     from gatehouse.foundation.storage.migrate import SchemaDrift
 
     try:
@@ -76,6 +76,6 @@ def main() -> None:
     except (BadSettings, SchemaDrift) as error:
         click.echo(f"gatehouse: {error}", err=True)
         sys.exit(2)
-    except FAILURES as error:
-        click.echo(f"gatehouse: database: {told(error)}", err=True)
+    except DATABASE_ERRORS as error:
+        click.echo(f"gatehouse: database: {describe(error)}", err=True)
         sys.exit(2)

@@ -82,10 +82,10 @@ class _FileScanner:
     def hits(self, text: str) -> "Iterator[Hit]":
         from gatehouse.detection.scanning import scan as find_all
         from gatehouse.engine.dlp.decide import TierFindings, decide
-        from gatehouse.policy.dlp import STRENGTH
+        from gatehouse.policy.dlp import DLP_ACTION_STRENGTH
 
         for hit in decide(self._policy, TierFindings(find_all(self._matchers, text))).hits:
-            if STRENGTH[hit.effect] >= STRENGTH[self._least]:
+            if DLP_ACTION_STRENGTH[hit.effect] >= DLP_ACTION_STRENGTH[self._least]:
                 yield hit
 
 

@@ -143,7 +143,7 @@ def _run_change(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> 
     from gatehouse.platform import installation
     from gatehouse.platform.access.users.table import tenant_by_slug
     from gatehouse.platform.change import Change
-    from gatehouse.platform.live.nodes import wait_for
+    from gatehouse.platform.live.nodes import wait_until_confirmed
 
     async def change_it(url: str) -> _Result:
         database = Database(url, pool_size=2)
@@ -157,7 +157,7 @@ def _run_change(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> 
                 result = await work(change)
                 await change.commit()
             if change.urgent and change.revision is not None:
-                pending = (await wait_for(database, change.revision)).pending
+                pending = (await wait_until_confirmed(database, change.revision)).pending
                 if pending:
                     click.echo(f"Not yet confirmed by: {', '.join(pending)}", err=True)
             return result

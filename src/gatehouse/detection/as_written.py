@@ -13,7 +13,7 @@ from gatehouse.detection.matching import CompiledShape
 from gatehouse.detection.normalise import View
 from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE, Pattern, Shape
 from gatehouse.detection.searching import ANYWHERE, Search, Spans, search_of
-from gatehouse.detection.walks import Budget, BudgetExceeded, Searches, StreamWalk, matches, next_character
+from gatehouse.detection.walks import BudgetExceeded, Searches, StreamWalk, WalkBudget, matches, next_character
 
 #: A byte that does not occur in UTF-8. No part of a regex matches it, so no match spans it.
 _SEPARATOR_BYTE: Final = b"\xff"
@@ -28,7 +28,7 @@ _MAX_WINDOW_BYTES: Final = 64 << 10
 _FINDINGS_PER_STEP: Final = 1000
 
 
-class SearchGivenUp(Exception):
+class SearchAborted(Exception):
     """The search for the patterns with the ids `sources` exceeds the budget of a text."""
 
     def __init__(self, sources: Sequence[str]) -> None:
@@ -36,7 +36,7 @@ class SearchGivenUp(Exception):
         self.sources = tuple(sources)
 
 
-class Rule(NamedTuple):
+class WrittenRule(NamedTuple):
     """One shape of a pattern. `anywhere` searches, in an incomplete text, for the regex without its anchors to the
     text's ends; None if it has no such anchors."""
 
@@ -46,7 +46,7 @@ class Rule(NamedTuple):
     anywhere: Search | None
 
 
-class Group(NamedTuple):
+class WrittenGroup(NamedTuple):
     """Rules and a combined search for any of them in an incomplete text or a text between others."""
 
     numbers: list[int]
@@ -79,7 +79,7 @@ class Texts:
         """Return the byte range of a text."""
         return self._starts[number], self._starts[number + 1] - 1
 
-    def finding(self, rule: Rule, spans: Spans, offset: int = 0) -> Finding | None:
+    def finding(self, rule: WrittenRule, spans: Spans, offset: int = 0) -> Finding | None:
         """Return the finding of a match. `spans` are bytes from `offset` on."""
         start, stop = spans[rule.shape.group]
         if start >= stop:
@@ -110,7 +110,7 @@ class AsWritten:
         self._groups = list(_groups(self._rules))
 
     def in_texts(self, texts: Texts) -> Iterator[list[Finding]]:
-        """Yield the findings in whole texts, in steps of some milliseconds. Raises `SearchGivenUp` after all
+        """Yield the findings in whole texts, in steps of some milliseconds. Raises `SearchAborted` after all
         findings."""
         findings: list[Finding] = []
         for finding in self._in_texts(texts):
@@ -137,7 +137,7 @@ class AsWritten:
                     given_up[rule.pattern.id] = None
         yield None
         if given_up:
-            raise SearchGivenUp(tuple(given_up))
+            raise SearchAborted(tuple(given_up))
 
     def in_stream(
         self, view: View, start: int, resume: dict[int, int], base: int, known: int, *, whole: bool
@@ -197,17 +197,17 @@ def _first_candidate(search: Search, data: bytes, place: int) -> Generator[None,
     return place
 
 
-def _findings_across_texts(rule: Rule, texts: Texts, first: int) -> Iterator[Finding | None]:
+def _findings_across_texts(rule: WrittenRule, texts: Texts, first: int) -> Iterator[Finding | None]:
     """Yield a rule's findings in all texts as one, from byte `first` on, and None where the search continues."""
-    for spans in matches(rule.searches, texts.data, first, Budget(len(texts.data))):
+    for spans in matches(rule.searches, texts.data, first, WalkBudget(len(texts.data))):
         yield None if spans is None else texts.finding(rule, spans)
 
 
-def _findings_by_text(rule: Rule, texts: Texts) -> Iterator[Finding | None]:
+def _findings_by_text(rule: WrittenRule, texts: Texts) -> Iterator[Finding | None]:
     """Yield the findings of a regex with anchors to the text's ends. Each text in which it may match is searched
     separately."""
     assert rule.anywhere is not None
-    data, budget = texts.data, Budget(len(texts.data))
+    data, budget = texts.data, WalkBudget(len(texts.data))
     place = 0
     while (place := (yield from _first_candidate(rule.anywhere, data, place))) < len(data):
         first, last = texts.ends(texts.number(place))
@@ -216,14 +216,14 @@ def _findings_by_text(rule: Rule, texts: Texts) -> Iterator[Finding | None]:
         place = last + 1
 
 
-def _finding_in_view(rule: Rule, view: View, start: int, stop: int, base: int) -> Finding:
+def _finding_in_view(rule: WrittenRule, view: View, start: int, stop: int, base: int) -> Finding:
     """Return the finding in these bytes of a view of the text from `base` on."""
     near = rule.shape.context is not None and _in_context(rule.shape, view, start, stop)
     first, end = view.origin(view.character(start), view.character(stop))
     return _new_finding(rule, base + first, base + end, near=near)
 
 
-def _new_finding(rule: Rule, start: int, stop: int, *, near: bool) -> Finding:
+def _new_finding(rule: WrittenRule, start: int, stop: int, *, near: bool) -> Finding:
     score = matching.judge(rule.shape, "", near=near)
     assert score is not None
     return Finding(start, stop, rule.pattern.entity_type, score, rule.pattern.id)
@@ -238,7 +238,7 @@ def _in_context(shape: CompiledShape, view: View, start: int, stop: int) -> bool
     return matching.in_context(shape, before, start - first, len(before)) or matching.in_context(shape, after, 0, 1)
 
 
-def _groups(rules: Sequence[Rule]) -> Iterator[Group]:
+def _groups(rules: Sequence[WrittenRule]) -> Iterator[WrittenGroup]:
     numbers: list[int] = []
     unfinished: list[str] = []
     size = 0
@@ -248,22 +248,22 @@ def _groups(rules: Sequence[Rule]) -> Iterator[Group]:
         regex = re2_syntax.unfinished(tokens)
         length = rule.searches.instructions
         if numbers and size + length > _MAX_GROUP_INSTRUCTIONS:
-            yield Group(numbers, _search_of("|".join(unfinished)))
+            yield WrittenGroup(numbers, _search_of("|".join(unfinished)))
             numbers, unfinished, size = [], [], 0
         numbers.append(number)
         unfinished.append(f"(?:{regex})")
         size += length
     if numbers:
-        yield Group(numbers, _search_of("|".join(unfinished)))
+        yield WrittenGroup(numbers, _search_of("|".join(unfinished)))
 
 
-def _compiled(pattern: Pattern, shape: Shape) -> Rule:
+def _compiled(pattern: Pattern, shape: Shape) -> WrittenRule:
     tokens = re2_syntax.tokens(shape.regex)
     unfinished = re2.compile(re2_syntax.unfinished(tokens), matching.options())
     character = re2_syntax.any_character(tokens)
     anywhere = re2_syntax.unfinished(re2_syntax.without_text_ends(tokens)) if re2_syntax.has_text_ends(tokens) else None
     compiled = matching.compile_shape(shape, matching.compile_context(pattern.context))
-    return Rule(
+    return WrittenRule(
         pattern,
         compiled,
         Searches(

@@ -56,7 +56,7 @@ class Regex(NamedTuple):
     group: str = ""
 
 
-class Piece(NamedTuple):
+class SearchedPiece(NamedTuple):
     """Bytes of a text from `start` on: matches begin before `last`, and are looked for in what is before `end`. `shape`
     is the skeleton of all of `data`. Regexes whose matches may be longer than `longest` are not looked for, and numbers
     with `seams` only where one of those lies in them with the `width` bytes from there on. Matches that end at `waits`
@@ -82,7 +82,7 @@ class Piece(NamedTuple):
         return self.end if longest <= NEAR else len(self.data)
 
 
-class Hit(NamedTuple):
+class CandidateMatch(NamedTuple):
     """A regex's match; others that begin before `last` may follow."""
 
     number: int
@@ -130,7 +130,7 @@ class Candidates:
         self._numbers = _Numbers(by_skeleton) if by_skeleton else None
         self._any_of_rest = _any_of(self._rest)
 
-    def hits(self, piece: Piece, words: Words, behind: Behind) -> Iterator[Hit]:
+    def hits(self, piece: SearchedPiece, words: Words, behind: Behind) -> Iterator[CandidateMatch]:
         """Matches in `piece`; of one regex in the order of the text."""
         for literals in self._filters:
             yield from _first(literals.possible(piece), piece, piece.start, words, behind)
@@ -156,7 +156,7 @@ class _Literals(NamedTuple):
     filter: Any
     groups: list[Search | None]
 
-    def possible(self, piece: Piece) -> list[Regex]:
+    def possible(self, piece: SearchedPiece) -> list[Regex]:
         """Those whose literals occur, without groups of which none matches."""
         possible: list[Regex] = []
         group, is_possible = None, True
@@ -178,7 +178,7 @@ class _Numbers:
         ]
         self._known: dict[tuple[bytes, int], tuple[Regex, ...]] = {}
 
-    def hits(self, piece: Piece, words: Words, behind: Behind) -> Iterator[Hit]:
+    def hits(self, piece: SearchedPiece, words: Words, behind: Behind) -> Iterator[CandidateMatch]:
         data, shape, start, last, end = piece[:5]
         search, known = self._search, self._known
         unknown = 0
@@ -204,7 +204,7 @@ class _Numbers:
                 if behind.get(number, 0) <= begin and (mask == ALWAYS or waits or words.may_have(mask)):
                     spans = look(HERE, data, begin, end)
                     if spans[0][0] >= 0 and (mask == ALWAYS or waits or words.have(mask)):
-                        yield Hit(number, spans, start)
+                        yield CandidateMatch(number, spans, start)
 
     def first(self, shape: bytes, start: int, end: int) -> int:
         begin = self._search(ANYWHERE, shape, start, end)[0][0]
@@ -220,7 +220,9 @@ class _Numbers:
         return found
 
 
-def _first(regexes: Iterable[Regex], piece: Piece, start: int, words: Words, behind: Behind) -> Iterator[Hit]:
+def _first(
+    regexes: Iterable[Regex], piece: SearchedPiece, start: int, words: Words, behind: Behind
+) -> Iterator[CandidateMatch]:
     last = piece.last
     for regex in regexes:
         if regex.longest > piece.longest:
@@ -232,7 +234,7 @@ def _first(regexes: Iterable[Regex], piece: Piece, start: int, words: Words, beh
             begin = max(begin, piece.waits - 4 * regex.longest)
         spans = regex.search(ANYWHERE, piece.data, begin, piece.sight(regex.longest))
         if 0 <= spans[0][0] < last and (mask == ALWAYS or piece.waits < sys.maxsize or words.have(mask)):
-            yield Hit(regex.number, spans, last)
+            yield CandidateMatch(regex.number, spans, last)
 
 
 def _group_searches(regexes: Sequence[Regex]) -> list[Search | None]:
@@ -259,7 +261,7 @@ def _any_of(regexes: Sequence[Regex]) -> Search | None:
         return None
 
 
-def _is_in(search: Search, piece: Piece) -> bool:
+def _is_in(search: Search, piece: SearchedPiece) -> bool:
     return search(ANYWHERE, piece.data, piece.start, piece.end)[0][0] >= 0
 
 

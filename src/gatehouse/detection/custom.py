@@ -60,7 +60,7 @@ _REPETITION_TOO_LONG: Final = "a repetition is too long: up to 1000 times, those
 _TOO_LARGE: Final = Problem("the pattern is too large: bound its repetitions more tightly, or write + for a class")
 
 
-class Refused(ValueError):
+class PatternRefused(ValueError):
     """A regex that is not accepted, with its `problem`."""
 
     def __init__(self, problem: Problem) -> None:
@@ -72,7 +72,7 @@ def check_pattern(regex: str) -> Problem | None:
     """Return why a regex is refused, or None if it is accepted."""
     try:
         custom_shape(regex, score=1.0)
-    except Refused as refused:
+    except PatternRefused as refused:
         return refused.problem
     return None
 
@@ -88,7 +88,7 @@ def custom_pattern(
     threshold: float = 0.5,
 ) -> Pattern:
     """Return the pattern of a regex. A match scores 1.0; if `context` is not empty, only near a context word. Raises
-    `Refused`."""
+    `PatternRefused`."""
     return Pattern(
         id=id,
         name=name,
@@ -104,25 +104,29 @@ def custom_pattern(
 # Policies are recompiled after every change, mostly with the same patterns.
 @lru_cache(maxsize=4096)
 def custom_shape(regex: str, *, score: float) -> Shape:
-    """Return the compiled shape of a regex. Raises `Refused`."""
+    """Return the compiled shape of a regex. Raises `PatternRefused`."""
     if not regex:
-        raise Refused(Problem("the pattern is empty"))
+        raise PatternRefused(Problem("the pattern is empty"))
     if len(regex) > MAX_REGEX:
-        raise Refused(Problem(f"the pattern has {len(regex)} characters; at most {MAX_REGEX} are taken", MAX_REGEX))
+        raise PatternRefused(
+            Problem(f"the pattern has {len(regex)} characters; at most {MAX_REGEX} are taken", MAX_REGEX)
+        )
     if _compiled(regex, regex).programsize > MAX_PROGRAM:
-        raise Refused(_TOO_LARGE)
+        raise PatternRefused(_TOO_LARGE)
     try:
         tokens = re2_syntax.tokens(regex)
     except re2_syntax.AnyByte as error:
-        raise Refused(Problem(r"\C is not possible: a pattern matches characters, not bytes", error.position)) from None
+        raise PatternRefused(
+            Problem(r"\C is not possible: a pattern matches characters, not bytes", error.position)
+        ) from None
     longest = re2_syntax.widths(tokens).longest
     if longest == 0:
-        raise Refused(Problem("the pattern matches nothing but the empty text"))
+        raise PatternRefused(Problem("the pattern matches nothing but the empty text"))
     try:
         re2.compile(re2_syntax.unfinished(tokens), matching.options())
     except re2.error:
         # This regex is about three times as large as the pattern.
-        raise Refused(_TOO_LARGE) from None
+        raise PatternRefused(_TOO_LARGE) from None
     return Shape(
         regex=regex,
         score=score,
@@ -143,7 +147,7 @@ def _compiled(regex: str, shown_regex: str) -> Any:
     try:
         return re2.compile(regex, _options())
     except re2.error as error:
-        raise Refused(_explained(error_message(error), shown_regex)) from None
+        raise PatternRefused(_explained(error_message(error), shown_regex)) from None
 
 
 def _options() -> Any:

@@ -187,7 +187,7 @@ def _unfinished(regex: str, limit: int = _MAX_REPETITIONS) -> str:
 def _loose(regex: str, limit: int) -> list[re2_syntax.Token]:
     """`regex` with any number of repetitions where it takes more than `limit`."""
     return [
-        token._replace(text="*") if token.kind is re2_syntax.Kind.REPEAT and token.most > limit else token
+        token._replace(text="*") if token.kind is re2_syntax.TokenKind.REPEAT and token.most > limit else token
         for token in re2_syntax.without_groups(re2_syntax.tokens(regex))
     ]
 

@@ -51,7 +51,7 @@ _LATIN_EDGES: Final = re.compile(r"[a-z0-9](?:.*[a-z0-9])?\Z", re.DOTALL)
 _CLASS_OR_UNDERSCORE: Final = re.compile(r"\\[wW]|\\.|\[\^?|\]|_", re.DOTALL)
 
 
-class Span(NamedTuple):
+class MatchSpan(NamedTuple):
     """A finding in code points of the searched text."""
 
     start: int
@@ -222,7 +222,7 @@ def judge(compiled: CompiledShape, value: str, *, near: bool) -> float | None:
     return min(1.0, compiled.score + CONTEXT_BONUS) if near else compiled.score
 
 
-def spans(compiled: CompiledShape, text: str) -> Iterator[Span]:
+def spans(compiled: CompiledShape, text: str) -> Iterator[MatchSpan]:
     searched_text = text.replace("_", UNDERSCORE) if compiled.splits_at_underscore else text
     match = compiled.regex.search(searched_text)
     while match is not None:
@@ -231,15 +231,15 @@ def spans(compiled: CompiledShape, text: str) -> Iterator[Span]:
         if start < end:
             score = judge(compiled, text[start:end], near=in_context(compiled, text, start, end))
             if score is not None and allowed_before(compiled, text, start):
-                yield Span(start, end, score)
+                yield MatchSpan(start, end, score)
             elif compiled.tries_again:
                 place = match.start() + 1
         match = compiled.regex.search(searched_text, place) if place < len(text) else None
 
 
-def find(pattern: Pattern, text: str) -> list[Span]:
+def find(pattern: Pattern, text: str) -> list[MatchSpan]:
     """Return where `pattern` matches at its own threshold, in order; of equal spans of several shapes the best one."""
-    best: dict[tuple[int, int], Span] = {}
+    best: dict[tuple[int, int], MatchSpan] = {}
     for compiled in _compiled(pattern):
         for span in spans(compiled, text):
             previous = best.get(span[:2])

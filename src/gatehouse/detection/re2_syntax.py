@@ -19,7 +19,7 @@ _TEXT_ENDS: Final = frozenset({r"\A", r"\z"})
 _WORD_ENDS: Final = frozenset({r"\b", r"\B"})
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     #: one character, or one of a class
     """The kind of a token."""
 
@@ -40,7 +40,7 @@ class Kind(Enum):
 class Token(NamedTuple):
     """A part of a regex. `flags` are those in force at a character. `least` and `most` belong to a repetition."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     flags: frozenset[str] = frozenset()
     least: int = 0
@@ -82,7 +82,7 @@ class _TokenReader:
             if regex.startswith(r"\Q", place):
                 stop = regex.find(r"\E", place)
                 quoted = regex[place + 2 : stop if stop >= 0 else len(regex)]
-                yield from (Token(Kind.CHARACTER, re2.escape(character), self._flags) for character in quoted)
+                yield from (Token(TokenKind.CHARACTER, re2.escape(character), self._flags) for character in quoted)
                 place = stop + 2 if stop >= 0 else len(regex)
             else:
                 token = self._token(place)
@@ -94,27 +94,27 @@ class _TokenReader:
         if character in "()":
             return self._group(place)
         if character == "|":
-            return Token(Kind.BRANCH, character)
+            return Token(TokenKind.BRANCH, character)
         if repeat := _REPEAT.match(self._regex, place):
-            return Token(Kind.REPEAT, repeat[0], self._flags, *_bounds(repeat))
+            return Token(TokenKind.REPEAT, repeat[0], self._flags, *_bounds(repeat))
         if character in "^$":
-            return Token(Kind.ASSERTION if "m" in self._flags else Kind.TEXT_END, character)
+            return Token(TokenKind.ASSERTION if "m" in self._flags else TokenKind.TEXT_END, character)
         if character == "[":
-            return Token(Kind.CHARACTER, self._regex[place : _class_end(self._regex, place)], self._flags)
+            return Token(TokenKind.CHARACTER, self._regex[place : _class_end(self._regex, place)], self._flags)
         if character == "\\":
             return self._escape(place)
-        return Token(Kind.CHARACTER, character, self._flags)
+        return Token(TokenKind.CHARACTER, character, self._flags)
 
     def _group(self, place: int) -> Token:
         if self._regex[place] == ")":
             self._flags = self._outer_flags.pop()
-            return Token(Kind.CLOSE, ")")
+            return Token(TokenKind.CLOSE, ")")
         group = _GROUP.match(self._regex, place)
         assert group is not None
         if group["ends"] != ")":
             self._outer_flags.append(self._flags)
         self._flags = (self._flags | frozenset(group["on"] or "")) - frozenset(group["off"] or "")
-        return Token(Kind.FLAGS if group["ends"] == ")" else Kind.OPEN, group[0])
+        return Token(TokenKind.FLAGS if group["ends"] == ")" else TokenKind.OPEN, group[0])
 
     def _escape(self, place: int) -> Token:
         escape = _ESCAPE.match(self._regex, place)
@@ -122,7 +122,13 @@ class _TokenReader:
         text = escape[0]
         if text == r"\C":
             raise AnyByte(place)
-        kind = Kind.TEXT_END if text in _TEXT_ENDS else Kind.ASSERTION if text in _WORD_ENDS else Kind.CHARACTER
+        kind = (
+            TokenKind.TEXT_END
+            if text in _TEXT_ENDS
+            else TokenKind.ASSERTION
+            if text in _WORD_ENDS
+            else TokenKind.CHARACTER
+        )
         return Token(kind, text, self._flags)
 
 
@@ -182,16 +188,16 @@ def widths(regex_tokens: list[Token]) -> Widths:
     groups = [_OpenGroup()]
     for token in regex_tokens:
         group = groups[-1]
-        if token.kind is Kind.CHARACTER:
+        if token.kind is TokenKind.CHARACTER:
             group.add(Widths(1, 1))
-        elif token.kind is Kind.OPEN:
+        elif token.kind is TokenKind.OPEN:
             groups.append(_OpenGroup())
-        elif token.kind is Kind.CLOSE:
+        elif token.kind is TokenKind.CLOSE:
             groups.pop()
             groups[-1].add(group.end_branch())
-        elif token.kind is Kind.BRANCH:
+        elif token.kind is TokenKind.BRANCH:
             group.end_branch()
-        elif token.kind is Kind.REPEAT:
+        elif token.kind is TokenKind.REPEAT:
             shortest, longest = group.last
             group.last = Widths(shortest * token.least, longest * token.most if longest and token.most else 0)
         else:
@@ -205,11 +211,11 @@ def without_groups(regex_tokens: list[Token]) -> list[Token]:
 
 
 def _captures(token: Token) -> bool:
-    return token.kind is Kind.OPEN and token.text.endswith(("(", ">"))
+    return token.kind is TokenKind.OPEN and token.text.endswith(("(", ">"))
 
 
 def has_text_ends(regex_tokens: list[Token]) -> bool:
-    return any(token.kind is Kind.TEXT_END for token in regex_tokens)
+    return any(token.kind is TokenKind.TEXT_END for token in regex_tokens)
 
 
 def unfinished(regex_tokens: list[Token]) -> str:
@@ -220,14 +226,14 @@ def unfinished(regex_tokens: list[Token]) -> str:
     undecided, and no other match can begin before it. If no thread is alive, the match is the empty one at the end.
 
     """
-    consuming = {Kind.CHARACTER, Kind.TEXT_END, Kind.ASSERTION}
+    consuming = {TokenKind.CHARACTER, TokenKind.TEXT_END, TokenKind.ASSERTION}
     return "".join(rf"(?:{token.text}|\z)" if token.kind in consuming else token.text for token in regex_tokens)
 
 
 def without_text_ends(regex_tokens: list[Token]) -> list[Token]:
     """Return tokens that match wherever `regex_tokens` do, in any surrounding text."""
-    empty = Token(Kind.ASSERTION, "(?:)")
-    return [empty if token.kind is Kind.TEXT_END else token for token in regex_tokens]
+    empty = Token(TokenKind.ASSERTION, "(?:)")
+    return [empty if token.kind is TokenKind.TEXT_END else token for token in regex_tokens]
 
 
 def any_character(regex_tokens: list[Token]) -> str | None:
@@ -238,6 +244,6 @@ def any_character(regex_tokens: list[Token]) -> str | None:
     characters = {
         f"(?{''.join(sorted(token.flags))}:{token.text})" if token.flags else f"(?:{token.text})"
         for token in regex_tokens
-        if token.kind is Kind.CHARACTER
+        if token.kind is TokenKind.CHARACTER
     }
     return "|".join(sorted(characters))

@@ -1,7 +1,7 @@
 """Patterns compiled together. Each returns the findings that `matching` defines, in about one pass over the text.
 
-A `Chain` records where each shape's next match may begin, so that a text in pieces gives the same findings as the whole
-text. Context words are searched for once. A shape that needs one is skipped where there is none.
+A `MatchChain` records where each shape's next match may begin, so that a text in pieces gives the same findings as the
+whole text. Context words are searched for once. A shape that needs one is skipped where there is none.
 
 """
 
@@ -17,7 +17,7 @@ import re2
 from gatehouse.detection import matching, re2_syntax
 from gatehouse.detection.as_written import AsWritten
 from gatehouse.detection.beginnings import beginnings
-from gatehouse.detection.candidates import ALWAYS, Candidates, Hit, Piece, Regex
+from gatehouse.detection.candidates import ALWAYS, CandidateMatch, Candidates, Regex, SearchedPiece
 from gatehouse.detection.contexts import Contexts, Near
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.growth import Growth
@@ -51,7 +51,7 @@ class Rule(NamedTuple):
     longest: int
 
 
-class Chain(msgspec.Struct, gc=False):
+class MatchChain(msgspec.Struct, gc=False):
     """The position in code points of the source from which each regex may match again. `covered`: the position up to
     which a view has been searched, if only parts of it are."""
 
@@ -194,7 +194,7 @@ class Rules:
             seams = None if region.seams is None else [view.byte(seam) for seam in region.seams]
             known = region.known - CONTEXT_AHEAD + 1
             waiting_from = view.byte(max(0, known)) if region.known < sys.maxsize else sys.maxsize
-            piece = Piece(data, outline, first, last, end, region.longest, seams, region.width, waiting_from)
+            piece = SearchedPiece(data, outline, first, last, end, region.longest, seams, region.width, waiting_from)
             for hit in self._candidates.hits(piece, scan.words, resume):
                 rule = self._rules[hit.number]
                 scan.follow(rule, hit, region, piece.sight(rule.longest))
@@ -237,7 +237,7 @@ class _Scan:
         self.waiting: int | None = None
         self._waiting_rules: set[int] = set()
 
-    def follow(self, rule: Rule, hit: Hit, region: Region, end: int) -> None:
+    def follow(self, rule: Rule, hit: CandidateMatch, region: Region, end: int) -> None:
         """Collect the matches of a regex in a region, beginning with `hit`. They read the text before `end`."""
         view, data, (number, spans, last) = self._view, self._data, hit
         shape, search = rule.shape, rule.search

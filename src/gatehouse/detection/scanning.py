@@ -5,7 +5,7 @@ from time import thread_time
 from typing import Final, TypeAlias
 
 from gatehouse.detection import ciphers
-from gatehouse.detection.as_written import Part, SearchGivenUp, Texts
+from gatehouse.detection.as_written import Part, SearchAborted, Texts
 from gatehouse.detection.findings import Finding, Found, Known, Place, by_place, keep
 from gatehouse.detection.normalise import View, escapes, joined, seen
 from gatehouse.detection.normalise import decoded as decoding
@@ -85,12 +85,12 @@ def scan_in_slices(
         if not rules:
             return
     own: list[Finding] = []
-    given_up: SearchGivenUp | None = None
+    given_up: SearchAborted | None = None
     try:
         for part in _as_written(rules, text, [(0, len(text))] if parts is None else parts, json_escapes=json_escapes):
             own += [finding for finding in part if finding.start >= pos] if pos else part
             yield part
-    except SearchGivenUp as error:
+    except SearchAborted as error:
         given_up = error
     if not is_tried and not pos and not json_escapes:
         short = scan_short(rules, text, decoded=decoded)
@@ -120,10 +120,10 @@ def _as_written(
     for each in own:
         try:
             yield from each.in_texts(texts)
-        except SearchGivenUp as error:
+        except SearchAborted as error:
             given_up += error.sources
     if given_up:
-        raise SearchGivenUp(given_up)
+        raise SearchAborted(given_up)
 
 
 def _in_slices(

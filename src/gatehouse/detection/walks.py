@@ -32,7 +32,7 @@ class BudgetExceeded(Exception):
     """The search exceeds its budget."""
 
 
-class Budget:
+class WalkBudget:
     """The bytes that may still be searched for one pattern in `size` bytes of text."""
 
     def __init__(self, size: int) -> None:
@@ -60,7 +60,7 @@ class Searches(NamedTuple):
         return begin if begin >= 0 else end
 
 
-def matches(searches: Searches, data: bytes | memoryview, place: int, budget: Budget) -> Iterator[Spans | None]:
+def matches(searches: Searches, data: bytes | memoryview, place: int, budget: WalkBudget) -> Iterator[Spans | None]:
     """Yield the matches in a whole text from `place` on, and None where the search continues: each step takes some
     milliseconds at most. Raises `BudgetExceeded`."""
     end, size = len(data), _MAX_WINDOW_BYTES

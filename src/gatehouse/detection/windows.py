@@ -22,7 +22,7 @@ from gatehouse.detection.normalise import View, characters, escapes, joined, see
 from gatehouse.detection.normalise.hidden import Hidden, hidden_view
 from gatehouse.detection.normalise.spaced import Spaced, spaced_begun, spaced_view
 from gatehouse.detection.pattern import CONTEXT_BEFORE, NEAR
-from gatehouse.detection.rules import AFTER_ESCAPE, Chain, Region, Rules
+from gatehouse.detection.rules import AFTER_ESCAPE, MatchChain, Region, Rules
 
 #: New code points that are worth a look, and those that are worth a search.
 STEP: Final = 32
@@ -44,11 +44,11 @@ _SET_APART: Final = 6
 class _Chains(NamedTuple):
     """One matcher's, over each view of a text."""
 
-    plain: Chain
-    over_breaks: Chain
-    over_escapes: Chain
-    spaced: Chain
-    hidden: Chain
+    plain: MatchChain
+    over_breaks: MatchChain
+    over_escapes: MatchChain
+    spaced: MatchChain
+    hidden: MatchChain
 
 
 class _Views(NamedTuple):
@@ -112,7 +112,7 @@ class Scanner:
         self._reaching: list[Finding] = []
         #: what was found in the text as it is written and goes beyond settled
         self._on_one_line: set[Place] = set()
-        self._chains = [_Chains(*(Chain(covered=start) for _ in _Chains._fields)) for _ in rules]
+        self._chains = [_Chains(*(MatchChain(covered=start) for _ in _Chains._fields)) for _ in rules]
 
     def push(self, text: str) -> None:
         self._tail += text
@@ -308,7 +308,7 @@ class Scanner:
         self._pending = sorted((each for place, each in found.items() if place not in settled), key=by_place)
 
     def _regions(
-        self, view: View, seams: list[int], last: int, chain: Chain, *, width: int = 1, longest: int = sys.maxsize
+        self, view: View, seams: list[int], last: int, chain: MatchChain, *, width: int = 1, longest: int = sys.maxsize
     ) -> list[Region]:
         """Those around `seams` that were not searched yet, up to `last` of the tail."""
         begin, stop = view.at(chain.covered), view.at(last)
@@ -317,7 +317,7 @@ class Scanner:
         return [region._replace(since=since) for region in over]
 
     def _look(
-        self, rules: Rules, view: View, over: Sequence[Region], chain: Chain, last: int, *, final: bool
+        self, rules: Rules, view: View, over: Sequence[Region], chain: MatchChain, last: int, *, final: bool
     ) -> tuple[list[Finding], int]:
         """What is found in some regions, none of which goes beyond `last` of the tail, and `last` or a place before it
         where a match waits for a context word."""

@@ -1,7 +1,7 @@
 """The headers of answers, and answers that are errors."""
 
 from gatehouse.engine.conversation.dialect import Dialect
-from gatehouse.engine.exchange import Answer, Answered
+from gatehouse.engine.exchange import Answer, Exchange
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.stages import registry
 from gatehouse.engine.stages.maintenance import InMaintenance
@@ -9,7 +9,7 @@ from gatehouse.engine.timing import HEADER as TIMING
 from gatehouse.foundation.errors import Refusal
 
 
-def event_stream_headers(exchange: Answered) -> dict[str, str]:
+def event_stream_headers(exchange: Exchange) -> dict[str, str]:
     """Headers of a stream that begins before its provider is known."""
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
     if exchange.identified.rate is not None:
@@ -17,7 +17,7 @@ def event_stream_headers(exchange: Answered) -> dict[str, str]:
     return headers
 
 
-def reply_headers(reply: Reply, exchange: Answered) -> dict[str, str]:
+def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
     """Headers of a provider's reply, or of a cached one."""
     assert exchange.chosen is not None
     assert exchange.asked is not None
@@ -44,7 +44,7 @@ def reply_headers(reply: Reply, exchange: Answered) -> dict[str, str]:
     return headers
 
 
-def refusal(dialect: Dialect, error: Refusal, exchange: Answered | None = None) -> Answer:
+def refusal(dialect: Dialect, error: Refusal, exchange: Exchange | None = None) -> Answer:
     """An error in the client's dialect. `exchange` is None where the caller is not known."""
     headers = {"content-type": "application/json"}
     if exchange is not None:

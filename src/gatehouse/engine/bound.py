@@ -15,8 +15,8 @@ import msgspec
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.conversation.slots import Unseen, slots
-from gatehouse.engine.exchange import Asked, CallSize
+from gatehouse.engine.conversation.slots import NonText, slots
+from gatehouse.engine.exchange import CallRequest, CallSize
 from gatehouse.foundation.errors import BadRequest
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.records import ModelRecord
@@ -83,7 +83,7 @@ class Bound(msgspec.Struct, frozen=True, gc=False):
     nano_usd: int | None
 
 
-def bound(x: Asked, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
+def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
     """Return the bound of the most expensive candidate. `output_limit` is the limit that the gateway sends if the
     caller sets none: see `default_output`."""
     size, answers = call_size(x), _answers(x.call)
@@ -111,7 +111,7 @@ def bound(x: Asked, chain: Iterable[Candidate], output_limit: int | None) -> Bou
     return Bound(tokens, None if unpriced else min(max_nano_usd, _MAX_NANO_USD))
 
 
-def max_output(x: Asked, candidate: Candidate) -> int:
+def max_output(x: CallRequest, candidate: Candidate) -> int:
     """Return the most tokens that all answers of a candidate together can have."""
     if not _answers(x.call):
         return 0
@@ -130,7 +130,7 @@ def caller_output_limit(call: ModelCall) -> int | None:
     return highest or None
 
 
-def default_output(x: Asked, chain: Iterable[Candidate]) -> int | None:
+def default_output(x: CallRequest, chain: Iterable[Candidate]) -> int | None:
     """Return the output limit that the gateway sends; None if the caller has set one, or the call has no answer to
     limit."""
     if not _answers(x.call) or call_size(x).output_limit:
@@ -138,19 +138,19 @@ def default_output(x: Asked, chain: Iterable[Candidate]) -> int | None:
     return max((candidate.model.max_output_tokens or OUTPUT_TOKENS) for candidate in chain)
 
 
-def priced(x: Asked, candidate: Candidate) -> bool:
+def priced(x: CallRequest, candidate: Candidate) -> bool:
     """Return whether the catalog has the prices that the call needs at this candidate."""
     model = candidate.model
     return model.cost_per_input_token is not None and (not _answers(x.call) or model.cost_per_output_token is not None)
 
 
-def max_input_tokens(x: Asked) -> int:
+def max_input_tokens(x: CallRequest) -> int:
     """Return the most tokens that a model with the default context window reads."""
     size = call_size(x)
     return size.max_tokens + CONTEXT_TOKENS if size.fills_context else size.max_tokens
 
 
-def call_size(x: Asked) -> CallSize:
+def call_size(x: CallRequest) -> CallSize:
     """Return the call's size, computed once for routing and budgets."""
     if x.derived.call_size is None:
         x.derived.call_size = _call_size(x.call)
@@ -196,7 +196,7 @@ def _nontext(body: dict[str, Any], raw: bytes) -> tuple[int, bool]:
     tokens, has_files = 0, False
     has_file_marks = any(mark in raw for mark in _FILE_MARKS)
     for slot in slots(body):
-        if isinstance(slot, Unseen):
+        if isinstance(slot, NonText):
             tokens -= slot.size
             is_image = slot.kind == "image"
             has_files = has_files or slot.kind in {"audio", "file"}

@@ -9,32 +9,32 @@ import msgspec
 from gatehouse.engine.answers import reply_headers
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.dlp.stream import StreamGuard
-from gatehouse.engine.exchange import Answer, Asked
+from gatehouse.engine.exchange import Answer, CallRequest
 from gatehouse.engine.pipeline import obey
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
-from gatehouse.engine.settling import InFlight, Settling
+from gatehouse.engine.settling import InFlight, Settlement
 from gatehouse.engine.streaming import AnswerStream
 from gatehouse.engine.timing import HEADER as TIMING
 from gatehouse.engine.timing import timed
 from gatehouse.engine.verdict import ALLOW, Rewrite
 
 #: Inspects a whole answer, and returns a `MaybeVerdict` (`pipeline.ANSWER`).
-Inspection: TypeAlias = Callable[[Asked, bytes, Ports], Any]
+Inspection: TypeAlias = Callable[[CallRequest, bytes, Ports], Any]
 #: Returns what inspects a stream, or None where its bytes go on untouched (`pipeline.STREAM_GUARD`).
-Guard: TypeAlias = Callable[[Asked, Dialect, Ports], StreamGuard | None]
+Guard: TypeAlias = Callable[[CallRequest, Dialect, Ports], StreamGuard | None]
 
 
 class Delivery:
     """One worker's."""
 
-    def __init__(self, ports: Ports, settling: Settling, inspections: Sequence[Inspection], guard: Guard) -> None:
+    def __init__(self, ports: Ports, settling: Settlement, inspections: Sequence[Inspection], guard: Guard) -> None:
         self._ports = ports
         self._settling = settling
         self._inspections = inspections
         self._guard = guard
 
-    async def deliver(self, reply: Reply, asked: Asked, request: InFlight) -> Answer:
+    async def deliver(self, reply: Reply, asked: CallRequest, request: InFlight) -> Answer:
         """Return the answer. Raises the `Refusal` of an inspection; the reply is then closed."""
         dialect, exchange, recorder = request
         try:
@@ -48,7 +48,7 @@ class Delivery:
             await reply.close()
             raise
 
-    async def _whole(self, reply: Reply, asked: Asked, request: InFlight) -> Answer:
+    async def _whole(self, reply: Reply, asked: CallRequest, request: InFlight) -> Answer:
         exchange, timing = request.exchange, request.exchange.timing
         body = reply.body or b""
         # A reply that is refused below was produced, and is charged.

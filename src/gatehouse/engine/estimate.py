@@ -13,10 +13,10 @@ from typing import Any, Final
 from gatehouse.engine.bound import call_size, caller_output_limit
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.conversation.slots import Slot, Unseen, slots
-from gatehouse.engine.exchange import Asked, RoutingNeeds
+from gatehouse.engine.conversation.slots import NonText, Slot, slots
+from gatehouse.engine.exchange import CallRequest, RoutingNeeds
 from gatehouse.policy.records import ModelRecord
-from gatehouse.policy.routing import NEEDS
+from gatehouse.policy.routing import CAPABILITY_BITS
 
 BYTES_A_TOKEN: Final = 4
 #: Likely tokens of an image, a recording or a file.
@@ -31,23 +31,23 @@ _IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
 _JSON_FORMATS: Final = frozenset({"json_object", "json_schema"})
 
 
-def routing_needs(x: Asked) -> RoutingNeeds:
+def routing_needs(x: CallRequest) -> RoutingNeeds:
     """Return the call's needs, computed once and with estimated input tokens."""
     if x.derived.routing_needs is None:
         x.derived.routing_needs = _routing_needs(x)
     return x.derived.routing_needs
 
 
-def _routing_needs(x: Asked) -> RoutingNeeds:
+def _routing_needs(x: CallRequest) -> RoutingNeeds:
     body, size = x.call.body, call_size(x)
     embeds = DIALECTS[x.call.dialect].operation == "embeddings"
-    needs = NEEDS["streaming"] if x.call.stream else 0
+    needs = CAPABILITY_BITS["streaming"] if x.call.stream else 0
     if "tools" in body or "functions" in body:
         needs |= _tools(body)
     if "response_format" in body or "text" in body:
         needs |= _format(body)
     if size.has_nontext and _has_image(body):
-        needs |= NEEDS["vision"]
+        needs |= CAPABILITY_BITS["vision"]
     tokens = _input_tokens(body) if size.has_nontext else -(-size.json_bytes // BYTES_A_TOKEN)
     choices = count_choices(body)
     return RoutingNeeds(
@@ -87,7 +87,7 @@ def count_choices(body: dict[str, Any]) -> int:
 
 def count_nontext(body: dict[str, Any]) -> int:
     """Return the number of images, recordings and files that the body contains or refers to."""
-    return sum(isinstance(slot, Unseen) or slot.key in _REFERENCE_KEYS for slot in slots(body))
+    return sum(isinstance(slot, NonText) or slot.key in _REFERENCE_KEYS for slot in slots(body))
 
 
 def _input_tokens(body: dict[str, Any]) -> int:
@@ -99,16 +99,16 @@ def _tools(body: dict[str, Any]) -> int:
     tools = body.get("tools")
     types = [str(tool.get("type")) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
     code_tools = sum(tool_type.startswith(("code_interpreter", "code_execution")) for tool_type in types)
-    needs = NEEDS["code_execution"] if code_tools else 0
+    needs = CAPABILITY_BITS["code_execution"] if code_tools else 0
     # The other tools are run by the caller.
-    return needs | NEEDS["function_calling"] if len(types) > code_tools or body.get("functions") else needs
+    return needs | CAPABILITY_BITS["function_calling"] if len(types) > code_tools or body.get("functions") else needs
 
 
 def _format(body: dict[str, Any]) -> int:
     text = body.get("text")
     response_format = body.get("response_format") or (text.get("format") if isinstance(text, dict) else None)
     is_json = isinstance(response_format, dict) and response_format.get("type") in _JSON_FORMATS
-    return NEEDS["json_mode"] if is_json else 0
+    return CAPABILITY_BITS["json_mode"] if is_json else 0
 
 
 def _has_image(body: dict[str, Any]) -> bool:

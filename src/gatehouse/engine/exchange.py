@@ -21,7 +21,7 @@ from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS
 from gatehouse.engine.fields.naming import Field
 from gatehouse.engine.outcome import RuleEvent
-from gatehouse.engine.samples import Sample
+from gatehouse.engine.samples import CallSample
 from gatehouse.engine.tracing import Trace
 from gatehouse.engine.verdict import Hold, Refuse
 from gatehouse.foundation.counters import RateState
@@ -134,7 +134,7 @@ class Derived(msgspec.Struct, kw_only=True):
     routing_needs: RoutingNeeds | None = None
 
 
-class Asked(msgspec.Struct, kw_only=True):
+class CallRequest(msgspec.Struct, kw_only=True):
     """A decoded call, and what the stages of the call (`pipeline.CALL`, `pipeline.CANDIDATE`) note for its record."""
 
     identified: Identified
@@ -146,7 +146,7 @@ class Asked(msgspec.Struct, kw_only=True):
     #: the user whom the body names, as it is recorded; None: it names none, or DLP did not let the body pass
     end_user: str | None = None
     #: None: no sample of it is kept
-    sample: Sample | None = None
+    sample: CallSample | None = None
     derived: Derived = msgspec.field(default_factory=Derived)
 
 
@@ -158,7 +158,7 @@ class Routed(msgspec.Struct, kw_only=True):
     named. `choice` is None where no routing policy applies. `hold`: a person must approve the call first.
     """
 
-    asked: Asked
+    asked: CallRequest
     chain: tuple[Candidate, ...]
     order: tuple[str, ...] = ()
     choice: PolicyChoice | None = None
@@ -190,7 +190,7 @@ class Admitted(msgspec.Struct, kw_only=True):
     cached: Cached | None = None
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> CallRequest:
         return self.routed.asked
 
 
@@ -205,7 +205,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
 
 
-class Answered(msgspec.Struct, kw_only=True):
+class Exchange(msgspec.Struct, kw_only=True):
     """The result of a request, for the record: filled as it becomes known.
 
     `status` is the status that the client received; `outcome` is one of `success`, `error`, `refused`, `cancelled`,
@@ -213,7 +213,7 @@ class Answered(msgspec.Struct, kw_only=True):
     """
 
     identified: Identified
-    asked: Asked | None = None
+    asked: CallRequest | None = None
     #: decision of the routing policy; None if none applied, or the request ended before it
     choice: PolicyChoice | None = None
     routed: Routed | None = None
@@ -278,4 +278,4 @@ class Answer(msgspec.Struct, kw_only=True):
     #: the error that `body` reports, if it is one
     refusal: Refusal | None = None
     #: the request and its result, for a host that stores both; None for an error before the caller was known
-    answered: Answered | None = None
+    answered: Exchange | None = None

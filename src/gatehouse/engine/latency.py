@@ -35,7 +35,7 @@ _MAX_BUCKET: Final = 160
 _Key: TypeAlias = tuple[UUID, bool]
 
 
-class Report(msgspec.Struct, array_like=True):
+class LatencyReport(msgspec.Struct, array_like=True):
     """One worker's latencies of one model: the count of each bucket."""
 
     model_id: UUID
@@ -44,10 +44,10 @@ class Report(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decoder = msgspec.json.Decoder(list[Report])
+_decoder = msgspec.json.Decoder(list[LatencyReport])
 
 
-class _Window:
+class _LatencyWindow:
     """The slots of one model, oldest first: (slot number, counts)."""
 
     __slots__ = ("changed", "last", "slots")
@@ -88,7 +88,7 @@ class Latencies:
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
-        self._windows: OrderedDict[_Key, _Window] = OrderedDict()
+        self._windows: OrderedDict[_Key, _LatencyWindow] = OrderedDict()
         #: by kind (stream or not), and by the model's id as an integer: its look-up costs a quarter of a UUID's
         self._unreported: dict[bool, dict[int, dict[int, int]]] = {False: {}, True: {}}
         self._medians: dict[bool, dict[int, float]] = {False: {}, True: {}}
@@ -136,7 +136,7 @@ class Latencies:
         None if there are none."""
         unreported, self._unreported = self._unreported, {False: {}, True: {}}
         reports = [
-            Report(UUID(int=key), stream, counts)
+            LatencyReport(UUID(int=key), stream, counts)
             for stream, models in unreported.items()
             for key, counts in models.items()
         ]
@@ -165,12 +165,12 @@ class Latencies:
         while len(self._windows) > _MAX_MODELS:
             self._drop(next(iter(self._windows)))
 
-    def _add(self, reports: list[Report], age: float) -> None:
+    def _add(self, reports: list[LatencyReport], age: float) -> None:
         now = self._clock.monotonic()
         slot = _slot(now - age)
         for report in reports:
             key = (report.model_id, report.stream)
-            window = self._windows.setdefault(key, _Window())
+            window = self._windows.setdefault(key, _LatencyWindow())
             self._windows.move_to_end(key)
             window.last = now
             window.add(slot, report.counts)

@@ -37,11 +37,11 @@ _MAX_EXPRESSION_CHARACTERS: Final = 200
 _MAX_EXPRESSION_BYTES: Final = 1 << 20
 
 
-class Pattern(Protocol):
+class PathPattern(Protocol):
     def fullmatch(self, path: str, /) -> object: ...
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class LimitEntry(msgspec.Struct, frozen=True, gc=False):
     """One row of the table. `method` is empty for all methods; `tier` is the key as written in the setting. `pattern`
     is None for a plain path."""
 
@@ -49,14 +49,14 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     path: str
     limit: int
     tier: str
-    pattern: Pattern | None = None
+    pattern: PathPattern | None = None
 
 
 class LimitTable:
     """`find` tries the patterns, and then needs a few look-ups, whatever the size of the table."""
 
-    def __init__(self, general: int, entries: list[Entry]) -> None:
-        self.general = Entry("", "", general, "general")
+    def __init__(self, general: int, entries: list[LimitEntry]) -> None:
+        self.general = LimitEntry("", "", general, "general")
         self._plain = {(entry.method, entry.path): entry for entry in entries if entry.pattern is None}
         # A longer pattern is more specific.
         patterns = [(entry, entry.pattern) for entry in entries if entry.pattern is not None]
@@ -78,14 +78,14 @@ class LimitTable:
             raise BadSettings("\n".join(faults))
         return cls(general, list(entries.values()))
 
-    def find(self, method: str, path: str) -> Entry:
+    def find(self, method: str, path: str) -> LimitEntry:
         """Return the entry for a request; the module docstring has the precedence. `path` has no trailing slash."""
         for entry, pattern in self._patterns:
             if entry.method == method and pattern.fullmatch(path):
                 return entry
         return self._longest(method, path) or self._longest("", path) or self.general
 
-    def _longest(self, method: str, path: str) -> Entry | None:
+    def _longest(self, method: str, path: str) -> LimitEntry | None:
         """Return the entry of the path itself, else of the nearest prefix."""
         while path:
             entry = self._plain.get((method, path))
@@ -102,7 +102,7 @@ def _decoded(overrides: str) -> dict[str, Any]:
         raise BadSettings(f"RATE_LIMIT_TIERS: not a JSON object of paths: {error}") from None
 
 
-def _entry(key: str, limit: Any) -> Entry:
+def _entry(key: str, limit: Any) -> LimitEntry:
     """Parse one key and its limit. Raises ValueError with the fault."""
     method, _, path = key.strip().rpartition(" ")
     method = method.strip().upper()
@@ -116,26 +116,26 @@ def _entry(key: str, limit: Any) -> Entry:
     if not _EXPRESSION_CHARACTERS.isdisjoint(path):
         if not method:
             raise ValueError("a pattern needs a method before it")
-        return Entry(method, path, limit, key.strip(), _expression(path))
+        return LimitEntry(method, path, limit, key.strip(), _expression(path))
     # The parameter's name is ignored: `{id}` and `{conversation_id}` give the same entry.
     normal = _PARAMETER.sub("{}", path).rstrip("/") or "/"
     if "{" in normal and not method:
         raise ValueError("a path with a parameter needs a method before it")
-    return Entry(method, normal, limit, key.strip(), _template(normal) if "{" in normal else None)
+    return LimitEntry(method, normal, limit, key.strip(), _template(normal) if "{" in normal else None)
 
 
-def _template(path: str) -> Pattern:
+def _template(path: str) -> PathPattern:
     return re.compile("[^/]+".join(re.escape(part) for part in path.split("{}")))
 
 
-def _expression(path: str) -> Pattern:
+def _expression(path: str) -> PathPattern:
     """Compile an RE2 expression, which matches in time linear in the length of the path. Raises ValueError."""
     if len(path) > _MAX_EXPRESSION_CHARACTERS:
         raise ValueError(f"a pattern has {_MAX_EXPRESSION_CHARACTERS} characters at most")
     options = re2.Options()
     options.max_mem, options.log_errors = _MAX_EXPRESSION_BYTES, False
     try:
-        pattern: Pattern = re2.compile(path, options)
+        pattern: PathPattern = re2.compile(path, options)
     except re2.error as error:
         reason = error.args[0] if error.args else "it cannot be compiled"
         raise ValueError(

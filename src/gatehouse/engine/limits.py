@@ -25,7 +25,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from gatehouse.engine.limit_table import Entry, LimitTable
+from gatehouse.engine.limit_table import LimitEntry, LimitTable
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.foundation.settings import Settings
 
@@ -51,7 +51,7 @@ _KILL_SWITCH: Final = re.compile(r"/api/v1/admin/kill-switch/(?:providers|models
 _MAX_CACHED_PATH_CHARACTERS: Final = 256
 
 
-class Rule(msgspec.Struct, frozen=True, gc=False):
+class LimitRule(msgspec.Struct, frozen=True, gc=False):
     """A limit of `limit` requests a minute for `key`. `tier` is the limit's name for the client: `general`, `admin`,
     `enterprise`, `login`, an OAuth client's `standard` or `premium`, or the table's entry, for example
     `/api/auth/register`."""
@@ -64,7 +64,7 @@ class Rule(msgspec.Struct, frozen=True, gc=False):
 class _PathRule(msgspec.Struct, frozen=True, gc=False):
     """The rule of a method and a path, independent of the caller."""
 
-    entry: Entry
+    entry: LimitEntry
     by_address: bool
     #: suffix of the client key for the entry's own counter; empty for the general limit
     suffix: str
@@ -76,12 +76,12 @@ class _PathRule(msgspec.Struct, frozen=True, gc=False):
 
 
 class RateLimits(Protocol):
-    def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> Rule | None:
+    def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> LimitRule | None:
         """Return the limit, or None if there is none. `method` is in upper case; `caller` is None if the request has no
         credential, or it failed."""
 
 
-class Limits:
+class PathLimits:
     """The limits of the platform, built once at start. Raises `BadSettings` with the faults of `RATE_LIMIT_TIERS`."""
 
     def __init__(self, settings: Settings) -> None:
@@ -90,7 +90,7 @@ class Limits:
         self._admin_exempt = settings.rate_limit_admin_exempt
         self._cached_find = lru_cache(maxsize=4096)(self._find)
 
-    def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> Rule | None:
+    def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> LimitRule | None:
         path_rule = (
             self._cached_find(method, path) if len(path) <= _MAX_CACHED_PATH_CHARACTERS else self._find(method, path)
         )
@@ -98,26 +98,26 @@ class Limits:
             return None
         entry = path_rule.entry
         if caller is None or path_rule.by_address:
-            return Rule(address_key(client_address) + path_rule.suffix, entry.limit, entry.tier)
+            return LimitRule(address_key(client_address) + path_rule.suffix, entry.limit, entry.tier)
         if path_rule.emergency and _administers(caller):
             return None
         key = caller.rate_key or address_key(client_address)
         if path_rule.scan and caller.scan_rate_limit_rpm:
-            return Rule(f"{key}|scan", caller.scan_rate_limit_rpm, "scan")
-        own = Rule(key + path_rule.suffix, entry.limit, entry.tier)
+            return LimitRule(f"{key}|scan", caller.scan_rate_limit_rpm, "scan")
+        own = LimitRule(key + path_rule.suffix, entry.limit, entry.tier)
         if caller.kind in _MACHINES:
             tier = caller.rate_limit_tier if caller.rate_limit_tier in CLIENT_TIERS else "standard"
             limit = CLIENT_TIERS[tier]
-            return None if limit is None else own if path_rule.for_all_callers else Rule(key, limit, tier)
+            return None if limit is None else own if path_rule.for_all_callers else LimitRule(key, limit, tier)
         admin = caller.role is Role.ADMIN
         if admin and self._admin_exempt:
             return None
         if path_rule.for_all_callers:
             return own
         if caller.custom_rate_limit_rpm:
-            return Rule(key, caller.custom_rate_limit_rpm, "enterprise")
+            return LimitRule(key, caller.custom_rate_limit_rpm, "enterprise")
         if admin:
-            return Rule(key, self._admin_rpm, "admin")
+            return LimitRule(key, self._admin_rpm, "admin")
         return own
 
     def _find(self, method: str, path: str) -> _PathRule | None:
@@ -142,9 +142,9 @@ def _administers(caller: Caller) -> bool:
     return administrator and caller.tenant_id is not None and caller.has_scope("admin:write")
 
 
-def login_rule(email: str) -> Rule:
+def login_rule(email: str) -> LimitRule:
     """Return the limit of password attempts at one account, from all addresses together (docs/rate-limits.md)."""
-    return Rule(f"login:{email.strip().lower()}", LOGIN_PER_EMAIL, "login")
+    return LimitRule(f"login:{email.strip().lower()}", LOGIN_PER_EMAIL, "login")
 
 
 @lru_cache(maxsize=8192)

@@ -10,21 +10,21 @@ import msgspec
 
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
-from gatehouse.engine.exchange import Answered, Asked, Received
+from gatehouse.engine.exchange import CallRequest, Exchange, Received
 from gatehouse.engine.latency import Latencies
 from gatehouse.engine.limits import RateLimits
 from gatehouse.engine.tracing import Trace
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.clock import Clock
-from gatehouse.foundation.counters import Claim, Taken
+from gatehouse.foundation.counters import Claim, RateDecision
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.policy.budgets import Budget, Taking
+from gatehouse.policy.budgets import Budget, CallAmounts
 from gatehouse.policy.snapshot import Snapshot
 
 
-class Credentials(Protocol):
+class CredentialStore(Protocol):
     def identify(self, received: Received) -> Caller:
         """Return the caller, from memory. Raises a subclass of `Unauthenticated`."""
 
@@ -32,17 +32,17 @@ class Credentials(Protocol):
         """Return whether the credential has not been revoked since; checked again right before each attempt."""
 
 
-class Policies(Protocol):
+class PolicySource(Protocol):
     async def current(self, tenant_id: TenantId) -> Snapshot:
         """Return the tenant's snapshot, from memory or compiled on first use. Raises `Unavailable` if neither is
         possible."""
 
 
 class Counters(Protocol):
-    async def take(self, key: str, limit: int) -> Taken:
+    async def take(self, key: str, limit: int) -> RateDecision:
         """Count one request of `key` against `limit` in the last 60 seconds, if it fits. Never fails."""
 
-    async def take_all(self, *claims: Claim) -> Taken:
+    async def take_all(self, *claims: Claim) -> RateDecision:
         """Count one request against every claim, or against none if one is exhausted. Never fails."""
 
 
@@ -90,13 +90,13 @@ class Spend(Protocol):
         """Return the refusal if one of the budgets is exhausted, else None. From memory."""
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
     ) -> Reserved:
         """Reserve the most that the call can take, so that parallel calls never exceed a limit together. Not
         `enforced`: the call is counted, and only budgets of the host itself (`Budget.own`) refuse it. `user_id` is
         passed to listeners if the call reaches a limit. Raises `Refusal`."""
 
-    def settle(self, reserved: Reserved, spent: Taking | None) -> None:
+    def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None:
         """Release the unused part of the reservation, all of it for None. Also called for a call that failed or was
         cancelled. Never fails."""
 
@@ -137,7 +137,7 @@ class Journal(Protocol):
 class Approvals(Protocol):
     """Requests that wait for a person's decision (docs/approvals.md)."""
 
-    async def decision(self, x: Asked, ask: Ask) -> bool:
+    async def decision(self, x: CallRequest, ask: Ask) -> bool:
         """Wait for the decision, at most `DLP_PROMPT_TIMEOUT_SECONDS`. False: denied, or no decision in time. Raises
         `Unavailable` if approvals are not available. Cancelled when the client leaves."""
 
@@ -155,7 +155,7 @@ class Sampler(Protocol):
 class Meter(Protocol):
     """Metrics of model calls."""
 
-    def finished(self, x: Answered) -> None:
+    def finished(self, x: Exchange) -> None:
         """Count the result of a model call. Costs some microseconds, and never fails."""
 
     def refused(self, code: str | None) -> None:
@@ -165,7 +165,7 @@ class Meter(Protocol):
 class NoMeter:
     """A meter that counts nothing."""
 
-    def finished(self, x: Answered) -> None:
+    def finished(self, x: Exchange) -> None:
         return None
 
     def refused(self, code: str | None) -> None:
@@ -178,15 +178,15 @@ class Traces(Protocol):
     def begin(self, x: Received) -> Trace | None:
         """Return the request's trace; None if it is in no trace."""
 
-    def finished(self, x: Answered) -> None:
+    def finished(self, x: Exchange) -> None:
         """Export a request that is in a trace and is over. Costs some microseconds, and never fails."""
 
 
 class Ports(msgspec.Struct, kw_only=True):
     """All that a stage can reach in addition to the request and its policy."""
 
-    credentials: Credentials
-    policies: Policies
+    credentials: CredentialStore
+    policies: PolicySource
     limits: RateLimits
     counters: Counters
     switches: Switches

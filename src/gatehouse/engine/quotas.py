@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeAlias
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.errors import TooManyRequests
 from gatehouse.policy.budgets import NANO, Budget
-from gatehouse.policy.periods import Span
+from gatehouse.policy.periods import PeriodSpan
 
 #: nano USD, requests, tokens
 Triple: TypeAlias = tuple[int, int, int]
@@ -28,7 +28,7 @@ class CountedBudget(Protocol):
     """One period of one budget, as its host counts it."""
 
     budget: Budget
-    span: Span
+    span: PeriodSpan
     limits: tuple[int | None, int | None, int | None]
     #: values of the headers, formatted once
     shown_limits: list[str]

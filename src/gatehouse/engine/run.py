@@ -18,8 +18,8 @@ from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS
 from gatehouse.engine.exchange import (
     Admitted,
     Answer,
-    Answered,
-    Asked,
+    CallRequest,
+    Exchange,
     Identified,
     NotRouted,
     ReadBody,
@@ -31,7 +31,7 @@ from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.routing.chain import Chooser
-from gatehouse.engine.settling import InFlight, Settling
+from gatehouse.engine.settling import InFlight, Settlement
 from gatehouse.engine.stages import dlp_output, response_cache, sampling
 from gatehouse.engine.streaming import HeldStream
 from gatehouse.engine.timing import timed
@@ -53,7 +53,7 @@ class Engine:
         self.circuits = self._attempts.circuits
         self.chooser = Chooser(self.circuits, pipeline.CANDIDATE)
         self._call_steps = pipeline.call_steps(self.chooser.choose)
-        self._settling = Settling(ports, pipeline.SETTLE)
+        self._settling = Settlement(ports, pipeline.SETTLE)
         self._delivery = Delivery(ports, self._settling, pipeline.ANSWER, pipeline.STREAM_GUARD)
 
     async def answer(
@@ -115,7 +115,9 @@ class Engine:
         walk_now(pipeline.ARRIVAL, received, self._ports)
         # No turn of the event loop passes between that check and this call.
         on_admitted()
-        exchange.asked = Asked(identified=identified, call=request.dialect.decode(received.body, received.headers))
+        exchange.asked = CallRequest(
+            identified=identified, call=request.dialect.decode(received.body, received.headers)
+        )
         if timing is not None:
             timing.part("body")
         return await self._proceed(request, iter(self._call_steps))
@@ -149,7 +151,7 @@ class Engine:
         reply = await timed(timing, "provider", self._reply(admitted, exchange))
         return await self._delivery.deliver(reply, asked, request)
 
-    async def _approved(self, hold: Hold, asked: Asked) -> None:
+    async def _approved(self, hold: Hold, asked: CallRequest) -> None:
         if not await dlp_output.approved(asked, hold, self._ports):
             raise hold.denied
 
@@ -162,7 +164,7 @@ class Engine:
         stream = HeldStream(recorded, request.dialect, self._settling, exchange, request.recorder)
         return Answer(status=200, headers=event_stream_headers(exchange), stream=stream, answered=exchange)
 
-    async def _reply(self, x: Admitted, exchange: Answered) -> Reply:
+    async def _reply(self, x: Admitted, exchange: Exchange) -> Reply:
         """Return the cached answer, or a provider's."""
         reply = response_cache.again(x)
         if reply is not None:
@@ -182,7 +184,7 @@ class Engine:
         return reply
 
 
-def _hold(verdict: Verdict | Routed, exchange: Answered) -> Hold | None:
+def _hold(verdict: Verdict | Routed, exchange: Exchange) -> Hold | None:
     """Note where the call is routed to, and return what a person must approve first. Raises the `Refusal` of a verdict
     that refuses."""
     if isinstance(verdict, Routed):

@@ -8,7 +8,7 @@ import msgspec
 from gatehouse.policy.governance import PolicyAction
 
 
-class Sample(msgspec.Struct, kw_only=True):
+class CallSample(msgspec.Struct, kw_only=True):
     """The sample of a call in progress. `texts` are the caller's, before DLP changes them."""
 
     texts: list[str]
@@ -30,7 +30,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dlp_action: str | None = None
     #: the caller's groups, whose overrides apply
     groups: list[UUID] = []
-    #: as `Sample.facts`, with `time` in RFC 3339 format
+    #: as `CallSample.facts`, with `time` in RFC 3339 format
     facts: dict[str, Any] | None = None
     #: None: no policy rule was evaluated
     policy_action: PolicyAction | None = None

@@ -16,7 +16,7 @@ from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.steps import Steps
-from gatehouse.engine.exchange import Answer, Asked, Identified, ReadBody
+from gatehouse.engine.exchange import Answer, CallRequest, Identified, ReadBody
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages import attribution, content_filters, dlp_input, overrides, route, sampling
 from gatehouse.engine.stages.record import scanned
@@ -93,7 +93,7 @@ class _Scan:
         self.inspection = Inspection(policy, x.caller.groups, owner=dlp_input.owner(x.caller))
         self.examiner = Examiner(self.inspection, ports.detectors, ports.dlp, "input")
         call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": request.text})
-        self.asked = Asked(identified=x, call=call)
+        self.asked = CallRequest(identified=x, call=call)
         self.filter_error: Refusal | None = None
         self.decision = NO_HITS
         topics = any(content_filter.topics for content_filter in x.policy.filters.of(x.caller.groups))
@@ -221,7 +221,7 @@ def _filter(error: Refusal) -> ContentFilterHit:
     return ContentFilterHit(error.text, None if filter_id is None else str(filter_id))
 
 
-def _policy(asked: Asked, ports: Ports) -> PolicyVerdict:
+def _policy(asked: CallRequest, ports: Ports) -> PolicyVerdict:
     """Return the verdict of the policy rules about the first candidate of the named model. Refusals of other stages (an
     unknown model, a kill switch) are ignored."""
     candidates = route.candidates(asked)

@@ -14,7 +14,7 @@ from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.estimate import EXPECTED_OUTPUT_TOKENS, count_choices
-from gatehouse.engine.exchange import Answer, Answered, Asked, ClientLeft, Identified
+from gatehouse.engine.exchange import Answer, CallRequest, ClientLeft, Exchange, Identified
 from gatehouse.engine.output_sizes import OutputSizes
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, guess
@@ -33,15 +33,15 @@ class InFlight(NamedTuple):
     """A request in progress: its dialect, its exchange so far and its recorder."""
 
     dialect: Dialect
-    exchange: Answered
+    exchange: Exchange
     recorder: Recorder
 
 
-class Settling:
+class Settlement:
     """One worker's completion of requests. A request ends with `finish` or `leave`; both are idempotent: only the first
     call for a request has an effect, so that every exit may call either."""
 
-    def __init__(self, ports: Ports, steps: Sequence[Callable[[Answered, Ports], None]]) -> None:
+    def __init__(self, ports: Ports, steps: Sequence[Callable[[Exchange, Ports], None]]) -> None:
         """`steps` settle a request, in order (`pipeline.SETTLE`)."""
         self._ports = ports
         self._steps = steps
@@ -51,7 +51,7 @@ class Settling:
 
     def begin(self, dialect: Dialect, identified: Identified) -> InFlight:
         """Return the request in progress. From here on it has a record, because its caller is known."""
-        exchange, received = Answered(identified=identified), identified.received
+        exchange, received = Exchange(identified=identified), identified.received
         if self._ports.traces is not None:
             exchange.trace = self._ports.traces.begin(received)
         if asked_for(identified):
@@ -84,7 +84,7 @@ class Settling:
             error = record_error
         return refusal(request.dialect, error, exchange)
 
-    def price(self, reply: Reply, answered: Answered) -> None:
+    def price(self, reply: Reply, answered: Exchange) -> None:
         """Note the usage and the cost of a reply in `answered`."""
         answered.usage = usage = reply.usage
         if answered.cache == "hit":
@@ -100,7 +100,7 @@ class Settling:
             answered.cost_usd = usd = cost(usage, answered.chosen.model)
             answered.cost_text = None if usd is None else f"{usd:f}"
 
-    def _note_output_size(self, usage: Usage, asked: Asked, chosen: Candidate) -> None:
+    def _note_output_size(self, usage: Usage, asked: CallRequest, chosen: Candidate) -> None:
         """Note the length of an answer, unless the caller's own limit may have truncated it: a few calls with a limit
         of one token must not lower the model's median."""
         limit = caller_output_limit(asked.call)
@@ -108,7 +108,7 @@ class Settling:
             choices = count_choices(asked.call.body)
             self._output_sizes.add(chosen.model.id, usage.output_tokens // choices)
 
-    async def finish(self, answered: Answered, recorder: Recorder) -> None:
+    async def finish(self, answered: Exchange, recorder: Recorder) -> None:
         """Settle and record the request. Returns once the record survives the end of this process. Raises `Unavailable`
         if the journal does not accept it."""
         if not recorder.claim():
@@ -122,7 +122,7 @@ class Settling:
             written = recorder.finished(answered)
         await written
 
-    def leave(self, answered: Answered, recorder: Recorder) -> None:
+    def leave(self, answered: Exchange, recorder: Recorder) -> None:
         """Settle and record the request of a client that no longer waits: the entry is queued now and settled in the
         background. Never fails: no caller could handle the error, so every fault is logged."""
         if not recorder.claim():
@@ -143,7 +143,7 @@ class Settling:
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    async def _settled(self, answered: Answered, written: Awaitable[None] | None) -> None:
+    async def _settled(self, answered: Exchange, written: Awaitable[None] | None) -> None:
         request_id = answered.identified.received.request_id
         for settle in self._steps:
             try:
@@ -159,7 +159,7 @@ class Settling:
         except Exception:
             log.exception("settling.record_fault", request_id=request_id)
 
-    def _price_unanswered(self, answered: Answered) -> None:
+    def _price_unanswered(self, answered: Exchange) -> None:
         """Note the estimated usage and cost of calls that were sent and whose answers were not awaited: the full input
         and the model's median output, in total at most the amount that is reserved for one answer."""
         asked = answered.asked
@@ -185,7 +185,7 @@ class Settling:
                 usd = min(usd, Decimal(upper.nano_usd) / NANO)
             answered.cost_usd, answered.cost_text = usd, f"{usd:f}"
 
-    def _usual_output(self, asked: Asked, candidate: Candidate) -> int:
+    def _usual_output(self, asked: CallRequest, candidate: Candidate) -> int:
         """Return the likely output tokens of a model's answers."""
         tokens = self._output_sizes.median(candidate.model.id)
         output = (EXPECTED_OUTPUT_TOKENS if tokens is None else tokens) * count_choices(asked.call.body)

@@ -10,12 +10,12 @@ import structlog
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.view import Unreadable
 from gatehouse.engine.dlp.stream import StreamGuard
-from gatehouse.engine.exchange import Answer, Answered
+from gatehouse.engine.exchange import Answer, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.routing.attempts import AllProvidersFailed, ProviderTimeout
-from gatehouse.engine.settling import Settling
+from gatehouse.engine.settling import Settlement
 from gatehouse.engine.stages import dlp_output
 from gatehouse.engine.stages.record import Recorder
 from gatehouse.foundation.errors import Internal, Refusal
@@ -73,10 +73,10 @@ class AnswerStream(Blocks):
 
     def __init__(
         self,
-        settling: Settling,
+        settling: Settlement,
         dialect: Dialect,
         reply: Reply,
-        answered: Answered,
+        answered: Exchange,
         recorder: Recorder,
         *,
         guard: StreamGuard | None,
@@ -224,8 +224,8 @@ class HeldStream(Blocks):
         self,
         work: Coroutine[Any, Any, Answer],
         dialect: Dialect,
-        settling: Settling,
-        answered: Answered,
+        settling: Settlement,
+        answered: Exchange,
         recorder: Recorder,
     ) -> None:
         self._work = work

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from gatehouse.engine.estimate import NONTEXT_TOKENS, count_nontext, texts
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 
 #: Counts the tokens of a text.
 Counter: TypeAlias = Callable[[str], int]
@@ -64,7 +64,7 @@ def counter(model_id: str) -> Counter | None:
     return next((_loaded.get(name) for prefix, name in _VOCABULARIES if bare_id.startswith(prefix)), None)
 
 
-def count(x: Asked, count_tokens: Counter) -> int:
+def count(x: CallRequest, count_tokens: Counter) -> int:
     """Return the tokens of the call's input."""
     left, tokens, size, counted = _MAX_COUNTED_CHARACTERS, 0, 0, 0
     for text in texts(x.call.body):

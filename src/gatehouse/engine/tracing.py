@@ -24,7 +24,7 @@ _SAMPLED_FLAG: Final = 1
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
-class Call(msgspec.Struct, kw_only=True):
+class TracedCall(msgspec.Struct, kw_only=True):
     """One attempt at a provider. `started` and `ended` are monotonic; `ended` is None while it is in progress. `failed`
     is a short word, None for a success."""
 
@@ -45,15 +45,15 @@ class Trace(msgspec.Struct, kw_only=True):
     parent_id: bytes | None
     sampled: bool
     state: str | None
-    calls: list[Call] = []
+    calls: list[TracedCall] = []
 
-    def call(self, provider: ProviderRecord, model: ModelRecord, started: float) -> Call:
+    def call(self, provider: ProviderRecord, model: ModelRecord, started: float) -> TracedCall:
         """Add an attempt, and return it."""
-        call = Call(span_id=os.urandom(8), provider=provider, model=model, started=started)
+        call = TracedCall(span_id=os.urandom(8), provider=provider, model=model, started=started)
         self.calls.append(call)
         return call
 
-    def headers(self, call: Call) -> Mapping[str, str]:
+    def headers(self, call: TracedCall) -> Mapping[str, str]:
         """Return the headers for the provider."""
         context = f"00-{self.trace_id.hex()}-{call.span_id.hex()}-{self.sampled:02x}"
         return {"traceparent": context} if self.state is None else {"traceparent": context, "tracestate": self.state}

@@ -3,7 +3,7 @@
 from gatehouse.engine import pipeline
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.exchange import Asked, Identified
+from gatehouse.engine.exchange import CallRequest, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import Refuse
 from gatehouse.policy.records import ModelRecord
@@ -12,7 +12,7 @@ from gatehouse.policy.records import ModelRecord
 def usable_models(x: Identified, ports: Ports) -> list[ModelRecord]:
     """Return the active models that are not hidden from the caller. Models under a kill switch are among them: they are
     out for a while only."""
-    asked = Asked(identified=x, call=ModelCall(dialect="", model="", stream=False, body={}))
+    asked = CallRequest(identified=x, call=ModelCall(dialect="", model="", stream=False, body={}))
     usable = []
     for model in x.policy.models.values():
         provider = x.policy.providers.get(model.provider)

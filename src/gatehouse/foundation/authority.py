@@ -20,7 +20,7 @@ _CLOCK_SKEW: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
-class Issued:
+class IssuedCertificate:
     """A certificate and its key as PEM. `serial` is in hexadecimal."""
 
     certificate: str
@@ -31,12 +31,12 @@ class Issued:
 
 
 @dataclass(frozen=True)
-class Authority:
+class CertificateAuthority:
     certificate: x509.Certificate
     key: EllipticCurvePrivateKey = field(repr=False)
 
     @classmethod
-    def make(cls, name: str, *, lifetime: timedelta) -> "Authority":
+    def make(cls, name: str, *, lifetime: timedelta) -> "CertificateAuthority":
         """Return a new root authority, which signs client certificates but no further authorities."""
         key, now = generate_private_key(SECP256R1()), datetime.now(UTC)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -53,7 +53,7 @@ class Authority:
         return cls(certificate, key)
 
     @classmethod
-    def from_pem(cls, certificate: str, key: bytes) -> "Authority":
+    def from_pem(cls, certificate: str, key: bytes) -> "CertificateAuthority":
         """Return the authority of a certificate and a private key in the form of `pem` and `private_pem`."""
         private_key = load_pem_private_key(key, password=None)
         assert isinstance(private_key, EllipticCurvePrivateKey)
@@ -67,7 +67,7 @@ class Authority:
         """Return the private key as unencrypted PKCS 8. Seal it before storing it."""
         return _private_pem(self.key)
 
-    def issue(self, name: str, organization: str, *, lifetime: timedelta) -> Issued:
+    def issue(self, name: str, organization: str, *, lifetime: timedelta) -> IssuedCertificate:
         """Return a client certificate with a new key. It expires no later than the authority's certificate."""
         key, now = generate_private_key(SECP256R1()), datetime.now(UTC)
         subject = [
@@ -90,7 +90,7 @@ class Authority:
             )
             .sign(self.key, SHA256())
         )  # fmt: skip
-        return Issued(
+        return IssuedCertificate(
             certificate=certificate.public_bytes(Encoding.PEM).decode(),
             key=_private_pem(key).decode(),
             serial=f"{certificate.serial_number:x}",

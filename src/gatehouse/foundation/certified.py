@@ -47,7 +47,7 @@ class _Registry(jws.JWSRegistry):
     max_header_length = _MAX_TOKEN_CHARS
 
 
-class Certified(msgspec.Struct, frozen=True, gc=False):
+class CertifiedToken(msgspec.Struct, frozen=True, gc=False):
     """A verified token. `serial` is the serial number of its certificate. `expires_at` (Unix time) is the earlier of
     the token's and the certificate's expiry."""
 
@@ -56,7 +56,7 @@ class Certified(msgspec.Struct, frozen=True, gc=False):
     expires_at: float
 
 
-def authority(pem: str) -> x509.Certificate:
+def parse_authority(pem: str) -> x509.Certificate:
     """Return the authority's certificate in `pem`. Raises `ValueError` with the reason unless it is exactly one
     certificate of an authority."""
     certificates = x509.load_pem_x509_certificates(pem.encode())
@@ -90,7 +90,7 @@ def sign(
 
 def verify(
     token: str, authorities: Sequence[x509.Certificate], *, audience: str, now: float | None = None
-) -> Certified:
+) -> CertifiedToken:
     """Return the token's contents if it is valid at `now` (Unix time; default: the system's clock).
 
     Requires valid `sub`, `aud`, `iat` and `exp`. Raises `ExpiredToken`, `InvalidToken`.
@@ -107,10 +107,10 @@ def verify(
     except _INVALID_TOKEN_ERRORS:
         raise InvalidToken from None
     expires_at = min(float(claims["exp"]), leaf.not_valid_after_utc.timestamp())
-    return Certified(leaf.serial_number, str(claims["sub"]), expires_at)
+    return CertifiedToken(leaf.serial_number, str(claims["sub"]), expires_at)
 
 
-def shown(token: str) -> x509.Certificate:
+def certificate_of(token: str) -> x509.Certificate:
     """Return the certificate of a verified token's holder."""
     return _header_certificates(token)[0]
 

@@ -22,7 +22,7 @@ _TAG_BYTES: Final = 16
 _NONCE: Final = bytes(12)
 
 
-class CannotOpen(Exception):
+class CannotDecrypt(Exception):
     """The text was sealed to another key or for another context, or was changed. The message never has any of it."""
 
 
@@ -35,18 +35,18 @@ def seal(plaintext: bytes, to: ec.EllipticCurvePublicKey, *, context: bytes) -> 
 
 
 def unseal(sealed: str, key: ec.EllipticCurvePrivateKey, *, context: bytes) -> bytes:
-    """Return the plaintext of a sealed text. Raises `CannotOpen`."""
+    """Return the plaintext of a sealed text. Raises `CannotDecrypt`."""
     version, _, encoded = sealed.partition(".")
     try:
         raw = b64decode(encoded.encode("ascii"), altchars=b"-_", validate=True)
         if version != _VERSION or len(raw) < _POINT_BYTES + _TAG_BYTES or not isinstance(key.curve, ec.SECP256R1):
-            raise CannotOpen("This is not a sealed text, or the key is not one for it.")
+            raise CannotDecrypt("This is not a sealed text, or the key is not one for it.")
         point = raw[:_POINT_BYTES]
         ephemeral = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
         derived = _derived_key(key.exchange(ec.ECDH(), ephemeral), point, _point(key.public_key()))
         return AESGCM(derived).decrypt(_NONCE, raw[_POINT_BYTES:], context)
     except (InvalidTag, ValueError):  # bad base64, not ASCII, or a point off the curve
-        raise CannotOpen("The sealed text was changed, or was sealed to another key or context.") from None
+        raise CannotDecrypt("The sealed text was changed, or was sealed to another key or context.") from None
 
 
 def fingerprint(key: ec.EllipticCurvePublicKey) -> str:

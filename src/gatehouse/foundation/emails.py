@@ -13,7 +13,7 @@ for _domain in ("local", "test"):
     email_validator.SPECIAL_USE_DOMAIN_NAMES.remove(_domain)
 
 
-def normal(address: str) -> str:
+def normalize(address: str) -> str:
     """Return the normalized address for storage and comparison: lower case, composed Unicode.
 
     Raises `ValueError` with a message for the caller if it is not an address.
@@ -27,12 +27,12 @@ def normal(address: str) -> str:
 
 #: Ending of the placeholder address of a user without one. The domain is reserved (RFC 2606), so that nobody can own
 #: it.
-NOWHERE: Final = "@no-address.invalid"
+PLACEHOLDER_SUFFIX: Final = "@no-address.invalid"
 
 
-def shown(address: str) -> str | None:
+def visible_address(address: str) -> str | None:
     """Return the address for responses and records, or None for a user without one."""
-    return None if address.endswith(NOWHERE) else address
+    return None if address.endswith(PLACEHOLDER_SUFFIX) else address
 
 
 def domain(address: str) -> str:
@@ -44,5 +44,5 @@ def domain(address: str) -> str:
 Email = Annotated[
     str,
     Field(max_length=MAX_CHARS, examples=["ada@example.com"], json_schema_extra={"format": "email"}),
-    AfterValidator(normal),
+    AfterValidator(normalize),
 ]

@@ -16,7 +16,7 @@ from typing import Final
 
 import structlog
 
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ class MemoryTrimmer:
         """Runs until it is cancelled. Returns at once if the system does not report the process's size."""
         if self._resident() is None:
             return
-        while wanted():
+        while is_running():
             await asyncio.sleep(LOOK_INTERVAL_SECONDS)
             try:
                 await self.look()

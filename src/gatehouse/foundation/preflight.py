@@ -25,7 +25,7 @@ _SIMILARITY: Final = 0.9
 _RENAMED: Final = {"DLP_UNINSPECTABLE": "DLP_UNREADABLE"}
 
 
-def checked(kind: type[S], checks: tuple[Callable[[S], object], ...] = ()) -> S:
+def checked_settings(kind: type[S], checks: tuple[Callable[[S], object], ...] = ()) -> S:
     """Return the environment's settings. Each check raises `BadSettings` for its fault; this raises one for all."""
     settings, faults = kind.read(os.environ)
     if settings is not None:

@@ -95,7 +95,7 @@ class Interruptible:
             raise Interrupted from None
 
 
-class Flag:
+class SharedFlag:
     """A flag in memory shared by the process that created it and its forked children. Once set, it stays set."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ _MAX_BODY_BYTES: Final = 4 * MAX_BODY_CHARACTERS
 _KEEPALIVE_SECONDS: Final = 2.0
 
 
-class Received(msgspec.Struct, frozen=True):
+class ReceiverResponse(msgspec.Struct, frozen=True):
     """A receiver's response. `body` has its first 1000 characters, or those that arrived in time."""
 
     status: int
@@ -77,7 +77,9 @@ class Receivers:
             await self._guard.resolve(safe)
         return safe
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 10.0) -> Received:
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 10.0
+    ) -> ReceiverResponse:
         """Sends one attempt, which ends after `seconds` in any case. A response counts once its status and headers have
         arrived. Raises `UnsafeUrl` (without a connection), `ReceiverFailed`."""
         safe = self._guard.check(url)
@@ -104,7 +106,7 @@ class Receivers:
         except (aiohttp.ClientError, OSError):
             raise ReceiverFailed("the receiver closed the connection") from None
         text = await _read_beginning(response, deadline)
-        return Received(response.status, text, round((loop.time() - started) * 1000, 1))
+        return ReceiverResponse(response.status, text, round((loop.time() - started) * 1000, 1))
 
     async def close(self) -> None:
         session, self._session = self._session, None

@@ -3,14 +3,14 @@
 import asyncio
 
 
-async def cancelled(*tasks: asyncio.Task[None]) -> None:
+async def cancel_all(*tasks: asyncio.Task[None]) -> None:
     """Cancels the tasks and waits for their end."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def wanted() -> bool:
+def is_running() -> bool:
     """Return whether the current task has not been cancelled. Use `while wanted():` instead of `while True:` in loops
     that catch every error.
 

@@ -19,7 +19,7 @@ class ExpiredApiKey(Unauthenticated):
     message = "The API key has expired."
 
 
-def presented(received: Received) -> str | None:
+def credential_of(received: Received) -> str | None:
     """Return the bearer token, else the header `X-API-Key`, else None."""
     authorization = received.headers.get("authorization")
     if authorization is not None and authorization[:7].lower() == "bearer ":

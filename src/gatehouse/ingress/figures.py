@@ -15,7 +15,7 @@ import structlog
 from gatehouse.detection.models import TierFailed
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.exchange import Answered
+from gatehouse.engine.exchange import Exchange
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.routing.circuits import Circuits
@@ -33,7 +33,7 @@ MAX_MODELS: Final = 100
 _OTHER_MODELS: Final = ("other", "other")
 
 #: below `GATEHOUSE_HOME`
-DIRECTORY: Final = "metrics"
+METRICS_DIRECTORY: Final = "metrics"
 
 #: upper bounds of histograms in seconds
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -44,17 +44,17 @@ def counter(name: str, text: str, *labels: str) -> Counter:
     return Counter(Family(name, text, labels))
 
 
-def total(name: str, text: str, *labels: str) -> Gauge:
+def sum_gauge(name: str, text: str, *labels: str) -> Gauge:
     return Gauge(Family(name, text, labels))
 
 
-def highest(name: str, text: str, *labels: str) -> Gauge:
+def max_gauge(name: str, text: str, *labels: str) -> Gauge:
     """Return a gauge that takes the maximum over all processes: for values that are the same everywhere, or of which
     the worst matters."""
     return Gauge(Family(name, text, labels, "max"))
 
 
-class GatewayFigures:
+class GatewayMetrics:
     """The metrics of one process. Families without a value yet are exported with their name and help text."""
 
     def __init__(self, home: Path) -> None:
@@ -73,12 +73,12 @@ class GatewayFigures:
         self.tier_failures = counter(
             "service_dlp_tier_failures_total", "Requests that a model tier gave no answer.", "tier", "reason"
         )
-        self.outpost_certificates = highest(
+        self.outpost_certificates = max_gauge(
             "service_outpost_mtls_cert_expiry_timestamp_seconds", "When an outpost's certificate ends.", "outpost_id"
         )
-        self.semantic_queue = total("service_deberta_queue_depth", "Texts that wait for the semantic tier.")
+        self.semantic_queue = sum_gauge("service_deberta_queue_depth", "Texts that wait for the semantic tier.")
 
-        self.active_calls = total("service_active_model_calls", "Model calls in progress.")
+        self.active_calls = sum_gauge("service_active_model_calls", "Model calls in progress.")
         self.attempts = counter(
             "service_provider_attempts_total", "Tries at providers, by kind and what came of them.", "kind", "result"
         )
@@ -107,7 +107,7 @@ class GatewayFigures:
             ),
             _BUCKETS,
         )
-        self.open_circuits = total(
+        self.open_circuits = sum_gauge(
             "service_open_circuits",
             "Circuits that are open or half open: `model` after failed answers, `connection` after failed connections.",
             "kind",
@@ -126,12 +126,14 @@ class GatewayFigures:
         self.cache_lookups = counter(
             "service_response_cache_total", "Requests that the response cache was asked for: `hit`, `miss`.", "result"
         )
-        self.cache_bytes = total("service_response_cache_bytes", "Answers that the processes keep.")
+        self.cache_bytes = sum_gauge("service_response_cache_bytes", "Answers that the processes keep.")
         self.spans_exported = counter("service_trace_spans_exported_total", "Spans that the collector took.")
         self.spans_dropped = counter("service_trace_spans_dropped_total", "Spans that nobody got.", "reason")
-        self.journal_bytes = highest("service_journal_bytes", "Records that are not in the database yet.")
-        self.journal_half_full = highest("service_journal_half_full", "1: the journal is at half of its bound or more.")
-        self.loop_lag = highest("service_event_loop_lag_seconds", "How late a process' event loop ran, at worst.")
+        self.journal_bytes = max_gauge("service_journal_bytes", "Records that are not in the database yet.")
+        self.journal_half_full = max_gauge(
+            "service_journal_half_full", "1: the journal is at half of its bound or more."
+        )
+        self.loop_lag = max_gauge("service_event_loop_lag_seconds", "How late a process' event loop ran, at worst.")
 
         # Start at zero: `increase()` does not see the first value of a series that starts later.
         for objection, action in product(registry.CODES, ("LOG", "BLOCK")):
@@ -142,8 +144,8 @@ class GatewayFigures:
             self.unknown_prices.add((kind,), 0)
 
         # One series for each process: in a sum, the load of the others would hide the leak of one.
-        self.loop_tasks = total("service_event_loop_tasks", "Tasks of a process' event loop.", "pid")
-        self.metrics = Metrics(home / DIRECTORY, list(vars(self).values()))
+        self.loop_tasks = sum_gauge("service_event_loop_tasks", "Tasks of a process' event loop.", "pid")
+        self.metrics = Metrics(home / METRICS_DIRECTORY, list(vars(self).values()))
         #: labels (provider, model) of the models that have their own series
         self._models: set[tuple[str, str]] = set()
         self.loop_tasks.read(lambda: self.metrics.loop_tasks, (str(os.getpid()),))
@@ -163,7 +165,7 @@ class GatewayFigures:
         self.requests.add((method, route, str(status)))
         self.durations.observe(seconds, (method, route))
 
-    def finished(self, x: Answered) -> None:
+    def finished(self, x: Exchange) -> None:
         """Counts a finished model call (`engine.ports.Meter`)."""
         if x.outcome == "refused":
             self.refused(x.error_code)
@@ -198,7 +200,7 @@ class GatewayFigures:
             elif event.kind == request_fields.KIND and event.action == "BLOCK":
                 self.field_refusals.add((request_fields.reason_of(event.rule_id),))
 
-    def _count_answer(self, x: Answered, model: tuple[str, str]) -> None:
+    def _count_answer(self, x: Exchange, model: tuple[str, str]) -> None:
         if x.usage is not None:
             for kind, tokens in (
                 ("input", x.usage.input_tokens),

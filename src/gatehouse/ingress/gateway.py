@@ -24,7 +24,7 @@ from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE, AsgiWriter, ResponseW
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.ingress.models import error_form, model_list
 from gatehouse.ingress.protocol import on_client_left
-from gatehouse.ingress.receive import Body
+from gatehouse.ingress.receive import RequestBody
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ Observe = Callable[[str, str, int, float], None]
 CLIENT_LEFT: Final = 499
 
 
-class Kind(msgspec.Struct, frozen=True):
+class RequestKind(msgspec.Struct, frozen=True):
     """One kind of request to the gateway. `method` and `route` are the labels of its metrics."""
 
     method: str
@@ -68,17 +68,17 @@ class Kind(msgspec.Struct, frozen=True):
     dialect: str | None = None
 
 
-_POST_KINDS: Final[dict[str, Kind]] = {
-    **{path: Kind("POST", path, dialect) for path, dialect in MODEL_CALLS.items()},
-    SCAN: Kind("POST", SCAN),
+_POST_KINDS: Final[dict[str, RequestKind]] = {
+    **{path: RequestKind("POST", path, dialect) for path, dialect in MODEL_CALLS.items()},
+    SCAN: RequestKind("POST", SCAN),
 }
 _POST_KINDS.update({alias: _POST_KINDS[path] for alias, path in ALIASES.items()})
-_MODELS_KIND: Final = Kind("GET", MODELS)
+_MODELS_KIND: Final = RequestKind("GET", MODELS)
 _MODEL_LIST_PATHS: Final = frozenset({MODELS, _MODELS_ALIAS})
 _MODEL_PATH_PREFIXES: Final = tuple(path + "/" for path in _MODEL_LIST_PATHS)
 
 
-def find(method: str, path: str) -> Kind | None:
+def find_kind(method: str, path: str) -> RequestKind | None:
     """Return the kind of a request, or None where the gateway does not serve it. `path` is without its trailing
     slash."""
     if method == "POST":
@@ -88,7 +88,7 @@ def find(method: str, path: str) -> Kind | None:
     return None
 
 
-def canonical(kind: Kind, path: str) -> str:
+def canonical(kind: RequestKind, path: str) -> str:
     """Return the path that limits, records and answers use: for an alias, the path with `/v1`."""
     if kind is _MODELS_KIND:
         return path if path.startswith(MODELS) else "/v1" + path
@@ -122,11 +122,11 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removesuffix("/") if scope["type"] == "http" else ""
-        kind = find(scope["method"], path) if path else None
+        kind = find_kind(scope["method"], path) if path else None
         if kind is None:
             await self._application(scope, receive, send)
             return
-        x = receiving.head(scope, self.addresses, kind.dialect)
+        x = receiving.read_head(scope, self.addresses, kind.dialect)
         x.path = canonical(kind, path)
         body = self.body(x, receive)
         try:
@@ -134,11 +134,11 @@ class Gateway:
         except ClientLeft:
             return
 
-    def body(self, x: Received, receive: Receive, complete: bytes | None = None) -> Body:
+    def body(self, x: Received, receive: Receive, complete: bytes | None = None) -> RequestBody:
         """Return the body of a request. `complete` is the whole body where it has already arrived."""
-        return Body(x, receive, self._max_request_bytes, self._deadlines, complete)
+        return RequestBody(x, receive, self._max_request_bytes, self._deadlines, complete)
 
-    async def serve(self, kind: Kind, x: Received, body: Body, writer: ResponseWriter) -> None:
+    async def serve(self, kind: RequestKind, x: Received, body: RequestBody, writer: ResponseWriter) -> None:
         """Answers and counts a request. Sends nothing if the client has disconnected."""
         status = CLIENT_LEFT
         try:
@@ -156,7 +156,7 @@ class Gateway:
         finally:
             self._observe(kind.method, kind.route, status, time.monotonic() - x.started)
 
-    async def _scan(self, x: Received, body: Body) -> Answer:
+    async def _scan(self, x: Received, body: RequestBody) -> Answer:
         return await self._identified(x, "dlp:read", lambda caller: self._engine.scan(caller, body.read))
 
     async def _models(self, x: Received) -> Answer:
@@ -185,7 +185,7 @@ def _error_answer(error: Refusal, x: Received) -> Answer:
     return Answer(status=response.status, headers=response.headers, body=response.body)
 
 
-async def write(answer: Answer, x: Received, send: Send) -> None:
+async def send_over_asgi(answer: Answer, x: Received, send: Send) -> None:
     """Sends an answer through an ASGI server."""
     await send_answer(answer, x, AsgiWriter(send))
 

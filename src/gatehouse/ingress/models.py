@@ -22,7 +22,7 @@ class Model(msgspec.Struct):
     object: str = "model"
 
 
-class Models(msgspec.Struct):
+class ModelList(msgspec.Struct):
     data: list[Model]
     object: str = "list"
 
@@ -63,8 +63,8 @@ async def model_list(engine: Engine, x: Identified, name: str) -> Answer:
     return _answer(_anthropic_page(usable) if anthropic else _openai_page(usable), x)
 
 
-def _openai_page(usable: Mapping[str, ModelRecord]) -> Models:
-    return Models(data=[_for_openai(name, model) for name, model in usable.items()])
+def _openai_page(usable: Mapping[str, ModelRecord]) -> ModelList:
+    return ModelList(data=[_for_openai(name, model) for name, model in usable.items()])
 
 
 def _anthropic_page(usable: Mapping[str, ModelRecord]) -> AnthropicModels:

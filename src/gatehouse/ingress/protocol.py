@@ -302,7 +302,7 @@ def on_client_left(scope: Scope, callback: Callable[[], object] | None) -> bool:
     return True
 
 
-def shows(scope: Scope, certificate: bytes) -> bool:
+def has_certificate(scope: Scope, certificate: bytes) -> bool:
     """Return whether the client presented this certificate (DER). True where the listener requests no certificate."""
     state = scope.get("state") or {}
     return _CERTIFICATE_KEY not in state or state[_CERTIFICATE_KEY] == certificate

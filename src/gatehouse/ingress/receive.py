@@ -43,16 +43,16 @@ class BadLength(BadRequest):
     message = "Content-Length is not a number."
 
 
-def head(scope: Scope, addresses: ClientAddresses, dialect: str | None = None) -> Received:
+def read_head(scope: Scope, addresses: ClientAddresses, dialect: str | None = None) -> Received:
     """Return the request without its body."""
     headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _READ_BYTES}
     for list_name in LISTS & headers.keys():
         field = list_name.encode()
         headers[list_name] = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == field)
-    return received(scope["method"], scope["path"], headers, addresses.of_scope(scope), dialect)
+    return make_received(scope["method"], scope["path"], headers, addresses.of_scope(scope), dialect)
 
 
-def received(
+def make_received(
     method: str, path: str, headers: dict[str, str], client_address: str, dialect: str | None = None
 ) -> Received:
     """Return a request that arrives now. `headers` has the headers of `READ` that the request carries."""
@@ -76,7 +76,7 @@ class BodyTooSlow(BadRequest):
         super().__init__(f"A request's body must be here within {seconds:g} seconds.", headers={"Connection": "close"})
 
 
-class Body:
+class RequestBody:
     """A request's body, which stays on the wire until `read`. `limit` is in bytes. One deadline covers the whole body.
     `complete` is the whole body where it has arrived with the head."""
 

@@ -6,18 +6,18 @@ from uuid import UUID
 
 from gatehouse.engine.quotas import NOTHING, Triple, left, shown_limits
 from gatehouse.policy.budgets import Budget
-from gatehouse.policy.periods import Span
+from gatehouse.policy.periods import PeriodSpan
 
 #: State of the outpost's own budget.
 Status: TypeAlias = Literal["ok", "warning", "exceeded"]
 
 
-class Account:
+class BudgetAccount:
     """One period of one budget. `spent` counts this outpost alone."""
 
     __slots__ = ("budget", "limits", "reserved", "shown_end", "shown_limits", "span", "spent", "written")
 
-    def __init__(self, budget: Budget, period: Span, spent: Triple) -> None:
+    def __init__(self, budget: Budget, period: PeriodSpan, spent: Triple) -> None:
         self.span = period
         self.shown_end = str(period.end)
         self.spent = self.written = spent
@@ -54,7 +54,7 @@ class Reservation:
 
     __slots__ = ("accounts", "amounts", "status")
 
-    def __init__(self, accounts: Sequence[Account], amounts: Triple, status: Status | None) -> None:
+    def __init__(self, accounts: Sequence[BudgetAccount], amounts: Triple, status: Status | None) -> None:
         self.accounts = accounts
         self.amounts = amounts
         self.status = status

@@ -12,14 +12,14 @@ from typing import Final
 import msgspec
 import structlog
 
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 from gatehouse.outpost import kept
-from gatehouse.outpost.bundle import Bundles, keys_of
-from gatehouse.outpost.identity import Identity
-from gatehouse.outpost.platform import Platform, read_keys
+from gatehouse.outpost.bundle import BundleStore, keys_of
+from gatehouse.outpost.identity import OutpostIdentity
+from gatehouse.outpost.platform import PlatformClient, read_keys
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.policy.signing import verify
-from gatehouse.policy.wire import Bundle
+from gatehouse.policy.wire import PolicyBundle
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +31,7 @@ class BundleFiles:
     """Applies the bundle of the files at `start` and whenever a file changes, until `stop`. Unusable files change
     nothing; the bundles' status gives the reason."""
 
-    def __init__(self, bundles: Bundles, bundle: Path, keys: Path) -> None:
+    def __init__(self, bundles: BundleStore, bundle: Path, keys: Path) -> None:
         self._bundles = bundles
         self._bundle, self._keys = bundle, keys
         self._seen: object = None
@@ -53,7 +53,7 @@ class BundleFiles:
                 await self._task
 
     async def _follow(self) -> None:
-        while wanted():
+        while is_running():
             await asyncio.sleep(_POLL_INTERVAL_SECONDS)
             try:
                 await self._poll()
@@ -83,7 +83,7 @@ class BundleFiles:
         await self._bundles.take(signed.decode("ascii", "replace").strip(), "file", aged=True)
 
 
-async def fetch(settings: OutpostSettings, bundle: Path, keys: Path) -> Bundle:
+async def fetch(settings: OutpostSettings, bundle: Path, keys: Path) -> PolicyBundle:
     """Writes the newest bundle and the platform's public keys to files that are carried to the outpost.
 
     Raises `BadSettings`, `PlatformUnavailable`, `PlatformRefusal`, `BundleRefused`, `OSError`.
@@ -91,8 +91,8 @@ async def fetch(settings: OutpostSettings, bundle: Path, keys: Path) -> Bundle:
     settings = settings.model_copy(update={"outpost_airgap": False}).checked()
     assert settings.outpost_id is not None
     assert settings.platform_management_url is not None
-    identity = Identity.of(settings)
-    platform = Platform(settings.platform_management_url, identity, issuer=settings.platform_issuer)
+    identity = OutpostIdentity.of(settings)
+    platform = PlatformClient(settings.platform_management_url, identity, issuer=settings.platform_issuer)
     try:
         published = await platform.keys()
         polled = await platform.bundle("", 0)

@@ -28,7 +28,7 @@ SERVED: Final = frozenset(
 )  # fmt: skip
 
 
-class Proxy:
+class OutpostProxy:
     """The gateway of one outpost. The server's loop creates the host before the first request."""
 
     def __init__(self, host: OutpostHost) -> None:

@@ -20,13 +20,13 @@ from gatehouse.engine.quotas import LEAST, NOTHING, QuotaExceeded, Triple, shown
 from gatehouse.foundation.clock import Clock, iso
 from gatehouse.foundation.errors import Refusal, TooManyRequests, Unavailable
 from gatehouse.foundation.identity import TenantId
-from gatehouse.outpost.accounts import Account, Reservation, Status, add_amounts
-from gatehouse.outpost.leases import Leases, Limits, Pair
+from gatehouse.outpost.accounts import BudgetAccount, Reservation, Status, add_amounts
+from gatehouse.outpost.leases import LeaseLimits, Leases, Pair
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import BudgetSet, LocalState
 from gatehouse.outpost.tally import Tally
-from gatehouse.policy.budgets import NANO, Budget, BudgetRecord, Taking, compile_budget
-from gatehouse.policy.periods import Span, span
+from gatehouse.policy.budgets import NANO, Budget, BudgetRecord, CallAmounts, compile_budget
+from gatehouse.policy.periods import PeriodSpan, span
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +50,7 @@ class BudgetExceeded(TooManyRequests):
     message = "The outpost's monthly budget is spent."
 
 
-class BudgetUnavailable(Unavailable):
+class OutpostBudgetUnavailable(Unavailable):
     code = "budget_unavailable"
     message = "The budget's state cannot be stored now, so no call is made. An operator has to check the disk."
 
@@ -94,12 +94,12 @@ class LocalSpend:
         self._tally = tally
         self._leases = leases
         self._clock = clock
-        self._accounts: dict[UUID, Account] = {}
+        self._accounts: dict[UUID, BudgetAccount] = {}
         #: Amounts of the calls that wait for peers.
         self._pending_amounts: list[Triple] = []
         self._task: asyncio.Task[None] | None = None
         self._write_failed = False
-        self._cached_limits = BudgetSet(), Limits(None, None)
+        self._cached_limits = BudgetSet(), LeaseLimits(None, None)
         self.peers: SharePeers
 
     @property
@@ -109,12 +109,12 @@ class LocalSpend:
         return self._settings_budget if operator_budget is None else operator_budget
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> LeaseLimits:
         budget_set = self.set
         if budget_set is not self._cached_limits[0]:
             self._cached_limits = (
                 budget_set,
-                Limits(None if budget_set.usd is None else int(budget_set.usd * NANO), budget_set.requests),
+                LeaseLimits(None if budget_set.usd is None else int(budget_set.usd * NANO), budget_set.requests),
             )
         return self._cached_limits[1]
 
@@ -123,7 +123,7 @@ class LocalSpend:
         budget_set = self.set
         return budget_set.ended or (budget_set.expires_at is not None and budget_set.expires_at <= self._now())
 
-    def month(self) -> Span:
+    def month(self) -> PeriodSpan:
         """Return the own budget's current month."""
         return span("month", self._now(), _UTC)
 
@@ -151,7 +151,7 @@ class LocalSpend:
         return None
 
     async def reserve(
-        self, budgets: Sequence[Budget], estimate: Taking, *, enforced: bool, user_id: UUID | None = None
+        self, budgets: Sequence[Budget], estimate: CallAmounts, *, enforced: bool, user_id: UUID | None = None
     ) -> Reserved:
         amounts = estimate.nano_usd, estimate.requests, estimate.tokens
         accounts = self._checked(budgets, amounts, enforced=enforced)
@@ -174,11 +174,11 @@ class LocalSpend:
             if not self._write_failed:
                 log.warning("outpost.budget_unwritable", reason=str(error))
             self._write_failed = True
-            raise BudgetUnavailable from None
+            raise OutpostBudgetUnavailable from None
         self._write_failed = False
         return reservation
 
-    def settle(self, reserved: Reserved, spent: Taking | None) -> None:
+    def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None:
         assert isinstance(reserved, Reservation)
         used = NOTHING if spent is None else (spent.nano_usd, spent.requests, spent.tokens)
         usd, requests, tokens = reserved.amounts
@@ -227,7 +227,7 @@ class LocalSpend:
             return "exceeded"
         return self._status(own, NOTHING)
 
-    def _own(self, start: int) -> Account | None:
+    def _own(self, start: int) -> BudgetAccount | None:
         """Return the account of the own budget's month, or None if there is no budget or another month is current."""
         if self.set == BudgetSet():
             return None
@@ -246,15 +246,15 @@ class LocalSpend:
         """Return the own budget's time. A clock that is set back repeats no month and revives no ended budget."""
         return max(self._clock.now(), self._leases.latest)
 
-    def _fits(self, own: Account, amounts: Triple) -> bool:
+    def _fits(self, own: BudgetAccount, amounts: Triple) -> bool:
         return self._leases.begun(own.span.start) and self._lacks(own, amounts) is None
 
-    def _lacks(self, account: Account, amounts: Triple) -> int | None:
+    def _lacks(self, account: BudgetAccount, amounts: Triple) -> int | None:
         if not account.budget.own:
             return account.lacks(amounts, account.limits)
         return account.lacks(amounts, self._leases.share(account.span.start, self.limits))
 
-    def _checked(self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool) -> list[Account]:
+    def _checked(self, budgets: Sequence[Budget], amounts: Triple, *, enforced: bool) -> list[BudgetAccount]:
         """Return the accounts of the current periods. Raises refusals that no peer's share could prevent."""
         now = self._clock.now()
         accounts = [self._account_of(budget, now) for budget in budgets]
@@ -267,7 +267,7 @@ class LocalSpend:
         return accounts
 
     async def _obtained(self, own: Budget, amounts: Triple) -> None:
-        """Obtains what the call lacks, as far as peers give it. Raises `BudgetUnavailable`."""
+        """Obtains what the call lacks, as far as peers give it. Raises `OutpostBudgetUnavailable`."""
         for _ in range(_MAX_SHARE_REQUESTS):
             account = self._account_of(own, self._clock.now())
             start = account.span.start
@@ -275,7 +275,7 @@ class LocalSpend:
                 try:
                     await self.peers.begin(start)
                 except OSError:
-                    raise BudgetUnavailable from None
+                    raise OutpostBudgetUnavailable from None
             if self._fits(account, amounts) or account.lacks(amounts, self.limits) is not None:
                 return
             self._pending_amounts.append(amounts)
@@ -285,7 +285,7 @@ class LocalSpend:
             finally:
                 self._pending_amounts.remove(amounts)
 
-    def _exceeded(self, own: Account, amounts: Triple) -> BudgetExceeded:
+    def _exceeded(self, own: BudgetAccount, amounts: Triple) -> BudgetExceeded:
         now = self._clock.now()
         if self.expired:
             message = (
@@ -303,10 +303,10 @@ class LocalSpend:
             retry_after = max(1, math.ceil(own.span.end - now))
         return BudgetExceeded(message, headers={"X-Budget-Status": "exceeded", "Retry-After": str(retry_after)})
 
-    def _status(self, own: Account, amounts: Triple) -> Status:
+    def _status(self, own: BudgetAccount, amounts: Triple) -> Status:
         return "warning" if self._used(own, amounts) >= _WARNING_FRACTION else "ok"
 
-    def _used(self, own: Account, amounts: Triple = NOTHING) -> float:
+    def _used(self, own: BudgetAccount, amounts: Triple = NOTHING) -> float:
         """Return what all peers have spent as a fraction of the limit, for the metric with the largest fraction."""
         committed, others = add_amounts(own.committed, amounts), self.peers.spent(own.span.start)
         fraction = 0.0
@@ -315,7 +315,7 @@ class LocalSpend:
                 fraction = max(fraction, (committed[metric] + others[metric]) / limit if limit else math.inf)
         return fraction
 
-    def _account_of(self, budget: Budget, now: float) -> Account:
+    def _account_of(self, budget: Budget, now: float) -> BudgetAccount:
         """Return the account of the current period. A clock that is set back does not reopen an earlier period."""
         now = self._now() if budget.own else now
         account = self._accounts.get(budget.id)
@@ -325,7 +325,7 @@ class LocalSpend:
             account.set_budget(budget)
         return account
 
-    def _roll_over(self, budget: Budget, now: float, previous: Account | None) -> Account:
+    def _roll_over(self, budget: Budget, now: float, previous: BudgetAccount | None) -> BudgetAccount:
         period = span(budget.period, now, budget.zone)
         spent = self._tally.take(budget.id, period)
         if previous is not None:
@@ -333,10 +333,10 @@ class LocalSpend:
             if now < previous.span.end:
                 # The time zone changed within the period: what was spent still counts.
                 spent = previous.committed
-        account = self._accounts[budget.id] = Account(budget, period, spent)
+        account = self._accounts[budget.id] = BudgetAccount(budget, period, spent)
         return account
 
-    def _write(self, account: Account) -> None:
+    def _write(self, account: BudgetAccount) -> None:
         """Raises `OSError`."""
         committed, budget = account.committed, account.budget
         if committed != account.written and budget.period != "minute" and self._accounts.get(budget.id) is account:

@@ -27,7 +27,7 @@ from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.signing import BundleRefused, verify
 from gatehouse.policy.snapshot import Snapshot
-from gatehouse.policy.wire import Bundle
+from gatehouse.policy.wire import PolicyBundle
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ class NotLoaded(Unavailable):
 class InForce(msgspec.Struct, frozen=True):
     """Everything that decides about requests, as one value, so that a reader sees one bundle throughout."""
 
-    bundle: Bundle
+    bundle: PolicyBundle
     snapshot: Snapshot
     callers: Callers
     credentials: OpenedCredentials = NO_CREDENTIALS
@@ -67,7 +67,7 @@ class BundleStatus(msgspec.Struct):
     source: str | None = None
 
 
-class Bundles:
+class BundleStore:
     """Implements the engine's `Policies`. Bundles come into force one at a time, in the order of their versions."""
 
     def __init__(
@@ -194,7 +194,7 @@ class Bundles:
             log.warning("outpost.bundle_not_kept", reason=str(error))
 
 
-def _compiled(bundle: Bundle, previous: Snapshot | None, overrides: Overrides, budget: BudgetSet) -> Snapshot:
+def _compiled(bundle: PolicyBundle, previous: Snapshot | None, overrides: Overrides, budget: BudgetSet) -> Snapshot:
     """Raises `BundleRefused`."""
     own_overrides = overrides if overrides != Overrides() else None
     # An own budget in the bundle is ignored: the outpost alone sets it.

@@ -4,7 +4,7 @@ from typing import Final
 from uuid import UUID
 
 from gatehouse.foundation.identity import Caller, CallerKind, Role
-from gatehouse.policy.wire import Bundle, ClientRecord, KeyRecord, UserRecord
+from gatehouse.policy.wire import ClientRecord, KeyRecord, PolicyBundle, UserRecord
 
 _ROLES: Final = {role.value: role for role in Role}
 
@@ -12,7 +12,7 @@ _ROLES: Final = {role.value: role for role in Role}
 class Callers:
     """The callers of one bundle. Each one is built on first use."""
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: PolicyBundle) -> None:
         records = bundle.callers
         self.tenant_id = bundle.tenant_id
         self._rpm = records.custom_rate_limit_rpm

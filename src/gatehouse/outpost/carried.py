@@ -7,8 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from gatehouse.outpost.audit_log import Cursor, NotALine, entry, place
-from gatehouse.outpost.identity import Identity
-from gatehouse.outpost.platform import Platform, PlatformRefusal
+from gatehouse.outpost.identity import OutpostIdentity
+from gatehouse.outpost.platform import PlatformClient, PlatformRefusal
 from gatehouse.outpost.records import MAX_UPLOAD_BYTES, MAX_UPLOAD_RECORDS
 from gatehouse.outpost.settings import OutpostSettings
 
@@ -41,7 +41,9 @@ async def hand_in(settings: OutpostSettings, lines: Iterable[bytes]) -> UploadRe
     """
     settings = settings.model_copy(update={"outpost_airgap": False}).checked()
     assert settings.platform_management_url is not None
-    platform = Platform(settings.platform_management_url, Identity.of(settings), issuer=settings.platform_issuer)
+    platform = PlatformClient(
+        settings.platform_management_url, OutpostIdentity.of(settings), issuer=settings.platform_issuer
+    )
     result = UploadResult()
     try:
         for begin, entries in _runs(lines):

@@ -23,8 +23,8 @@ from gatehouse.engine.exchange import Received
 from gatehouse.foundation import tokens
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind
-from gatehouse.ingress.credentials import ExpiredApiKey, InvalidApiKey, MissingCredential, presented
-from gatehouse.outpost.bundle import Bundles, InForce, NotLoaded
+from gatehouse.ingress.credentials import ExpiredApiKey, InvalidApiKey, MissingCredential, credential_of
+from gatehouse.outpost.bundle import BundleStore, InForce, NotLoaded
 from gatehouse.policy.wire import KeyRecord
 
 _ALGORITHM: Final = "HS256"
@@ -34,12 +34,12 @@ _MAX_CACHED_TOKENS: Final = 20_000
 _DEFAULT_SCOPES: Final = frozenset({"chat:write", "api:read", "dlp:read"})
 
 
-class InvalidToken(Unauthenticated):
+class InvalidClientToken(Unauthenticated):
     code = "invalid_token"
     message = "The token is not valid, or has expired."
 
 
-class UnknownUser(InvalidToken):
+class UnknownUser(InvalidClientToken):
     message = "The token is for a user that the organization does not have, or has deactivated."
 
 
@@ -52,7 +52,7 @@ class _Verified(msgspec.Struct, frozen=True, gc=False):
 class LocalCredentials:
     """Implements the engine's `Credentials`."""
 
-    def __init__(self, bundles: Bundles, outpost_id: UUID, secret: SecretStr | None) -> None:
+    def __init__(self, bundles: BundleStore, outpost_id: UUID, secret: SecretStr | None) -> None:
         self._bundles = bundles
         self._outpost_id = outpost_id
         self._secret = None if secret is None else OctKey.import_key(secret.get_secret_value().encode())
@@ -62,7 +62,7 @@ class LocalCredentials:
         in_force = self._bundles.in_force
         if in_force is None:
             raise NotLoaded
-        credential = presented(received)
+        credential = credential_of(received)
         if credential is None:
             raise MissingCredential
         if credential.startswith("gk_"):
@@ -99,7 +99,7 @@ class LocalCredentials:
                 self._verified.popitem(last=False)
         if verified.expires_at + _LEEWAY_SECONDS <= time.time():
             self._verified.pop(token, None)
-            raise InvalidToken
+            raise InvalidClientToken
         user_id = _uuid(verified.subject)
         if user_id is not None:
             user = in_force.callers.user(user_id)
@@ -118,7 +118,7 @@ class LocalCredentials:
 
     def _verify(self, token: str) -> _Verified:
         if self._secret is None or len(token) > _MAX_TOKEN_CHARS:
-            raise InvalidToken
+            raise InvalidClientToken
         rules = JWTClaimsRegistry(
             now=int(time.time()), leeway=_LEEWAY_SECONDS, sub={"essential": True}, exp={"essential": True}
         )
@@ -129,7 +129,7 @@ class LocalCredentials:
             scopes = _DEFAULT_SCOPES if scope is None else frozenset(str(scope).split()) & SCOPES
             return _Verified(subject=str(claims["sub"]), expires_at=float(claims["exp"]), scopes=scopes)
         except (JoseError, ValueError, TypeError, RecursionError):
-            raise InvalidToken from None
+            raise InvalidClientToken from None
 
 
 def _usable(key: KeyRecord) -> bool:

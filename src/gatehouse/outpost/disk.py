@@ -17,7 +17,7 @@ import structlog
 
 from gatehouse.engine.outcome import Opened, Outcome, Scanned
 from gatehouse.engine.ports import Journal
-from gatehouse.outpost.records import Records
+from gatehouse.outpost.records import OutpostRecords
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +29,7 @@ _HYSTERESIS_PERCENT: Final = 1.0
 _DETAIL_FIELDS: Final = frozenset({"dlp_events", "rule_events", "attempts"})
 
 
-class DiskStatus(msgspec.Struct):
+class DiskUsage(msgspec.Struct):
     """`percent` is None while it cannot be measured. `shed` is the last step taken; it includes all earlier steps."""
 
     percent: float | None = None
@@ -52,13 +52,13 @@ class DiskMonitor:
     def __init__(
         self,
         folder: Path,
-        records: Records,
+        records: OutpostRecords,
         *,
         threshold: float,
         interval: float,
         used: Callable[[Path], float] = used_percent,
     ) -> None:
-        self.status = DiskStatus()
+        self.status = DiskUsage()
         self._folder = folder
         self._records = records
         self._threshold = threshold
@@ -117,7 +117,7 @@ class DiskMonitor:
 class ThinningJournal:
     """Implements the engine's `Journal`: removes detail from entries while the disk is nearly full."""
 
-    def __init__(self, journal: Journal, disk: DiskStatus) -> None:
+    def __init__(self, journal: Journal, disk: DiskUsage) -> None:
         self._journal = journal
         self._disk = disk
 

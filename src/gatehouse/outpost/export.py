@@ -7,7 +7,7 @@ from uuid import UUID
 
 from gatehouse.foundation.journal import JournalReader
 from gatehouse.outpost.audit_log import Cursor, NotALine, Spot, in_current_form, line, where
-from gatehouse.outpost.records import RecordBatch, Records, UploadPosition, read_batch
+from gatehouse.outpost.records import OutpostRecords, RecordBatch, UploadPosition, read_batch
 
 #: Entries per part of the stream, some hundred kilobytes.
 _BATCH_ENTRIES: Final = 500
@@ -17,7 +17,7 @@ class Export:
     """One pass from the beginning to the end. With `after`, only lines after that position; with `unsent`, only records
     that are not uploaded."""
 
-    def __init__(self, records: Records, *, after: Cursor | None = None, unsent: bool = False) -> None:
+    def __init__(self, records: OutpostRecords, *, after: Cursor | None = None, unsent: bool = False) -> None:
         self._records = records
         self._after = after
         self._spot = Spot()

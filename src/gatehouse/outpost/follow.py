@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 import structlog
 
-from gatehouse.foundation.tasks import wanted
-from gatehouse.outpost.bundle import Bundles
-from gatehouse.outpost.platform import Platform, PlatformRefusal, PlatformUnavailable
+from gatehouse.foundation.tasks import is_running
+from gatehouse.outpost.bundle import BundleStore
+from gatehouse.outpost.platform import PlatformClient, PlatformRefusal, PlatformUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ _KEYS_TTL_SECONDS: Final = 600.0
 class Follower:
     """Polls from `start` to `stop`."""
 
-    def __init__(self, platform: Platform, bundles: Bundles) -> None:
+    def __init__(self, platform: PlatformClient, bundles: BundleStore) -> None:
         self._platform = platform
         self._bundles = bundles
         self._keys_at = 0.0
@@ -53,7 +53,7 @@ class Follower:
 
     async def _follow(self) -> None:
         delay = _MIN_RETRY_SECONDS
-        while wanted():
+        while is_running():
             try:
                 if await self._poll():
                     delay = _MIN_RETRY_SECONDS

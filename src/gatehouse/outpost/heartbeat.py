@@ -14,8 +14,8 @@ import aiohttp
 import msgspec
 import structlog
 
-from gatehouse.foundation.tasks import wanted
-from gatehouse.outpost.identity import Identity
+from gatehouse.foundation.tasks import is_running
+from gatehouse.outpost.identity import OutpostIdentity
 from gatehouse.outpost.platform import unreached
 
 log = structlog.get_logger(__name__)
@@ -35,13 +35,13 @@ class HeartbeatBody(msgspec.Struct, frozen=True, omit_defaults=True):
     bundle_version: int | None = None
 
 
-class Heartbeat:
+class HeartbeatSender:
     """Sends heartbeats from `start` to `stop`. `issuer` is the portal's public URL, if it differs from `url`."""
 
     def __init__(
         self,
         url: str,
-        identity: Identity,
+        identity: OutpostIdentity,
         body: Callable[[], HeartbeatBody],
         *,
         issuer: str | None = None,
@@ -71,7 +71,7 @@ class Heartbeat:
     async def _run(self) -> None:
         # No redirects are followed and no cookies stored: only this one address is trusted.
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
-            while wanted():
+            while is_running():
                 try:
                     await self._send(session)
                     self.accepted_at, self.fault = time.time(), None

@@ -14,7 +14,7 @@ from gatehouse import __version__
 from gatehouse.detection.service.client import DetectionClient
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.dlp.turns import SCHEDULER
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.run import Engine
 from gatehouse.engine.verdict import Ask
@@ -26,32 +26,32 @@ from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound.carriers import open_outbound
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.foundation.tasks import cancelled
+from gatehouse.foundation.tasks import cancel_all
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.outpost.airgap import BundleFiles
 from gatehouse.outpost.audit_log import AuditLog
 from gatehouse.outpost.budget import LocalSpend
-from gatehouse.outpost.bundle import Bundles, InForce
+from gatehouse.outpost.bundle import BundleStore, InForce
 from gatehouse.outpost.credentials import LocalCredentials
 from gatehouse.outpost.detection import DetectionProcess
 from gatehouse.outpost.disk import STEPS, DiskMonitor, ThinningJournal
 from gatehouse.outpost.figures import OutpostFigures
 from gatehouse.outpost.follow import Follower
-from gatehouse.outpost.heartbeat import Heartbeat, HeartbeatBody
-from gatehouse.outpost.identity import Identity
+from gatehouse.outpost.heartbeat import HeartbeatBody, HeartbeatSender
+from gatehouse.outpost.identity import OutpostIdentity
 from gatehouse.outpost.leases import Leases
 from gatehouse.outpost.limits import LocalLimits
 from gatehouse.outpost.peers import Peers
-from gatehouse.outpost.platform import Platform
+from gatehouse.outpost.platform import PlatformClient
 from gatehouse.outpost.proof import Proof
-from gatehouse.outpost.records import Records
+from gatehouse.outpost.records import OutpostRecords
 from gatehouse.outpost.secrets import LocalSecrets
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.siem import direct, receivers_of
 from gatehouse.outpost.state import BudgetSet, LocalState
 from gatehouse.outpost.switches import LocalSwitches
 from gatehouse.outpost.tally import Tally
-from gatehouse.outpost.upload import Upload
+from gatehouse.outpost.upload import RecordUpload
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.signing import BundleRefused
@@ -63,7 +63,7 @@ _PURGE_SECONDS: Final = 60.0
 _MODEL_LOADING_SECONDS: Final = 30.0
 
 
-class ApprovalUnavailable(Unavailable):
+class OutpostApprovalUnavailable(Unavailable):
     code = "approval_unavailable"
     message = "A person has to approve this request, and approvals are not available at an outpost."
 
@@ -71,8 +71,8 @@ class ApprovalUnavailable(Unavailable):
 class NoApprovals:
     """Implements the engine's `Approvals`: the approvers are at the platform, so every request for one is refused."""
 
-    async def decision(self, x: Asked, ask: Ask) -> bool:
-        raise ApprovalUnavailable
+    async def decision(self, x: CallRequest, ask: Ask) -> bool:
+        raise OutpostApprovalUnavailable
 
 
 class OutpostHost:
@@ -93,8 +93,8 @@ class OutpostHost:
         self.figures = OutpostFigures(settings.gatehouse_home)
         self.identity = _identity(settings)
         keys = self.identity.private_keys if self.identity is not None else tuple
-        self.bundles = Bundles(self.id, folder, self._activated, private_keys=keys)
-        self.platform: Platform | None = None
+        self.bundles = BundleStore(self.id, folder, self._activated, private_keys=keys)
+        self.platform: PlatformClient | None = None
         self.follower: Follower | None = None
         self.files: BundleFiles | None = None
         if settings.outpost_airgap:
@@ -104,11 +104,13 @@ class OutpostHost:
         else:
             assert self.identity is not None
             assert settings.platform_management_url is not None
-            self.platform = Platform(settings.platform_management_url, self.identity, issuer=settings.platform_issuer)
+            self.platform = PlatformClient(
+                settings.platform_management_url, self.identity, issuer=settings.platform_issuer
+            )
             self.follower = Follower(self.platform, self.bundles)
-        self.heartbeat: Heartbeat | None = None
+        self.heartbeat: HeartbeatSender | None = None
         if self.identity is not None and settings.cloud_portal_url is not None and not settings.outpost_airgap:
-            self.heartbeat = Heartbeat(
+            self.heartbeat = HeartbeatSender(
                 settings.cloud_portal_url, self.identity, self._heartbeat_body, issuer=settings.portal_issuer
             )
         self.detection = DetectionProcess()
@@ -132,8 +134,8 @@ class OutpostHost:
         audit = AuditLog(
             folder / "audit", max_bytes=settings.log_rotation_max_size, max_files=settings.log_rotation_max_files
         )
-        self.records = Records(folder, audit)
-        self.upload = None if self.platform is None else Upload(self.platform, self.records)
+        self.records = OutpostRecords(folder, audit)
+        self.upload = None if self.platform is None else RecordUpload(self.platform, self.records)
         self.receivers = receivers_of(settings)
         self.siem = direct(settings, self.receivers, self.records)
         self.disk = DiskMonitor(
@@ -252,7 +254,7 @@ class OutpostHost:
         self.peers.start()
         parts.push_async_callback(self.peers.stop)
         purging = asyncio.create_task(self._purge(), name="purge")
-        parts.push_async_callback(cancelled, purging)
+        parts.push_async_callback(cancel_all, purging)
 
     async def override(
         self, *, disabled: Mapping[str, frozenset[str]] | None = None, routes: Mapping[str, str] | None = None
@@ -326,7 +328,7 @@ class OutpostHost:
 
     async def _stop_loading(self) -> None:
         if self._loading is not None:
-            await cancelled(self._loading)
+            await cancel_all(self._loading)
 
     async def _load_models(self) -> None:
         if missing := await self.detectors.loaded(_MODEL_LOADING_SECONDS):
@@ -390,7 +392,7 @@ def _journal(settings: OutpostSettings) -> JournalWriter:
     return JournalWriter(folder, sync=settings.journal_sync, max_bytes=settings.journal_max_bytes)
 
 
-def _proof(settings: OutpostSettings, identity: Identity | None) -> Proof | None:
+def _proof(settings: OutpostSettings, identity: OutpostIdentity | None) -> Proof | None:
     """Return None if the outpost has no peers."""
     if not settings.peers:
         return None
@@ -400,8 +402,8 @@ def _proof(settings: OutpostSettings, identity: Identity | None) -> Proof | None
     return Proof(settings.outpost_id, identity, settings.tls_ca_bundle)
 
 
-def _identity(settings: OutpostSettings) -> Identity | None:
+def _identity(settings: OutpostSettings) -> OutpostIdentity | None:
     """Return None if the outpost has no certificate, which is optional in an air gap."""
     if settings.tls_cert_path is None or settings.tls_key_path is None:
         return None
-    return Identity.of(settings)
+    return OutpostIdentity.of(settings)

@@ -36,7 +36,7 @@ class _LoadedCertificate(msgspec.Struct, frozen=True):
     stamp: tuple[int, ...]
 
 
-class Identity:
+class OutpostIdentity:
     """The certificate and key of one outpost. Raises `BadSettings` if the files are not a certificate and its key."""
 
     def __init__(self, outpost_id: UUID, certificate: Path, key: Path, authorities: Path | None) -> None:

@@ -32,7 +32,7 @@ Pair: TypeAlias = tuple[int, int]
 ZERO: Final[Pair] = (0, 0)
 
 
-class Limits(NamedTuple):
+class LeaseLimits(NamedTuple):
     """A month's limits for all peers together; None is unlimited."""
 
     nano_usd: int | None
@@ -105,7 +105,7 @@ class Leases:
         month = self._months.get(start)
         return None if month is None else month.claim
 
-    def share(self, start: int, limits: Limits) -> tuple[int | None, int | None]:
+    def share(self, start: int, limits: LeaseLimits) -> tuple[int | None, int | None]:
         """Return the nano USD and requests that this outpost may spend in the month; None is unlimited. May be
         negative."""
         month = self._of(start)

@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from gatehouse.engine.limits import Rule, address_key
+from gatehouse.engine.limits import LimitRule, address_key
 from gatehouse.foundation.identity import Caller
 from gatehouse.ingress.gateway import SCAN
 from gatehouse.outpost.settings import OutpostSettings
@@ -19,8 +19,8 @@ class LocalLimits:
         self._proxy = settings.rate_limit_proxy_per_minute
         self._scan = settings.rate_limit_scan_per_minute
 
-    def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> Rule | None:
+    def resolve(self, method: str, path: str, caller: Caller | None, client_address: str) -> LimitRule | None:
         key = caller.rate_key if caller is not None and caller.rate_key else address_key(client_address)
         if path.rstrip("/") == SCAN:
-            return Rule(f"{key}|scan", self._scan, "scan")
-        return Rule(key, self._proxy, PROXY)
+            return LimitRule(f"{key}|scan", self._scan, "scan")
+        return LimitRule(key, self._proxy, PROXY)

@@ -18,9 +18,9 @@ import msgspec
 import structlog
 
 from gatehouse.foundation.errors import Unauthenticated
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 from gatehouse.outpost.budget import LocalSpend
-from gatehouse.outpost.identity import Identity
+from gatehouse.outpost.identity import OutpostIdentity
 from gatehouse.outpost.leases import ZERO, Claim, Leases, Pair
 from gatehouse.outpost.platform import unreached
 from gatehouse.outpost.proof import Proof
@@ -106,7 +106,7 @@ class Peers:
         addresses: Sequence[str],
         *,
         proof: Proof | None,
-        identity: Identity | None,
+        identity: OutpostIdentity | None,
         leases: Leases,
         spend: LocalSpend,
         state: LocalState,
@@ -274,7 +274,7 @@ class Peers:
             return response.amounts
 
     async def _follow_peer(self, peer: Peer) -> None:
-        while wanted():
+        while is_running():
             peer.wake.clear()
             try:
                 await self._reconsider(await self._exchange_state(peer, _TIMEOUT_SECONDS))
@@ -292,7 +292,7 @@ class Peers:
 
     async def _maintain_month(self) -> None:
         """Begins each month before a call waits for it, and covers overspending."""
-        while wanted():
+        while is_running():
             try:
                 start = self._spend.month().start
                 await self.begin(start)

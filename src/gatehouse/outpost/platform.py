@@ -8,7 +8,7 @@ import aiohttp
 import msgspec
 
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.outpost.identity import Identity
+from gatehouse.outpost.identity import OutpostIdentity
 
 #: Seconds for a response, in addition to the wait of a long poll.
 _TIMEOUT_SECONDS: Final = 15.0
@@ -39,10 +39,10 @@ class Polled(msgspec.Struct, frozen=True):
     retry_after: float = 0.0
 
 
-class Platform:
+class PlatformClient:
     """Client of one platform. Use and close it in the same running loop."""
 
-    def __init__(self, url: str, identity: Identity, *, issuer: str | None = None) -> None:
+    def __init__(self, url: str, identity: OutpostIdentity, *, issuer: str | None = None) -> None:
         self._url = url.rstrip("/")
         self._identity = identity
         self._issuer = issuer

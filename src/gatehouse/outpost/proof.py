@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 from gatehouse.foundation import certified
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.jwt import ExpiredToken, InvalidToken
-from gatehouse.outpost.identity import Identity
+from gatehouse.outpost.identity import OutpostIdentity
 
 _MAX_CACHED_TOKENS: Final = 256
 
@@ -31,7 +31,7 @@ class NoPeer(Unauthenticated):
 class Proof:
     """Issues and verifies the peer tokens of one outpost."""
 
-    def __init__(self, outpost_id: UUID, identity: Identity, authorities: Path) -> None:
+    def __init__(self, outpost_id: UUID, identity: OutpostIdentity, authorities: Path) -> None:
         self._outpost_id = outpost_id
         self._identity = identity
         self._authorities = authorities
@@ -62,7 +62,7 @@ class Proof:
             authorities = x509.load_pem_x509_certificates(self._authorities.read_bytes())
             claims = certified.verify(token, authorities, audience=_audience(self._outpost_id))
             peer = UUID(claims.subject)
-            certificate = certified.shown(token)
+            certificate = certified.certificate_of(token)
         except (InvalidToken, ExpiredToken, OSError, ValueError):
             raise NoPeer from None
         own_certificate = self._identity.certificate

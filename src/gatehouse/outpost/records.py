@@ -76,7 +76,7 @@ class UnknownPlace(Exception):
     """The given position is not in the journal."""
 
 
-class Records:
+class OutpostRecords:
     """The outpost's journal and audit log. Every method blocks on files; call it from any thread but the event
     loop's."""
 

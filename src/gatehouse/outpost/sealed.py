@@ -8,8 +8,8 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from gatehouse.foundation import ecies
-from gatehouse.foundation.ecies import CannotOpen
-from gatehouse.policy.wire import Bundle, sealing_context
+from gatehouse.foundation.ecies import CannotDecrypt
+from gatehouse.policy.wire import PolicyBundle, sealing_context
 
 
 class OpenedCredentials:
@@ -32,7 +32,7 @@ class OpenedCredentials:
 NO_CREDENTIALS: Final = OpenedCredentials({})
 
 
-def open_credentials(bundle: Bundle, keys: Sequence[EllipticCurvePrivateKey]) -> OpenedCredentials:
+def open_credentials(bundle: PolicyBundle, keys: Sequence[EllipticCurvePrivateKey]) -> OpenedCredentials:
     """Decrypts the bundle's credentials. `keys` are the certificate's and the one before a renewal: a bundle sent
     before the renewal is sealed to the old key. The platform seals to the new one from the next poll on, which presents
     the new certificate."""
@@ -44,6 +44,6 @@ def open_credentials(bundle: Bundle, keys: Sequence[EllipticCurvePrivateKey]) ->
                 plaintext = ecies.unseal(sealed, key, context=context)
                 credentials[provider_id] = msgspec.json.decode(plaintext, type=dict[str, str])
                 break
-            except (CannotOpen, msgspec.DecodeError):
+            except (CannotDecrypt, msgspec.DecodeError):
                 continue
     return OpenedCredentials(credentials, tuple(sorted(bundle.credentials.keys() - credentials.keys())))

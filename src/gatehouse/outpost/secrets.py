@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.outpost.bundle import Bundles
+from gatehouse.outpost.bundle import BundleStore
 
 _NOT_ALPHANUMERIC: Final = re.compile("[^A-Z0-9]")
 _NO_CREDENTIALS: Final[Mapping[str, str]] = {}
@@ -21,7 +21,7 @@ _NO_CREDENTIALS: Final[Mapping[str, str]] = {}
 class LocalSecrets:
     """Implements the engine's `Secrets`."""
 
-    def __init__(self, bundles: Bundles, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, bundles: BundleStore, environment: Mapping[str, str] = os.environ) -> None:
         self._bundles = bundles
         self._environment = {name: value for name, value in environment.items() if name.startswith("PROVIDER_")}
         self._by_provider: dict[str, Mapping[str, str]] = {}

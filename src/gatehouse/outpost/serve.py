@@ -18,17 +18,17 @@ from gatehouse.foundation.processes import return_large_blocks
 from gatehouse.foundation.serving import HomeLock, listen, url_of
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.tls import tls_context
-from gatehouse.ingress.figures import DIRECTORY
+from gatehouse.ingress.figures import METRICS_DIRECTORY
 from gatehouse.ingress.front import protocol_of
 from gatehouse.ingress.protocol import WatchfulProtocol
 from gatehouse.outpost.admin.app import administration
-from gatehouse.outpost.app import Proxy
+from gatehouse.outpost.app import OutpostProxy
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.siem import target
 
 
-class _Server(uvicorn.Server):
+class _OutpostServer(uvicorn.Server):
     """A server without signal handlers: signals are handled once for both servers."""
 
     @contextlib.contextmanager
@@ -38,7 +38,7 @@ class _Server(uvicorn.Server):
 
 def serve(host: str, port: int, admin_port: int) -> None:
     """Serves until SIGTERM, then finishes running requests. Raises `BadSettings`, `CannotStart`."""
-    settings = preflight.checked(OutpostSettings, (OutpostSettings.checked, listener_tls, siem_target))
+    settings = preflight.checked_settings(OutpostSettings, (OutpostSettings.checked, listener_tls, siem_target))
     log.configure(settings.log_level)
     preflight.warn_about_misspelt(OutpostSettings)
     return_large_blocks()
@@ -52,11 +52,11 @@ def serve(host: str, port: int, admin_port: int) -> None:
 
 
 async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.socket) -> None:
-    metrics.clean(settings.folder / DIRECTORY)
+    metrics.clean(settings.folder / METRICS_DIRECTORY)
     outpost = OutpostHost(settings)
     await outpost.start()
     try:
-        proxy_app = Proxy(outpost)
+        proxy_app = OutpostProxy(outpost)
         servers = [
             _server(proxy_app, settings, protocol_of(settings.ingress, lambda: proxy_app.gateway)),
             _server(administration(outpost), settings, WatchfulProtocol),
@@ -85,7 +85,7 @@ async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.
         await outpost.stop()
 
 
-def _server(app: object, settings: OutpostSettings, protocol: type[asyncio.Protocol]) -> _Server:
+def _server(app: object, settings: OutpostSettings, protocol: type[asyncio.Protocol]) -> _OutpostServer:
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]
         loop="none",
@@ -103,7 +103,7 @@ def _server(app: object, settings: OutpostSettings, protocol: type[asyncio.Proto
     if context is not None:
         config.load()
         config.ssl = context
-    return _Server(config)
+    return _OutpostServer(config)
 
 
 def listener_tls(settings: OutpostSettings) -> None:

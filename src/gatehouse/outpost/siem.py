@@ -29,11 +29,11 @@ from gatehouse.foundation.journal import Batch, Position
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.siem import events
-from gatehouse.foundation.siem.events import Forwarded
-from gatehouse.foundation.siem.senders.sender import NotTaken, Target
+from gatehouse.foundation.siem.events import SiemEvent
+from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
 from gatehouse.foundation.siem.sending import BACKOFF_SECONDS, Senders
 from gatehouse.outpost import kept
-from gatehouse.outpost.records import Records
+from gatehouse.outpost.records import OutpostRecords
 from gatehouse.outpost.settings import OutpostSettings
 
 log = structlog.get_logger(__name__)
@@ -87,12 +87,12 @@ class _SendState(msgspec.Struct, frozen=True):
 
 class _SendBatch(NamedTuple):
     batch: Batch
-    events: list[Forwarded]
+    events: list[SiemEvent]
     #: the state once they are sent
     then: _SendState
 
 
-class SiemStatus(msgspec.Struct):
+class OutpostSiemStatus(msgspec.Struct):
     """Counts since the start. Times are Unix times."""
 
     sent: int = 0
@@ -107,10 +107,17 @@ class DirectSiem:
     """Sends events from `start` to `stop`."""
 
     def __init__(
-        self, target: Target, secret: bytes, senders: Senders, records: Records, *, outpost_id: UUID, folder: Path
+        self,
+        target: SiemTarget,
+        secret: bytes,
+        senders: Senders,
+        records: OutpostRecords,
+        *,
+        outpost_id: UUID,
+        folder: Path,
     ) -> None:
         self.type = target.type
-        self.status = SiemStatus()
+        self.status = OutpostSiemStatus()
         self._target, self._secret, self._senders = target, secret, senders
         self._records = records
         self._outpost_id = outpost_id
@@ -135,7 +142,7 @@ class DirectSiem:
                     await task
 
     async def test(self, tenant_id: UUID | None) -> None:
-        """Sends one event now. Raises `NotTaken`."""
+        """Sends one event now. Raises `BatchRefused`."""
         await self._attempt([events.of_test(tenant_id or _NO_TENANT)])
 
     async def _run(self) -> None:
@@ -147,7 +154,7 @@ class DirectSiem:
             stopping = self._stopping.is_set()
             try:
                 more, failures, self.status.fault = await self._send_next(), 0, None
-            except NotTaken as error:
+            except BatchRefused as error:
                 self._failed(error.reason)
                 more, failures = False, failures + 1
             except Exception as error:
@@ -163,7 +170,7 @@ class DirectSiem:
                 )
 
     async def _send_next(self) -> bool:
-        """Sends one batch. Return whether there may be more. Raises `NotTaken`, `OSError`."""
+        """Sends one batch. Return whether there may be more. Raises `BatchRefused`, `OSError`."""
         work = await asyncio.to_thread(self._next)
         if work is None:
             return False
@@ -171,14 +178,14 @@ class DirectSiem:
         await asyncio.to_thread(self._store, work)
         return work.batch.more or bool(work.batch.finished)
 
-    async def _send(self, batch: Sequence[Forwarded]) -> None:
-        """Sends the events, in smaller parts if they are too large together. Raises `NotTaken`."""
+    async def _send(self, batch: Sequence[SiemEvent]) -> None:
+        """Sends the events, in smaller parts if they are too large together. Raises `BatchRefused`."""
         first, part_size = 0, len(batch)
         while first < len(batch):
             part = batch[first : first + part_size]
             try:
                 await self._attempt(part)
-            except NotTaken as error:
+            except BatchRefused as error:
                 if not error.too_large:
                     raise
                 if len(part) > 1:
@@ -192,13 +199,13 @@ class DirectSiem:
             self.status.sent += len(part)
             self.status.at = time.time()
 
-    async def _attempt(self, batch: Sequence[Forwarded]) -> None:
+    async def _attempt(self, batch: Sequence[SiemEvent]) -> None:
         target = msgspec.structs.replace(self._target, tenant_id=batch[0].tenant_id)
         try:
             async with asyncio.timeout(_SEND_TIMEOUT_SECONDS):
                 await self._senders.send(target, self._secret, batch)
         except TimeoutError:
-            raise NotTaken(f"not taken within {_SEND_TIMEOUT_SECONDS:g} s") from None
+            raise BatchRefused(f"not taken within {_SEND_TIMEOUT_SECONDS:g} s") from None
 
     def _next(self) -> _SendBatch | None:
         """Return the oldest writer's next entries as events, or None. Raises `OSError`."""
@@ -220,7 +227,7 @@ class DirectSiem:
             del open_streams[writer_id]
         return _SendBatch(batch, outgoing, _SendState(positions, open_streams))
 
-    def _events(self, line: bytes, opened: dict[str, Opened[str]]) -> Iterator[Forwarded]:
+    def _events(self, line: bytes, opened: dict[str, Opened[str]]) -> Iterator[SiemEvent]:
         """Yield the events of an entry. Updates `opened`, the streams without an outcome."""
         try:
             if line.startswith(_OPERATED_PREFIX):
@@ -237,7 +244,7 @@ class DirectSiem:
         except (msgspec.MsgspecError, ValueError, OverflowError, OSError) as error:
             log.warning("outpost.siem_entry_unreadable", reason=type(error).__name__)
 
-    def _of_request(self, entry: DlpEntry) -> Iterator[Forwarded]:
+    def _of_request(self, entry: DlpEntry) -> Iterator[SiemEvent]:
         moment, tenant_id = datetime.fromtimestamp(entry.timestamp, UTC), UUID(entry.tenant_id)
         if isinstance(entry, Outcome):
             yield events.of_audit(
@@ -325,7 +332,7 @@ def receivers_of(settings: OutpostSettings) -> Receivers:
     return Receivers(EgressGuard(_ALL_NETWORKS), tls=_trust(settings.siem_direct_ca_bundle))
 
 
-def direct(settings: OutpostSettings, receivers: Receivers, records: Records) -> DirectSiem | None:
+def direct(settings: OutpostSettings, receivers: Receivers, records: OutpostRecords) -> DirectSiem | None:
     """Return None if no receiver is configured. Raises `BadSettings`."""
     if settings.siem_direct_type is None:
         return None
@@ -342,22 +349,22 @@ def direct(settings: OutpostSettings, receivers: Receivers, records: Records) ->
     )
 
 
-def target(settings: OutpostSettings) -> Target:
+def target(settings: OutpostSettings) -> SiemTarget:
     """Raises `BadSettings`."""
     kind, url = settings.siem_direct_type, settings.siem_direct_url
     assert kind is not None
     if kind == "file":
-        return Target(tenant_id=_NO_TENANT, type=kind)
+        return SiemTarget(tenant_id=_NO_TENANT, type=kind)
     if kind == "syslog":
         return _syslog(url or "", settings.siem_direct_ca_bundle)
     if not (url or "").startswith("https://"):
         raise BadSettings(f"SIEM_DIRECT_URL: must begin with https:// for {kind}")
     if settings.siem_direct_token is None:
         raise BadSettings(f"SIEM_DIRECT_TOKEN: {kind} needs one")
-    return Target(tenant_id=_NO_TENANT, type=kind, url=url, index=settings.siem_direct_index)
+    return SiemTarget(tenant_id=_NO_TENANT, type=kind, url=url, index=settings.siem_direct_index)
 
 
-def _syslog(url: str, authorities: Path | None) -> Target:
+def _syslog(url: str, authorities: Path | None) -> SiemTarget:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -367,7 +374,7 @@ def _syslog(url: str, authorities: Path | None) -> Target:
         raise BadSettings("SIEM_DIRECT_URL: for syslog, tcp://host:port or tls://host:port")
     _trust(authorities)
     pem = authorities.read_text() if authorities is not None and parts.scheme == "tls" else None
-    return Target(tenant_id=_NO_TENANT, type=f"syslog_{parts.scheme}", host=host, port=port, ca_certificate=pem)
+    return SiemTarget(tenant_id=_NO_TENANT, type=f"syslog_{parts.scheme}", host=host, port=port, ca_certificate=pem)
 
 
 def _trust(authorities: Path | None) -> ssl.SSLContext | None:

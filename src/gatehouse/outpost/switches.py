@@ -3,7 +3,7 @@
 from gatehouse.engine.candidate import Candidate
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.identity import TenantId
-from gatehouse.outpost.bundle import Bundles, NotLoaded
+from gatehouse.outpost.bundle import BundleStore, NotLoaded
 from gatehouse.outpost.state import LocalState
 
 
@@ -17,7 +17,7 @@ class KillSwitchEngaged(Unavailable):
 class LocalSwitches:
     """Implements the engine's `Switches`. All state is in this process's memory, so it is always up to date."""
 
-    def __init__(self, bundles: Bundles, state: LocalState) -> None:
+    def __init__(self, bundles: BundleStore, state: LocalState) -> None:
         self._bundles = bundles
         self._state = state
 

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from gatehouse.engine.quotas import NOTHING, Triple
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.policy.periods import Span
+from gatehouse.policy.periods import PeriodSpan
 
 _CRC: Final = struct.Struct("<I")
 #: Budget id, the period's beginning and end, nano USD, requests, tokens.
@@ -55,11 +55,11 @@ class Tally:
         # A late `write` fails, instead of writing to a reused descriptor.
         self._descriptor = -1
 
-    def take(self, budget_id: UUID, period: Span) -> Triple:
+    def take(self, budget_id: UUID, period: PeriodSpan) -> Triple:
         """Return the stored amounts of the period, and forget them."""
         return self._loaded.pop((budget_id, period.start), NOTHING)
 
-    def write(self, budget_id: UUID, period: Span, amounts: Triple) -> None:
+    def write(self, budget_id: UUID, period: PeriodSpan, amounts: Triple) -> None:
         """Raises `OSError`."""
         slot = self._slots.get((budget_id, period.start))
         if slot is None:
@@ -70,7 +70,7 @@ class Tally:
         os.pwrite(self._descriptor, _CRC.pack(crc32(body)) + body, slot)
         self.dirty = True
 
-    def drop(self, budget_id: UUID, period: Span) -> None:
+    def drop(self, budget_id: UUID, period: PeriodSpan) -> None:
         """Frees the slot of an ended period."""
         slot = self._slots.pop((budget_id, period.start), None)
         if slot is not None:

@@ -15,8 +15,8 @@ import structlog
 
 from gatehouse.engine import notices
 from gatehouse.engine.notices import Lost
-from gatehouse.outpost.platform import Platform, PlatformRefusal, PlatformUnavailable
-from gatehouse.outpost.records import MAX_UPLOAD_RECORDS, RecordBatch, Records
+from gatehouse.outpost.platform import PlatformClient, PlatformRefusal, PlatformUnavailable
+from gatehouse.outpost.records import MAX_UPLOAD_RECORDS, OutpostRecords, RecordBatch
 
 log = structlog.get_logger(__name__)
 
@@ -46,10 +46,10 @@ class UploadStatus(msgspec.Struct):
     fault: str | None = None
 
 
-class Upload:
+class RecordUpload:
     """Uploads from `start` to `stop`. Of all processes of a home, one uploads."""
 
-    def __init__(self, platform: Platform, records: Records) -> None:
+    def __init__(self, platform: PlatformClient, records: OutpostRecords) -> None:
         self.status = UploadStatus()
         self._platform = platform
         self._records = records

@@ -13,21 +13,21 @@ from gatehouse.engine import pipeline
 from gatehouse.engine.exchange import ClientLeft, Received
 from gatehouse.engine.ports import Counters, Ports
 from gatehouse.engine.stages import authenticate, ip_allowlist, maintenance, rate_limit, scope
-from gatehouse.engine.stages.rate_limit import Toll
+from gatehouse.engine.stages.rate_limit import LimitResult
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.foundation.http.handlers import ErrorResponses
-from gatehouse.foundation.http.leaving import complete
+from gatehouse.foundation.http.leaving import add_missing_headers
 from gatehouse.foundation.http.replay import replay
 from gatehouse.foundation.identity import Caller
-from gatehouse.foundation.storage.away import DATABASE_AWAY
+from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.ingress import receive as receiving
-from gatehouse.ingress.credentials import presented
+from gatehouse.ingress.credentials import credential_of
 from gatehouse.ingress.gateway import CLIENT_LEFT, Observe
-from gatehouse.ingress.receive import Body
+from gatehouse.ingress.receive import RequestBody
 
 #: The `state` of the ASGI scope.
 State: TypeAlias = dict[str, Any]
@@ -95,7 +95,7 @@ class Admission:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        received = receiving.head(scope, self._addresses)
+        received = receiving.read_head(scope, self._addresses)
         state = scope.setdefault("state", {})
         # Responses contain tokens, keys shown once, and personal data: no cache on the way may store them.
         response_headers = {"X-Request-Id": received.request_id, "Cache-Control": "no-store"}
@@ -111,7 +111,7 @@ class Admission:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                complete(message, response_headers)
+                add_missing_headers(message, response_headers)
             await send(message)
 
         try:
@@ -125,7 +125,7 @@ class Admission:
             except Refusal as error:
                 await self._responses.to(scope, error)(scope, receive, with_headers)
                 return
-            except DATABASE_AWAY as error:
+            except DATABASE_UNAVAILABLE_ERRORS as error:
                 answer = await self._responses.database_away(Request(scope), error)
                 await answer(scope, receive, with_headers)
                 return
@@ -139,7 +139,7 @@ class Admission:
 
     async def _identify(self, x: Received, state: State, receive: Receive) -> None:
         """Put `caller` or `refused_credential` into the state; neither if the request has no credential."""
-        if presented(x) is None:
+        if credential_of(x) is None:
             return
         try:
             state["caller"] = self._ports.credentials.identify(x)
@@ -155,7 +155,7 @@ class Admission:
         if refusal is not None:
             raise refusal
 
-    async def _counted(self, x: Received, state: State, receive: Receive) -> Toll:
+    async def _counted(self, x: Received, state: State, receive: Receive) -> LimitResult:
         caller, limits, path = state.get("caller"), self._ports.limits, x.path.removesuffix("/")
         if x.method != "POST" or not _is_sign_in_attempt(path, caller):
             return await rate_limit.take(x, caller, limits, self._ports.counters)
@@ -163,7 +163,7 @@ class Admission:
         if email_of is None:
             return await rate_limit.take(x, caller, limits, self._tries)
         # The body names the account. It is read here and replayed to the route.
-        body = await Body(x, receive, _MAX_LOGIN_BODY_BYTES, self._deadlines).read()
+        body = await RequestBody(x, receive, _MAX_LOGIN_BODY_BYTES, self._deadlines).read()
         state["body"] = body
         return await rate_limit.take_login(email_of(body), x.client_address, limits, self._tries)
 
@@ -190,14 +190,14 @@ class Admission:
                 if "caller" in state
                 else min(self._max_request_bytes, _MAX_ANONYMOUS_BODY_BYTES)
             )
-            body = await Body(x, receive, limit, self._deadlines).read()
+            body = await RequestBody(x, receive, limit, self._deadlines).read()
         return replay(body, receive)
 
 
 def _email_of_form(body: bytes) -> str | None:
     """Return the e-mail address in the sign-in page's form, parsed as the page parses it; None if there is none."""
     try:
-        email = forms.parsed(body).get("email")
+        email = forms.parse_form(body).get("email")
     except BadForm:
         return None
     return email if rate_limit.is_name(email) else None

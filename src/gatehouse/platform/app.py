@@ -20,7 +20,7 @@ from gatehouse.foundation.http.known_parameters import KnownParameters
 from gatehouse.foundation.http.read_only import ReadOnlyFields
 from gatehouse.foundation.http.variants import Variant, VariantMiddleware
 from gatehouse.foundation.settings import Settings
-from gatehouse.foundation.storage.away import DATABASE_AWAY
+from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.ingress import not_served
 from gatehouse.ingress.gateway import GATEWAY_PATHS, Gateway
 from gatehouse.platform import openapi
@@ -52,7 +52,7 @@ def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses
         docs_url=None,
         redoc_url=None,
     )
-    responses = handlers.install(app, ErrorForms(ERROR_FORMS), away=DATABASE_AWAY, unknown=_unknown)
+    responses = handlers.install(app, ErrorForms(ERROR_FORMS), away=DATABASE_UNAVAILABLE_ERRORS, unknown=_unknown)
     app.add_middleware(KnownParameters, responses=responses, tolerant=ANY_PARAMETERS)
     app.add_middleware(ReadOnlyFields, responses=responses, moving=MOVING_FIELDS, shown_elsewhere=SHOWN_ELSEWHERE)
     app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)

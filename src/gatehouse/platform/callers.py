@@ -32,9 +32,9 @@ from fastapi import Depends, Request
 from gatehouse.foundation import certified
 from gatehouse.foundation.errors import Forbidden, Refusal, Unauthenticated
 from gatehouse.foundation.identity import Caller, CallerKind, Role
-from gatehouse.ingress.credentials import MissingCredential, presented
-from gatehouse.ingress.protocol import shows
-from gatehouse.platform.live.credentials import InvalidToken
+from gatehouse.ingress.credentials import MissingCredential, credential_of
+from gatehouse.ingress.protocol import has_certificate
+from gatehouse.platform.live.credentials import InvalidBearerToken
 
 
 class AdminOnly(Forbidden):
@@ -53,11 +53,11 @@ class PeopleOnly(Forbidden):
     message = "This is a user's own: an OAuth client has none."
 
 
-class NoTenant(Forbidden):
+class CallerWithoutTenant(Forbidden):
     message = "A platform-wide client belongs to no organization, so it has nothing to manage here."
 
 
-class ScopeMissing(Forbidden):
+class CallerLacksScope(Forbidden):
     code = "insufficient_scope"
 
 
@@ -103,7 +103,7 @@ def is_caller(dependency: object) -> bool:
 
 def _member(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     if caller.tenant_id is None:
-        raise NoTenant
+        raise CallerWithoutTenant
     return caller
 
 
@@ -183,17 +183,17 @@ def _platform_client(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
 
 def _scim_client(caller: Annotated[Caller, Depends(_member)]) -> Caller:
     if caller.kind is not CallerKind.SCIM:
-        raise InvalidToken
+        raise InvalidBearerToken
     return caller
 
 
 def _outpost(request: Request, caller: Annotated[Caller, Depends(_member)]) -> Caller:
     if caller.kind is not CallerKind.OUTPOST:
-        raise InvalidToken
-    token = presented(request.state.received)
+        raise InvalidBearerToken
+    token = credential_of(request.state.received)
     assert token is not None
     # Where the listener requests certificates, a stolen token is useless on a connection without its certificate.
-    if not shows(request.scope, certified.shown(token).public_bytes(Encoding.DER)):
+    if not has_certificate(request.scope, certified.certificate_of(token).public_bytes(Encoding.DER)):
         raise ClientCertificateMissing
     return caller
 
@@ -209,7 +209,7 @@ def stepped_up(caller: Caller) -> Caller:
 
 def _with_scope(caller: Caller, scope: str) -> Caller:
     if not caller.has_scope(scope):
-        raise ScopeMissing(f"The credential lacks the scope {scope}.")
+        raise CallerLacksScope(f"The credential lacks the scope {scope}.")
     return caller
 
 

@@ -12,7 +12,7 @@ from gatehouse.engine import tokenizers
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.latency import Latencies
-from gatehouse.engine.limits import Limits
+from gatehouse.engine.limits import PathLimits
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
@@ -25,19 +25,19 @@ from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.carriers import open_outbound
 from gatehouse.foundation.passwords import Passwords
-from gatehouse.foundation.processes import Flag
+from gatehouse.foundation.processes import SharedFlag
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.response_cache.shared import RedisCache
 from gatehouse.foundation.sealing import MasterKeys, Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
-from gatehouse.foundation.tasks import cancelled
+from gatehouse.foundation.tasks import cancel_all
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.platform.access.signing import Signer
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.platform.governance.dlp_samples.contents import SealingSampler
-from gatehouse.platform.later import Later
+from gatehouse.platform.later import BackgroundTasks
 from gatehouse.platform.live.approvals import LiveApprovals
 from gatehouse.platform.live.credentials import LiveCredentials
 from gatehouse.platform.live.feed import Feed
@@ -47,7 +47,7 @@ from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets
 from gatehouse.platform.live.state import Replica
 from gatehouse.platform.live.tries import TryCounters
 from gatehouse.platform.live.uses import UseWriter
-from gatehouse.platform.metrics import Figures
+from gatehouse.platform.metrics import PlatformMetrics
 from gatehouse.platform.ports import OutpostSupply, Startup, TokenSigner
 from gatehouse.platform.publish import Publisher
 from gatehouse.platform.spending.spender import Spender
@@ -73,7 +73,7 @@ class PlatformHost:
         database: Database,
         master_keys: MasterKeys,
         *,
-        detecting: Flag | None = None,
+        detecting: SharedFlag | None = None,
     ) -> None:
         self.settings = settings
         self.database = database
@@ -84,11 +84,11 @@ class PlatformHost:
         self.issuer = settings.public_url or "gatehouse"
         self.replica = Replica()
         self.startup = Startup(self.clock.monotonic())
-        self.figures = Figures(settings.gatehouse_home)
+        self.figures = PlatformMetrics(settings.gatehouse_home)
         self.node = Node(database)
         self.node.report = lambda: {"active": self.calls.count}
         self.policies = Publisher(database, self._activated)
-        detecting = Flag() if detecting is None else detecting
+        detecting = SharedFlag() if detecting is None else detecting
         self.detectors = DetectionClient(
             settings.gatehouse_home,
             budget=settings.dlp_tier_timeout_ms / 1000,
@@ -116,9 +116,9 @@ class PlatformHost:
         self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
         self._supply = Supply(database, self.replica, self.sealer, self.figures.outpost_certificates)
         self.supply: OutpostSupply = self._supply
-        self.later = Later()
+        self.later = BackgroundTasks()
         self.calls = InProgress()
-        self.limits = Limits(settings)
+        self.limits = PathLimits(settings)
         self._local = MemoryCounters(self.clock)
         self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
         self.tries = TryCounters(database, self.clock)
@@ -223,7 +223,7 @@ class PlatformHost:
             if isinstance(shared, RedisCache | RedisCounters):
                 parts.push_async_callback(shared.close)
                 await shared.start()
-        parts.push_async_callback(cancelled, asyncio.create_task(self._purge(), name="purge"))
+        parts.push_async_callback(cancel_all, asyncio.create_task(self._purge(), name="purge"))
         parts.callback(self.passwords.close)
         parts.push_async_callback(self.journal.close)
         parts.push_async_callback(self.receivers.close)

@@ -10,7 +10,7 @@ from gatehouse.foundation.sealing import MasterKeys, Sealer, check_opens, load_m
 from gatehouse.foundation.serving import make_home
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.foundation.storage import embedded, migrate, roles
-from gatehouse.foundation.storage.failures import told
+from gatehouse.foundation.storage.failures import describe
 from gatehouse.platform import bootstrap, first_admin
 from gatehouse.platform.access.signing import NEWEST_SIGNING_KEY
 from gatehouse.platform.first_admin import FirstAdmin
@@ -45,7 +45,7 @@ def connect(settings: Settings | None = None) -> Installation:
     try:
         psycopg.connect(url, connect_timeout=10).close()
     except psycopg.Error as error:
-        raise BadSettings(f"DATABASE_URL: {told(error)}") from None
+        raise BadSettings(f"DATABASE_URL: {describe(error)}") from None
     return Installation(settings, url, settings.database_owner_url or url, keys)
 
 

@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 _MAX_TASKS: Final = 256
 
 
-class Later:
+class BackgroundTasks:
     """The background tasks of one worker. Failures are logged; the worker finishes all tasks before it stops."""
 
     def __init__(self) -> None:

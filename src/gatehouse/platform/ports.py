@@ -23,13 +23,13 @@ from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.ingress.in_progress import InProgress
-from gatehouse.platform.later import Later
+from gatehouse.platform.later import BackgroundTasks
 from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.state import Replica
-from gatehouse.platform.metrics import Figures
+from gatehouse.platform.metrics import PlatformMetrics
 from gatehouse.platform.uploads import Confirmed, Stored, Upload
-from gatehouse.policy.wire import Contents
+from gatehouse.policy.wire import BundleContents
 
 
 class TokenSigner(Protocol):
@@ -52,11 +52,11 @@ class TokenSigner(Protocol):
 class OutpostSupply(Protocol):
     """Serves policy to outposts and stores their records. Implemented by `platform.supply`."""
 
-    async def contents(self, tenant_id: TenantId, at_least: int = 0) -> Contents:
+    async def contents(self, tenant_id: TenantId, at_least: int = 0) -> BundleContents:
         """Return the contents that all outposts of an organization receive, of revision `at_least` or later."""
 
     async def credentials(
-        self, contents: Contents, key: EllipticCurvePublicKey, *, tenant_id: TenantId, outpost_id: UUID
+        self, contents: BundleContents, key: EllipticCurvePublicKey, *, tenant_id: TenantId, outpost_id: UUID
     ) -> dict[str, str]:
         """Return the contents' credentials by provider, sealed to an outpost's key; empty if the organization sends
         none."""
@@ -99,7 +99,7 @@ class Host(Protocol):
     engine: Engine
     journal: JournalWriter
     startup: Startup
-    figures: Figures
+    figures: PlatformMetrics
     sealer: Sealer
     cursors: CursorSigner
     outbound: Outbound
@@ -111,7 +111,7 @@ class Host(Protocol):
     #: typed as a protocol, so that packages below `access` do not import it through this module
     signer: TokenSigner
     supply: OutpostSupply
-    later: Later
+    later: BackgroundTasks
     #: calls in progress, including those of families that call models
     calls: InProgress
     #: `iss` and default `aud` of the tokens that this platform signs

@@ -3,7 +3,7 @@
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from gatehouse.engine.limits import Limits
+from gatehouse.engine.limits import PathLimits
 from gatehouse.foundation import preflight
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.foundation.storage import embedded
@@ -16,9 +16,9 @@ def settings(*, listens: bool = True) -> Settings:
     """Return the settings, or raise one `BadSettings` that lists every fault. `listens` says whether this process opens
     a port, so that the TLS settings are checked too."""
     tls = (preflight.listener_tls,) if listens else ()
-    return preflight.checked(
+    return preflight.checked_settings(
         Settings,
-        (_database_urls, _admin_password, Limits, lambda _: check_environment(), headers_of, *tls),
+        (_database_urls, _admin_password, PathLimits, lambda _: check_environment(), headers_of, *tls),
     )
 
 

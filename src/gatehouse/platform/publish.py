@@ -64,7 +64,7 @@ class PolicyUnavailable(Unavailable):
     message = "The organization's policy cannot be loaded now."
 
 
-class PolicyStatus(msgspec.Struct):
+class PublishedPolicyStatus(msgspec.Struct):
     """Unix times of the steps of the last load of a tenant's policy, and the faults that made it fail."""
 
     requested: float = 0.0
@@ -127,7 +127,7 @@ class Publisher:
         self._snapshots: OrderedDict[TenantId, Snapshot] = OrderedDict()
         self._loading: dict[TenantId, asyncio.Task[Snapshot]] = {}
         self._preloading: set[TenantId] = set()
-        self.status: dict[TenantId, PolicyStatus] = {}
+        self.status: dict[TenantId, PublishedPolicyStatus] = {}
 
     async def current(self, tenant_id: TenantId) -> Snapshot:
         snapshot = self._snapshots.get(tenant_id)
@@ -177,7 +177,7 @@ class Publisher:
             raise PolicyUnavailable from None
 
     async def _fetch(self, tenant_id: TenantId) -> Snapshot:
-        status = self.status.setdefault(tenant_id, PolicyStatus())
+        status = self.status.setdefault(tenant_id, PublishedPolicyStatus())
         status.requested = time.time()
         try:
             async with self._database.service() as session:
@@ -188,7 +188,7 @@ class Publisher:
         return await self._activate(tenant_id, records)
 
     async def _activate(self, tenant_id: TenantId, records: TenantRecords | None) -> Snapshot:
-        status = self.status.setdefault(tenant_id, PolicyStatus())
+        status = self.status.setdefault(tenant_id, PublishedPolicyStatus())
         status.fetched = time.time()
         if records is None:
             self._snapshots.pop(tenant_id, None)

@@ -14,9 +14,9 @@ from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.change import DEFAULT_TENANT, Change
 from gatehouse.platform.live import models
-from gatehouse.platform.live.nodes import Propagation, wait_for
+from gatehouse.platform.live.nodes import Propagation, wait_until_confirmed
 from gatehouse.platform.ports import Host, TheHost
-from gatehouse.platform.versions import READING, TheVersions
+from gatehouse.platform.versions import READ_METHODS, TheVersions
 
 R = TypeVar("R", bound=Row)
 
@@ -77,14 +77,14 @@ async def commit(change: Change, host: TheHost) -> Propagation | None:
     if not change.urgent or change.revision is None:
         return None
     change.urgent = False
-    return await wait_for(host.database, change.revision)
+    return await wait_until_confirmed(host.database, change.revision)
 
 
 #: A change in the same session, committed once.
 Changing = Annotated[Change, Depends(_change, scope="function")]
 
 
-class Apart:
+class SplitTransactions:
     """Separate transactions for a route that calls an external system in between, so that a provider that hangs does
     not occupy a database connection."""
 
@@ -112,7 +112,7 @@ class Apart:
             await commit(change, self._host)
 
 
-InParts = Annotated[Apart, Depends(Apart)]
+InSplitTransactions = Annotated[SplitTransactions, Depends(SplitTransactions)]
 
 
 def loaded(
@@ -133,7 +133,7 @@ def loaded(
         if row_id is None:
             raise missing
         query = select(row).where(key == row_id)
-        if request.method not in READING:
+        if request.method not in READ_METHODS:
             query = query.with_for_update()
         record = (await session.scalars(query)).one_or_none()
         if record is None:

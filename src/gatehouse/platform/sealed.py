@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage import resealing
-from gatehouse.foundation.storage.resealing import Resealed, SealedColumn
+from gatehouse.foundation.storage.resealing import ResealReport, SealedColumn
 from gatehouse.platform.change import Change
 from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
@@ -36,7 +36,7 @@ SEALED: Final = (
 )
 
 
-async def reseal(session: AsyncSession, sealer: Sealer) -> Resealed:
+async def reseal(session: AsyncSession, sealer: Sealer) -> ResealReport:
     """Seal everything under the current key in this transaction and commit. Raises `CannotReseal`."""
     resealed = await resealing.reseal(session, sealer, SEALED)
     if resealed.resealed:

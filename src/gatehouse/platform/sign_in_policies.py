@@ -13,7 +13,7 @@ Enforcement: TypeAlias = Literal["off", "optional", "required"]
 MfaMethod: TypeAlias = Literal["totp", "webauthn"]
 
 
-class SessionPolicy(msgspec.Struct, frozen=True, kw_only=True):
+class SessionRules(msgspec.Struct, frozen=True, kw_only=True):
     """Lifetime and number of sessions. A session ends `session_timeout_minutes` after sign-in or its last refresh,
     `refresh_token_ttl_days` after sign-in, or after `idle_timeout_minutes` without use. Without refresh tokens it ends
     with its timeout."""
@@ -32,7 +32,7 @@ class SessionPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.concurrent_sessions == "unlimited" else int(self.concurrent_sessions)
 
 
-class MfaPolicy(msgspec.Struct, frozen=True, kw_only=True):
+class MfaRules(msgspec.Struct, frozen=True, kw_only=True):
     """Enforcement of second factors. `optional`: required of users who have enrolled one. `required`: required of all
     users after the grace period, which begins when the policy was set (or the user created, if later) and ends at the
     deadline at the latest."""
@@ -45,11 +45,11 @@ class MfaPolicy(msgspec.Struct, frozen=True, kw_only=True):
     enrollment_deadline: datetime | None = None
 
 
-def read_session_policy(stored: dict[str, Any]) -> SessionPolicy:
+def read_session_policy(stored: dict[str, Any]) -> SessionRules:
     """Parse the tenant's column `session_policy`, which contains only the fields that were set."""
-    return msgspec.convert(stored, SessionPolicy)
+    return msgspec.convert(stored, SessionRules)
 
 
-def read_mfa_policy(stored: dict[str, Any]) -> MfaPolicy:
+def read_mfa_policy(stored: dict[str, Any]) -> MfaRules:
     """Parse the tenant's column `mfa_policy`, which contains only the fields that were set."""
-    return msgspec.convert(stored, MfaPolicy)
+    return msgspec.convert(stored, MfaRules)

@@ -25,10 +25,10 @@ import structlog
 
 from gatehouse.foundation import log as logs
 from gatehouse.foundation import metrics, preflight
-from gatehouse.foundation.processes import Flag, Forked, Interrupted, Interruptible, return_large_blocks
+from gatehouse.foundation.processes import Forked, Interrupted, Interruptible, SharedFlag, return_large_blocks
 from gatehouse.foundation.serving import CannotStart, HomeLock, listen, make_home, url_of
 from gatehouse.foundation.settings import Settings
-from gatehouse.ingress.figures import DIRECTORY
+from gatehouse.ingress.figures import METRICS_DIRECTORY
 from gatehouse.platform import installation
 from gatehouse.platform.bootstrap import trial_key_file
 from gatehouse.platform.children import Child, EmbeddedDatabase, detection_process, stop_all
@@ -94,10 +94,10 @@ class Supervisor:
         database: EmbeddedDatabase | None,
     ) -> None:
         settings = installed.settings
-        metrics_directory = installed.home / DIRECTORY
+        metrics_directory = installed.home / METRICS_DIRECTORY
         metrics.clean(metrics_directory)
         ready, ready_end = os.pipe()
-        detecting = Flag()
+        detecting = SharedFlag()
         platform = platform_of(settings, installed.url, detecting)
 
         def serve(board: ConnectionBoard | None) -> None:

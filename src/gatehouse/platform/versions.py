@@ -15,7 +15,7 @@ from starlette.datastructures import MutableHeaders
 from gatehouse.foundation.errors import PreconditionFailed
 from gatehouse.foundation.storage.rows import Row
 
-READING: Final = frozenset({"GET", "HEAD"})
+READ_METHODS: Final = frozenset({"GET", "HEAD"})
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -44,7 +44,7 @@ class Versions:
         path: str = self._request.scope["route"].path
         self._row = row
         self._response_shows_row = parameter is None or path.endswith(f"{{{parameter}}}{part}")
-        if self._response_shows_row and self._request.method in READING:
+        if self._response_shows_row and self._request.method in READ_METHODS:
             self._set_etag(self._response.headers)
 
     def require(self) -> None:

@@ -11,7 +11,7 @@ from typing import cast
 import uvicorn
 
 from gatehouse.foundation.memory import MemoryTrimmer, trim_heap
-from gatehouse.foundation.processes import Flag
+from gatehouse.foundation.processes import SharedFlag
 from gatehouse.foundation.sealing import load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -80,7 +80,7 @@ class _WorkerServer(uvicorn.Server):
         return Acceptor(self._listener, connections, serve)
 
 
-def platform_of(settings: Settings, database: str, detecting: Flag) -> Platform:
+def platform_of(settings: Settings, database: str, detecting: SharedFlag) -> Platform:
     """Build the application, which any number of forked processes can serve. `database` is a URL; `detecting` is raised
     when the detection process is needed."""
     # Built before the fork and shared: it takes 0.3 s and 10 MiB.

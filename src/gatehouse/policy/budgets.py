@@ -34,7 +34,7 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
     tokens: int | None
 
 
-class Taking(msgspec.Struct, frozen=True, gc=False):
+class CallAmounts(msgspec.Struct, frozen=True, gc=False):
     """The amounts that one call takes from every budget."""
 
     nano_usd: int = 0
@@ -77,7 +77,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return "plan" if self.plan else f"{self.scope_type}:{self.period}"
 
 
-class BudgetsOfCaller(msgspec.Struct, frozen=True, gc=False):
+class CallerBudgets(msgspec.Struct, frozen=True, gc=False):
     """The budgets that a caller's calls count against, and the checks that they need."""
 
     budgets: tuple[Budget, ...]
@@ -88,7 +88,7 @@ class BudgetsOfCaller(msgspec.Struct, frozen=True, gc=False):
     #: whether any of them refuses calls because of a limit in dollars
     block_usd: bool
     #: the budgets that apply whatever the organization's feature flags are
-    always: "BudgetsOfCaller | None" = None
+    always: "CallerBudgets | None" = None
 
 
 class Budgets:
@@ -100,9 +100,9 @@ class Budgets:
             by_scope[record.scope_id].append(compile_budget(record, tenant_id, zone))
         self._of_tenant = _of_scopes(by_scope.pop(tenant_id, ()))
         self._by_scope: Mapping[UUID, list[Budget]] = by_scope
-        self._by_caller: dict[tuple[object, ...], BudgetsOfCaller | None] = {}
+        self._by_caller: dict[tuple[object, ...], CallerBudgets | None] = {}
 
-    def of(self, caller: Caller) -> BudgetsOfCaller | None:
+    def of(self, caller: Caller) -> CallerBudgets | None:
         if not self._by_scope:
             return self._of_tenant
         ids = (caller.user_id, caller.api_key_id, caller.client_id, *caller.groups)
@@ -118,15 +118,15 @@ class Budgets:
         return budgets
 
 
-def _of_scopes(budgets: Sequence[Budget]) -> BudgetsOfCaller | None:
+def _of_scopes(budgets: Sequence[Budget]) -> CallerBudgets | None:
     if not budgets:
         return None
     own = [budget for budget in budgets if budget.own]
     return _summary(budgets, _summary(own) if own else None)
 
 
-def _summary(budgets: Sequence[Budget], always: BudgetsOfCaller | None = None) -> BudgetsOfCaller:
-    return BudgetsOfCaller(
+def _summary(budgets: Sequence[Budget], always: CallerBudgets | None = None) -> CallerBudgets:
+    return CallerBudgets(
         tuple(budgets),
         measure=any(budget.limits.nano_usd is not None or budget.limits.tokens is not None for budget in budgets),
         block=any(budget.blocks for budget in budgets),

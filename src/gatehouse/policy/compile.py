@@ -19,7 +19,7 @@ from gatehouse.policy.rules import compile_rules
 from gatehouse.policy.snapshot import Snapshot
 
 
-class Fault(str):
+class PolicyFault(str):
     """A fault of a record, in a sentence."""
 
     __slots__ = ()
@@ -32,9 +32,9 @@ def _price(model: ModelRecord) -> tuple[bool, Decimal, str]:
     return len(known_prices) < len(prices), sum(known_prices, Decimal(0)), model.provider
 
 
-def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Snapshot | list[Fault]:
+def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Snapshot | list[PolicyFault]:
     """`before` is the tenant's previous snapshot: its unchanged parts are reused."""
-    faults: list[Fault] = []
+    faults: list[PolicyFault] = []
     models: dict[str, ModelRecord] = {}
     bare: dict[str, list[ModelRecord]] = defaultdict(list)
     for model in records.models:
@@ -43,9 +43,9 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
             bare[model.model_id].append(model)
     ranges = _ranges(records.ip_allowlist, faults)
     dlp, new_faults = compile_dlp(records.governance, records.feature_flags, before.dlp if before else None)
-    faults += map(Fault, new_faults)
+    faults += map(PolicyFault, new_faults)
     rules, new_faults = compile_rules(records.governance)
-    faults += map(Fault, new_faults)
+    faults += map(PolicyFault, new_faults)
     if faults:
         return faults
     providers = {provider.id: provider for provider in records.providers}
@@ -72,7 +72,7 @@ def compile_policy(records: TenantRecords, before: Snapshot | None = None) -> Sn
     )
 
 
-def _ranges(cidrs: tuple[str, ...] | None, faults: list[Fault]) -> AddressRanges | None:
+def _ranges(cidrs: tuple[str, ...] | None, faults: list[PolicyFault]) -> AddressRanges | None:
     if cidrs is None:
         return None
     networks = []
@@ -80,5 +80,5 @@ def _ranges(cidrs: tuple[str, ...] | None, faults: list[Fault]) -> AddressRanges
         try:
             networks.append(network(cidr))
         except ValueError:
-            faults.append(Fault(f"ip_allowlist: {cidr!r} is not a CIDR range"))
+            faults.append(PolicyFault(f"ip_allowlist: {cidr!r} is not a CIDR range"))
     return AddressRanges(networks)

@@ -9,14 +9,14 @@ import msgspec
 
 from gatehouse.detection import ciphers
 from gatehouse.detection.catalog import BUILT_IN
-from gatehouse.detection.custom import Refused, custom_pattern
+from gatehouse.detection.custom import PatternRefused, custom_pattern
 from gatehouse.detection.matcher import BadPattern, Matcher
 from gatehouse.detection.models import ENTITIES
 from gatehouse.detection.pattern import CERTAIN, Pattern
-from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
+from gatehouse.policy.dlp import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, GovernanceRecords
 
-OwnRule: TypeAlias = tuple[DlpRuleRecord, Rule]
+OwnRule: TypeAlias = tuple[DlpRuleRecord, CompiledDlpRule]
 
 
 @cache
@@ -27,8 +27,8 @@ def built_in_matcher() -> Matcher:
     return matcher
 
 
-def platform_rule(pattern: Pattern) -> Rule:
-    return Rule(
+def platform_rule(pattern: Pattern) -> CompiledDlpRule:
+    return CompiledDlpRule(
         id=pattern.id,
         name=pattern.name,
         detector_type="regex",
@@ -97,7 +97,7 @@ def _own_patterns(records: Iterable[DlpRuleRecord], faults: list[str]) -> Iterat
                     action=rule.action,
                     threshold=rule.threshold,
                 )
-            except Refused as error:
+            except PatternRefused as error:
                 faults.append(f"a pattern of the organization's own cannot be used: {error}")
 
 
@@ -108,13 +108,13 @@ def _patterns(
     *,
     asks: bool,
     credentials: bool,
-) -> dict[str, tuple[Rule, ...]]:
+) -> dict[str, tuple[CompiledDlpRule, ...]]:
     """Return the rules in force by pattern id. A rule without a pattern replaces the platform's rules for its entity
     type. A compliance bundle puts its entity types (`required`) in force with at least redact, even if they are
     suppressed. Without `credentials` (feature flag `credential_intelligence`) the platform's own patterns for secrets
     are off."""
-    replacements: dict[str, list[Rule]] = defaultdict(list)
-    rules: dict[str, tuple[Rule, ...]] = {}
+    replacements: dict[str, list[CompiledDlpRule]] = defaultdict(list)
+    rules: dict[str, tuple[CompiledDlpRule, ...]] = {}
     for record, rule in own_rules:
         if record.detector_type == "regex":
             if record.pattern:
@@ -136,20 +136,20 @@ def _required_entities(bundles: Iterable[BundleRecord]) -> frozenset[str]:
     return frozenset(entity for bundle in bundles for entity in bundle.entity_types)
 
 
-def _strengthened(rule: Rule, required: frozenset[str], *, asks: bool) -> Rule:
+def _strengthened(rule: CompiledDlpRule, required: frozenset[str], *, asks: bool) -> CompiledDlpRule:
     """Return the rule with at least redact if a compliance bundle requires its entity type."""
     if rule.entity_type not in required:
         return rule
     rule = msgspec.structs.replace(rule, certain=0.0)
-    if STRENGTH[rule.action] >= STRENGTH["redact"]:
+    if DLP_ACTION_STRENGTH[rule.action] >= DLP_ACTION_STRENGTH["redact"]:
         return rule
     # Without approvals a prompt blocks, which is stronger than redact.
     return rule if rule.action == "prompt" and not asks else msgspec.structs.replace(rule, action="redact")
 
 
-def _entities(own_rules: Iterable[OwnRule]) -> dict[str, tuple[Rule, ...]]:
+def _entities(own_rules: Iterable[OwnRule]) -> dict[str, tuple[CompiledDlpRule, ...]]:
     """Return the rules by the recogniser's entity name; findings are shown as the rule's entity type."""
-    by_name: dict[str, list[Rule]] = defaultdict(list)
+    by_name: dict[str, list[CompiledDlpRule]] = defaultdict(list)
     for record, rule in own_rules:
         if record.detector_type == "ner":
             for name in record.entities or ENTITIES:
@@ -163,9 +163,9 @@ def open_labels(entities: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(entities) - set(ENTITIES)))
 
 
-def _labels(own_rules: Iterable[OwnRule]) -> dict[str, tuple[Rule, ...]]:
+def _labels(own_rules: Iterable[OwnRule]) -> dict[str, tuple[CompiledDlpRule, ...]]:
     """Return the rules by label, with the rule's threshold for labels."""
-    by_label: dict[str, list[Rule]] = defaultdict(list)
+    by_label: dict[str, list[CompiledDlpRule]] = defaultdict(list)
     for record, rule in own_rules:
         if record.detector_type == "llm":
             for label in record.labels:
@@ -173,8 +173,8 @@ def _labels(own_rules: Iterable[OwnRule]) -> dict[str, tuple[Rule, ...]]:
     return {label: tuple(rules) for label, rules in by_label.items()}
 
 
-def _rule(record: DlpRuleRecord) -> Rule:
-    return Rule(
+def _rule(record: DlpRuleRecord) -> CompiledDlpRule:
+    return CompiledDlpRule(
         id=record.id,
         name=record.name,
         detector_type=record.detector_type,

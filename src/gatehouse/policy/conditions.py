@@ -16,7 +16,7 @@ from typing import Any, Final
 from gatehouse.policy.cel_library import cel
 
 #: Characters of a condition, tokens in it, and nesting of its brackets.
-LONGEST: Final = 2_000
+MAX_CONDITION_CHARACTERS: Final = 2_000
 MAX_TOKENS: Final = 500
 MAX_BRACKET_DEPTH: Final = 20
 #: Comprehensions in one condition.
@@ -69,15 +69,15 @@ class BadCondition(ValueError):
     """A condition that is not accepted; the message is for its author."""
 
 
-class Failed(Exception):
+class ConditionFailed(Exception):
     """The evaluation of a condition returned neither true nor false."""
 
 
 @lru_cache(maxsize=10_000)
-def compiled(condition: str) -> cel.Program:
+def compile_condition(condition: str) -> cel.Program:
     """Return the program of a condition, compiled once a process. Raises `BadCondition`."""
-    if len(condition) > LONGEST:
-        raise BadCondition(f"is longer than {LONGEST} characters")
+    if len(condition) > MAX_CONDITION_CHARACTERS:
+        raise BadCondition(f"is longer than {MAX_CONDITION_CHARACTERS} characters")
     own_variables = _validate(condition)
     try:
         program = cel.compile(condition)
@@ -92,7 +92,7 @@ def compiled(condition: str) -> cel.Program:
 
 def check(condition: str) -> None:
     """Compiles a new condition, and evaluates it on the examples. Raises `BadCondition`."""
-    program = compiled(condition)
+    program = compile_condition(condition)
     context = cel.Context(variables=EXAMPLES, functions=FUNCTIONS)
     try:
         result = program.execute(context)
@@ -105,17 +105,17 @@ def check(condition: str) -> None:
         raise BadCondition(f"must say true or false; on an example request it gives {type(result).__name__}")
 
 
-def holds(program: cel.Program, context: cel.Context) -> bool:
-    """Return the condition's value. Raises `Failed`."""
+def evaluate(program: cel.Program, context: cel.Context) -> bool:
+    """Return the condition's value. Raises `ConditionFailed`."""
     try:
         result = program.execute(context)
     except (KeyboardInterrupt, SystemExit):
         raise
     # A panic of the evaluator is no `Exception`, and must not prevent the request's record.
     except BaseException as error:
-        raise Failed(_message(error)) from None
+        raise ConditionFailed(_message(error)) from None
     if type(result) is not bool:
-        raise Failed(f"gives {type(result).__name__}, not true or false")
+        raise ConditionFailed(f"gives {type(result).__name__}, not true or false")
     return result
 
 

@@ -12,10 +12,10 @@ from gatehouse.policy.governance import DetectorType, GovernanceRecords, Overrid
 
 #: The strongest action wins when several rules match (docs/dlp.md): block, then redact, then prompt, then
 #: log_only.
-STRENGTH: Final[Mapping[str, int]] = {"allow": 0, "log_only": 1, "prompt": 2, "redact": 3, "block": 4}
+DLP_ACTION_STRENGTH: Final[Mapping[str, int]] = {"allow": 0, "log_only": 1, "prompt": 2, "redact": 3, "block": 4}
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class CompiledDlpRule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The action for a finding. `source` is `platform` for the built-in patterns, else `organization`. A finding
     counts with a score of at least `threshold`; below `certain` it is only logged, unless a group's override sets
     its action."""
@@ -42,11 +42,11 @@ class DlpPolicy(msgspec.Struct, frozen=True, kw_only=True):
     blocks_unreadable: bool = False
     matchers: tuple[Matcher, ...] = ()
     own_patterns: tuple[Pattern, ...] = ()
-    patterns: Mapping[str, tuple[Rule, ...]] = {}
-    entities: Mapping[str, tuple[Rule, ...]] = {}
+    patterns: Mapping[str, tuple[CompiledDlpRule, ...]] = {}
+    entities: Mapping[str, tuple[CompiledDlpRule, ...]] = {}
     #: those of `entities` that not every model of the entities tier recognises
     open_labels: tuple[str, ...] = ()
-    labels: Mapping[str, tuple[Rule, ...]] = {}
+    labels: Mapping[str, tuple[CompiledDlpRule, ...]] = {}
     overrides: Mapping[UUID, Mapping[str, OverrideAction]] = {}
     suppressed: frozenset[str] = frozenset()
     custom_patterns: tuple[str, ...] = ()

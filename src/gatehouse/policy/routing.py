@@ -1,9 +1,8 @@
 """Routing policies of a tenant, compiled: the callers they apply to, and the models they choose from
 (docs/cost-routing.md).
 
-Filters are applied here, at load time. A request adds its own needs (`Pool.capable`); the result is cached for each
-combination of needs.
-"""
+Filters are applied here, at load time. A request adds its own needs (`ModelPool.capable`); the result is cached for
+each combination of needs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -26,13 +25,13 @@ from gatehouse.policy.records import (
 Capability: TypeAlias = Literal["vision", "function_calling", "json_mode", "streaming", "code_execution"]
 
 #: Capabilities that a request can need, as bits.
-NEEDS: Final[Mapping[str, int]] = {
+CAPABILITY_BITS: Final[Mapping[str, int]] = {
     "vision": 1, "function_calling": 2, "json_mode": 4, "streaming": 8, "code_execution": 16,
 }  # fmt: skip
 #: Capabilities with another name in the catalog.
 _CATALOG_NAMES: Final = {"json_mode": "structured_output"}
 #: USD a token of a model without a price. Finite, so that zero tokens cost nothing.
-UNKNOWN: Final = 1e30
+UNKNOWN_PRICE_USD_PER_TOKEN: Final = 1e30
 #: Tokens of a model without a stated context window.
 _UNBOUNDED_WINDOW: Final = 2**62
 
@@ -47,7 +46,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     #: the entry's id as a number, which is looked up three times as fast as a UUID
     key: int
-    #: bits of `NEEDS` that the catalog lists as supported, and as unsupported
+    #: bits of `CAPABILITY_BITS` that the catalog lists as supported, and as unsupported
     supports: int
     lacks: int
     embeds: bool
@@ -74,17 +73,23 @@ class Options(tuple[Option, ...]):
         new = super().__new__(cls, options)
         new.keys = [option.key for option in new]
         # An unknown price sorts last without a special case.
-        new.per_input = [UNKNOWN if option.per_input is None else option.per_input for option in new]
-        new.per_output = [UNKNOWN if option.per_output is None else option.per_output for option in new]
+        new.per_input = [
+            UNKNOWN_PRICE_USD_PER_TOKEN if option.per_input is None else option.per_input for option in new
+        ]
+        new.per_output = [
+            UNKNOWN_PRICE_USD_PER_TOKEN if option.per_output is None else option.per_output for option in new
+        ]
         new.weighted_input = [price * option.weight for price, option in zip(new.per_input, new, strict=True)]
         new.weighted_output = [price * option.weight for price, option in zip(new.per_output, new, strict=True)]
-        all_known = UNKNOWN not in new.per_input and UNKNOWN not in new.per_output
+        all_known = (
+            UNKNOWN_PRICE_USD_PER_TOKEN not in new.per_input and UNKNOWN_PRICE_USD_PER_TOKEN not in new.per_output
+        )
         new.weighted_sums = (sum(new.weighted_input), sum(new.weighted_output)) if all_known else None
         new.times = None
         return new
 
 
-class Pool:
+class ModelPool:
     """Options in a fixed order."""
 
     __slots__ = ("_capable", "options")
@@ -113,10 +118,10 @@ class RoutingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID
     name: str
     strategy: Strategy
-    pool: Pool
-    chain: Pool
+    pool: ModelPool
+    chain: ModelPool
     #: pool and chain together for a cap with `use_cheapest`; otherwise `pool`
-    every: Pool
+    every: ModelPool
     #: filters that exclude all models, for an error's message; empty if `pool` is not
     nothing_passes: str = ""
     cap: CostCap | None = None
@@ -159,7 +164,7 @@ def compile_routing(
     if not all_records:
         return Routing()
     options = options_of(providers, models)
-    pools: dict[object, Pool] = {}
+    pools: dict[object, ModelPool] = {}
     return Routing([(record, compile_routing_policy(record, options, pools)) for record in all_records])
 
 
@@ -175,7 +180,7 @@ def options_of(providers: Mapping[str, ProviderRecord], models: Iterable[ModelRe
 
 
 def compile_routing_policy(
-    record: RoutingPolicyRecord, options: Mapping[str, Option], pools: dict[object, Pool] | None = None
+    record: RoutingPolicyRecord, options: Mapping[str, Option], pools: dict[object, ModelPool] | None = None
 ) -> RoutingPolicy:
     """`pools` caches pools of other policies over the same options: policies that choose from the same models in the
     same way share one, which saves memory for hundreds of policies over thousands of models."""
@@ -190,16 +195,16 @@ def compile_routing_policy(
         passing = [_weighted(option, weights) for option in options.values() if _passes(option, record.model_filters)]
         if best_first is not None:
             passing.sort(key=partial(_quality, best_first))
-        pool = pools[key] = Pool(passing)
+        pool = pools[key] = ModelPool(passing)
     every = pool
     if record.cost_cap is not None and record.cost_cap.action_on_exceed == "use_cheapest":
-        every = Pool({option.name: option for option in (*pool.options, *chain)}.values())
+        every = ModelPool({option.name: option for option in (*pool.options, *chain)}.values())
     return RoutingPolicy(
         id=record.id,
         name=record.name,
         strategy=record.strategy,
         pool=pool,
-        chain=Pool(chain),
+        chain=ModelPool(chain),
         every=every,
         nothing_passes="" if pool.options else _obstacles(options.values(), record.model_filters),
         cap=record.cost_cap,
@@ -209,15 +214,15 @@ def compile_routing_policy(
 
 
 def bits(capabilities: Iterable[str]) -> int:
-    """Return the bits of capabilities named in `NEEDS`."""
+    """Return the bits of capabilities named in `CAPABILITY_BITS`."""
     needed = 0
     for name in capabilities:
-        needed |= NEEDS[name]
+        needed |= CAPABILITY_BITS[name]
     return needed
 
 
 def _option(provider: ProviderRecord, model: ModelRecord) -> Option:
-    stated = {name: model.capabilities.get(_CATALOG_NAMES.get(name, name)) for name in NEEDS}
+    stated = {name: model.capabilities.get(_CATALOG_NAMES.get(name, name)) for name in CAPABILITY_BITS}
     return Option(
         provider=provider,
         model=model,

@@ -6,18 +6,24 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from gatehouse.policy.cel_library import cel
-from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS, BadCondition, Failed, compiled, holds
+from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS, BadCondition, ConditionFailed, compile_condition, evaluate
 from gatehouse.policy.governance import GovernanceRecords, PolicyAction, PolicyRuleRecord
 
 #: The strongest of several actions applies.
-STRENGTH: Final[Mapping[PolicyAction, int]] = {"LOG": 0, "ALLOW": 0, "REQUIRE_APPROVAL": 1, "ROUTE": 2, "BLOCK": 3}
+POLICY_ACTION_STRENGTH: Final[Mapping[PolicyAction, int]] = {
+    "LOG": 0,
+    "ALLOW": 0,
+    "REQUIRE_APPROVAL": 1,
+    "ROUTE": 2,
+    "BLOCK": 3,
+}
 #: Validation status of a model that is not in the registry.
 UNREGISTERED: Final = "unregistered"
 
 Result: TypeAlias = Literal["matched", "failed", "unmatched"]
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
     """`route_to` is `provider/model-id`, for ROUTE alone."""
 
     id: str
@@ -39,7 +45,7 @@ class RegistryStatus(NamedTuple):
 class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
     """`rules` in the order of their evaluation; `needs` contains the variables and functions that they use."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PolicyRule, ...] = ()
     needs: frozenset[str] = frozenset()
     registry: Mapping[str, RegistryStatus] = {}
     unregistered: RegistryStatus = RegistryStatus("tier_4", UNREGISTERED)
@@ -57,10 +63,10 @@ class Facts(NamedTuple):
     tokens: int | None
 
 
-class Said(NamedTuple):
+class RuleResult(NamedTuple):
     """The result of one rule; `reason` if it failed."""
 
-    rule: Rule
+    rule: PolicyRule
     result: Result
     reason: str | None = None
 
@@ -70,14 +76,14 @@ class Ruling(NamedTuple):
     that matched or failed, in order."""
 
     action: PolicyAction
-    decisive: Rule | None
-    said: Sequence[Said]
+    decisive: PolicyRule | None
+    said: Sequence[RuleResult]
 
 
 def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
     """Return the rules in force, and the faults of the records. Without `governance_enabled` no rules are in force."""
     faults: list[str] = []
-    rules: list[Rule] = []
+    rules: list[PolicyRule] = []
     for record in records.policy_rules if records.governance_enabled else ():
         try:
             rules.append(rule_of(record))
@@ -98,13 +104,13 @@ def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
     return rule_set, faults
 
 
-def rule_of(record: PolicyRuleRecord) -> Rule:
+def rule_of(record: PolicyRuleRecord) -> PolicyRule:
     """Raises `BadCondition`."""
-    return Rule(
+    return PolicyRule(
         id=str(record.id),
         name=record.name,
         action=record.action,
-        program=compiled(record.condition),
+        program=compile_condition(record.condition),
         route_to=record.route_to,
         terminal=record.terminal,
         message=record.message,
@@ -118,39 +124,41 @@ def context_of(variables: Mapping[str, Any], needs: frozenset[str]) -> cel.Conte
     return cel.Context(variables=dict(variables), functions=functions)
 
 
-def decide(rules: Sequence[Rule], context: cel.Context, model: str, trace: list[Said] | None = None) -> Ruling:
+def decide(
+    rules: Sequence[PolicyRule], context: cel.Context, model: str, trace: list[RuleResult] | None = None
+) -> Ruling:
     """Evaluates the rules in order, until a terminal rule matches. The strongest action of the matching rules applies:
     BLOCK, ROUTE, REQUIRE_APPROVAL, then ALLOW and LOG. A failed condition counts as matched for BLOCK and as unmatched
     for all other actions. ROUTE to `model`, the candidate, counts as ALLOW, because the call goes there already.
     `trace` receives the result of every evaluated rule."""
-    results: list[Said] = []
-    decisive: Rule | None = None
+    results: list[RuleResult] = []
+    decisive: PolicyRule | None = None
     action: PolicyAction = "ALLOW"
     for rule in rules:
         result = _evaluate(rule, context)
         if trace is not None:
-            trace.append(result or Said(rule, "unmatched"))
+            trace.append(result or RuleResult(rule, "unmatched"))
         if result is None:
             continue
         results.append(result)
         if not matched(result):
             continue
         rule_action: PolicyAction = "ALLOW" if rule.route_to == model else rule.action
-        if decisive is None or STRENGTH[rule_action] > STRENGTH[action]:
+        if decisive is None or POLICY_ACTION_STRENGTH[rule_action] > POLICY_ACTION_STRENGTH[action]:
             decisive, action = rule, rule_action
         if rule.terminal:
             break
     return Ruling(action, decisive, results)
 
 
-def _evaluate(rule: Rule, context: cel.Context) -> Said | None:
+def _evaluate(rule: PolicyRule, context: cel.Context) -> RuleResult | None:
     """Return the rule's result, or None if it did not match, as most rules do not."""
     try:
-        return Said(rule, "matched") if holds(rule.program, context) else None
-    except Failed as error:
-        return Said(rule, "failed", str(error))
+        return RuleResult(rule, "matched") if evaluate(rule.program, context) else None
+    except ConditionFailed as error:
+        return RuleResult(rule, "failed", str(error))
 
 
-def matched(result: Said) -> bool:
+def matched(result: RuleResult) -> bool:
     """Return whether the result counts as matched."""
     return result.result == "matched" or (result.result == "failed" and result.rule.action == "BLOCK")

@@ -7,7 +7,7 @@ from uuid import UUID
 from gatehouse.foundation import jwt
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.policy.wire import Bundle, UnreadableBundle, decode
+from gatehouse.policy.wire import PolicyBundle, UnreadableBundle, decode
 
 #: `typ` of the signature, which distinguishes bundles from everything else that the platform signs.
 TYPE: Final = "gatehouse-policy-bundle"
@@ -28,7 +28,7 @@ def verify(
     outpost_id: UUID,
     in_force: int = 0,
     now: float | None = None,
-) -> Bundle:
+) -> PolicyBundle:
     """Return the bundle. `in_force` is the version of the present one. `now` (Unix time) is set for a fetched bundle,
     and None for a stored one: while the platform is unreachable, an expired policy is better than none.
 

@@ -61,7 +61,7 @@ class CallerRecords(msgspec.Struct, frozen=True, kw_only=True):
     clients: tuple[ClientRecord, ...] = ()
 
 
-class Contents(msgspec.Struct, frozen=True, kw_only=True):
+class BundleContents(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the bundle that all outposts of an organization share: `policy` and `callers` as sent.
 
     `switched_off` contains the ids of models stopped by a kill switch. `at_rest` contains the credentials of providers,
@@ -77,7 +77,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     digest: bytes
 
 
-class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyBundle(msgspec.Struct, frozen=True, kw_only=True):
     """One outpost's bundle. `version` never decreases; times are Unix times."""
 
     kind: str
@@ -112,7 +112,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 def contents(
     records: TenantRecords, callers: bytes, switched_off: frozenset[UUID], *, with_credentials: bool = False
-) -> Contents:
+) -> BundleContents:
     """Return the contents. `callers` are `CallerRecords` as JSON. Removes the revision, which is the bundle's version,
     and sealed credentials, which `at_rest` contains for enabled providers if `with_credentials` is set."""
     sealed = [
@@ -131,7 +131,7 @@ def contents(
     digest = hashlib.sha256()
     for part in (policy, callers, msgspec.json.encode(stopped), msgspec.json.encode(at_rest)):
         digest.update(hashlib.sha256(part).digest())
-    return Contents(
+    return BundleContents(
         version=records.revision,
         policy=msgspec.Raw(policy),
         callers=msgspec.Raw(callers),
@@ -142,7 +142,7 @@ def contents(
 
 
 def encode(
-    bundle_contents: Contents,
+    bundle_contents: BundleContents,
     *,
     outpost_id: UUID,
     tenant_id: TenantId,
@@ -172,13 +172,13 @@ def sealing_context(outpost_id: UUID, tenant_id: TenantId, provider_id: str) -> 
     return f"outpost:{outpost_id}:{tenant_id}:{provider_id}".encode()
 
 
-def decode(document: bytes) -> Bundle:
+def decode(document: bytes) -> PolicyBundle:
     """Return the bundle; its policy's revision is the bundle's version. Raises `UnreadableBundle`."""
     try:
         kind = msgspec.json.decode(document, type=_Kind).kind
         if kind != KIND:
             raise UnreadableBundle(f"its kind is {kind[:64]!r}, and {KIND!r} is what this version reads")
-        bundle = msgspec.json.decode(document, type=Bundle)
+        bundle = msgspec.json.decode(document, type=PolicyBundle)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise UnreadableBundle(str(error)) from None
     return msgspec.structs.replace(bundle, policy=msgspec.structs.replace(bundle.policy, revision=bundle.version))

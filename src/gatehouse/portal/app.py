@@ -17,7 +17,7 @@ from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import rendered
 from gatehouse.foundation.http.known_parameters import KnownParameters
 from gatehouse.foundation.http.read_only import ReadOnlyFields
-from gatehouse.foundation.storage.away import DATABASE_AWAY
+from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.portal import openapi
 from gatehouse.portal.api import ANY_PARAMETERS, ERROR_FORMS, FAMILIES
 from gatehouse.portal.front import PortalMiddleware
@@ -36,7 +36,7 @@ def build_api(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI
         redoc_url=None,
         lifespan=lifespan,
     )
-    responses = handlers.install(app, ERROR_FORMS, away=DATABASE_AWAY, unknown=_unknown_path)
+    responses = handlers.install(app, ERROR_FORMS, away=DATABASE_UNAVAILABLE_ERRORS, unknown=_unknown_path)
     app.add_middleware(KnownParameters, responses=responses, tolerant=ANY_PARAMETERS)
     app.add_middleware(ReadOnlyFields, responses=responses, moving={"provisioning_status", "updated_at"})
     for family in FAMILIES:

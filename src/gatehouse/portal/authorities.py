@@ -14,7 +14,7 @@ import psycopg
 from cryptography import x509
 from sqlalchemy import text
 
-from gatehouse.foundation.authority import Authority
+from gatehouse.foundation.authority import CertificateAuthority
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.sealing import CannotOpen, Sealer
@@ -63,7 +63,7 @@ class Authorities:
             self._refreshed_at = queried_at
         return self._trusted
 
-    async def issuing(self) -> tuple[UUID, Authority, str]:
+    async def issuing(self) -> tuple[UUID, CertificateAuthority, str]:
         """Return the issuing authority's id, the authority, and the trusted certificates as PEM, the issuing one first.
         Raises `NoAuthority`."""
         async with self._database.service() as session:
@@ -74,7 +74,11 @@ class Authorities:
             key = self._sealer.open(rows[0].sealed_private, context=context(rows[0].id))
         except CannotOpen:
             raise NoAuthority from None
-        return rows[0].id, Authority.from_pem(rows[0].certificate, key), "".join(row.certificate for row in rows)
+        return (
+            rows[0].id,
+            CertificateAuthority.from_pem(rows[0].certificate, key),
+            "".join(row.certificate for row in rows),
+        )
 
 
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -116,7 +120,7 @@ def rotate(connection: Connection, sealer: Sealer, *, stolen: bool = False) -> U
 
 
 def _add(connection: Connection, sealer: Sealer) -> UUID:
-    authority = Authority.make("Gatehouse portal", lifetime=_AUTHORITY_LIFETIME)
+    authority = CertificateAuthority.make("Gatehouse portal", lifetime=_AUTHORITY_LIFETIME)
     authority_id = new_id()
     connection.execute(
         # Not now(): another transaction may have added one since this transaction began.

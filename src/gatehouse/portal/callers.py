@@ -31,7 +31,7 @@ from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import ExpiredToken, InvalidToken
 from gatehouse.foundation.tokens import digest
-from gatehouse.ingress.protocol import shows
+from gatehouse.ingress.protocol import has_certificate
 from gatehouse.portal import browser
 from gatehouse.portal.errors import (
     AdminKeyMissing,
@@ -43,13 +43,13 @@ from gatehouse.portal.errors import (
     CertificateRevoked,
     LimitExceeded,
     NoPerson,
-    OrganizationNotFound,
     PlatformTokenMissing,
+    PortalOrganizationNotFound,
     TokenMissing,
     TokenRevoked,
 )
 from gatehouse.portal.host import PortalHost, TheHost
-from gatehouse.portal.identity import REQUESTS_PER_MINUTE, Caller, CallerKind, OrgId, shown_role
+from gatehouse.portal.identity import REQUESTS_PER_MINUTE, OrgId, PortalCaller, PortalCallerKind, shown_role
 from gatehouse.portal.provider import Person
 from gatehouse.portal.standing import TokenStatus, of_certificate, person_of
 
@@ -69,7 +69,7 @@ async def failed_attempt(request: Request, host: PortalHost, error: Unauthentica
     return error if decision.allowed else LimitExceeded(decision)
 
 
-async def _any_admin_key(request: Request, host: TheHost) -> Caller:
+async def _any_admin_key(request: Request, host: TheHost) -> PortalCaller:
     """An organization in the path must exist; it may be cancelled."""
     key_text = request.headers.get("x-api-key", "")
     key_digest = digest(key_text)
@@ -77,16 +77,18 @@ async def _any_admin_key(request: Request, host: TheHost) -> Caller:
     matches = [hmac.compare_digest(key_digest, key) for key in host.admin_keys]
     if True not in matches:
         raise await failed_attempt(request, host, AdminKeyMissing())
-    caller = Caller(kind=CallerKind.ADMIN_KEY, id=f"sha256:{key_digest.hex()[:12]}", role="admin")
+    caller = PortalCaller(kind=PortalCallerKind.ADMIN_KEY, id=f"sha256:{key_digest.hex()[:12]}", role="admin")
     org_id = _path_org_id(request)
     if org_id is None:
         return _store_caller(request, caller)
     if await host.token_statuses.of(org_id) is None:
-        raise OrganizationNotFound
+        raise PortalOrganizationNotFound
     return _store_caller(request, caller, org_id)
 
 
-async def _admin_key(request: Request, host: TheHost, caller: Annotated[Caller, Depends(_any_admin_key)]) -> Caller:
+async def _admin_key(
+    request: Request, host: TheHost, caller: Annotated[PortalCaller, Depends(_any_admin_key)]
+) -> PortalCaller:
     if caller.org_id is not None:
         _check_organization(caller.org_id, request, await host.token_statuses.of(caller.org_id))
     return caller
@@ -99,11 +101,11 @@ async def _bearer(request: Request, host: PortalHost, missing: Unauthenticated) 
     return token.strip()
 
 
-async def _org_member(request: Request, host: TheHost) -> Caller:
+async def _org_member(request: Request, host: TheHost) -> PortalCaller:
     return await caller_of_token(request, host, await _bearer(request, host, TokenMissing()))
 
 
-async def caller_of_token(request: Request, host: PortalHost, token: str) -> Caller:
+async def caller_of_token(request: Request, host: PortalHost, token: str) -> PortalCaller:
     """Return the caller with this organization token, from a header or a cookie. Raises what `OrgMember` does."""
     try:
         caller, issued_at = _caller_of_claims(await host.keys.verify(token))
@@ -128,23 +130,23 @@ async def caller_of_token(request: Request, host: PortalHost, token: str) -> Cal
     return _store_caller(request, caller, org_id)
 
 
-async def _org_admin(caller: Annotated[Caller, Depends(_org_member)]) -> Caller:
+async def _org_admin(caller: Annotated[PortalCaller, Depends(_org_member)]) -> PortalCaller:
     if caller.role != "admin":
         raise AdminsOnly
     return caller
 
 
-async def _key_or_org_member(request: Request, host: TheHost) -> Caller:
+async def _key_or_org_member(request: Request, host: TheHost) -> PortalCaller:
     if "x-api-key" in request.headers:
         return await _admin_key(request, host, await _any_admin_key(request, host))
     return await _org_member(request, host)
 
 
-async def _key_or_org_admin(caller: Annotated[Caller, Depends(_key_or_org_member)]) -> Caller:
+async def _key_or_org_admin(caller: Annotated[PortalCaller, Depends(_key_or_org_member)]) -> PortalCaller:
     return await _org_admin(caller)
 
 
-async def _outpost(request: Request, host: TheHost) -> Caller:
+async def _outpost(request: Request, host: TheHost) -> PortalCaller:
     token = await _bearer(request, host, CertificateMissing())
     try:
         verified = certified.verify(
@@ -155,7 +157,7 @@ async def _outpost(request: Request, host: TheHost) -> Caller:
         if certificate is None or verified.subject != str(certificate.outpost_id):
             raise InvalidToken
         # If the listener requests client certificates, a stolen token is useless on another connection.
-        if not shows(request.scope, certified.shown(token).public_bytes(Encoding.DER)):
+        if not has_certificate(request.scope, certified.certificate_of(token).public_bytes(Encoding.DER)):
             raise CertificateNotShown
     except Unauthenticated as error:
         raise await failed_attempt(request, host, error) from None
@@ -165,10 +167,12 @@ async def _outpost(request: Request, host: TheHost) -> Caller:
     if not decision.allowed:
         raise LimitExceeded(decision)
     _check_organization(certificate.org_id, request, await host.token_statuses.of(certificate.org_id))
-    return _store_caller(request, Caller(kind=CallerKind.OUTPOST, id=str(certificate.outpost_id)), certificate.org_id)
+    return _store_caller(
+        request, PortalCaller(kind=PortalCallerKind.OUTPOST, id=str(certificate.outpost_id)), certificate.org_id
+    )
 
 
-async def _platform(request: Request, host: TheHost) -> Caller:
+async def _platform(request: Request, host: TheHost) -> PortalCaller:
     token = await _bearer(request, host, PlatformTokenMissing())
     try:
         claims = await host.platform_keys.verify(token, audience=host.settings.issuer)
@@ -176,10 +180,10 @@ async def _platform(request: Request, host: TheHost) -> Caller:
             raise InvalidToken
     except Unauthenticated as error:
         raise await failed_attempt(request, host, error) from None
-    return _store_caller(request, Caller(kind=CallerKind.PLATFORM, id=str(claims["iss"])))
+    return _store_caller(request, PortalCaller(kind=PortalCallerKind.PLATFORM, id=str(claims["iss"])))
 
 
-async def _signed_in(request: Request, host: TheHost) -> Caller:
+async def _signed_in(request: Request, host: TheHost) -> PortalCaller:
     return await caller_of_token(request, host, await presented_token(request, host, browser.SESSION_COOKIE))
 
 
@@ -248,11 +252,11 @@ async def presented_token(request: Request, host: PortalHost, *cookies: str) -> 
 
 def _check_organization(org_id: OrgId, request: Request, token_status: TokenStatus | None) -> None:
     """Raises `AnotherOrganization` if the path names another organization than the credential's, and
-    `OrganizationNotFound` if it is cancelled."""
+    `PortalOrganizationNotFound` if it is cancelled."""
     if "org_id" in request.path_params and _path_org_id(request) != org_id:
         raise AnotherOrganization
     if token_status is None or not token_status.active:
-        raise OrganizationNotFound
+        raise PortalOrganizationNotFound
 
 
 def _path_org_id(request: Request) -> OrgId | None:
@@ -263,7 +267,7 @@ def _path_org_id(request: Request) -> OrgId | None:
         return None
 
 
-def _caller_of_claims(claims: dict[str, Any]) -> tuple[Caller, float]:
+def _caller_of_claims(claims: dict[str, Any]) -> tuple[PortalCaller, float]:
     """Return the caller that a token names, and the Unix time of its issue. Raises `InvalidToken`."""
     try:
         jti, issued_at, member = str(claims["jti"]), float(claims["iat"]), claims.get("uid")
@@ -271,8 +275,8 @@ def _caller_of_claims(claims: dict[str, Any]) -> tuple[Caller, float]:
         signed_in_at = int(claims.get("auth_time", issued_at))
     except (KeyError, ValueError, TypeError, AttributeError):
         raise InvalidToken from None
-    caller = Caller(
-        kind=CallerKind.ORG_TOKEN if member_id is None else CallerKind.MEMBER,
+    caller = PortalCaller(
+        kind=PortalCallerKind.ORG_TOKEN if member_id is None else PortalCallerKind.MEMBER,
         id=jti if member_id is None else str(member_id),
         org_id=org_id,
         # A token of the admin key acts as an administrator; a member's role is looked up.
@@ -288,13 +292,13 @@ def _caller_of_claims(claims: dict[str, Any]) -> tuple[Caller, float]:
     return caller, issued_at
 
 
-def _revoked(token_status: TokenStatus, issued_at: float, caller: Caller) -> bool:
+def _revoked(token_status: TokenStatus, issued_at: float, caller: PortalCaller) -> bool:
     revoked_before = token_status.revoked_before
     removed = caller.member_id is not None and token_status.role is None
     return token_status.revoked or removed or (revoked_before is not None and issued_at <= revoked_before)
 
 
-def _store_caller(request: Request, caller: Caller, org_id: OrgId | None = None) -> Caller:
+def _store_caller(request: Request, caller: PortalCaller, org_id: OrgId | None = None) -> PortalCaller:
     """Stores the caller where `requests` finds it, with the organization whose rows it may access."""
     if org_id is not None and caller.org_id is None:
         caller = msgspec.structs.replace(caller, org_id=org_id)
@@ -302,15 +306,15 @@ def _store_caller(request: Request, caller: Caller, org_id: OrgId | None = None)
     return caller
 
 
-AdminKey = Annotated[Caller, Depends(_admin_key)]
-AdminKeyOfAny = Annotated[Caller, Depends(_any_admin_key)]
-OrgMember = Annotated[Caller, Depends(_org_member)]
-OrgAdmin = Annotated[Caller, Depends(_org_admin)]
-KeyOrOrgMember = Annotated[Caller, Depends(_key_or_org_member)]
-KeyOrOrgAdmin = Annotated[Caller, Depends(_key_or_org_admin)]
-OutpostCaller = Annotated[Caller, Depends(_outpost)]
-PlatformCaller = Annotated[Caller, Depends(_platform)]
-SignedIn = Annotated[Caller, Depends(_signed_in)]
+AdminKey = Annotated[PortalCaller, Depends(_admin_key)]
+AdminKeyOfAny = Annotated[PortalCaller, Depends(_any_admin_key)]
+OrgMember = Annotated[PortalCaller, Depends(_org_member)]
+OrgAdmin = Annotated[PortalCaller, Depends(_org_admin)]
+KeyOrOrgMember = Annotated[PortalCaller, Depends(_key_or_org_member)]
+KeyOrOrgAdmin = Annotated[PortalCaller, Depends(_key_or_org_admin)]
+OutpostCaller = Annotated[PortalCaller, Depends(_outpost)]
+PlatformCaller = Annotated[PortalCaller, Depends(_platform)]
+SignedIn = Annotated[PortalCaller, Depends(_signed_in)]
 Arrived = Annotated[Person, Depends(_arrived)]
 JustArrived = Annotated[Person, Depends(_just_arrived)]
 

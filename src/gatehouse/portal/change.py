@@ -13,7 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.portal.identity import Caller, OrgId
+from gatehouse.portal.identity import OrgId, PortalCaller
 
 _RECORD = text(
     "INSERT INTO portal.audit"
@@ -23,14 +23,14 @@ _RECORD = text(
 )
 
 
-class Change:
+class PortalChange:
     """One request's changes in one organization. `caller` None: the portal itself, in a job."""
 
     def __init__(
         self,
         session: AsyncSession,
         org_id: OrgId | None,
-        caller: Caller | None = None,
+        caller: PortalCaller | None = None,
         *,
         request_id: str | None = None,
         ip: str | None = None,
@@ -76,7 +76,7 @@ def record_by_hand(
     **details: Any,
 ) -> None:
     """Records what an operator did at the command line, in the connection's transaction. `details` as in
-    `Change.record`."""
+    `PortalChange.record`."""
     connection.execute(
         "INSERT INTO portal.audit (id, actor_type, action, resource_type, resource_id, details)"
         " VALUES (%s, 'system', %s, %s, %s, %s)",

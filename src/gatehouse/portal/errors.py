@@ -1,7 +1,7 @@
 """Errors of authentication and limits, raised before a route is called (docs/errors.md)."""
 
 from gatehouse.foundation.clock import iso
-from gatehouse.foundation.counters import Taken
+from gatehouse.foundation.counters import RateDecision
 from gatehouse.foundation.errors import Forbidden, NotFound, TooManyRequests, Unauthenticated
 
 
@@ -52,14 +52,14 @@ class AdminsOnly(Forbidden):
     message = "This needs an administrator of the organization."
 
 
-class OrganizationNotFound(NotFound):
+class PortalOrganizationNotFound(NotFound):
     message = "Organization not found"
 
 
 class LimitExceeded(TooManyRequests):
     """None of the minute's `limit` requests is left; the next one is admitted at `reset_at`."""
 
-    def __init__(self, decision: Taken) -> None:
+    def __init__(self, decision: RateDecision) -> None:
         super().__init__(
             f"More than {decision.rate.limit} requests a minute.",
             headers={"Retry-After": str(decision.retry_after), **decision.rate.headers()},

@@ -12,7 +12,7 @@ from gatehouse.foundation.errors import BadRequest, PayloadTooLarge, Refusal
 from gatehouse.foundation.http import request_id
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
-from gatehouse.foundation.http.leaving import complete
+from gatehouse.foundation.http.leaving import add_missing_headers
 from gatehouse.foundation.http.replay import replay
 
 Observe: TypeAlias = Callable[[str, str, int, float], None]
@@ -22,7 +22,7 @@ _CLIENT_CLOSED_STATUS: Final = 499
 _METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class BodyTooSlow(BadRequest):
+class PortalBodyTooSlow(BadRequest):
     status = 408
     message = "The request's body did not arrive in time."
 
@@ -66,7 +66,7 @@ class PortalMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                complete(message, response_headers)
+                add_missing_headers(message, response_headers)
             await send(message)
 
         token = log.request_id.set(new_request_id)
@@ -85,7 +85,7 @@ class PortalMiddleware:
             self._observe(scope["method"], route, status, time.monotonic() - started_at)
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        """Return the whole body. Raises `PayloadTooLarge` as early as possible, and `BodyTooSlow`."""
+        """Return the whole body. Raises `PayloadTooLarge` as early as possible, and `PortalBodyTooSlow`."""
         announced = headers.get(b"content-length", b"0")
         if announced.isdigit() and int(announced) > self._max_bytes:
             raise self._too_large()
@@ -103,7 +103,7 @@ class PortalMiddleware:
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
-            raise BodyTooSlow(headers={"Connection": "close"}) from None
+            raise PortalBodyTooSlow(headers={"Connection": "close"}) from None
 
     def _too_large(self) -> PayloadTooLarge:
         return PayloadTooLarge(

@@ -10,27 +10,27 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 from gatehouse.foundation.networks import network
 from gatehouse.portal.host import TheHost
 
 router = APIRouter(tags=["Health"])
 
 
-class Alive(Shown):
+class Alive(ResponseBody):
     status: Literal["ok"] = "ok"
 
 
-class NotReady(Shown):
+class NotReady(ResponseBody):
     status: Literal["not_ready"] = "not_ready"
     failing_checks: list[str]
 
 
-class KeySet(Shown):
+class KeySet(ResponseBody):
     keys: list[dict[str, Any]]
 
 
-class ScrapeRefused(Forbidden):
+class PortalScrapeRefused(Forbidden):
     message = "Metrics are only served to the addresses of METRICS_ALLOWED_CIDRS."
 
 
@@ -58,7 +58,7 @@ async def metrics(request: Request, host: TheHost) -> Response:
     caller = ip_address(request.scope["state"]["client_address"])
     unknown_origin = ClientAddresses(host.settings.trusted_proxies).unknown_origin(request.scope)
     if unknown_origin or not any(caller in network(cidr) for cidr in host.settings.metrics_allowed_cidrs):
-        raise ScrapeRefused
+        raise PortalScrapeRefused
     host.figures.metrics.write()
     return Response(await run_in_threadpool(host.figures.metrics.rendered), media_type=CONTENT_TYPE_LATEST)
 

@@ -16,7 +16,7 @@ from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
-from gatehouse.foundation.tasks import cancelled, wanted
+from gatehouse.foundation.tasks import cancel_all, is_running
 from gatehouse.portal.authorities import Authorities
 from gatehouse.portal.installation import Installation, admin_keys
 from gatehouse.portal.jobs import JobContext, JobWorker
@@ -81,7 +81,7 @@ class PortalHost:
                 asyncio.create_task(self._check_database(), name="database check"),
                 asyncio.create_task(work(self.job_context, self.jobs), name="work"),
             )
-            parts.push_async_callback(cancelled, *tasks)
+            parts.push_async_callback(cancel_all, *tasks)
             if not self.platform.configured:
                 log.warning(
                     "platform.not_configured", reason="PLATFORM_URL is not set: organizations are not provisioned"
@@ -96,7 +96,7 @@ class PortalHost:
         """Updates `failing`, which the readiness probe reads without waiting for a slow database."""
         loop = asyncio.get_running_loop()
         answered_at, checks = loop.time(), 0
-        while wanted():
+        while is_running():
             try:
                 async with asyncio.timeout(_UNAVAILABLE_SECONDS):
                     async with self.database.service() as session:

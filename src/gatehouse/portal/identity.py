@@ -17,7 +17,7 @@ Role = Literal["admin", "member"]
 REQUESTS_PER_MINUTE: Final[dict[str, int]] = {"starter": 60, "business": 300, "enterprise": 1200}
 
 
-class CallerKind(StrEnum):
+class PortalCallerKind(StrEnum):
     """How the caller authenticated; the value is also the audit row's `actor_type`."""
 
     ADMIN_KEY = "admin_key"
@@ -29,13 +29,13 @@ class CallerKind(StrEnum):
     PLATFORM = "platform"
 
 
-class Caller(msgspec.Struct, frozen=True, kw_only=True):
+class PortalCaller(msgspec.Struct, frozen=True, kw_only=True):
     """An authenticated caller. `id` is the caller in the audit: a key's fingerprint, a token's `jti`, a member's or an
     outpost's id. `org_id` is None for the admin key if the path names no organization. `jti`, `plan`, `issued_at` and
     `expires_at` (Unix times) are the token's. `family` is the `jti` of the first token in a series of refreshed ones.
     `signed_in_at` is when a member signed in, or when the first of the admin key's tokens was issued."""
 
-    kind: CallerKind
+    kind: PortalCallerKind
     id: str
     org_id: OrgId | None = None
     role: Role = "member"

@@ -10,7 +10,7 @@ from gatehouse.foundation.sealing import MasterKeys, Sealer, check_opens, load_m
 from gatehouse.foundation.serving import make_home
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.storage import embedded, migrate, roles
-from gatehouse.foundation.storage.failures import told
+from gatehouse.foundation.storage.failures import describe
 from gatehouse.foundation.storage.locks import GlobalLock
 from gatehouse.foundation.tokens import mint_token
 from gatehouse.portal import authorities, signing
@@ -57,7 +57,7 @@ def connect(settings: PortalSettings | None = None) -> Installation:
     try:
         psycopg.connect(url, connect_timeout=10).close()
     except psycopg.Error as error:
-        raise BadSettings(f"PORTAL_DATABASE_URL: {told(error)}") from None
+        raise BadSettings(f"PORTAL_DATABASE_URL: {describe(error)}") from None
     return Installation(settings, url, settings.portal_database_owner_url or url, keys)
 
 

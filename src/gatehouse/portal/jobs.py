@@ -26,12 +26,12 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.storage.away import DATABASE_AWAY
+from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.foundation.storage.database import Database
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.metrics import PortalMetrics
-from gatehouse.portal.platform import NotConfigured, PlatformClient, PlatformError, PlatformUnavailable
+from gatehouse.portal.platform import PlatformClient, PlatformError, PlatformNotConfigured, PortalPlatformUnavailable
 from gatehouse.portal.settings import PortalSettings
 
 log = structlog.get_logger(__name__)
@@ -60,7 +60,7 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
 JobWork: TypeAlias = Callable[[JobContext, OrgId | None], Awaitable[None]]
 
 
-class Job(msgspec.Struct, frozen=True):
+class PortalJob(msgspec.Struct, frozen=True):
     kind: str
     work: JobWork
     #: Called when the platform refuses or the last attempt fails, in the transaction that ends the job, as the service
@@ -68,7 +68,7 @@ class Job(msgspec.Struct, frozen=True):
     on_failure: Callable[[AsyncSession, OrgId | None, PlatformError], Awaitable[None]] | None
 
 
-_jobs: Final[dict[str, Job]] = {}
+_jobs: Final[dict[str, PortalJob]] = {}
 _kinds: Final[dict[JobWork, str]] = {}
 
 
@@ -78,7 +78,7 @@ def job(
     """Registers the function for jobs of this kind. Its module is listed in `work.MODULES`."""
 
     def register(work: JobWork) -> JobWork:
-        _jobs[kind] = Job(kind, work, on_failure)
+        _jobs[kind] = PortalJob(kind, work, on_failure)
         _kinds[work] = kind
         return work
 
@@ -146,7 +146,7 @@ async def queue(session: AsyncSession, work: JobWork, org_id: OrgId | None) -> U
 
 class LeasedJob(msgspec.Struct, frozen=True):
     id: UUID
-    job: Job
+    job: PortalJob
     org_id: OrgId | None
     attempts: int
 
@@ -169,12 +169,12 @@ class JobWorker:
 
     async def _work(self) -> None:
         logged = False
-        while wanted():
+        while is_running():
             try:
                 if await self._run_next():
                     continue
                 logged = False
-            except DATABASE_AWAY as error:
+            except DATABASE_UNAVAILABLE_ERRORS as error:
                 if not logged:
                     log.warning("jobs.interrupted", reason=type(error).__name__)
                     logged = True
@@ -202,7 +202,7 @@ class JobWorker:
         while True:
             try:
                 await (self._done(leased) if error is None else self._failed(leased, error))
-            except DATABASE_AWAY:
+            except DATABASE_UNAVAILABLE_ERRORS:
                 # Until the end is stored, the other jobs of the lane wait.
                 if time.monotonic() + _POLL_INTERVAL_SECONDS >= lease_end:
                     raise
@@ -218,10 +218,10 @@ class JobWorker:
         except PlatformError as error:
             return error
         except TimeoutError:
-            return PlatformUnavailable(f"not done within {_ATTEMPT_TIMEOUT_SECONDS:g} s")
+            return PortalPlatformUnavailable(f"not done within {_ATTEMPT_TIMEOUT_SECONDS:g} s")
         except Exception as error:
             log.exception("jobs.fault", kind=leased.job.kind)
-            return PlatformUnavailable(type(error).__name__)
+            return PortalPlatformUnavailable(type(error).__name__)
         return None
 
     async def _done(self, leased: LeasedJob) -> None:
@@ -239,11 +239,11 @@ class JobWorker:
         return None if row is None else LeasedJob(row.id, _jobs[row.kind], row.org_id, row.attempts)
 
     async def _failed(self, leased: LeasedJob, error: PlatformError) -> None:
-        if isinstance(error, PlatformUnavailable):
+        if isinstance(error, PortalPlatformUnavailable):
             retries = leased.job.on_failure is None or leased.attempts < ATTEMPTS
         else:
             # PLATFORM_URL, when it was removed, may be set again.
-            retries = leased.job.on_failure is None and isinstance(error, NotConfigured)
+            retries = leased.job.on_failure is None and isinstance(error, PlatformNotConfigured)
         if retries:
             delay = min(_MIN_RETRY_SECONDS * 2 ** min(leased.attempts - 1, ATTEMPTS), _MAX_RETRY_SECONDS)
             # Jitter: a platform that comes back must not get all retries in one moment.

@@ -27,18 +27,18 @@ class PlatformError(Exception):
     """A failed call. The message is one line for a job's record, without secrets."""
 
 
-class NotConfigured(PlatformError):
+class PlatformNotConfigured(PlatformError):
     """`PLATFORM_URL` is not set."""
 
     def __init__(self) -> None:
         super().__init__("PLATFORM_URL is not set")
 
 
-class PlatformUnavailable(PlatformError):
+class PortalPlatformUnavailable(PlatformError):
     """The platform did not respond, or cannot serve the call now: a retry may succeed."""
 
 
-class PlatformRefusal(PlatformError):
+class PortalPlatformRefusal(PlatformError):
     """The platform refused the call: a retry would be refused again."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -63,20 +63,21 @@ class PlatformClient:
         self._token_lock = asyncio.Lock()
 
     async def make_tenant(self, tenant_id: UUID, *, slug: str, name: str, plan: str) -> None:
-        """Creates the tenant. Idempotent. Raises `PlatformRefusal` if another organization has the slug or the id."""
+        """Creates the tenant. Idempotent. Raises `PortalPlatformRefusal` if another organization has the slug or the
+        id."""
         body = {"id": str(tenant_id), "slug": slug, "name": name, "plan": plan}
         try:
             await self.call("POST", "/v1/platform/tenants", body)
             if self.scan_limits:
                 await self.set_plan(tenant_id, plan)
-        except PlatformRefusal as error:
+        except PortalPlatformRefusal as error:
             # The tenant may exist because an earlier attempt's response was lost.
             if error.status != 409 or not await self._has_plan_set(tenant_id, plan):
                 raise
 
     async def set_plan(self, tenant_id: UUID, plan: str) -> None:
-        """Sets the plan and, if the portal sets them, its limits. Raises `PlatformRefusal`, 404 if there is no such
-        tenant."""
+        """Sets the plan and, if the portal sets them, its limits. Raises `PortalPlatformRefusal`, 404 if there is no
+        such tenant."""
         body: dict[str, Any] = {"plan": plan}
         if self.scan_limits:
             body["scan_rate_limit_rpm"] = self.scan_limits.get(plan)
@@ -85,19 +86,19 @@ class PlatformClient:
     async def update_tenant(
         self, tenant_id: UUID, *, name: str | None = None, contact_email: str | None = None
     ) -> None:
-        """Sets the organization's name and contact address; None changes nothing. Raises `PlatformRefusal`, 404 if
-        there is no such tenant."""
+        """Sets the organization's name and contact address; None changes nothing. Raises `PortalPlatformRefusal`, 404
+        if there is no such tenant."""
         fields = {"name": name, "contact_email": contact_email}
         body = {field: value for field, value in fields.items() if value is not None}
         if body:
             await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", body)
 
     async def has_tenant(self, tenant_id: UUID) -> bool:
-        """Return whether the tenant exists. Changes nothing. Raises `PlatformUnavailable`, `NotConfigured`,
-        `PlatformRefusal`."""
+        """Return whether the tenant exists. Changes nothing. Raises `PortalPlatformUnavailable`,
+        `PlatformNotConfigured`, `PortalPlatformRefusal`."""
         try:
             await self.call("PATCH", f"/v1/platform/tenants/{tenant_id}", {})
-        except PlatformRefusal as error:
+        except PortalPlatformRefusal as error:
             if error.status == 404:
                 return False
             raise
@@ -106,7 +107,7 @@ class PlatformClient:
     async def _has_plan_set(self, tenant_id: UUID, plan: str) -> bool:
         try:
             await self.set_plan(tenant_id, plan)
-        except PlatformRefusal as error:
+        except PortalPlatformRefusal as error:
             if error.status == 404:
                 return False
             raise
@@ -123,7 +124,7 @@ class PlatformClient:
         """Deletes the tenant. Idempotent."""
         try:
             await self.call("DELETE", f"/v1/platform/tenants/{tenant_id}")
-        except PlatformRefusal as error:
+        except PortalPlatformRefusal as error:
             if error.status != 404:
                 raise
 
@@ -135,10 +136,10 @@ class PlatformClient:
         *,
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> Any:
-        """Return the decoded response, or None if it is empty. Raises `NotConfigured`, `PlatformUnavailable`,
-        `PlatformRefusal`."""
+        """Return the decoded response, or None if it is empty. Raises `PlatformNotConfigured`,
+        `PortalPlatformUnavailable`, `PortalPlatformRefusal`."""
         if not self.configured:
-            raise NotConfigured
+            raise PlatformNotConfigured
         content = b"" if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": "application/json"} if content else {}
         for attempt in (1, 2):
@@ -167,7 +168,7 @@ class PlatformClient:
                 requested_at = time.monotonic()
                 status, response = await self.request("POST", "/oauth/token", headers, urlencode(form).encode())
                 if status != 200:
-                    raise PlatformUnavailable(f"no token for PLATFORM_CLIENT_ID: {status}: {_reason(response)}")
+                    raise PortalPlatformUnavailable(f"no token for PLATFORM_CLIENT_ID: {status}: {_reason(response)}")
                 self._token = str(response["access_token"])
                 self._token_until = requested_at + int(response["expires_in"]) - _RENEW_BEFORE_SECONDS
         return self._token
@@ -182,7 +183,7 @@ class PlatformClient:
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> tuple[int, Any]:
         """Sends a request without the portal's own token. Return status and decoded response. Raises
-        `PlatformUnavailable`."""
+        `PortalPlatformUnavailable`."""
         request = OutboundRequest(
             method=method, url=self._base + path, headers=headers, body=body, first_byte_timeout=timeout_seconds
         )
@@ -194,15 +195,15 @@ class PlatformClient:
                 await reply.close()
             return reply.status, msgspec.json.decode(raw) if raw else None
         except OutboundFailed as error:
-            raise PlatformUnavailable(error.reason) from None
+            raise PortalPlatformUnavailable(error.reason) from None
         except msgspec.DecodeError:
-            raise PlatformUnavailable(f"{reply.status}: the response is not the platform's") from None
+            raise PortalPlatformUnavailable(f"{reply.status}: the response is not the platform's") from None
 
 
 def _failure(status: int, response: Any) -> PlatformError:
     if status >= 500 or status in _RETRYABLE_STATUSES:
-        return PlatformUnavailable(f"{status}: {_reason(response)}")
-    return PlatformRefusal(status, _reason(response))
+        return PortalPlatformUnavailable(f"{status}: {_reason(response)}")
+    return PortalPlatformRefusal(status, _reason(response))
 
 
 def _reason(response: Any) -> str:

@@ -18,8 +18,8 @@ import msgspec
 
 from gatehouse.foundation.errors import BadRequest, Unauthenticated, Unavailable
 from gatehouse.foundation.http import forms
-from gatehouse.portal.identity import Caller
-from gatehouse.portal.platform import PlatformClient, PlatformUnavailable
+from gatehouse.portal.identity import PortalCaller
+from gatehouse.portal.platform import PlatformClient, PortalPlatformUnavailable
 from gatehouse.portal.platform_keys import PlatformKeys
 from gatehouse.portal.settings import PortalSettings
 
@@ -34,7 +34,7 @@ class SignInNotConfigured(Unavailable):
     message = "Single sign-on is not set up: it needs PORTAL_PUBLIC_URL and PLATFORM_URL."
 
 
-class ProviderUnavailable(Unavailable):
+class PortalIdpUnavailable(Unavailable):
     message = "The platform, where you sign in, does not answer now. Try again in a moment."
 
 
@@ -61,7 +61,7 @@ class Person(msgspec.Struct, frozen=True):
     signed_in_at: int
     email_verified: bool = False
     next: str = "/"
-    session: Caller | None = None
+    session: PortalCaller | None = None
 
 
 class SignIn(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ class SignInProvider:
         self._configuration: dict[str, Any] = {}
         self._configuration_until = 0.0
         self._failed_until = 0.0
-        self._fault: type[Unavailable] = ProviderUnavailable
+        self._fault: type[Unavailable] = PortalIdpUnavailable
         self._discovery_lock = asyncio.Lock()
 
     @property
@@ -104,12 +104,12 @@ class SignInProvider:
         return self._platform.configured and self._settings.portal_public_url is not None
 
     async def issuer(self) -> str:
-        """Return the platform's issuer. Raises `SignInNotConfigured`, `ProviderUnavailable`, `NotAProvider`."""
+        """Return the platform's issuer. Raises `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
         return str((await self._discovery())["issuer"])
 
     async def address(self, sign_in: SignIn, *, prompt: str | None = None) -> str:
         """Return the address at which the browser signs in; with a `prompt` even if it is signed in there already.
-        Raises `SignInNotConfigured`, `ProviderUnavailable`, `NotAProvider`."""
+        Raises `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
         parameters = {
             "response_type": "code",
             "client_id": self._client_id,
@@ -125,7 +125,7 @@ class SignInProvider:
         return f"{(await self._discovery())['authorization_endpoint']}?{urlencode(parameters)}"
 
     async def person(self, sign_in: SignIn, code: str) -> Person:
-        """Exchanges the code. Raises `SignInFailed`, `ProviderUnavailable`, `PlatformKeysUnavailable`."""
+        """Exchanges the code. Raises `SignInFailed`, `PortalIdpUnavailable`, `PlatformKeysUnavailable`."""
         secret = self._settings.platform_client_secret
         assert secret is not None
         form = {
@@ -139,7 +139,7 @@ class SignInProvider:
         status, response = await self._request("POST", "/oauth/token", form)
         if status >= 500 or status in {401, 429}:
             # 401: the platform rejects the portal's client, not the person.
-            raise ProviderUnavailable
+            raise PortalIdpUnavailable
         if status != 200 or not isinstance(response, dict):
             raise SignInFailed
         try:
@@ -169,18 +169,18 @@ class SignInProvider:
                     raise self._fault
                 try:
                     configuration = await self._fetch_configuration()
-                except (ProviderUnavailable, NotAProvider) as error:
+                except (PortalIdpUnavailable, NotAProvider) as error:
                     self._fault, self._failed_until = type(error), time.monotonic() + _FAILURE_CACHE_SECONDS
                     raise
                 self._configuration, self._configuration_until = configuration, time.monotonic() + _CACHE_SECONDS
         return self._configuration
 
     async def _fetch_configuration(self) -> dict[str, Any]:
-        """Raises `ProviderUnavailable` if there is no response, `NotAProvider` if it is not an OpenID provider with
+        """Raises `PortalIdpUnavailable` if there is no response, `NotAProvider` if it is not an OpenID provider with
         PKCE."""
         status, response = await self._request("GET", "/.well-known/openid-configuration")
         if status >= 500 or status == 429:
-            raise ProviderUnavailable
+            raise PortalIdpUnavailable
         if status != 200 or not _is_provider(response):
             raise NotAProvider
         return dict(response)
@@ -189,8 +189,8 @@ class SignInProvider:
         headers = {} if form is None else {"Content-Type": forms.MEDIA_TYPE}
         try:
             return await self._platform.request(method, path, headers, urlencode(form or {}).encode())
-        except PlatformUnavailable:
-            raise ProviderUnavailable from None
+        except PortalPlatformUnavailable:
+            raise PortalIdpUnavailable from None
 
 
 def _is_provider(response: Any) -> bool:

@@ -11,20 +11,20 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.storage.rows import Row
-from gatehouse.portal.change import Change
-from gatehouse.portal.errors import OrganizationNotFound
+from gatehouse.portal.change import PortalChange
+from gatehouse.portal.errors import PortalOrganizationNotFound
 from gatehouse.portal.host import PortalHost, TheHost
-from gatehouse.portal.identity import Caller, OrgId
+from gatehouse.portal.identity import OrgId, PortalCaller
 
 R = TypeVar("R", bound=Row)
 
 
 async def _session(request: Request, host: TheHost) -> AsyncIterator[AsyncSession]:
     """Bound to the caller's organization. The caller is checked before: routes name it first."""
-    caller: Caller = request.scope["state"]["caller"]
+    caller: PortalCaller = request.scope["state"]["caller"]
     if caller.org_id is None:
         # The organization in the path is not an id.
-        raise OrganizationNotFound
+        raise PortalOrganizationNotFound
     async with host.database.tenant(caller.org_id) as session:
         yield session
 
@@ -33,33 +33,33 @@ async def _session(request: Request, host: TheHost) -> AsyncIterator[AsyncSessio
 Session = Annotated[AsyncSession, Depends(_session, scope="function")]
 
 
-async def _change(request: Request, session: Session, host: TheHost) -> AsyncIterator[Change]:
+async def _change(request: Request, session: Session, host: TheHost) -> AsyncIterator[PortalChange]:
     """Committed when the route has returned, before its response is sent; rolled back if it raised."""
     state = request.scope["state"]
-    caller: Caller = state["caller"]
-    change = Change(session, caller.org_id, caller, request_id=state["request_id"], ip=state["client_address"])
+    caller: PortalCaller = state["caller"]
+    change = PortalChange(session, caller.org_id, caller, request_id=state["request_id"], ip=state["client_address"])
     yield change
     await commit(change, host)
 
 
 #: For changes: the same session, committed once.
-Changing = Annotated[Change, Depends(_change, scope="function")]
+Changing = Annotated[PortalChange, Depends(_change, scope="function")]
 
 
 @asynccontextmanager
 async def changing(
-    request: Request, host: PortalHost, org_id: OrgId, caller: Caller | None = None
-) -> AsyncIterator[Change]:
+    request: Request, host: PortalHost, org_id: OrgId, caller: PortalCaller | None = None
+) -> AsyncIterator[PortalChange]:
     """A change in an organization that the path does not name: a new one, or the one of a sign-in. Committed at the end
     of the block."""
     state = request.scope["state"]
     async with host.database.tenant(org_id) as session:
-        change = Change(session, org_id, caller, request_id=state["request_id"], ip=state["client_address"])
+        change = PortalChange(session, org_id, caller, request_id=state["request_id"], ip=state["client_address"])
         yield change
         await commit(change, host)
 
 
-async def commit(change: Change, host: PortalHost) -> None:
+async def commit(change: PortalChange, host: PortalHost) -> None:
     await change.commit()
     host.token_statuses.invalidate()
     host.jobs.wake()

@@ -9,9 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage import resealing
-from gatehouse.foundation.storage.resealing import Resealed, SealedColumn
+from gatehouse.foundation.storage.resealing import ResealReport, SealedColumn
 from gatehouse.portal import authorities, signing
-from gatehouse.portal.change import Change
+from gatehouse.portal.change import PortalChange
 
 SEALED: Final = (
     SealedColumn("portal.signing_keys", ("kid",), "sealed_private", signing.context),
@@ -19,11 +19,11 @@ SEALED: Final = (
 )
 
 
-async def reseal(session: AsyncSession, sealer: Sealer) -> Resealed:
+async def reseal(session: AsyncSession, sealer: Sealer) -> ResealReport:
     """Seals everything under the current key, and commits the session's transaction. Raises `CannotReseal`."""
     resealed = await resealing.reseal(session, sealer, SEALED)
     if resealed.resealed:
-        change = Change(session, None)
+        change = PortalChange(session, None)
         change.record("master_key.rotated", "master_key", sealer.current, resealed=resealed.resealed)
         await change.commit()
     return resealed

@@ -20,7 +20,7 @@ from gatehouse.portal.installation import Installation
 from gatehouse.portal.settings import PortalSettings
 
 
-class _Server(uvicorn.Server):
+class _PortalServer(uvicorn.Server):
     """Prints its address when it serves."""
 
     def __init__(self, config: uvicorn.Config, url: str) -> None:
@@ -38,7 +38,7 @@ def run(host: str, port: int) -> int:
     """Serves until SIGTERM, then finishes running requests. Raises `CannotStart`, `BadSettings`, `SchemaDrift`, and
     database errors."""
     interruptible = Interruptible()
-    settings = preflight.checked(PortalSettings, (preflight.listener_tls,))
+    settings = preflight.checked_settings(PortalSettings, (preflight.listener_tls,))
     log.configure(settings.log_level)
     preflight.warn_about_misspelt(PortalSettings)
     return_large_blocks()
@@ -73,7 +73,7 @@ def run(host: str, port: int) -> int:
         if context is not None:
             config.load()
             config.ssl = context
-        server = _Server(config, url)
+        server = _PortalServer(config, url)
         if interruptible.ending:
             return 0
         server.run(sockets=[listener])

@@ -33,7 +33,7 @@ _PUBLISHED: Final = text(
 )
 
 
-class NoSigningKey(Unavailable):
+class NoPortalSigningKey(Unavailable):
     message = "No signing key can be opened, so no token can be issued: see GATEHOUSE_MASTER_KEY."
 
 
@@ -55,7 +55,7 @@ class Keyring:
     async def sign(self, claims: Mapping[str, Any], *, lifetime_seconds: int, audience: str | None = None) -> str:
         """Return a token that is valid from now on, here or for another `audience`, which is then refused here.
 
-        Adds `iss`, `aud`, `iat`, `exp`, and `jti` if it is missing. Raises `NoSigningKey`.
+        Adds `iss`, `aud`, `iat`, `exp`, and `jti` if it is missing. Raises `NoPortalSigningKey`.
         """
         await self._refresh()
         key = self._current()
@@ -97,13 +97,13 @@ class Keyring:
 
     def _current(self) -> SigningKey:
         if self._newest is None:
-            raise NoSigningKey
+            raise NoPortalSigningKey
         kid, sealed = self._newest
         if self._opened is None or self._opened.kid != kid:
             try:
                 pem = self._sealer.open(sealed, context=context(kid))
             except CannotOpen:
-                raise NoSigningKey from None
+                raise NoPortalSigningKey from None
             self._opened = SigningKey.from_pem(pem)
         return self._opened
 

@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import text
 
 from gatehouse.foundation.storage.database import Database
-from gatehouse.portal.identity import Caller, OrgId
+from gatehouse.portal.identity import OrgId, PortalCaller
 from gatehouse.portal.provider import Person
 
 CACHE_SECONDS: Final = 0.5
@@ -71,7 +71,7 @@ class TokenStatusCache:
         self._cache.clear()
 
 
-class CertificateStatus(msgspec.Struct, frozen=True):
+class CertificateStanding(msgspec.Struct, frozen=True):
     """The owner of a certificate, and whether it is valid."""
 
     outpost_id: UUID
@@ -85,18 +85,18 @@ _CERTIFICATE: Final = text(
 )
 
 
-async def of_certificate(database: Database, serial: int) -> CertificateStatus | None:
+async def of_certificate(database: Database, serial: int) -> CertificateStanding | None:
     """Return the status of the certificate with this serial number, or None if none was issued. Not cached: an outpost
     calls twice a minute."""
     async with database.service() as session:
         row = (await session.execute(_CERTIFICATE, {"serial": f"{serial:x}"})).first()
-    return None if row is None else CertificateStatus(row.outpost_id, row.org_id, row.good)
+    return None if row is None else CertificateStanding(row.outpost_id, row.org_id, row.good)
 
 
 _PERSON: Final = text("SELECT platform_sub, platform_tenant_id, email FROM members WHERE id = :id")
 
 
-async def person_of(database: Database, caller: Caller) -> Person | None:
+async def person_of(database: Database, caller: PortalCaller) -> Person | None:
     """Return the member's identity on the platform, with the membership's address; None for a token of the admin key,
     and while the identity is unknown."""
     if caller.member_id is None:

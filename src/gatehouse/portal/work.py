@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 from sqlalchemy import text
 
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 from gatehouse.portal.jobs import JobContext, JobWorker, PeriodicTask, periodic, periodic_tasks
 
 log = structlog.get_logger(__name__)
@@ -43,7 +43,7 @@ async def work(context: JobContext, worker: JobWorker) -> None:
 
 async def _repeat(task: PeriodicTask, context: JobContext) -> None:
     logged = False
-    while wanted():
+    while is_running():
         try:
             await task.work(context)
             logged = False

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gatehouse.detection.documents.encodings import Decoded, begins_like_text, decoded, guessed
+from gatehouse.detection.documents.encodings import DecodedText, begins_like_text, decoded, guessed
 from gatehouse.detection.documents.reading import read
 
 CARD = "4111 1111 1111 1111"
@@ -13,13 +13,13 @@ JAPANESE = f"顧客番号とカードは {CARD} です。東京都新宿区の�
 RUSSIAN = f"Номер карты {CARD}, никому не говорите. Спасибо за вашу помощь."
 
 
-def at_once(data: bytes) -> Decoded | None:
+def at_once(data: bytes) -> DecodedText | None:
     steps = decoded(data)
     while True:
         try:
             next(steps)
         except StopIteration as stopped:
-            text: Decoded | None = stopped.value
+            text: DecodedText | None = stopped.value
             return text
 
 
@@ -44,7 +44,7 @@ def at_once(data: bytes) -> Decoded | None:
     ],
 )
 def test_unicode_and_nearly_ascii_are_recognized_without_a_guess(text: str, encoding: str) -> None:
-    assert at_once(text.encode(encoding)) == Decoded(text, encoding)
+    assert at_once(text.encode(encoding)) == DecodedText(text, encoding)
     assert begins_like_text(text.encode(encoding))
 
 
@@ -60,7 +60,7 @@ def test_a_long_text_is_decoded_whole_and_in_steps() -> None:
     text = "Ä" * 999_999 + CARD
     steps = sum(1 for _ in decoded(text.encode()))
     assert steps >= 2 * len(text.encode()) // (256 * 1024)
-    assert at_once(text.encode()) == Decoded(text, "utf-8")
+    assert at_once(text.encode()) == DecodedText(text, "utf-8")
 
 
 @pytest.mark.parametrize(

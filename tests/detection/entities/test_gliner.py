@@ -8,7 +8,7 @@ import pytest
 from tests.support.gliner import gliner_folder
 
 from gatehouse.detection.entities import open_recognizer
-from gatehouse.detection.entities.errors import BadModel, LibraryMissing, ModelUnusable, UnknownModel
+from gatehouse.detection.entities.errors import BadEntitiesModel, EntitiesModelUnusable, LibraryMissing, UnknownModel
 from gatehouse.detection.findings import Finding
 
 
@@ -112,23 +112,23 @@ def test_with_the_library_a_folder_without_export_is_read_by_it(
 def test_a_token_model_cannot_run_from_its_export(folder: Path) -> None:
     shipped = Path(open_recognizer.__code__.co_filename).parent / "data" / "model.onnx"
     shutil.copy(shipped, folder / "model.onnx")
-    with pytest.raises(BadModel, match="only span models can run from ONNX, and this one takes ids, shapes"):
+    with pytest.raises(BadEntitiesModel, match="only span models can run from ONNX, and this one takes ids, shapes"):
         open_recognizer(folder)
 
 
 def test_a_tokenizer_without_the_marks_is_refused(folder: Path) -> None:
     (folder / "gliner_config.json").write_text(json.dumps({"ent_token": "[ENT]"}))
-    with pytest.raises(BadModel, match=r"tokenizer.json does not know \[ENT\]"):
+    with pytest.raises(BadEntitiesModel, match=r"tokenizer.json does not know \[ENT\]"):
         open_recognizer(folder)
 
 
 def test_a_damaged_export_is_refused(folder: Path) -> None:
     (folder / "model.onnx").write_bytes(b"no model")
-    with pytest.raises(BadModel, match="cannot be loaded"):
+    with pytest.raises(BadEntitiesModel, match="cannot be loaded"):
         open_recognizer(folder)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownModel, match=r"gliner_config\.json.*config\.cfg and meta\.json") as refused:
         open_recognizer(tmp_path)
-    assert isinstance(refused.value, ModelUnusable)
+    assert isinstance(refused.value, EntitiesModelUnusable)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gatehouse.detection.entities import open_recognizer
-from gatehouse.detection.entities.errors import BadModel, LibraryMissing
+from gatehouse.detection.entities.errors import BadEntitiesModel, LibraryMissing
 from gatehouse.detection.findings import Finding
 
 #: As much of spaCy as the loader asks for. The real one is several hundred megabytes.
@@ -67,14 +67,14 @@ def test_offsets_are_of_the_whole_text(folder: Path) -> None:
 @pytest.mark.usefixtures("library")
 def test_a_damaged_model_is_refused(folder: Path) -> None:
     (folder / "vocab").rmdir()
-    with pytest.raises(BadModel, match="no vocab"):
+    with pytest.raises(BadEntitiesModel, match="no vocab"):
         open_recognizer(folder)
 
 
 @pytest.mark.usefixtures("library")
 def test_a_model_without_entities_is_refused(folder: Path) -> None:
     (folder / "meta.json").write_text(json.dumps({"labels": {"tagger": ["NN"]}}))
-    with pytest.raises(BadModel, match="recognises no entities"):
+    with pytest.raises(BadEntitiesModel, match="recognises no entities"):
         open_recognizer(folder)
 
 

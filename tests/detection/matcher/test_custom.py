@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from gatehouse.detection import as_written, matching, searching, walks
-from gatehouse.detection.as_written import SearchGivenUp
+from gatehouse.detection.as_written import SearchAborted
 from gatehouse.detection.custom import check_pattern, custom_pattern, stream_max_length
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
@@ -326,7 +326,7 @@ def test_what_is_searched_of_a_text_stays_linear(regex: str, evil: str, searched
     for length in (1_000, 16_000):
         text = (evil * (length // len(evil) + 1))[:length]
         searched.clear()
-        with suppress(SearchGivenUp):
+        with suppress(SearchAborted):
             matcher.scan(text, decoded=False)
         # A search for a first match goes through the text once more.
         assert sum(searched) <= (walks.SEARCHED_BYTES_PER_BYTE + 4) * length
@@ -348,7 +348,7 @@ def test_a_search_that_takes_too_long_is_given_up_and_the_others_are_done(monkey
     greedy = custom_pattern("greedy", "greedy", "greedy", "a(?:[^b]*b)?")
     matcher = Matcher([greedy, own("c+")])
     found: list[Finding] = []
-    with pytest.raises(SearchGivenUp) as given_up:
+    with pytest.raises(SearchAborted) as given_up:
         for part in matcher.scan_in_slices("a" * 300_000 + "ccc"):
             found += part
     assert given_up.value.sources == ("greedy",)

@@ -7,7 +7,7 @@ import pytest
 from gatehouse.detection.models import Classifier
 from gatehouse.detection.semantic import open_classifier
 from gatehouse.detection.semantic.embedded import DATA
-from gatehouse.detection.semantic.errors import BadModel, FileMissing
+from gatehouse.detection.semantic.errors import BadSemanticModel, FileMissing
 
 MODELS = Path(__file__).parent / "models"
 
@@ -97,7 +97,7 @@ def test_a_missing_file_is_named(copy: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["model.onnx", "config.json", "tokenizer.json"])
 def test_a_file_that_is_none_is_named(copy: Path, name: str) -> None:
     (copy / name).write_text("this is prose")
-    with pytest.raises(BadModel, match=f"cannot be loaded: {name}"):
+    with pytest.raises(BadSemanticModel, match=f"cannot be loaded: {name}"):
         open_classifier(copy)
 
 
@@ -109,11 +109,11 @@ def test_an_export_in_the_folder_onnx_is_found(copy: Path) -> None:
 
 def test_classes_without_names_are_refused(copy: Path) -> None:
     (copy / "config.json").write_text(json.dumps({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}))
-    with pytest.raises(BadModel, match="must name its classes"):
+    with pytest.raises(BadSemanticModel, match="must name its classes"):
         open_classifier(copy)
 
 
 def test_a_class_beyond_the_models_outputs_is_refused(copy: Path) -> None:
     (copy / "config.json").write_text(json.dumps({"id2label": {"0": "SAFE", "7": "INJECTION"}}))
-    with pytest.raises(BadModel, match="class 7"):
+    with pytest.raises(BadSemanticModel, match="class 7"):
         open_classifier(copy)

@@ -10,7 +10,7 @@ from tests.support.detection import broken, stand_ins
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import TierFailed
 from gatehouse.detection.service.in_process import InProcessDetectors
-from gatehouse.detection.service.tiers import Models
+from gatehouse.detection.service.tiers import TierModels
 
 
 async def failure(call: Awaitable[Any]) -> str:
@@ -36,5 +36,5 @@ async def test_they_fail_as_the_process_does() -> None:
     assert await slow == "ner: timeout"
     assert (await detectors.health())["ner"].status == "degraded"
     # Long: that it is broken is logged first, with its whole way.
-    unusable = InProcessDetectors(Models(broken, broken), budget=20, queue=2)
+    unusable = InProcessDetectors(TierModels(broken, broken), budget=20, queue=2)
     assert await failure(unusable.semantic(["a"], ["x"])) == "llm: unavailable"

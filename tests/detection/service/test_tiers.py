@@ -11,7 +11,7 @@ from tests.support.detection import StandIn
 
 from gatehouse.detection.models import refuse_unknown
 from gatehouse.detection.service import tiers
-from gatehouse.detection.service.tiers import BATCH_TEXTS, Failure, Job, Tier
+from gatehouse.detection.service.tiers import BATCH_TEXTS, Failure, Tier, TierJob
 
 SOON = 10.0
 
@@ -21,7 +21,7 @@ class Asked:
 
     def __init__(self, *texts: str, labels: Sequence[str] = (), seconds: float = SOON) -> None:
         self._results: Queue[dict[int, Any] | Failure] = Queue()
-        self.job = Job[Any](texts, labels, time.monotonic() + seconds, self._results.put)
+        self.job = TierJob[Any](texts, labels, time.monotonic() + seconds, self._results.put)
 
     def result(self) -> list[Any] | Failure:
         """All answers, or the failure."""

@@ -7,7 +7,7 @@ import pytest
 
 from gatehouse.engine.conversation.dialects import PASSING
 from gatehouse.engine.conversation.errors import NotConvertible
-from gatehouse.engine.conversation.form import Faulted, Text, TextDelta, ToolArguments, ToolCall, ToolStarted
+from gatehouse.engine.conversation.form import StreamFailed, Text, TextDelta, ToolArguments, ToolCall, ToolStarted
 from gatehouse.engine.conversation.sse import frame
 
 CHAT = PASSING["openai_chat"]
@@ -42,7 +42,7 @@ def test_arguments_are_text_or_the_object_itself(arguments, read):
 def test_a_model_that_broke_down_has_given_no_answer():
     with pytest.raises(NotConvertible):
         whole({"content": "Bon"}, "error")
-    assert isinstance(streamed({"content": "Bon"}, finish="error")[-1], Faulted)
+    assert isinstance(streamed({"content": "Bon"}, finish="error")[-1], StreamFailed)
 
 
 def piece(index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> dict[str, Any]:

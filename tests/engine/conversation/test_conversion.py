@@ -8,14 +8,14 @@ from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
     Completion,
-    Ended,
-    Finished,
+    FormMessage,
+    GenerationFinished,
     Image,
-    Message,
     Request,
     ResponseFormat,
     Sampling,
-    Started,
+    StreamEnded,
+    StreamStarted,
     Text,
     TextDelta,
     Tool,
@@ -23,7 +23,7 @@ from gatehouse.engine.conversation.form import (
     ToolCall,
     ToolChoice,
     ToolResult,
-    UsageTold,
+    UsageDelta,
 )
 from gatehouse.engine.conversation.sse import events
 from gatehouse.engine.conversation.usage import Usage
@@ -37,26 +37,30 @@ USAGE = Usage(input_tokens=7, output_tokens=5, cached_tokens=3)
 _ANY = ModelCall(dialect="openai_chat", model="m", stream=False, body={})
 
 
-def request(*messages: Message, **more) -> Request:
+def request(*messages: FormMessage, **more) -> Request:
     more.setdefault("sampling", Sampling(max_tokens=99))
-    return Request(model="m", messages=messages or (Message("user", (Text("hi"),)),), **more)
+    return Request(model="m", messages=messages or (FormMessage("user", (Text("hi"),)),), **more)
 
 
 REQUESTS = {
     "plain": request(),
-    "system": request(Message("system", (Text("Be kind."),)), Message("user", (Text("hi"),))),
+    "system": request(FormMessage("system", (Text("Be kind."),)), FormMessage("user", (Text("hi"),))),
     "turns": request(
-        Message("user", (Text("one"),)), Message("assistant", (Text("two"),)), Message("user", (Text("three"),))
+        FormMessage("user", (Text("one"),)),
+        FormMessage("assistant", (Text("two"),)),
+        FormMessage("user", (Text("three"),)),
     ),
-    "image by url": request(Message("user", (Text("what?"), Image(url="https://x.example/a.png")))),
-    "image as data": request(Message("user", (Image(data="aGk=", media_type="image/png"), Text("what?")))),
+    "image by url": request(FormMessage("user", (Text("what?"), Image(url="https://x.example/a.png")))),
+    "image as data": request(FormMessage("user", (Image(data="aGk=", media_type="image/png"), Text("what?")))),
     "tools": request(tools=(WEATHER,), tool_choice=ToolChoice("required"), parallel_tool_calls=False),
     "named tool": request(tools=(WEATHER,), tool_choice=ToolChoice("named", "weather")),
     "no tool": request(tools=(WEATHER,), tool_choice=ToolChoice("none")),
     "tool use": request(
-        Message("user", (Text("weather?"),)),
-        Message("assistant", (Text("Let me look."), ToolCall(id="c1", name="weather", arguments='{"city":"Bonn"}'))),
-        Message("user", (ToolResult(call_id="c1", content=(Text("sunny"),)),)),
+        FormMessage("user", (Text("weather?"),)),
+        FormMessage(
+            "assistant", (Text("Let me look."), ToolCall(id="c1", name="weather", arguments='{"city":"Bonn"}'))
+        ),
+        FormMessage("user", (ToolResult(call_id="c1", content=(Text("sunny"),)),)),
         tools=(WEATHER,),
     ),
     "schema": request(response_format=ResponseFormat(kind="json_schema", schema=SCHEMA)),
@@ -88,10 +92,10 @@ def test_a_request_survives_the_way_through_the_other_dialect(case):
 
 
 def test_results_of_several_tools_become_one_message_for_anthropic_and_several_for_openai():
-    results = Message("user", tuple(ToolResult(call_id=f"c{n}", content=(Text(str(n)),)) for n in (1, 2)))
+    results = FormMessage("user", tuple(ToolResult(call_id=f"c{n}", content=(Text(str(n)),)) for n in (1, 2)))
     openai = DIALECTS["openai_chat"].from_internal(request(results))["messages"]
     assert [(message["role"], message["tool_call_id"]) for message in openai] == [("tool", "c1"), ("tool", "c2")]
-    separate = [Message("user", (part,)) for part in results.parts]
+    separate = [FormMessage("user", (part,)) for part in results.parts]
     anthropic = DIALECTS["anthropic_messages"].from_internal(request(*separate))["messages"]
     assert [block["tool_use_id"] for message in anthropic for block in message["content"]] == ["c1", "c2"]
     assert len(anthropic) == 1
@@ -100,7 +104,7 @@ def test_results_of_several_tools_become_one_message_for_anthropic_and_several_f
 def test_ids_of_calls_that_anthropic_would_refuse_are_made_to_fit():
     calls = tuple(ToolCall(id=each, name="f", arguments="{}") for each in ("toolu_1", "functions.f:0"))
     results = tuple(ToolResult(call_id=each.id, content=()) for each in calls)
-    asked = request(Message("assistant", calls), Message("user", results))
+    asked = request(FormMessage("assistant", calls), FormMessage("user", results))
     made, answered = DIALECTS["anthropic_messages"].from_internal(asked)["messages"]
     ids = [block["id"] for block in made["content"]]
     assert ids == [block["tool_use_id"] for block in answered["content"]]
@@ -197,11 +201,11 @@ def _collected(deltas) -> tuple:
                 text += delta.text
             case ToolArguments():
                 tools[delta.index] = (*tools[delta.index][:2], tools[delta.index][2] + delta.text)
-            case Finished():
+            case GenerationFinished():
                 finish = delta.reason
-            case UsageTold():
+            case UsageDelta():
                 usage = delta.usage
-            case Ended():
+            case StreamEnded():
                 ended = True
             case _ if hasattr(delta, "name"):
                 tools[delta.index] = (delta.id, delta.name, "")
@@ -221,7 +225,7 @@ def test_a_stream_written_and_read_again_says_the_same(name, case):
     writer, reader = dialect.stream_writer(dialect.decode(msgspec.json.encode(body))), dialect.stream_reader()
     stream = b"".join(map(writer.write, wanted))
     read = [delta for event in events(stream) for delta in reader.read(event)]
-    assert isinstance(read[0], Started)
+    assert isinstance(read[0], StreamStarted)
     assert (read[0].id, read[0].model) == ("i", "m")
     assert _collected(read) == _collected(wanted)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.conversation.errors import InvalidField, MalformedBody, NestedTooDeep
+from gatehouse.engine.conversation.errors import InvalidField, MalformedCall, NestedTooDeep
 from gatehouse.foundation.errors import BadRequest
 
 MESSAGE = {"role": "user", "content": "hi"}
@@ -44,7 +44,7 @@ def test_fallbacks_are_the_gateways_own_and_never_sent_on(dialect):
     [b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b'{"a":"\xff"}', b"{\x00}", b'{"a":NaN}', b"{'a':1}", b"<html>"],
 )
 def test_what_is_no_json_object_is_a_malformed_body(dialect, body):
-    with pytest.raises(MalformedBody):
+    with pytest.raises(MalformedCall):
         DIALECTS[dialect].decode(body)
 
 

@@ -16,19 +16,19 @@ from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
     Completion,
     Delta,
-    Ended,
     Finish,
-    Finished,
+    FormMessage,
+    GenerationFinished,
     Image,
-    Message,
-    Started,
+    StreamEnded,
+    StreamStarted,
     Text,
     TextDelta,
     ToolArguments,
     ToolCall,
     ToolResult,
     ToolStarted,
-    UsageTold,
+    UsageDelta,
 )
 from gatehouse.engine.conversation.sse import data_of, events
 from gatehouse.engine.conversation.usage import Usage
@@ -56,7 +56,7 @@ def whole(*parts: Text | ToolCall, finish: Finish = "stop", **body: Any) -> dict
 
 def streamed(*deltas: Delta, **body: Any) -> list[dict[str, Any]]:
     writer = RESPONSES.stream_writer(decode(stream=True, **body))
-    out = b"".join(map(writer.write, (Started(id="c1", model="m-1", created=5), *deltas, Ended())))
+    out = b"".join(map(writer.write, (StreamStarted(id="c1", model="m-1", created=5), *deltas, StreamEnded())))
     told = [json.loads(data_of(event)) for event in events(out)]
     for event in told:
         # The library's own types take every event.
@@ -82,10 +82,10 @@ def test_items_become_messages():
         ],
     )
     assert request.messages == (
-        Message("system", (Text("Be kind."),)),
-        Message("system", (Text("Be short."),)),
-        Message("user", (Text("Weather in Oslo and Bergen?"),)),
-        Message(
+        FormMessage("system", (Text("Be kind."),)),
+        FormMessage("system", (Text("Be short."),)),
+        FormMessage("user", (Text("Weather in Oslo and Bergen?"),)),
+        FormMessage(
             "assistant",
             (
                 Text("Let me look."),
@@ -93,12 +93,12 @@ def test_items_become_messages():
                 ToolCall(id="c2", name="weather", arguments='{"place":"Bergen"}'),
             ),
         ),
-        Message(
+        FormMessage(
             "user",
             (ToolResult(call_id="c1", content=(Text("Rain"),)), ToolResult(call_id="c2", content=(Text("Sun"),))),
         ),
-        Message("user", (Text("And?"),)),
-        Message("user", (Image(data="aGk=", media_type="image/png"),)),
+        FormMessage("user", (Text("And?"),)),
+        FormMessage("user", (Image(data="aGk=", media_type="image/png"),)),
     )
 
 
@@ -172,7 +172,7 @@ def test_a_whole_answer():
 )
 def test_how_an_answer_ended(finish: Finish, status: str, reason: str | None):
     shown = whole(Text("Hi"), finish=finish)
-    told = streamed(TextDelta("Hi"), Finished(reason=finish))
+    told = streamed(TextDelta("Hi"), GenerationFinished(reason=finish))
     assert told[-1]["type"] == f"response.{status}"
     for answer in (shown, told[-1]["response"]):
         assert answer["status"] == answer["output"][0]["status"] == status
@@ -201,7 +201,7 @@ def test_a_stream_ends_with_what_the_whole_answer_is(parts: tuple[Text | ToolCal
         deltas.append(ToolStarted(index=calls, id=part.id, name=part.name))
         deltas += [ToolArguments(index=calls, text=letter) for letter in part.arguments]
         calls += 1
-    told = streamed(*deltas, Finished(reason="stop"), UsageTold(USAGE))
+    told = streamed(*deltas, GenerationFinished(reason="stop"), UsageDelta(USAGE))
     assert told[-1]["response"] == whole(*parts)
     done = [event["item"] for event in told if event["type"] == "response.output_item.done"]
     assert sorted(done, key=lambda item: item["id"]) == sorted(whole(*parts)["output"], key=lambda item: item["id"])
@@ -213,7 +213,7 @@ def test_tools_that_are_called_side_by_side_stay_apart():
         ToolStarted(index=1, id="t2", name="g"),
         ToolArguments(index=1, text="[2]"),
         ToolArguments(index=0, text="[1]"),
-        Finished(reason="tool_calls"),
+        GenerationFinished(reason="tool_calls"),
     )
     output = told[-1]["response"]["output"]
     assert [(item["call_id"], item["arguments"]) for item in output] == [("t1", "[1]"), ("t2", "[2]")]

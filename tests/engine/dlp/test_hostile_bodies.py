@@ -23,7 +23,7 @@ from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection, Replacement
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
-from gatehouse.engine.stages.content_filters import judge
+from gatehouse.engine.stages.content_filters import evaluate
 from gatehouse.policy.dlp import DlpPolicy
 from gatehouse.policy.filters import compile_filters
 from gatehouse.policy.governance import FilterRecord
@@ -334,7 +334,7 @@ def test_content_filters_cost_what_the_body_costs(counter: Counter) -> None:
         body = user(
             [*many(size // 2, lambda n: {"type": "text", "text": f"{n:07} a b"}, 40), TEXTS["blanks"](size // 2)]
         )
-        return lambda: asyncio.run(judge(filters, filters.filters, body, held.ports, size=size))
+        return lambda: asyncio.run(evaluate(filters, filters.filters, body, held.ports, size=size))
 
     assert_linear(counter, of_size, (128 * KIB, 256 * KIB, 512 * KIB))
 

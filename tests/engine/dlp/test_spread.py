@@ -15,12 +15,12 @@ from tests.support.engine import HeldEngine, completion
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
-from gatehouse.engine.conversation.following import following
+from gatehouse.engine.conversation.following import consecutive_texts
 from gatehouse.engine.conversation.slots import Slot, slots
 from gatehouse.engine.dlp import chains
 from gatehouse.engine.dlp.decide import SplitValue, TierFindings, decide_in_steps
 from gatehouse.engine.dlp.steps import finish
-from gatehouse.policy.dlp import DlpPolicy, Rule
+from gatehouse.policy.dlp import CompiledDlpRule, DlpPolicy
 from gatehouse.policy.governance import DlpRuleRecord
 
 CHAT, MESSAGES, RESPONSES = "openai_chat", "anthropic_messages", "openai_responses"
@@ -216,9 +216,9 @@ async def test_blanks_and_words_without_an_end_stand_beside_a_value(text: str, f
 
 
 def test_a_value_in_pieces_goes_where_another_finding_stands_in_its_first_piece() -> None:
-    def of(pattern: str, entity_type: str) -> tuple[Rule, ...]:
+    def of(pattern: str, entity_type: str) -> tuple[CompiledDlpRule, ...]:
         return (
-            Rule(
+            CompiledDlpRule(
                 id=pattern, name=pattern, detector_type="regex", entity_type=entity_type, action="redact",
                 threshold=0.5, source="organization",
             ),
@@ -313,7 +313,7 @@ def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:
     body = {"messages": [{"role": "user", "content": parts(texts)}]}
     of_body = [slot for slot in slots(body) if isinstance(slot, Slot)]
     steps = 0
-    work = chains.build_chains(of_body, following(body))
+    work = chains.build_chains(of_body, consecutive_texts(body))
     while True:
         try:
             next(work)
@@ -356,4 +356,4 @@ def test_a_body_without_texts_of_a_conversation_has_none_that_follow() -> None:
         {"messages": 1, "input": "x"},
         {"messages": [1, None, {"content": 3}, {"role": [], "content": [2]}]},
     ):
-        assert [places for places in following(json.loads(json.dumps(body))) if len(places) > 1] == []
+        assert [places for places in consecutive_texts(json.loads(json.dumps(body))) if len(places) > 1] == []

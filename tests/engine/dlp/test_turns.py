@@ -10,7 +10,7 @@ import pytest
 from gatehouse.engine.dlp import turns
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, finish
-from gatehouse.engine.dlp.turns import FairScheduler, OverBudget, Owner, WorkBudget
+from gatehouse.engine.dlp.turns import FairScheduler, OverBudget, WorkBudget, WorkOwner
 
 STEP_SECONDS = 0.001
 
@@ -56,7 +56,7 @@ async def idle(pool: FairScheduler) -> None:
 async def held(pool: FairScheduler, clock: Clock) -> tuple[threading.Event, "asyncio.Task[str]"]:
     """Work of nobody in particular that waits until the event is set: what comes meanwhile queues."""
     gate = threading.Event()
-    task = asyncio.create_task(pool.run(Owner("first", "first"), clock.work("first", 1, gate=gate)))
+    task = asyncio.create_task(pool.run(WorkOwner("first", "first"), clock.work("first", 1, gate=gate)))
     await queued(pool, 1)
     return gate, task
 
@@ -70,10 +70,10 @@ def share_until_done(steps: list[str], name: str) -> float:
 async def test_a_users_many_texts_take_no_more_than_an_equal_share(clock: Clock) -> None:
     pool = FairScheduler()
     gate, first = await held(pool, clock)
-    hostile = [asyncio.create_task(pool.run(Owner("a", "h"), clock.work(f"h{n}", 500))) for n in range(10)]
+    hostile = [asyncio.create_task(pool.run(WorkOwner("a", "h"), clock.work(f"h{n}", 500))) for n in range(10)]
     await queued(pool, 11)
-    other = asyncio.create_task(pool.run(Owner("b", "o"), clock.work("other", 200)))
-    same = asyncio.create_task(pool.run(Owner("a", "s"), clock.work("same", 200)))
+    other = asyncio.create_task(pool.run(WorkOwner("b", "o"), clock.work("other", 200)))
+    same = asyncio.create_task(pool.run(WorkOwner("a", "s"), clock.work("same", 200)))
     await queued(pool, 13)
     gate.set()
     assert await other == "other"
@@ -88,8 +88,8 @@ async def test_a_users_many_texts_take_no_more_than_an_equal_share(clock: Clock)
 async def test_many_users_of_an_organization_take_no_more_than_one_of_another(clock: Clock) -> None:
     pool = FairScheduler()
     gate, first = await held(pool, clock)
-    many = [asyncio.create_task(pool.run(Owner("a", n), clock.work(f"u{n}", 300))) for n in range(20)]
-    other = asyncio.create_task(pool.run(Owner("b", "o"), clock.work("other", 200)))
+    many = [asyncio.create_task(pool.run(WorkOwner("a", n), clock.work(f"u{n}", 300))) for n in range(20)]
+    other = asyncio.create_task(pool.run(WorkOwner("b", "o"), clock.work("other", 200)))
     await queued(pool, 22)
     gate.set()
     await asyncio.gather(first, other, *many)
@@ -106,9 +106,9 @@ async def test_who_comes_later_does_not_make_up_for_the_time_before(clock: Clock
         gate.wait(10)
         return (yield from clock.work("early", 500))
 
-    early = asyncio.create_task(pool.run(Owner("a", "e"), in_two_halves()))
+    early = asyncio.create_task(pool.run(WorkOwner("a", "e"), in_two_halves()))
     await asyncio.to_thread(half.wait, 10)
-    late = asyncio.create_task(pool.run(Owner("b", "l"), clock.work("late", 500)))
+    late = asyncio.create_task(pool.run(WorkOwner("b", "l"), clock.work("late", 500)))
     await queued(pool, 2)
     gate.set()
     await asyncio.gather(early, late)
@@ -126,7 +126,7 @@ async def test_short_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(pool, "_start", lambda: pytest.fail("a thread was asked for"))
     monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 60.0)
-    assert await pool.run(Owner("a", "u"), work()) == 7
+    assert await pool.run(WorkOwner("a", "u"), work()) == 7
     assert threads == [threading.get_ident()]
 
 
@@ -137,9 +137,9 @@ async def test_what_the_work_raises_is_raised(clock: Clock) -> None:
 
     pool = FairScheduler()
     with pytest.raises(LookupError, match="no such thing"):
-        await pool.run(Owner("a", "u"), work())
+        await pool.run(WorkOwner("a", "u"), work())
     assert pool.waiting == 0
-    assert await pool.run(Owner("a", "u"), clock.work("next", 2)) == "next"
+    assert await pool.run(WorkOwner("a", "u"), clock.work("next", 2)) == "next"
 
 
 async def test_work_that_nobody_waits_for_ends_at_its_next_step(clock: Clock) -> None:
@@ -154,7 +154,7 @@ async def test_work_that_nobody_waits_for_ends_at_its_next_step(clock: Clock) ->
         finally:
             ended.set()
 
-    task = asyncio.create_task(pool.run(Owner("a", "u"), endless()))
+    task = asyncio.create_task(pool.run(WorkOwner("a", "u"), endless()))
     while clock.now < 0.1:
         await asyncio.sleep(0)
     task.cancel()
@@ -168,7 +168,7 @@ async def test_work_that_is_left_before_its_turn_leaves_no_trace(clock: Clock) -
     pool = FairScheduler()
     gate, first = await held(pool, clock)
     for _ in range(3 * turns.MAX_WAITING):
-        task = asyncio.create_task(pool.run(Owner("a", "u"), clock.work("left", 1)))
+        task = asyncio.create_task(pool.run(WorkOwner("a", "u"), clock.work("left", 1)))
         await queued(pool, 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -182,12 +182,12 @@ async def test_work_that_is_left_before_its_turn_leaves_no_trace(clock: Clock) -
 @pytest.mark.parametrize(
     ("owner", "limit"),
     [
-        (lambda _: Owner("a", "u"), turns.MAX_WAITING_PER_USER),
-        (lambda n: Owner("a", n), turns.MAX_WAITING_PER_ORGANIZATION),
-        (lambda n: Owner(n, n), turns.MAX_WAITING - 1),
+        (lambda _: WorkOwner("a", "u"), turns.MAX_WAITING_PER_USER),
+        (lambda n: WorkOwner("a", n), turns.MAX_WAITING_PER_ORGANIZATION),
+        (lambda n: WorkOwner(n, n), turns.MAX_WAITING - 1),
     ],
 )
-async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], Owner], limit: int) -> None:
+async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], WorkOwner], limit: int) -> None:
     pool = FairScheduler()
     gate, first = await held(pool, clock)
     tasks = [asyncio.create_task(pool.run(owner(n), clock.work("waits", 1))) for n in range(limit)]
@@ -197,7 +197,7 @@ async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], Owner
     assert refused.value.headers["Retry-After"] == "5"
     if limit < turns.MAX_WAITING_PER_ORGANIZATION + 1:
         # Others are still taken.
-        tasks.append(asyncio.create_task(pool.run(Owner("other", "o"), clock.work("other", 1))))
+        tasks.append(asyncio.create_task(pool.run(WorkOwner("other", "o"), clock.work("other", 1))))
         await queued(pool, limit + 2)
     gate.set()
     await asyncio.gather(first, *tasks)
@@ -208,9 +208,9 @@ async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], Owner
 
 async def test_a_budget_bounds_the_work(clock: Clock) -> None:
     pool, budget = FairScheduler(), WorkBudget(work_seconds=0.1005, timeout_seconds=1000)
-    assert await pool.run(Owner("a", "u"), clock.work("first", 60), budget) == "first"
+    assert await pool.run(WorkOwner("a", "u"), clock.work("first", 60), budget) == "first"
     with pytest.raises(OverBudget) as over:
-        await pool.run(Owner("a", "u"), clock.work("second", 60), budget)
+        await pool.run(WorkOwner("a", "u"), clock.work("second", 60), budget)
     assert over.value.reason == "work"
     assert clock.steps.count("second") == 41
 
@@ -220,8 +220,8 @@ async def test_a_budget_bounds_working_and_waiting(clock: Clock, monkeypatch: py
     monkeypatch.setattr(turns, "monotonic", lambda: now + 100 * clock.now)
     pool, budget = FairScheduler(), WorkBudget(work_seconds=1000, timeout_seconds=5)
     gate, first = await held(pool, clock)
-    waits = asyncio.create_task(pool.run(Owner("a", "u"), clock.work("waits", 200), budget))
-    beside = asyncio.create_task(pool.run(Owner("b", "u"), clock.work("beside", 200)))
+    waits = asyncio.create_task(pool.run(WorkOwner("a", "u"), clock.work("waits", 200), budget))
+    beside = asyncio.create_task(pool.run(WorkOwner("b", "u"), clock.work("beside", 200)))
     await queued(pool, 3)
     gate.set()
     with pytest.raises(OverBudget) as over:
@@ -241,7 +241,7 @@ async def test_several_threads_work_side_by_side(monkeypatch: pytest.MonkeyPatch
         return together.wait(10)
 
     pool = FairScheduler(threads=3)
-    assert sorted(await asyncio.gather(*(pool.run(Owner("a", "u"), work()) for _ in range(3)))) == [0, 1, 2]
+    assert sorted(await asyncio.gather(*(pool.run(WorkOwner("a", "u"), work()) for _ in range(3)))) == [0, 1, 2]
 
 
 def test_finish_returns_the_result(clock: Clock) -> None:
@@ -255,9 +255,9 @@ async def test_what_a_provider_takes_between_two_pieces_of_work_is_not_counted(
     now = [0.0]
     monkeypatch.setattr(turns, "monotonic", lambda: now[0])
     pool, budget = FairScheduler(), WorkBudget(work_seconds=1000, timeout_seconds=5)
-    assert await pool.run(Owner("a", "u"), clock.work("request", 3), budget) == "request"
+    assert await pool.run(WorkOwner("a", "u"), clock.work("request", 3), budget) == "request"
     now[0] += 1000
-    assert await pool.run(Owner("a", "u"), clock.work("answer", 3), budget) == "answer"
+    assert await pool.run(WorkOwner("a", "u"), clock.work("answer", 3), budget) == "answer"
 
 
 async def test_large_work_is_not_begun_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,5 +268,5 @@ async def test_large_work_is_not_begun_on_the_event_loop(monkeypatch: pytest.Mon
         yield
 
     monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 60.0)
-    await FairScheduler().run(Owner("a", "u"), work(), size=turns.MAX_INLINE_SIZE)
+    await FairScheduler().run(WorkOwner("a", "u"), work(), size=turns.MAX_INLINE_SIZE)
     assert threads != [threading.get_ident()]

@@ -9,7 +9,7 @@ from tests.support.engine import TENANT, HeldEngine
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.estimate import routing_needs
-from gatehouse.engine.exchange import Asked, Identified, NotRouted, Routed
+from gatehouse.engine.exchange import CallRequest, Identified, NotRouted, Routed
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.routing.cost_routing.schemas import Simulated, SimulatedRequest
 from gatehouse.platform.routing.cost_routing.simulating import simulate
@@ -23,7 +23,7 @@ from gatehouse.policy.records import (
     RoutingPolicyRecord,
     Strategy,
 )
-from gatehouse.policy.routing import NEEDS
+from gatehouse.policy.routing import CAPABILITY_BITS
 
 CASES: Final = 10_000
 PROVIDERS: Final = ("one", "two", "three")
@@ -91,7 +91,7 @@ def policy(chance: random.Random) -> RoutingPolicyRecord:
         strategy=chance.choice(get_args(Strategy)),
         model_filters=ModelFilters(
             min_context_window=chance.choice((None, None, 1_000)),
-            required_capabilities=tuple(name for name in NEEDS if chance.random() < 0.05),
+            required_capabilities=tuple(name for name in CAPABILITY_BITS if chance.random() < 0.05),
             excluded_models=frozenset({"one/m0"} if chance.random() < 0.2 else ()),
             included_providers=frozenset(PROVIDERS[:2] if chance.random() < 0.2 else ()),
         ),
@@ -134,7 +134,7 @@ async def test_simulate_and_routing_agree() -> None:
         assert held.caller is not None
         caller = msgspec.structs.replace(held.caller, groups=chance.choice(((), (GROUP,))))
         identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
-        asked = Asked(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
+        asked = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
         # Nobody's turn, and nothing found out: what is compared is the choice.
         found = snapshot.routing.of(())
         assert found is not None
@@ -149,14 +149,14 @@ async def test_simulate_and_routing_agree() -> None:
     assert CASES / 4 < routed < CASES
 
 
-def request(asked: Asked) -> SimulatedRequest:
+def request(asked: CallRequest) -> SimulatedRequest:
     """What a person would describe the call as."""
     wanted = routing_needs(asked)
     return SimulatedRequest(
         model=asked.call.model,
         estimated_input_tokens=wanted.input_tokens,
         estimated_output_tokens=wanted.output_tokens,
-        capabilities_needed=[name for name, bit in NEEDS.items() if wanted.needs & bit],  # type: ignore[misc]
+        capabilities_needed=[name for name, bit in CAPABILITY_BITS.items() if wanted.needs & bit],  # type: ignore[misc]
         group_id=next(iter(asked.identified.caller.groups), None),
     )
 

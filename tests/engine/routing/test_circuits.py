@@ -12,7 +12,7 @@ from tests.support.engine import TENANT, HeldEngine, completion
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.routing import circuits as module
-from gatehouse.engine.routing.circuits import Circuits, Key
+from gatehouse.engine.routing.circuits import CircuitKey, Circuits
 from gatehouse.foundation.outbound import ConnectFailed, OutboundTimeout
 
 CHAT: dict[str, Any] = {"model": "one/a", "messages": [{"role": "user", "content": "Hi"}]}
@@ -145,9 +145,14 @@ def test_no_more_circuits_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "MAX_CIRCUITS", 3)
     circuits = Circuits(HandClock(), failures=1)
     for number in range(10):
-        circuits.failed(Key(TENANT, "one", f"m{number}"))
+        circuits.failed(CircuitKey(TENANT, "one", f"m{number}"))
         assert len(circuits) <= 3
-    assert [circuits.is_open(Key(TENANT, "one", f"m{number}")) for number in (6, 7, 8, 9)] == [False, True, True, True]
+    assert [circuits.is_open(CircuitKey(TENANT, "one", f"m{number}")) for number in (6, 7, 8, 9)] == [
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
 class Model:
@@ -166,15 +171,15 @@ class CircuitsAgainstModel(RuleBasedStateMachine):
         super().__init__()
         self.clock = HandClock()
         self.circuits = Circuits(self.clock, failures=3, seconds=10)
-        self.models: dict[Key, Model] = {}
-        self.open_tries: list[Key] = []
+        self.models: dict[CircuitKey, Model] = {}
+        self.open_tries: list[CircuitKey] = []
 
-    def _of(self, key: Key) -> Model:
+    def _of(self, key: CircuitKey) -> Model:
         return self.models.setdefault(key, Model())
 
     @rule(name=st.sampled_from("ab"))
     def ask(self, name: str) -> None:
-        key = Key(TENANT, "p", name)
+        key = CircuitKey(TENANT, "p", name)
         now = self.clock.monotonic()
         due = [each for each in (self._of(key), self._of(key.connections)) if each.failures >= 3]
         expected = all(now >= each.until and not each.tries for each in due)
@@ -209,7 +214,7 @@ class CircuitsAgainstModel(RuleBasedStateMachine):
     def what_is_open_is_what_nobody_may_try(self) -> None:
         now = self.clock.monotonic()
         for name in "ab":
-            key = Key(TENANT, "p", name)
+            key = CircuitKey(TENANT, "p", name)
             pair = (self._of(key), self._of(key.connections))
             assert self.circuits.is_open(key) is any(each.failures >= 3 and now < each.until for each in pair)
 

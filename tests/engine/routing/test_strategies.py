@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatehouse.engine.exchange import RoutingNeeds
-from gatehouse.engine.routing.strategies import View, in_bounds, ranked
+from gatehouse.engine.routing.strategies import StrategyView, in_bounds, ranked
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.records import ChainEntry, ModelRecord, ProviderRecord, RoutingPolicyRecord
 from gatehouse.policy.routing import RoutingPolicy, compile_routing_policy, options_of
@@ -46,7 +46,7 @@ def policy(strategy: str, *chain: tuple[str, float], **more: Any) -> RoutingPoli
 
 
 def order(policy: RoutingPolicy, wanted: RoutingNeeds = USUAL, *, turn: int = 0, **medians: float) -> list[str]:
-    view = View({MODELS[name].id.int: median for name, median in medians.items()}, turn)
+    view = StrategyView({MODELS[name].id.int: median for name, median in medians.items()}, turn)
     return [option.model.model_id for option in in_bounds(policy, ranked(policy, wanted, view), wanted, view)]
 
 
@@ -106,4 +106,4 @@ def test_too_slow_and_too_small_ones_come_last(strategy: str) -> None:
 def test_with_nothing_to_choose_from_there_is_no_order() -> None:
     for strategy in ("cost_optimized", "quality_optimized", "latency_optimized", "balanced", "round_robin"):
         nobody = compile_routing_policy(RoutingPolicyRecord(id=new_id(), name="p", strategy=strategy), {})  # type: ignore[arg-type]
-        assert list(ranked(nobody, USUAL, View({}))) == []
+        assert list(ranked(nobody, USUAL, StrategyView({}))) == []

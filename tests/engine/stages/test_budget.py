@@ -11,7 +11,7 @@ from tests.support.engine import TENANT, HeldEngine, NothingReserved, completion
 
 from gatehouse.engine.ports import Reserved
 from gatehouse.foundation.errors import Refusal, TooManyRequests
-from gatehouse.policy.budgets import Budget, BudgetRecord, Taking
+from gatehouse.policy.budgets import Budget, BudgetRecord, CallAmounts
 
 CHAT = {"model": "acme/m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -22,8 +22,8 @@ class Spent(HeldEngine):
     def __init__(self, at: str = "", **limits: int | Decimal) -> None:
         super().__init__()
         self.at = at
-        self.reserved: list[Taking] = []
-        self.settled: list[Taking | None] = []
+        self.reserved: list[CallAmounts] = []
+        self.settled: list[CallAmounts | None] = []
         self.serve("acme", "m")
         self.budgets = (
             BudgetRecord(id=TENANT, scope_type="tenant", scope_id=TENANT, period="month", **limits),  # type: ignore[arg-type]
@@ -33,14 +33,14 @@ class Spent(HeldEngine):
         return TooManyRequests() if self.at == "exhausted" else None
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
     ) -> Reserved:
         if self.at == "reserve" and enforced:
             raise TooManyRequests
         self.reserved.append(taking)
         return NothingReserved()
 
-    def settle(self, reserved: Reserved, spent: Taking | None) -> None:
+    def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None:
         self.settled.append(spent)
 
 
@@ -59,7 +59,7 @@ async def test_a_failed_call_gives_back_all_that_was_set_aside() -> None:
     held = Spent(limit_requests=1)
     held.outbound.script = [(500, [b"{}"])]
     assert (await held.engine.answer(held.request(CHAT))).status == 502
-    assert (held.reserved, held.settled) == ([Taking(requests=1)], [None])
+    assert (held.reserved, held.settled) == ([CallAmounts(requests=1)], [None])
 
 
 async def test_what_is_set_aside_bounds_what_is_used() -> None:

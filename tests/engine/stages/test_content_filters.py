@@ -14,7 +14,7 @@ from tests.support.engine import TENANT, HeldEngine, completion
 from gatehouse.detection.findings import Finding
 from gatehouse.engine.dlp.tiers import DlpOptions, TierFailed
 from gatehouse.engine.outcome import RuleEvent
-from gatehouse.engine.stages.content_filters import judge
+from gatehouse.engine.stages.content_filters import evaluate
 from gatehouse.policy.governance import DlpRuleRecord, FilterRecord, GovernanceRecords
 
 GROUP = UUID(int=77)
@@ -328,7 +328,7 @@ async def test_a_long_text_lets_others_have_a_turn() -> None:
     filters = (await held.current(TENANT)).filters
     watching = asyncio.create_task(others())
     await asyncio.sleep(0)
-    judgement = await judge(filters, filters.filters, {"messages": [{"content": text}]}, held.ports)
+    judgement = await evaluate(filters, filters.filters, {"messages": [{"content": text}]}, held.ports)
     watching.cancel()
     assert judgement.blocking is None
     assert longest < 0.05

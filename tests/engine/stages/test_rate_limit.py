@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.support.clock import HandClock
 
-from gatehouse.engine.limits import Limits
+from gatehouse.engine.limits import PathLimits
 from gatehouse.engine.stages.rate_limit import RateLimited, email_of, take, take_login
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.http import envelopes
@@ -15,7 +15,7 @@ from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.settings import Settings
 
 USER = Caller(kind=CallerKind.USER, tenant_id=TenantId(UUID(int=1)), user_id=UUID(int=2), rate_key="user:u")
-LIMITS = Limits(Settings())
+LIMITS = PathLimits(Settings())
 
 
 class Asked(msgspec.Struct):

@@ -18,7 +18,7 @@ from gatehouse.engine.stages.response_cache import MAX_CACHED_BYTES
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.response_cache.memory import MemoryCache
-from gatehouse.policy.budgets import BudgetRecord, Taking
+from gatehouse.policy.budgets import BudgetRecord, CallAmounts
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.records import RoutingPolicyRecord
 
@@ -349,7 +349,7 @@ async def test_a_hit_counts_as_a_request_and_costs_nothing(held: HeldEngine) -> 
     await ask(held)
     hit = await ask(held)
     assert hit.answered is not None
-    assert charged(hit.answered) == Taking(nano_usd=0, requests=1, tokens=0)
+    assert charged(hit.answered) == CallAmounts(nano_usd=0, requests=1, tokens=0)
 
 
 async def test_a_hit_is_free_also_where_the_catalog_has_no_price(held: HeldEngine) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import Field, ValidationError
 
-from gatehouse.foundation.http.bodies import Body, unsent
+from gatehouse.foundation.http.bodies import Body, omitted
 
 
 class Inner(Body):
@@ -17,7 +17,7 @@ class Example(Body):
     words: list[str] = Field(default_factory=list)
     values: dict[str, Any] = Field(default_factory=dict)
     inner: Inner | None = None
-    kept: str = Field(default_factory=unsent)
+    kept: str = Field(default_factory=omitted)
 
 
 @pytest.mark.parametrize(

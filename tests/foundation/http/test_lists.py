@@ -18,7 +18,7 @@ from gatehouse.foundation.http.lists import (
     PageWindow,
     Window,
     by_variant,
-    counted,
+    count_query,
     cursor_window,
     offset_window,
     page_window,
@@ -188,7 +188,7 @@ def test_pages_and_offsets_cut_the_same_rows(connection):
     statement = select(rows.c.sequence).order_by(rows.c.sequence)
     assert connection.execute(PageWindow(3, 3).apply(statement)).scalars().all() == [7]
     assert connection.execute(OffsetWindow(3, 6).apply(statement)).scalars().all() == [7]
-    assert connection.execute(counted(PageWindow(1, 2).apply(statement))).scalar_one() == 7
+    assert connection.execute(count_query(PageWindow(1, 2).apply(statement))).scalar_one() == 7
 
 
 def test_a_short_key_is_refused():

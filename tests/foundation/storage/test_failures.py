@@ -5,8 +5,8 @@ import pytest
 from psycopg import errors
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from gatehouse.foundation.storage.failures import told
-from gatehouse.foundation.storage.roles import wrong
+from gatehouse.foundation.storage.failures import describe
+from gatehouse.foundation.storage.roles import wrong_role
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from gatehouse.foundation.storage.roles import wrong
             "gatehouse migrate",
         ),
         (OperationalError("SELECT 1", {}, psycopg.OperationalError("gone\nDETAIL: a value")), "gone; see that"),
-        (wrong("gatehouse_app", "permission denied"), "GRANT gatehouse_app, gatehouse_service"),
+        (wrong_role("gatehouse_app", "permission denied"), "GRANT gatehouse_app, gatehouse_service"),
         (
             psycopg.ProgrammingError('missing "=" after "postgres//me:hunter2@db/x" in connection info string'),
             "cannot be read",
@@ -30,7 +30,7 @@ from gatehouse.foundation.storage.roles import wrong
     ],
 )
 def test_an_error_is_one_line_that_says_what_to_do(error: Exception, words: str) -> None:
-    line = told(error)
+    line = describe(error)
     assert words in line
     assert "\n" not in line
     assert "a value" not in line

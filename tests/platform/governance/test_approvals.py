@@ -12,7 +12,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.relay import relay
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Asked, Identified, Received
+from gatehouse.engine.exchange import CallRequest, Identified, Received
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.ids import new_id
@@ -39,7 +39,7 @@ def add(platform: RunningPlatform, tenant: Tenant, **fields: Any) -> str:
     return str(values["id"])
 
 
-async def asked(platform: RunningPlatform, tenant: Tenant) -> Asked:
+async def asked(platform: RunningPlatform, tenant: Tenant) -> CallRequest:
     received = Received(
         request_id=f"held-{uuid4().hex}", method="POST", path="/v1/chat/completions", headers={},
         client_address="203.0.113.7", received_at=0.0, started=0.0,
@@ -49,7 +49,9 @@ async def asked(platform: RunningPlatform, tenant: Tenant) -> Asked:
     call = DIALECTS["openai_chat"].decode(
         b'{"model": "sandbox/echo", "messages": [{"role": "user", "content": "4111 1111 1111 1111"}]}', {}
     )
-    return Asked(identified=Identified(received=received, caller=caller, policy=policy, scope="chat:write"), call=call)
+    return CallRequest(
+        identified=Identified(received=received, caller=caller, policy=policy, scope="chat:write"), call=call
+    )
 
 
 @asynccontextmanager
@@ -65,7 +67,7 @@ async def port(platform: RunningPlatform, *, seconds: float = 20, url: str | Non
         await database.close()
 
 
-def held_by(platform: RunningPlatform, x: Asked) -> tuple[Any, ...] | None:
+def held_by(platform: RunningPlatform, x: CallRequest) -> tuple[Any, ...] | None:
     rows = platform.sql(
         "SELECT id, status, decided_at FROM approvals WHERE request_id = %s", [x.identified.received.request_id]
     )
@@ -73,7 +75,7 @@ def held_by(platform: RunningPlatform, x: Asked) -> tuple[Any, ...] | None:
     return found
 
 
-async def until_held(platform: RunningPlatform, x: Asked) -> UUID:
+async def until_held(platform: RunningPlatform, x: CallRequest) -> UUID:
     async with asyncio.timeout(10):
         while (row := held_by(platform, x)) is None:
             await asyncio.sleep(0.01)
@@ -88,7 +90,7 @@ async def until_it_waits() -> None:
             await asyncio.sleep(0.01)
 
 
-async def until_ended(platform: RunningPlatform, x: Asked) -> str:
+async def until_ended(platform: RunningPlatform, x: CallRequest) -> str:
     async with asyncio.timeout(10):
         while (row := held_by(platform, x)) is None or row[1] == "pending":
             await asyncio.sleep(0.01)

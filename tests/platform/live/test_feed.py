@@ -16,7 +16,7 @@ from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live import feed as feed_module
 from gatehouse.platform.live import nodes
 from gatehouse.platform.live.feed import Feed, SwitchesUnknown
-from gatehouse.platform.live.nodes import Node, wait_for
+from gatehouse.platform.live.nodes import Node, wait_until_confirmed
 from gatehouse.platform.live.state import Replica
 
 
@@ -135,7 +135,7 @@ async def test_a_worker_that_was_given_up_looks_again_before_it_goes_on(worker: 
         # After this worker has read, and before it is back in the list: the change does not wait for it.
         if not engaged:
             engaged.append(worker.engage(tenant))
-            far = await wait_for(worker.database, await revision(worker.platform))
+            far = await wait_until_confirmed(worker.database, await revision(worker.platform))
             assert worker.node.name not in far.pending
 
     worker.on_policy = meanwhile
@@ -264,12 +264,12 @@ async def test_a_removed_model_stays_off_for_those_that_still_wait_for_it(worker
 async def test_a_change_waits_two_seconds_and_names_who_is_behind(worker: Worker, tenant: Tenant) -> None:
     await worker.load()
     worker.engage(tenant)
-    far = await wait_for(worker.database, await revision(worker.platform))
+    far = await wait_until_confirmed(worker.database, await revision(worker.platform))
     assert worker.node.name in far.pending
     assert far.confirmed == far.total - len(far.pending)
     assert 2000 <= far.elapsed_ms < 4000
     await worker.feed.catch_up()
-    far = await wait_for(worker.database, await revision(worker.platform))
+    far = await wait_until_confirmed(worker.database, await revision(worker.platform))
     assert far.pending == []
 
 

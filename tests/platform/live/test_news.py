@@ -4,11 +4,11 @@ import asyncio
 import time
 from uuid import uuid4
 
-from gatehouse.platform.live.news import News
+from gatehouse.platform.live.news import ChangeNotifications
 
 
 async def test_news_wake_who_waits_for_them_and_nobody_else() -> None:
-    news, ours, theirs = News(), uuid4(), uuid4()
+    news, ours, theirs = ChangeNotifications(), uuid4(), uuid4()
     waiting = {each: asyncio.create_task(news.after(news.seen(each), each, 5)) for each in (ours, theirs)}
     await asyncio.sleep(0)
     news.tell([ours])
@@ -19,7 +19,7 @@ async def test_news_wake_who_waits_for_them_and_nobody_else() -> None:
 
 
 async def test_news_from_before_the_waiting_are_not_missed() -> None:
-    news, ours = News(), uuid4()
+    news, ours = ChangeNotifications(), uuid4()
     for tell in (lambda: news.tell([ours]), news.tell_all):
         seen = news.seen(ours)
         tell()
@@ -27,14 +27,14 @@ async def test_news_from_before_the_waiting_are_not_missed() -> None:
 
 
 async def test_without_news_the_time_is_up() -> None:
-    news, ours = News(), uuid4()
+    news, ours = ChangeNotifications(), uuid4()
     began = time.monotonic()
     await news.after(news.seen(ours), ours, 0.05)
     assert 0.04 < time.monotonic() - began < 2
 
 
 async def test_nobody_waits_for_a_worker_that_ends() -> None:
-    news, ours = News(), uuid4()
+    news, ours = ChangeNotifications(), uuid4()
     waiting = asyncio.create_task(news.after(news.seen(ours), ours, 60))
     await asyncio.sleep(0)
     news.close()
@@ -43,7 +43,7 @@ async def test_nobody_waits_for_a_worker_that_ends() -> None:
 
 
 async def test_many_wait_for_the_same() -> None:
-    news, ours = News(), uuid4()
+    news, ours = ChangeNotifications(), uuid4()
     waiting = [asyncio.create_task(news.after(news.seen(ours), ours, 5)) for _ in range(50)]
     await asyncio.sleep(0)
     news.tell([ours])

@@ -23,10 +23,10 @@ from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.spending.accounts import LeaseRequest
 from gatehouse.platform.spending.ledger import lease
 from gatehouse.platform.spending.spender import BudgetUnavailable, Spender
-from gatehouse.policy.budgets import Budget, BudgetRecord, Taking, compile_budget
+from gatehouse.policy.budgets import Budget, BudgetRecord, CallAmounts, compile_budget
 from gatehouse.policy.periods import span
 
-ONE = Taking(requests=1)
+ONE = CallAmounts(requests=1)
 
 
 def budget(tenant: Tenant, zone: str = "UTC", **fields: Any) -> Budget:
@@ -103,7 +103,7 @@ async def workers(platform: RunningPlatform) -> AsyncIterator[Workers]:
         await spender.stop()
 
 
-async def tried(spender: Spender, of: Budget, taking: Taking = ONE, *, enforced: bool = True) -> Reserved | None:
+async def tried(spender: Spender, of: Budget, taking: CallAmounts = ONE, *, enforced: bool = True) -> Reserved | None:
     try:
         return await spender.reserve([of], taking, enforced=enforced)
     except QuotaExceeded:
@@ -119,21 +119,21 @@ async def test_of_200_at_once_over_four_workers_exactly_50_pass(workers: Workers
 
 async def test_what_is_set_aside_and_not_used_serves_others(workers: Workers, tenant: Tenant) -> None:
     four, of = await workers.start(4), budget(tenant, limit_usd=Decimal(1))
-    dear = Taking(nano_usd=400_000_000, requests=1)
+    dear = CallAmounts(nano_usd=400_000_000, requests=1)
     first, second = await tried(four[0], of, dear), await tried(four[1], of, dear)
     assert first is not None
     assert second is not None
     assert await tried(four[2], of, dear) is None
-    four[0].settle(first, Taking(nano_usd=1_000_000, requests=1))
+    four[0].settle(first, CallAmounts(nano_usd=1_000_000, requests=1))
     four[1].settle(second, None)
     async with asyncio.timeout(5):
         while (third := await tried(four[2], of, dear)) is None:
             await asyncio.sleep(0.1)
-    four[2].settle(third, Taking(nano_usd=400_000_000, requests=1))
+    four[2].settle(third, CallAmounts(nano_usd=400_000_000, requests=1))
     # 1 - .001 - .4: what is left is known to the billionth.
-    assert await tried(four[3], of, Taking(nano_usd=599_000_001, requests=1)) is None
+    assert await tried(four[3], of, CallAmounts(nano_usd=599_000_001, requests=1)) is None
     async with asyncio.timeout(5):
-        while await tried(four[3], of, Taking(nano_usd=599_000_000, requests=1)) is None:
+        while await tried(four[3], of, CallAmounts(nano_usd=599_000_000, requests=1)) is None:
             await asyncio.sleep(0.1)
 
 
@@ -191,7 +191,7 @@ async def test_a_changed_limit_holds_for_the_next_call(workers: Workers, tenant:
 async def test_what_nobody_needs_is_given_back(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_usd=Decimal(1), limit_requests=1_000, limit_tokens=1_000)
-    call = Taking(nano_usd=5, requests=1, tokens=7)
+    call = CallAmounts(nano_usd=5, requests=1, tokens=7)
     for _ in range(30):
         reserved = await tried(one, of, call)
         assert reserved is not None
@@ -286,23 +286,23 @@ async def test_a_call_that_does_not_fit_leaves_what_is_left_to_others(
 ) -> None:
     one, other = await workers.start(2)
     of = budget(tenant, limit_tokens=1_000)
-    first = await tried(one, of, Taking(tokens=200))
+    first = await tried(one, of, CallAmounts(tokens=200))
     assert first is not None
-    one.settle(first, Taking(tokens=200))
+    one.settle(first, CallAmounts(tokens=200))
     for _ in range(3):
-        assert await tried(one, of, Taking(tokens=hopeless)) is None
+        assert await tried(one, of, CallAmounts(tokens=hopeless)) is None
         # Neither here nor elsewhere, nor a moment later: 800 are left.
-        assert await tried(one, of, Taking(tokens=100)) is not None
-        assert await tried(other, of, Taking(tokens=100)) is not None
+        assert await tried(one, of, CallAmounts(tokens=100)) is not None
+        assert await tried(other, of, CallAmounts(tokens=100)) is not None
 
 
 async def test_listeners_are_told_what_is_spent_not_what_did_not_fit(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_tokens=1_000)
-    assert await tried(one, of, Taking(tokens=5_000)) is None
+    assert await tried(one, of, CallAmounts(tokens=5_000)) is None
     assert await workers.events(tenant, "quota_exceeded") == []
-    assert await tried(one, of, Taking(tokens=700)) is not None
-    assert await tried(one, of, Taking(tokens=700)) is None
+    assert await tried(one, of, CallAmounts(tokens=700)) is not None
+    assert await tried(one, of, CallAmounts(tokens=700)) is None
     async with asyncio.timeout(5):
         while not (events := await workers.events(tenant, "quota_exceeded")):
             await asyncio.sleep(0.1)
@@ -336,7 +336,7 @@ async def test_a_client_that_leaves_while_the_ledger_is_asked_leaves_nothing_set
     assert all(
         isinstance(each, asyncio.CancelledError) for each in await asyncio.gather(*calls, return_exceptions=True)
     )
-    assert await tried(one, of, Taking(requests=10)) is not None
+    assert await tried(one, of, CallAmounts(requests=10)) is not None
 
 
 @pytest.mark.parametrize("at", ["commit", "after"])
@@ -346,7 +346,7 @@ async def test_what_is_given_back_in_vain_is_given_back_again(
     workers.database = faulty
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=1_000)
-    reserved = await one.reserve([of], Taking(requests=50), enforced=True)
+    reserved = await one.reserve([of], CallAmounts(requests=50), enforced=True)
     await settled_at(workers, of, 150)
     faulty.at = at
     one.settle(reserved, None)
@@ -362,7 +362,7 @@ async def test_more_than_was_set_aside_is_told_when_it_was_spent(workers: Worker
     # Until what was asked for ahead is given back, and nothing else is to be told.
     await asyncio.sleep(1.6)
     await settled_at(workers, of, 1)
-    one.settle(reserved, Taking(requests=70))
+    one.settle(reserved, CallAmounts(requests=70))
     await settled_at(workers, of, 70)
 
 
@@ -428,8 +428,8 @@ async def test_another_time_zone_with_the_same_midnight_has_the_same_period(work
 async def test_a_limit_that_comes_later_counts_what_is_on_record(workers: Workers, tenant: Tenant) -> None:
     first, second = await workers.start(2)
     dollars = budget(tenant, limit_usd=Decimal(10))
-    reserved = await first.reserve([dollars], Taking(nano_usd=1, requests=1), enforced=True)
-    first.settle(reserved, Taking(nano_usd=1, requests=1))
+    reserved = await first.reserve([dollars], CallAmounts(nano_usd=1, requests=1), enforced=True)
+    first.settle(reserved, CallAmounts(nano_usd=1, requests=1))
     async with workers.database.service() as session:
         await session.execute(
             text("UPDATE budget_leases SET recorded_requests = 5 WHERE budget_id = :id"), {"id": dollars.id}
@@ -444,7 +444,7 @@ async def test_a_provider_that_tells_nonsense_spoils_nobody_else_s_budget(worker
     mad, sane = budget(tenant, limit_tokens=10, action="warn"), budget(tenant, limit_requests=10)
     reserved = await tried(one, mad)
     assert reserved is not None
-    one.settle(reserved, Taking(nano_usd=10**30, requests=1, tokens=10**30))
+    one.settle(reserved, CallAmounts(nano_usd=10**30, requests=1, tokens=10**30))
     await asyncio.sleep(0.7)
     assert (await workers.granted(mad))[2] == 2**62
     await gives_back(workers, one, sane)
@@ -454,7 +454,7 @@ async def test_a_budget_in_dollars_that_is_spent_refuses_before_anything_is_done
     workers: Workers, tenant: Tenant
 ) -> None:
     (one,) = await workers.start(1)
-    of, taking = budget(tenant, limit_usd=Decimal(1)), Taking(nano_usd=10**9, requests=1)
+    of, taking = budget(tenant, limit_usd=Decimal(1)), CallAmounts(nano_usd=10**9, requests=1)
     assert await tried(one, of, taking) is not None
     assert await tried(one, of, taking) is None
     assert one.exhausted([of]) is not None
@@ -517,8 +517,8 @@ async def test_a_group_s_figure_is_of_the_current_month(
     await one.start(uuid4())
     workers.all.append(one)
     of = budget(tenant, scope_type="group", scope_id=new_id(), limit_usd=Decimal(5))
-    reserved = await one.reserve([of], Taking(nano_usd=10**9, requests=1), enforced=True)
-    one.settle(reserved, Taking(nano_usd=10**9, requests=1))
+    reserved = await one.reserve([of], CallAmounts(nano_usd=10**9, requests=1), enforced=True)
+    one.settle(reserved, CallAmounts(nano_usd=10**9, requests=1))
     async with workers.database.service() as session:
         await session.execute(text("UPDATE budget_leases SET recorded_usd = 1 WHERE budget_id = :id"), {"id": of.id})
         await session.commit()

@@ -26,7 +26,7 @@ from gatehouse.engine.exchange import Received
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.settings import BadSettings, Settings
-from gatehouse.platform.metrics import Figures
+from gatehouse.platform.metrics import PlatformMetrics
 from gatehouse.platform.tracing import exporter
 from gatehouse.platform.tracing.exporter import Exporter
 
@@ -98,9 +98,9 @@ async def collector() -> AsyncIterator[Collector]:
 
 
 @asynccontextmanager
-async def exporting(url: str, home: Path, **environment: str) -> AsyncIterator[tuple[Exporter, Figures]]:
+async def exporting(url: str, home: Path, **environment: str) -> AsyncIterator[tuple[Exporter, PlatformMetrics]]:
     """Stopped at the end, so that what waits is sent."""
-    figures = Figures(home)
+    figures = PlatformMetrics(home)
     settings = Settings.from_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url, **environment})
     made = Exporter(settings, SYSTEM_CLOCK, figures.spans_exported, figures.spans_dropped)
     await made.start()
@@ -458,7 +458,7 @@ def test_headers_that_cannot_be_ends_the_start_and_tell_no_secret(tmp_path: Path
     settings = Settings.from_environment(
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_HEADERS": told}
     )
-    figures = Figures(tmp_path)
+    figures = PlatformMetrics(tmp_path)
     with pytest.raises(BadSettings, match="OTEL_EXPORTER_OTLP_HEADERS") as refused:
         Exporter(settings, SYSTEM_CLOCK, figures.spans_exported, figures.spans_dropped)
     assert told not in str(refused.value)

@@ -32,14 +32,14 @@ _SAMPLE: Final = 4096
 _LONGEST_SAMPLE: Final = 16 * 1024
 
 
-class Decoded(NamedTuple):
+class DecodedText(NamedTuple):
     """`encoding` is the codec that writes the text again."""
 
     text: str
     encoding: str
 
 
-def decoded(data: bytes) -> Generator[None, None, Decoded | None]:
+def decoded(data: bytes) -> Generator[None, None, DecodedText | None]:
     """`data` as text, if it is Unicode, or ASCII with few other bytes; None otherwise. In steps of a millisecond."""
     wide = yield from _marked_or_wide(data)
     if wide is not None:
@@ -53,30 +53,30 @@ def decoded(data: bytes) -> Generator[None, None, Decoded | None]:
     text = yield from _decode(data, "utf-8")
     bad = text.count("\ufffd") if high else 0
     if not bad:
-        return Decoded(text, "utf-8") if controls <= 0.3 * len(data) else None
+        return DecodedText(text, "utf-8") if controls <= 0.3 * len(data) else None
     if controls > 0.05 * len(data):
         return None
     # Characters of several bytes, in the right form: chance does not write those.
     if bad <= 0.02 * len(data) and bad < 0.2 * high:
-        return Decoded(text, "utf-8")
+        return DecodedText(text, "utf-8")
     if high <= max(0.05 * len(data), 2):
         text = yield from _decode(data, "cp1252")
-        return Decoded(text, "cp1252")
+        return DecodedText(text, "cp1252")
     return None
 
 
-def _marked_or_wide(data: bytes) -> Generator[None, None, Decoded | None]:
+def _marked_or_wide(data: bytes) -> Generator[None, None, DecodedText | None]:
     """Where it begins with a byte order mark, or is UTF-16 without one."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             text = yield from _decode(data, encoding)
             if _is_drawn(text):
-                return Decoded(text, encoding)
+                return DecodedText(text, encoding)
     wide = _utf16(data)
     if wide is None:
         return None
     text = yield from _decode(data, wide)
-    return Decoded(text, wide)
+    return DecodedText(text, wide)
 
 
 def begins_like_text(beginning: bytes) -> bool:
@@ -88,7 +88,7 @@ def begins_like_text(beginning: bytes) -> bool:
         try:
             next(steps)
         except StopIteration as stopped:
-            text: Decoded | None = stopped.value
+            text: DecodedText | None = stopped.value
             break
     if text is not None:
         return True
@@ -96,7 +96,7 @@ def begins_like_text(beginning: bytes) -> bool:
     return kind_of(beginning) is None and controls <= 0.02 * len(beginning)
 
 
-def guessed(data: bytes) -> Decoded | None:
+def guessed(data: bytes) -> DecodedText | None:
     """`data` as text in the encoding that makes the most of it; None where it is no text in any. Takes some ten
     milliseconds for the choice."""
     # Little else needs it, and it takes a while to import.
@@ -106,7 +106,7 @@ def guessed(data: bytes) -> Decoded | None:
     if best is None:
         return None
     text = data.decode(best.encoding, "replace")
-    return Decoded(text, best.encoding) if _is_drawn(text) else None
+    return DecodedText(text, best.encoding) if _is_drawn(text) else None
 
 
 def _decode(data: bytes, encoding: str) -> Generator[None, None, str]:

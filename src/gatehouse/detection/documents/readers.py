@@ -42,7 +42,7 @@ class Question(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_called_text: bool
 
 
-class _Reader:
+class _DocumentReader:
     def __init__(self, process: Process) -> None:
         self.process = process
         self.files = 0
@@ -53,7 +53,7 @@ class Readers:
 
     def __init__(self, *, readers: int = READERS) -> None:
         self._free = asyncio.Semaphore(readers)
-        self._idle: list[_Reader] = []
+        self._idle: list[_DocumentReader] = []
         self._waiting_bytes = 0
 
     async def read(self, data: bytes, *, is_called_text: bool, deadline: float) -> Reading:
@@ -79,7 +79,7 @@ class Readers:
             await _end(reader)
         self._idle.clear()
 
-    def _reusable(self) -> _Reader | None:
+    def _reusable(self) -> _DocumentReader | None:
         """One that has read a file before, unless it has ended since."""
         while self._idle:
             reader = self._idle.pop()
@@ -111,11 +111,11 @@ class Readers:
         return reading
 
 
-async def _started() -> _Reader:
+async def _started() -> _DocumentReader:
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     command = (sys.executable, "-P", "-m", "gatehouse.detection.documents")
     try:
-        return _Reader(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment))
+        return _DocumentReader(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment))
     except OSError:
         log.exception("documents.no_reader")
         raise NotRead("unavailable") from None
@@ -130,7 +130,7 @@ async def _answer(process: Process, message: bytes) -> bytes:
     return await process.stdout.readexactly(size)
 
 
-async def _end(reader: _Reader) -> None:
+async def _end(reader: _DocumentReader) -> None:
     if reader.process.returncode is None:
         reader.process.kill()
     await reader.process.wait()

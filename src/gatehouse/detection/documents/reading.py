@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from gatehouse.detection.documents.archive import BadArchive, read_archive
-from gatehouse.detection.documents.encodings import Decoded, decoded, guessed
+from gatehouse.detection.documents.encodings import DecodedText, decoded, guessed
 from gatehouse.detection.documents.kinds import Kind, kind_of
 from gatehouse.detection.documents.output import Enough, Output, Reading
 from gatehouse.detection.separator import SEPARATOR
@@ -64,13 +64,13 @@ def _read_document(data: bytes, kind: Kind | None, output: Output) -> bool:
     return True
 
 
-def _text(data: bytes) -> Decoded | None:
+def _text(data: bytes) -> DecodedText | None:
     steps = decoded(data)
     while True:
         try:
             next(steps)
         except StopIteration as stopped:
-            text: Decoded | None = stopped.value
+            text: DecodedText | None = stopped.value
             return text or guessed(data)
 
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 
-class ModelUnusable(Exception):
+class EntitiesModelUnusable(Exception):
     """The root: `NER_MODEL_PATH` does not name a model that can run here."""
 
 
-class UnknownModel(ModelUnusable):
+class UnknownModel(EntitiesModelUnusable):
     def __init__(self, path: Path) -> None:
         super().__init__(
             f"{path} is no model of named entities: a GLiNER folder has gliner_config.json, a spaCy folder has "
@@ -15,11 +15,11 @@ class UnknownModel(ModelUnusable):
         )
 
 
-class LibraryMissing(ModelUnusable):
+class LibraryMissing(EntitiesModelUnusable):
     def __init__(self, path: Path, library: str, way_out: str) -> None:
         super().__init__(f"{path} needs the library {library}, which is not installed: {way_out}")
 
 
-class BadModel(ModelUnusable):
+class BadEntitiesModel(EntitiesModelUnusable):
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path} cannot be loaded: {reason}")

@@ -16,7 +16,7 @@ import onnxruntime
 from tokenizers import Tokenizer
 
 from gatehouse.detection.entities.choosing import own_name, without_overlaps
-from gatehouse.detection.entities.errors import BadModel, LibraryMissing
+from gatehouse.detection.entities.errors import BadEntitiesModel, LibraryMissing
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import Recognizer
 from gatehouse.detection.units import units
@@ -86,7 +86,7 @@ class GlinerLibrary(_Gliner):
         try:
             self._model: Any = gliner.GLiNER.from_pretrained(str(path), local_files_only=True)
         except Exception as fault:  # the library raises whatever its parts do
-            raise BadModel(path, str(fault)) from fault
+            raise BadEntitiesModel(path, str(fault)) from fault
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
         found = self._model.predict_entities(
@@ -106,17 +106,19 @@ class GlinerExport(_Gliner):
             self._session = onnxruntime.InferenceSession(str(export), options, providers=["CPUExecutionProvider"])
             self._tokenizer: Tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
         except Exception as fault:  # onnxruntime and tokenizers raise Exception itself
-            raise BadModel(path, str(fault)) from fault
+            raise BadEntitiesModel(path, str(fault)) from fault
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         taken = {given.name for given in self._session.get_inputs()}
         if taken != _INPUTS:
-            raise BadModel(path, f"only span models can run from ONNX, and this one takes {', '.join(sorted(taken))}")
+            raise BadEntitiesModel(
+                path, f"only span models can run from ONNX, and this one takes {', '.join(sorted(taken))}"
+            )
         self._width = int(config.get("max_width", 12))
         self._mark, self._end = config.get("ent_token", "<<ENT>>"), config.get("sep_token", "<<SEP>>")
         for token in (self._mark, self._end):
             if self._tokenizer.token_to_id(token) is None:
-                raise BadModel(path, f"tokenizer.json does not know {token}")
+                raise BadEntitiesModel(path, f"tokenizer.json does not know {token}")
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
         words = list(_WORD.finditer(unit))

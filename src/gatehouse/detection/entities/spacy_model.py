@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatehouse.detection.entities.choosing import own_name, without_overlaps
-from gatehouse.detection.entities.errors import BadModel, LibraryMissing
+from gatehouse.detection.entities.errors import BadEntitiesModel, LibraryMissing
 from gatehouse.detection.entities.offered import spacy_names
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import refuse_unknown
@@ -27,10 +27,10 @@ class SpacyRecognizer:
         try:
             self._model: Any = spacy.load(path)
         except (OSError, ValueError, ImportError) as fault:
-            raise BadModel(path, str(fault)) from fault
+            raise BadEntitiesModel(path, str(fault)) from fault
         self._entities = spacy_names(path)
         if not self._entities:
-            raise BadModel(path, "it recognises no entities: meta.json names no labels of ner or entity_ruler")
+            raise BadEntitiesModel(path, "it recognises no entities: meta.json names no labels of ner or entity_ruler")
 
     @property
     def entities(self) -> tuple[str, ...]:

@@ -351,7 +351,7 @@ def _shifted(view: View, low: int, high: int) -> Iterator[_Segment]:
         place = view.byte(stop)
 
 
-class _Kind(NamedTuple):
+class _EncodingKind(NamedTuple):
     """Base64 or hex: each group of `digits` characters encodes `size` bytes."""
 
     alphabet: str
@@ -445,6 +445,6 @@ _ONE_BYTE: Final = _Form("utf-8", re.compile(rb"%b{8}" % _CHARACTER), re.compile
 _LITTLE: Final = _Form("utf-16-le", re.compile(rb"(?:%b\0){3}" % _CHARACTER), _LOW_FIRST, _HIGH_FIRST)
 _BIG: Final = _Form("utf-16-be", re.compile(rb"(?:\0%b){3}" % _CHARACTER), _HIGH_FIRST, _LOW_FIRST)
 _KINDS: Final = (
-    _Kind("0123456789ABCDEFabcdef", 2, 1, _of_hex),
-    _Kind(ALPHABET, 4, 3, _of_base64),
+    _EncodingKind("0123456789ABCDEFabcdef", 2, 1, _of_hex),
+    _EncodingKind(ALPHABET, 4, 3, _of_base64),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from gatehouse.detection.semantic import ngrams, windows
 from gatehouse.detection.semantic.backbone import Backbone, Ids, Vector
-from gatehouse.detection.semantic.heads import Head, sigmoid, softmax
+from gatehouse.detection.semantic.heads import ScoringHead, sigmoid, softmax
 from gatehouse.detection.semantic.zero_shot import Curve, ZeroShot, known_labels
 
 DATA: Final = Path(__file__).parent / "data"
@@ -24,7 +24,7 @@ class Part(msgspec.Struct, frozen=True):
     vector: Vector
 
 
-class Read(msgspec.Struct, frozen=True):
+class ReadWindows(msgspec.Struct, frozen=True):
     windows: list[Part]
     #: of a longer text the most suspicious passage
     passage: Part | None
@@ -39,8 +39,8 @@ class EmbeddedClassifier:
         self._backbone = backbone or Backbone(folder)
         # No pickled objects: a data file that could run code has no place in a guard.
         with np.load(heads or folder / "heads.npz", allow_pickle=False) as arrays:
-            self._attacks = Head(arrays, "attacks")
-            self._topics = Head(arrays, "topics")
+            self._attacks = ScoringHead(arrays, "attacks")
+            self._topics = ScoringHead(arrays, "topics")
             self._domains = tuple(map(str, arrays["topics.domains"]))
             self._domain_of = arrays["topics.domain_of"]
             self.curves = (
@@ -64,7 +64,7 @@ class EmbeddedClassifier:
         """A short text as one vector; of a longer one its first window."""
         return self._backbone.embed(self._backbone.tokens(text)[: windows.WINDOW])
 
-    def read(self, text: str) -> Read:
+    def read(self, text: str) -> ReadWindows:
         ids = self._backbone.tokens(text)
         found = ngrams.buckets(ids, self._attacks.buckets)
         spans = windows.spans(len(ids))
@@ -74,13 +74,13 @@ class EmbeddedClassifier:
         passage = None
         if passages:
             passage = self._part(ids, passages[int(self._attacks.suspicion(found, passages).argmax())])
-        return Read([self._part(ids, span) for span in spans], passage)
+        return ReadWindows([self._part(ids, span) for span in spans], passage)
 
     def _part(self, ids: Ids, span: tuple[int, int]) -> Part:
         part = ids[span[0] : span[1]]
         return Part(part, self._backbone.embed(part))
 
-    def _scores(self, read: Read, labels: Sequence[str]) -> dict[str, float]:
+    def _scores(self, read: ReadWindows, labels: Sequence[str]) -> dict[str, float]:
         trained: dict[str, float] = {}
         if not set(labels).isdisjoint(self._attacks.classes):
             trained |= self._attack_scores(read)
@@ -91,7 +91,7 @@ class EmbeddedClassifier:
             label: trained[label] if label in trained else self._zero_shot.score(vectors, label) for label in labels
         }
 
-    def _attack_scores(self, read: Read) -> dict[str, float]:
+    def _attack_scores(self, read: ReadWindows) -> dict[str, float]:
         """An injection is a sentence somewhere; a jailbreak is most of its text, so that one odd window of a long role
         play makes none: there the mean counts as much as the worst."""
         logits = _logits(self._attacks, read.windows)
@@ -103,7 +103,7 @@ class EmbeddedClassifier:
             found["prompt_injection"] = max(found["prompt_injection"], alone["prompt_injection"])
         return {label: float(sigmoid(logit)) for label, logit in found.items()}
 
-    def _topic_scores(self, read: Read) -> dict[str, float]:
+    def _topic_scores(self, read: ReadWindows) -> dict[str, float]:
         """Intents of one domain share a score: `banking` is the sum of balances, transfers and so on. The root, since a
         quarter of all is enough: the class of texts without a topic takes much of what is in doubt."""
         shares = np.stack([softmax(logits) for logits in _logits(self._topics, read.windows)])
@@ -114,6 +114,6 @@ class EmbeddedClassifier:
         return found
 
 
-def _logits(head: Head, parts: Sequence[Part]) -> Vector:
+def _logits(head: ScoringHead, parts: Sequence[Part]) -> Vector:
     """[parts, classes]"""
     return np.stack([head.logits(part.vector, ngrams.buckets(part.ids, head.buckets)) for part in parts])

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 
-class ModelUnusable(Exception):
+class SemanticModelUnusable(Exception):
     """The root: `SEMANTIC_MODEL_PATH` does not name a model that can run here."""
 
 
-class FileMissing(ModelUnusable):
+class FileMissing(SemanticModelUnusable):
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(
             f"{folder} has no {name}: it must hold an ONNX export (model.onnx or onnx/model.onnx), config.json and "
@@ -15,6 +15,6 @@ class FileMissing(ModelUnusable):
         )
 
 
-class BadModel(ModelUnusable):
+class BadSemanticModel(SemanticModelUnusable):
     def __init__(self, folder: Path, reason: str) -> None:
         super().__init__(f"{folder} cannot be loaded: {reason}")

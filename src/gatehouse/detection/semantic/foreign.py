@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from gatehouse.detection.models import Classifier
 from gatehouse.detection.semantic.backbone import Vector, readable, session
 from gatehouse.detection.semantic.embedded import DATA, EmbeddedClassifier
-from gatehouse.detection.semantic.errors import BadModel, FileMissing
+from gatehouse.detection.semantic.errors import BadSemanticModel, FileMissing
 from gatehouse.detection.semantic.heads import sigmoid, softmax
 from gatehouse.detection.semantic.zero_shot import ZeroShot, known_labels
 
@@ -48,7 +48,7 @@ class _Model:
         self._session = _session(folder)
         unknown = [given.name for given in self._session.get_inputs() if given.name not in _GIVEN]
         if unknown:
-            raise BadModel(folder, f"it asks for the input {unknown[0]}, known are {', '.join(_GIVEN)}")
+            raise BadSemanticModel(folder, f"it asks for the input {unknown[0]}, known are {', '.join(_GIVEN)}")
         self._inputs = [given.name for given in self._session.get_inputs()]
         self.shapes = {output.name: output.shape for output in self._session.get_outputs()}
         self.outputs = {name: len(shape) for name, shape in self.shapes.items()}
@@ -160,7 +160,7 @@ def open_foreign(folder: Path, embedded: EmbeddedClassifier) -> Classifier:
         return ForeignClassifier(model, embedded)
     if 2 in model.outputs.values() or 3 in model.outputs.values():
         return ForeignEmbeddings(model, embedded)
-    raise BadModel(
+    raise BadSemanticModel(
         folder, f"of its outputs ({', '.join(model.outputs)}) none is logits, tokens' or a sentence's vectors"
     )
 
@@ -172,7 +172,7 @@ def _config(folder: Path) -> _Config:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Config)
     except msgspec.DecodeError as fault:
-        raise BadModel(folder, f"config.json: {fault}") from fault
+        raise BadSemanticModel(folder, f"config.json: {fault}") from fault
 
 
 def _tokenizer(folder: Path) -> Tokenizer:
@@ -182,7 +182,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as fault:  # the library raises nothing narrower
-        raise BadModel(folder, f"tokenizer.json: {fault}") from fault
+        raise BadSemanticModel(folder, f"tokenizer.json: {fault}") from fault
     tokenizer.no_padding()
     return tokenizer
 
@@ -194,7 +194,7 @@ def _session(folder: Path) -> onnxruntime.InferenceSession:
     try:
         return session(path)
     except Exception as fault:  # a dozen unrelated classes of onnxruntime
-        raise BadModel(folder, f"{path.name}: {fault}") from fault
+        raise BadSemanticModel(folder, f"{path.name}: {fault}") from fault
 
 
 def _columns(model: _Model) -> dict[str, int]:
@@ -207,9 +207,11 @@ def _columns(model: _Model) -> dict[str, int]:
     width = model.shapes["logits"][-1]
     outside = [number for number in found.values() if isinstance(width, int) and number >= width]
     if outside:
-        raise BadModel(model.folder, f"config.json names the class {outside[0]}, but the model has {width}")
+        raise BadSemanticModel(model.folder, f"config.json names the class {outside[0]}, but the model has {width}")
     if not found:
-        raise BadModel(model.folder, "id2label of config.json must name its classes, such as INJECTION or JAILBREAK")
+        raise BadSemanticModel(
+            model.folder, "id2label of config.json must name its classes, such as INJECTION or JAILBREAK"
+        )
     return found
 
 

@@ -12,7 +12,7 @@ from gatehouse.detection.semantic.backbone import Vector
 Array = NDArray[Any]
 
 
-class Head:
+class ScoringHead:
     """`classes` outputs for a window; how they become scores is the caller's. All arrays come from one file without
     pickled objects: `{name}.hidden` [384, h], `.hidden_bias` [h], `.out` [h, c], `.bias` [c], `.grams` [buckets, c]."""
 

@@ -23,7 +23,7 @@ OUT_OF_MEMORY: Final = 71
 _NEARLY_ALL: Final = 0.9
 
 
-class Guard:
+class ProcessGuard:
     """Around each use of a model: ends the process where the use takes too long, or fails for want of memory.
 
     The clock is faulthandler's: a thread that needs no lock of the interpreter's, so that it runs also where a library

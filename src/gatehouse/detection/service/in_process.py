@@ -7,12 +7,12 @@ from typing import Any
 from gatehouse.detection.documents.readers import NotRead, Readers
 from gatehouse.detection.models import TierFailed, TierName
 from gatehouse.detection.service.detectors import Asked, TierDetectors
-from gatehouse.detection.service.tiers import Failure, Job, Models, Tiers, TierState
+from gatehouse.detection.service.tiers import Failure, TierJob, TierModels, Tiers, TierState
 
 
 class InProcessDetectors(TierDetectors):
     def __init__(
-        self, load: Models, *, budget: float, queue: int, on_failure: Callable[[TierFailed], None] | None = None
+        self, load: TierModels, *, budget: float, queue: int, on_failure: Callable[[TierFailed], None] | None = None
     ) -> None:
         super().__init__(budget=budget, queue=queue, on_failure=on_failure)
         self._tiers = Tiers(load, queue=queue, hung_after=budget)
@@ -27,7 +27,7 @@ class InProcessDetectors(TierDetectors):
         def tell(result: dict[int, Any] | Failure) -> None:
             loop.call_soon_threadsafe(asked.told, result)
 
-        job = Job[Any](asked.texts, labels, deadline, tell)
+        job = TierJob[Any](asked.texts, labels, deadline, tell)
         if tier == "ner":
             self._tiers.entities.submit(job)
         else:

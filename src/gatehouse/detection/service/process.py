@@ -15,8 +15,8 @@ import structlog
 
 from gatehouse.detection.documents.readers import NotRead, Readers
 from gatehouse.detection.service import wire
-from gatehouse.detection.service.guard import Guard
-from gatehouse.detection.service.tiers import Failure, Job, Models, Tiers, models
+from gatehouse.detection.service.guard import ProcessGuard
+from gatehouse.detection.service.tiers import Failure, TierJob, TierModels, Tiers, models
 from gatehouse.foundation import log as logs
 from gatehouse.foundation.processes import die_with_parent
 from gatehouse.foundation.settings import Settings
@@ -24,7 +24,7 @@ from gatehouse.foundation.settings import Settings
 log = structlog.get_logger(__name__)
 
 #: Whoever works holds its work, and forgets it when it is done.
-Asked: TypeAlias = WeakValueDictionary[int, Job[Any] | asyncio.Task[None]]
+Asked: TypeAlias = WeakValueDictionary[int, TierJob[Any] | asyncio.Task[None]]
 #: A batch that takes longer is hung; so many time budgets, if those are more.
 HUNG_SECONDS: Final = 10.0
 _HUNG_BUDGETS: Final = 10
@@ -41,9 +41,9 @@ def run() -> None:
     serve(settings, models(settings))
 
 
-def serve(settings: Settings, load: Models, *, hung_seconds: float = HUNG_SECONDS) -> None:
+def serve(settings: Settings, load: TierModels, *, hung_seconds: float = HUNG_SECONDS) -> None:
     """Blocks. Ends the process where a model hangs or uses up the memory."""
-    guard = Guard(settings.detection_memory_bytes)
+    guard = ProcessGuard(settings.detection_memory_bytes)
     guard.limit_memory()
     budget = settings.dlp_tier_timeout_ms / 1000
     hung_after = max(hung_seconds, _HUNG_BUDGETS * budget)
@@ -93,11 +93,11 @@ class _Service:
         number = question.number
         if isinstance(question, wire.AskEntities):
             told = _telling(wire.Entities, number, tell)
-            asked[number] = job = Job[Any](question.texts, question.labels, question.deadline, told)
+            asked[number] = job = TierJob[Any](question.texts, question.labels, question.deadline, told)
             self._tiers.entities.submit(job)
         elif isinstance(question, wire.AskSemantic):
             told = _telling(wire.Semantic, number, tell)
-            asked[number] = job = Job[Any](question.texts, question.labels, question.deadline, told)
+            asked[number] = job = TierJob[Any](question.texts, question.labels, question.deadline, told)
             self._tiers.semantic.submit(job)
         elif isinstance(question, wire.AskDocument):
             asked[number] = task = asyncio.create_task(self._read(question, tell))

@@ -38,14 +38,14 @@ LOAD_SECONDS: Final = 120.0
 RETRY_SECONDS: Final = 30.0
 
 
-class Models(NamedTuple):
+class TierModels(NamedTuple):
     """How the models are loaded: called once each, in the tier's own thread, when the tier is first asked."""
 
     recognizer: Callable[[], Recognizer]
     classifier: Callable[[], Classifier]
 
 
-def models(settings: Settings) -> Models:
+def models(settings: Settings) -> TierModels:
     """The embedded ones, or those of `NER_MODEL_PATH` and `SEMANTIC_MODEL_PATH`."""
 
     # Numeric libraries are imported by who needs them: idle, the process is small.
@@ -59,7 +59,7 @@ def models(settings: Settings) -> Models:
 
         return open_classifier(settings.semantic_model_path)
 
-    return Models(recognizer, classifier)
+    return TierModels(recognizer, classifier)
 
 
 class TierState(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class BadModel(Exception):
         super().__init__(f"the model of {tier} answered {answered} of {asked} texts")
 
 
-class Job(Generic[Answer]):
+class TierJob(Generic[Answer]):
     """One request's texts. `deadline` is monotonic, in seconds. `tell` gets answers as they come, by their texts'
     places, or once a failure; it is called from any thread, and must not block."""
 
@@ -132,7 +132,7 @@ class Tier(Generic[Answer]):
         self._retry_at = 0.0
         #: guards what follows
         self._changed = threading.Condition()
-        self._jobs: deque[Job[Answer]] = deque()
+        self._jobs: deque[TierJob[Answer]] = deque()
         self._waiting = 0
         self._wanted = False
         self._thread: threading.Thread | None = None
@@ -140,9 +140,9 @@ class Tier(Generic[Answer]):
     def state(self) -> TierState:
         return TierState(self._phase, self._waiting, self._detail)
 
-    def submit(self, job: Job[Answer]) -> None:
+    def submit(self, job: TierJob[Answer]) -> None:
         """Never blocks. A request of many texts is taken where none wait, however many it has."""
-        late: list[Job[Answer]] = []
+        late: list[TierJob[Answer]] = []
         with self._changed:
             if not self._fits(job):
                 late = self._drop_late()
@@ -162,7 +162,7 @@ class Tier(Generic[Answer]):
             self._wanted = True
             self._wake()
 
-    def _fits(self, job: Job[Answer]) -> bool:
+    def _fits(self, job: TierJob[Answer]) -> bool:
         return not self._waiting or self._waiting + len(job.texts) <= self._queue
 
     def _wake(self) -> None:
@@ -201,9 +201,9 @@ class Tier(Generic[Answer]):
             self._phase, self._detail = "loaded", None
         return self._model
 
-    def _batch(self) -> list[tuple[Job[Answer], int]]:
+    def _batch(self) -> list[tuple[TierJob[Answer], int]]:
         """The next texts to read, by length. Those of one batch are asked for the same labels."""
-        batch: list[tuple[Job[Answer], int]] = []
+        batch: list[tuple[TierJob[Answer], int]] = []
         with self._changed:
             late = self._drop_late()
             if self._jobs:
@@ -226,7 +226,7 @@ class Tier(Generic[Answer]):
             job.fail("timeout")
         return sorted(batch, key=lambda place: len(place[0].texts[place[1]]))
 
-    def _drop_late(self) -> list[Job[Answer]]:
+    def _drop_late(self) -> list[TierJob[Answer]]:
         now = time.monotonic()
         late = [job for job in self._jobs if job.deadline < now or job.over]
         if late:
@@ -243,7 +243,7 @@ class Tier(Generic[Answer]):
         for job in failed:
             job.fail(failure)
 
-    def _read(self, model: Model[Answer], batch: list[tuple[Job[Answer], int]]) -> None:
+    def _read(self, model: Model[Answer], batch: list[tuple[TierJob[Answer], int]]) -> None:
         try:
             answers = self._ask(model, batch)
         except LabelsUnknown as error:
@@ -265,13 +265,13 @@ class Tier(Generic[Answer]):
             batch[0][0].fail("crashed")
         else:
             self._no_longer_wait(len(batch))
-            told: dict[Job[Answer], dict[int, Answer]] = {}
+            told: dict[TierJob[Answer], dict[int, Answer]] = {}
             for (job, index), answer in zip(batch, answers, strict=True):
                 told.setdefault(job, {})[index] = answer
             for job, answered in told.items():
                 job.answer(answered)
 
-    def _ask(self, model: Model[Answer], batch: list[tuple[Job[Answer], int]]) -> Sequence[Answer]:
+    def _ask(self, model: Model[Answer], batch: list[tuple[TierJob[Answer], int]]) -> Sequence[Answer]:
         with self._watch(self._name, self._hung_after):
             answers = model([job.texts[index] for job, index in batch], batch[0][0].labels)
             if len(answers) != len(batch):
@@ -286,7 +286,7 @@ class Tier(Generic[Answer]):
 class Tiers:
     """Both tiers of a process."""
 
-    def __init__(self, load: Models, *, queue: int, hung_after: float, watch: Watch | None = None) -> None:
+    def __init__(self, load: TierModels, *, queue: int, hung_after: float, watch: Watch | None = None) -> None:
         watching = {} if watch is None else {"watch": watch}
         self.entities: Tier[list[Finding]] = Tier(
             "ner", lambda: _entities(load.recognizer()), queue=queue, hung_after=hung_after, **watching

@@ -11,14 +11,14 @@ T = TypeVar("T")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
+def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
     try:
         return decoder.decode(data)
     except _UNREADABLE as error:
         raise NotConvertible(str(error)) from None
 
 
-class UsageIn(Generic[T]):
+class UsageReader(Generic[T]):
     """Reads the usage from a complete answer that is passed through. An answer without the field `required` is
     invalid."""
 
@@ -36,6 +36,6 @@ class UsageIn(Generic[T]):
         try:
             usage: T | None = self._with_usage.decode(body).usage
         except _UNREADABLE:
-            decoded(self._answer, body)
+            decode(self._answer, body)
             return None
         return usage

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 
-def as_object(arguments: str) -> dict[str, Any]:
+def arguments_object(arguments: str) -> dict[str, Any]:
     """Return the object in the text. Other text becomes the value of one field, `arguments`."""
     if not arguments.strip():
         return {}

@@ -8,7 +8,7 @@ from typing import Final
 _ALPHABET: Final = digits + ascii_letters
 
 
-def fitting(call_id: str, allowed: re.Pattern[str], length: int) -> str:
+def accepted_id(call_id: str, allowed: re.Pattern[str], length: int) -> str:
     """Return the id if it matches `allowed`, else a hash of it in `length` letters and digits, at most 40. A call and
     its result get the same id."""
     if allowed.fullmatch(call_id):

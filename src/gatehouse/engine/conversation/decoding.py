@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.errors import InvalidField, MalformedBody, NestedTooDeep
+from gatehouse.engine.conversation.errors import InvalidField, MalformedCall, NestedTooDeep
 from gatehouse.engine.conversation.faults import invalid_field
 
 MAX_DEPTH = 100
@@ -46,7 +46,7 @@ class CallShape(msgspec.Struct, gc=False):
 
 
 def decode_call(dialect: str, body: bytes, shape: type[CallShape]) -> ModelCall:
-    """Return the model call in a client's body. Raises `MalformedBody`, `NestedTooDeep` or `InvalidField`."""
+    """Return the model call in a client's body. Raises `MalformedCall`, `NestedTooDeep` or `InvalidField`."""
     values = decode_object(body)
     if len(values) > MAX_FIELDS:
         raise InvalidField("body", f"The body has more than {MAX_FIELDS} fields.")
@@ -83,9 +83,9 @@ def decode_object(body: bytes) -> dict[str, Any]:
     except RecursionError:
         raise NestedTooDeep from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedBody(_json_error_message(error)) from None
+        raise MalformedCall(_json_error_message(error)) from None
     if type(values) is not dict:
-        raise MalformedBody
+        raise MalformedCall
     # A body with few brackets cannot be deep; counting them is much cheaper than a traversal.
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _deeper_than(values, MAX_DEPTH):
         raise NestedTooDeep

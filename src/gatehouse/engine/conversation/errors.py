@@ -14,7 +14,7 @@ NotFound
 from gatehouse.foundation.errors import BadRequest, NotFound
 
 
-class MalformedBody(BadRequest):
+class MalformedCall(BadRequest):
     code = "invalid_json"
     message = "The body is not a JSON object."
 

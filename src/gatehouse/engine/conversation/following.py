@@ -12,7 +12,7 @@ _SYSTEM: Final = ("system", "instructions")
 _TOOL_ROLES: Final = frozenset({"tool", "function"})
 
 
-def following(body: dict[str, Any]) -> Iterator[list[Place]]:
+def consecutive_texts(body: dict[str, Any]) -> Iterator[list[Place]]:
     """Yields the consecutive texts of a request: those of each role in order, regardless of other roles in between, and
     the parts of each tool's result."""
     by_role: dict[str, list[Place]] = {"system": [place for field in _SYSTEM for place in _texts(body, field)]}
@@ -36,7 +36,7 @@ def following(body: dict[str, Any]) -> Iterator[list[Place]]:
     yield from by_role.values()
 
 
-def following_in_answer(body: dict[str, Any]) -> Iterator[list[Place]]:
+def consecutive_texts_of_answer(body: dict[str, Any]) -> Iterator[list[Place]]:
     """Yields the consecutive texts of an answer: the parts of each message."""
     yield _texts(body, "content")
     for choice in _objects(body.get("choices")):

@@ -49,7 +49,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
 Part: TypeAlias = Text | Image | ToolCall | ToolResult
 
 
-class Message(msgspec.Struct, frozen=True):
+class FormMessage(msgspec.Struct, frozen=True):
     """A message. Results of tools are parts of a user's message."""
 
     role: Role
@@ -90,7 +90,7 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     model: str
-    messages: tuple[Message, ...]
+    messages: tuple[FormMessage, ...]
     stream: bool = False
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
@@ -130,7 +130,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     stop_sequence: str | None = None
 
 
-class Started(msgspec.Struct, frozen=True, kw_only=True):
+class StreamStarted(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     model: str
     created: int = 0
@@ -156,25 +156,34 @@ class ToolArguments(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
+class GenerationFinished(msgspec.Struct, frozen=True, kw_only=True):
     """The model has stopped; the usage may follow."""
 
     reason: Finish
     stop_sequence: str | None = None
 
 
-class UsageTold(msgspec.Struct, frozen=True):
+class UsageDelta(msgspec.Struct, frozen=True):
     usage: Usage
 
 
-class Ended(msgspec.Struct, frozen=True):
+class StreamEnded(msgspec.Struct, frozen=True):
     """The provider has ended the stream."""
 
 
-class Faulted(msgspec.Struct, frozen=True):
+class StreamFailed(msgspec.Struct, frozen=True):
     """The provider has ended the stream with an error. `message` is the provider's."""
 
     message: str
 
 
-Delta: TypeAlias = Started | TextDelta | ToolStarted | ToolArguments | Finished | UsageTold | Ended | Faulted
+Delta: TypeAlias = (
+    StreamStarted
+    | TextDelta
+    | ToolStarted
+    | ToolArguments
+    | GenerationFinished
+    | UsageDelta
+    | StreamEnded
+    | StreamFailed
+)

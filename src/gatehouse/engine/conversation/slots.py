@@ -115,7 +115,7 @@ def replace_texts(replacements: Iterable[tuple[Slot, str]]) -> None:
         holder.update(fields)
 
 
-class Unseen(msgspec.Struct, frozen=True, gc=False):
+class NonText(msgspec.Struct, frozen=True, gc=False):
     """Content that is not text. `kind` is `image`, `audio`, `file` or `tokens`, as the client declares it. `size` is
     its size in the body in bytes if it is a string. `attachment`: it may be a document."""
 
@@ -124,13 +124,13 @@ class Unseen(msgspec.Struct, frozen=True, gc=False):
     attachment: Attachment | None = None
 
 
-def slots(body: Any, *, answer: bool = False, only: Any = None) -> Iterator[Slot | Unseen]:
+def slots(body: Any, *, answer: bool = False, only: Any = None) -> Iterator[Slot | NonText]:
     """Return all texts of a body in order, and content that is not text. `answer`: the body, or part of an event, is
     from a provider. With `only`, a key of `body`, only the value at that key; `body` may then be a list."""
     return (slot for slot in slots_in_steps(body, answer=answer, only=only) if slot is not None)
 
 
-def slots_in_steps(body: Any, *, answer: bool = False, only: Any = None) -> Iterator[Slot | Unseen | None]:  # noqa: C901, PLR0912 - a call a value costs more
+def slots_in_steps(body: Any, *, answer: bool = False, only: Any = None) -> Iterator[Slot | NonText | None]:  # noqa: C901, PLR0912 - a call a value costs more
     """Yields the same as `slots`, and None after every few thousand visited values, so that the caller can yield to
     others."""
     # An explicit stack: a recursive generator costs every level for every text.
@@ -167,7 +167,7 @@ def slots_in_steps(body: Any, *, answer: bool = False, only: Any = None) -> Iter
                     break
             elif kind is list:
                 if field == "input" and _are_tokens(value):
-                    yield Unseen("tokens")
+                    yield NonText("tokens")
                 elif value:
                     rest, remaining = iter(enumerate(value)), len(value)
                     stack.append((value, islice(rest, _STEP_VALUES), field, False, rest, remaining))
@@ -203,7 +203,7 @@ def _is_tool_input(holder: Any) -> bool:
     return type(kind) is str and kind.endswith("tool_use")
 
 
-def _special_slots(holder: Any, key: Any, field: str, value: str, *, top: bool) -> Sequence[Slot | Unseen]:
+def _special_slots(holder: Any, key: Any, field: str, value: str, *, top: bool) -> Sequence[Slot | NonText]:
     """Return the slots of a string in a field that may contain something other than text."""
     if not value:
         return ()
@@ -266,7 +266,7 @@ def _attachment(holder: Mapping[str, Any], key: str, value: str) -> Attachment |
     return Attachment(holder, key, start, media_type) if _is_made_of(_ANY_BASE64, data) else None
 
 
-def _file_slots(attachment: Attachment, value: str) -> Sequence[Slot | Unseen]:
+def _file_slots(attachment: Attachment, value: str) -> Sequence[Slot | NonText]:
     """Return the slots of a file, classified by its content: a client may declare a text as an image. A short file, or
     one with characters outside standard base64, is also inspected as a string."""
     string = Slot(attachment.holder, attachment.key, value)
@@ -277,7 +277,7 @@ def _file_slots(attachment: Attachment, value: str) -> Sequence[Slot | Unseen]:
             string.attachment = attachment
         return (string,)
     # A document is longer.
-    unseen = Unseen(_kind(attachment.media_type), len(value), None if is_short else attachment)
+    unseen = NonText(_kind(attachment.media_type), len(value), None if is_short else attachment)
     return (unseen, string) if is_string else (unseen,)
 
 

@@ -12,7 +12,7 @@ from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 _COMPLETE_FIELDS: Final = frozenset({"name", "title", "url", "filename", "cited_text"})
 
 
-class Piece(msgspec.Struct, gc=False):
+class TextPiece(msgspec.Struct, gc=False):
     """A piece of a text of the answer. `channel` identifies the text: its choice or block, a dot, and more. `whole`:
     the piece is the whole text."""
 
@@ -22,7 +22,7 @@ class Piece(msgspec.Struct, gc=False):
 
 
 Shape = TypeVar("Shape")
-#: the next piece of a text: its channel, as in `Piece`, and its content
+#: the next piece of a text: its channel, as in `TextPiece`, and its content
 Growth: TypeAlias = tuple[str, str]
 
 
@@ -39,27 +39,29 @@ class EventView(msgspec.Struct):
     """
 
     data: dict[str, Any]
-    pieces: list[Piece]
+    pieces: list[TextPiece]
     ends: tuple[str, ...] = ()
     name: str | None = None
     altered: bool = False
     follows: str | None = ""
     group: str | None = None
-    echoes: list[Piece] = []
+    echoes: list[TextPiece] = []
 
 
-def whole_texts(holder: Any, prefix: str, *, key: Any = None) -> Iterator[Piece]:
+def whole_texts(holder: Any, prefix: str, *, key: Any = None) -> Iterator[TextPiece]:
     """Yields the texts of a part of an event that do not continue in the next event. With `key`, only those of
     `holder[key]`. The slots refer to the event itself, so that replacements are sent."""
     for slot in _texts(holder, key):
-        yield Piece(f"{prefix}.{slot.key}", slot, whole=True)
+        yield TextPiece(f"{prefix}.{slot.key}", slot, whole=True)
 
 
-def growing_texts(holder: Any, prefix: str, *, key: Any = None) -> Iterator[Piece]:
+def growing_texts(holder: Any, prefix: str, *, key: Any = None) -> Iterator[TextPiece]:
     """Yields the texts of a delta, or of its value at `key`. The field's name determines whether the next delta
     continues a text."""
     for slot in _texts(holder, key):
-        yield Piece(f"{prefix}.{slot.key}", slot, whole=slot.is_key or slot.is_object or slot.key in _COMPLETE_FIELDS)
+        yield TextPiece(
+            f"{prefix}.{slot.key}", slot, whole=slot.is_key or slot.is_object or slot.key in _COMPLETE_FIELDS
+        )
 
 
 def _texts(holder: Any, key: Any) -> Iterator[Slot]:
@@ -83,7 +85,7 @@ def without_logprobs(data: dict[str, Any]) -> bool:
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-def decoded(data: bytes) -> dict[str, Any]:
+def decode_event(data: bytes) -> dict[str, Any]:
     """Return the decoded event. Raises `Unreadable`."""
     try:
         return _decoder.decode(data)
@@ -91,7 +93,7 @@ def decoded(data: bytes) -> dict[str, Any]:
         raise Unreadable from None
 
 
-def plain(event: bytes, prefix: bytes, shape: msgspec.json.Decoder[Shape]) -> Shape | None:
+def decode_simple_event(event: bytes, prefix: bytes, shape: msgspec.json.Decoder[Shape]) -> Shape | None:
     """Return the data of an event that is `prefix` and one line of data in a shape, or None for any other event."""
     if not event.startswith(prefix) or event.find(b"\n", len(prefix)) != len(event) - 2 or b"\r" in event:
         return None

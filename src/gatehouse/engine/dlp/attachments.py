@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from gatehouse.detection.documents.encodings import decoded
 from gatehouse.detection.documents.kinds import Kind, kind_of
 from gatehouse.detection.documents.output import Reading, Unread
-from gatehouse.engine.conversation.slots import Attachment, Slot, Unseen
+from gatehouse.engine.conversation.slots import Attachment, NonText, Slot
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.steps import Steps
 from gatehouse.engine.dlp.tiers import TierFailed
@@ -48,7 +48,7 @@ class _UnreadFile(NamedTuple):
 _Part: TypeAlias = Slot | Unread | _UnreadFile
 
 
-async def read_files(slots: Sequence[Slot | Unseen], size: int, examiner: Examiner) -> RequestTexts:
+async def read_files(slots: Sequence[Slot | NonText], size: int, examiner: Examiner) -> RequestTexts:
     """Read the files of a body. `slots` are the texts and other content of a body of `size` bytes. Raises
     `DlpUnavailable` if the reader fails and `DLP_FAIL_MODE` is `closed`, and if too many long texts wait."""
     parts: Sequence[_Part] = await examiner.run_steps(size, _unpack_slots(slots), fallback=[])
@@ -75,12 +75,12 @@ async def _read_file(file: _UnreadFile, files_before: int, seconds: float, exami
         return _READER_FAILED
 
 
-def _unpack_slots(slots: Sequence[Slot | Unseen]) -> Steps[list[_Part]]:
+def _unpack_slots(slots: Sequence[Slot | NonText]) -> Steps[list[_Part]]:
     parts: list[_Part] = []
     for slot in slots:
         yield
         if slot.attachment is not None:
-            declared_kind = slot.kind if isinstance(slot, Unseen) else "file"
+            declared_kind = slot.kind if isinstance(slot, NonText) else "file"
             parts.append((yield from _unpack(slot.attachment, declared_kind)))
         elif isinstance(slot, Slot):
             parts.append(slot)

@@ -11,8 +11,8 @@ from gatehouse.detection.documents.output import Unread
 from gatehouse.detection.findings import Finding, keep
 from gatehouse.detection.findings import Found as FindingsByPlace
 from gatehouse.detection.separator import BETWEEN_TEXTS
-from gatehouse.engine.conversation.following import following, following_in_answer
-from gatehouse.engine.conversation.slots import Slot, Unseen, replace_texts, slots_in_steps
+from gatehouse.engine.conversation.following import consecutive_texts, consecutive_texts_of_answer
+from gatehouse.engine.conversation.slots import NonText, Slot, replace_texts, slots_in_steps
 from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.dlp.attachments import read_files
 from gatehouse.engine.dlp.channel import Channel
@@ -88,7 +88,7 @@ async def inspect_answer(
     numbered_findings = (
         (number, finding) for number, slot in enumerate(texts) for finding in findings_by_slot[id(slot)].patterns
     )
-    for value in await find_split_values(texts, following_in_answer(body), numbered_findings, size, examiner):
+    for value in await find_split_values(texts, consecutive_texts_of_answer(body), numbered_findings, size, examiner):
         for number, start, end in value.pieces:
             single_text_findings = findings_by_slot[id(texts[number])]
             patterns = [*single_text_findings.patterns, _piece(value.finding, (start, end))]
@@ -132,7 +132,7 @@ def write_texts(channels: Sequence[tuple[Slot, Channel]]) -> bool:
 
 def _request_slots(body: dict[str, Any], headers: dict[str, Any] | None) -> Steps[tuple[list[Any], bool]]:
     """Return the slots of a request, and whether all of them are texts that can be inspected directly."""
-    slots: list[Slot | Unseen] = []
+    slots: list[Slot | NonText] = []
     is_all_text = True
     for holder in (body, headers or {}):
         for slot in slots_in_steps(holder):
@@ -140,7 +140,7 @@ def _request_slots(body: dict[str, Any], headers: dict[str, Any] | None) -> Step
             if slot is None:
                 continue
             slots.append(slot)
-            if slot.attachment is not None or isinstance(slot, Unseen):
+            if slot.attachment is not None or isinstance(slot, NonText):
                 is_all_text = False
     return slots, is_all_text
 
@@ -151,7 +151,7 @@ def _answer_texts(body: dict[str, Any], examiner: Examiner) -> Steps[list[Slot]]
     unread: list[Unread] = []
     for slot in slots_in_steps(body, answer=True):
         yield
-        if isinstance(slot, Unseen):
+        if isinstance(slot, NonText):
             unread.append(Unread(slot.kind, "no_text"))
         elif slot is not None and slot.key not in IN_ANSWERS:
             texts.append(slot)
@@ -338,7 +338,7 @@ async def _find_split(
     numbered_findings = (
         (number, shifted([finding], -bases[number])[0]) for number, finding in zip(numbers, findings, strict=True)
     )
-    values = await find_split_values(texts, following(body), numbered_findings, max(size, bases[-1]), examiner)
+    values = await find_split_values(texts, consecutive_texts(body), numbered_findings, max(size, bases[-1]), examiner)
     split_values: list[SplitValue] = []
     for finding, pieces, text in values:
         ranges = tuple((bases[number] + start, bases[number] + end) for number, start, end in pieces)

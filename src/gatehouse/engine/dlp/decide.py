@@ -9,7 +9,7 @@ import msgspec
 
 from gatehouse.detection.findings import Finding
 from gatehouse.engine.dlp.steps import Steps, finish
-from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
+from gatehouse.policy.dlp import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
 #: The effect of one hit. `allow`: a group's override lets it pass; it is recorded all the same.
 Effect: TypeAlias = Literal["allow", "log_only", "redact", "prompt", "block"]
@@ -46,7 +46,7 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     finding is the first piece."""
 
     finding: Finding
-    rule: Rule
+    rule: CompiledDlpRule
     effect: Effect
     split_value: SplitValue | None = None
 
@@ -128,12 +128,16 @@ def decide_in_steps(
     if not hits:
         return NO_HITS
     hits = yield from _drop_hidden(hits)
-    decisive = max(hits, key=lambda hit: STRENGTH[hit.effect])
+    decisive = max(hits, key=lambda hit: DLP_ACTION_STRENGTH[hit.effect])
     return Decision(hits, _edits(hits), decisive)
 
 
 def _hits(
-    policy: DlpPolicy, finding: Finding, rules: Sequence[Rule], groups: Iterable[UUID], trace: list[str] | None
+    policy: DlpPolicy,
+    finding: Finding,
+    rules: Sequence[CompiledDlpRule],
+    groups: Iterable[UUID],
+    trace: list[str] | None,
 ) -> Iterable[Hit]:
     for rule in rules:
         if finding.score < rule.threshold:
@@ -160,7 +164,7 @@ def _blocking(hits: Iterable[Hit], min_length: MinLength) -> Iterator[Hit]:
             yield msgspec.structs.replace(hit, effect="block") if hit.effect in {"redact", "prompt"} else hit
 
 
-def _override_reason(policy: DlpPolicy, rule: Rule, score: float, effect: Effect) -> str:
+def _override_reason(policy: DlpPolicy, rule: CompiledDlpRule, score: float, effect: Effect) -> str:
     """Return the reason why the effect differs from the rule's action."""
     if effect == rule.action:
         return ""
@@ -171,7 +175,7 @@ def _override_reason(policy: DlpPolicy, rule: Rule, score: float, effect: Effect
     return f" (its action is {rule.action}; a group's override)"
 
 
-def _effect(policy: DlpPolicy, rule: Rule, score: float, groups: Iterable[UUID]) -> Effect:
+def _effect(policy: DlpPolicy, rule: CompiledDlpRule, score: float, groups: Iterable[UUID]) -> Effect:
     """Return the effect of a rule. With several groups the strictest override wins (docs/dlp.md)."""
     strictest: Effect | None = None
     if policy.overrides:
@@ -179,7 +183,7 @@ def _effect(policy: DlpPolicy, rule: Rule, score: float, groups: Iterable[UUID])
             action = policy.overrides.get(group, {}).get(rule.entity_type)
             if action is not None:
                 effect = _OVERRIDES[action]
-                if strictest is None or STRENGTH[effect] > STRENGTH[strictest]:
+                if strictest is None or DLP_ACTION_STRENGTH[effect] > DLP_ACTION_STRENGTH[strictest]:
                     strictest = effect
     effect = strictest or ("log_only" if score < rule.certain else rule.action)
     # Without the feature flag `human_in_loop` a prompt blocks (docs/dlp.md).
@@ -230,7 +234,7 @@ def _edits(hits: list[Hit]) -> list[Edit]:
 
 def _ranges_to_redact(hits: Iterable[Hit]) -> list[tuple[int, int, Hit]]:
     """Return the start, end and hit of each range to redact, by start. `hits` are sorted by start."""
-    redacting = [hit for hit in hits if STRENGTH[hit.effect] >= STRENGTH["prompt"]]
+    redacting = [hit for hit in hits if DLP_ACTION_STRENGTH[hit.effect] >= DLP_ACTION_STRENGTH["prompt"]]
     ranges = [(hit.finding.start, hit.finding.end, hit) for hit in redacting]
     if later_pieces := [
         (*piece, hit) for hit in redacting if hit.split_value is not None for piece in hit.split_value.pieces[1:]
@@ -241,4 +245,4 @@ def _ranges_to_redact(hits: Iterable[Hit]) -> list[tuple[int, int, Hit]]:
 
 def _rank(hit: Hit) -> tuple[int, float, int, int]:
     finding = hit.finding
-    return STRENGTH[hit.effect], finding.score, finding.end - finding.start, -finding.start
+    return DLP_ACTION_STRENGTH[hit.effect], finding.score, finding.end - finding.start, -finding.start

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from time import thread_time
 from typing import Final, NamedTuple
 
-from gatehouse.detection.as_written import Part, SearchGivenUp
+from gatehouse.detection.as_written import Part, SearchAborted
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.scanning import scan_in_slices, scan_short
 from gatehouse.detection.semantic.signs import scores_of_signs
@@ -80,7 +80,7 @@ class Examiner(NamedTuple):
                     for slice_findings in slices:
                         result.extend(slice_findings)
                         yield
-                except SearchGivenUp:
+                except SearchAborted:
                     is_over_budget = True
             return is_over_budget
 

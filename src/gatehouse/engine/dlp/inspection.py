@@ -21,7 +21,7 @@ from gatehouse.engine.dlp.decide import (
 from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS, Labels
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.engine.dlp.tiers import DlpOptions
-from gatehouse.engine.dlp.turns import NO_OWNER, Owner, WorkBudget
+from gatehouse.engine.dlp.turns import NO_OWNER, WorkBudget, WorkOwner
 from gatehouse.engine.outcome import DlpEvent
 from gatehouse.policy.dlp import DlpPolicy
 
@@ -61,7 +61,7 @@ class Inspection:
         groups: Iterable[UUID] = (),
         *,
         numbers: Mapping[str, int] = NO_LABEL_NUMBERS,
-        owner: Owner = NO_OWNER,
+        owner: WorkOwner = NO_OWNER,
     ) -> None:
         self.policy = policy
         self.owner = owner

@@ -13,7 +13,7 @@ import msgspec
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.slots import Slot, replace_texts
 from gatehouse.engine.conversation.sse import events, frame
-from gatehouse.engine.conversation.view import EventView, Piece, Unreadable
+from gatehouse.engine.conversation.view import EventView, TextPiece, Unreadable
 from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import Hit, TierFindings
 from gatehouse.engine.dlp.errors import violation
@@ -196,7 +196,7 @@ class StreamGuard:
             self._names.setdefault(_group(name), {})[name] = None
         return channel
 
-    def _echoed_channel(self, piece: Piece) -> Channel:
+    def _echoed_channel(self, piece: TextPiece) -> Channel:
         channel = self._growing.get(piece.channel)
         if channel is None:
             if piece.slot.text:

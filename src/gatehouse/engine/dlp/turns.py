@@ -32,14 +32,14 @@ MAX_WAITING_PER_ORGANIZATION: Final = 64
 MAX_WAITING: Final = 512
 
 
-class Owner(NamedTuple):
+class WorkOwner(NamedTuple):
     """The organization and user that work is accounted to."""
 
     organization: Hashable
     user: Hashable
 
 
-NO_OWNER: Final = Owner(None, None)
+NO_OWNER: Final = WorkOwner(None, None)
 
 
 class OverBudget(Exception):
@@ -106,7 +106,7 @@ class FairScheduler:
         """Return the number of unfinished pieces of work."""
         return self._waiting
 
-    async def run(self, owner: Owner, steps: Steps[T], budget: WorkBudget | None = None, *, size: int = 0) -> T:
+    async def run(self, owner: WorkOwner, steps: Steps[T], budget: WorkBudget | None = None, *, size: int = 0) -> T:
         """Return the result of `steps`. Short work runs on the event loop, the rest of long work in a thread. `size` is
         the size of the work, in characters or bytes.
 
@@ -209,7 +209,7 @@ class FairScheduler:
             user.jobs.appendleft(job)
         self._forget_idle(job.owner)
 
-    def _forget_idle(self, owner: Owner) -> None:
+    def _forget_idle(self, owner: WorkOwner) -> None:
         organization = self._organizations[owner.organization]
         user = organization.users[owner.user]
         if not user.jobs and not user.running:
@@ -247,7 +247,7 @@ class _Job:
     __slots__ = ("_loop", "_steps", "budget", "is_abandoned", "is_over", "owner", "result")
 
     def __init__(
-        self, owner: Owner, steps: Steps[Any], budget: WorkBudget | None, loop: asyncio.AbstractEventLoop
+        self, owner: WorkOwner, steps: Steps[Any], budget: WorkBudget | None, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.owner = owner
         self.budget = budget

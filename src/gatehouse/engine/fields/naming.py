@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from gatehouse.engine.fields import tables
-from gatehouse.engine.fields.tables import TOOLS, Guard, Guards
+from gatehouse.engine.fields.tables import TOOLS, FieldGuard, Guards
 
 #: Further hosted tool types of a body are ignored: one is enough for a refusal.
 _MAX_TOOL_TYPES: Final = 32
@@ -44,7 +44,7 @@ def uncommon(dialect: str, body: Mapping[str, Any]) -> tuple[Field, ...]:
     return (*fields, *hosted)
 
 
-def guard_of(name: str, guards: Guards) -> tuple[str, Guard] | None:
+def guard_of(name: str, guards: Guards) -> tuple[str, FieldGuard] | None:
     """Return the table's name of a field, and its guard; None if it has none. Some servers accept `dataSources` or
     `Models` as other spellings of a field, so these count as the same field."""
     if name.startswith(TOOLS):

@@ -16,7 +16,7 @@ PRICE: Final = "changes the price"
 OPAQUE: Final = "carries further fields that the gateway does not read"
 
 
-class Guard(NamedTuple):
+class FieldGuard(NamedTuple):
     """The reason why a field needs permission. Without permission null, false, an empty list and the `harmless` values
     pass."""
 
@@ -28,7 +28,7 @@ class Guard(NamedTuple):
 
 
 #: Guards by the field's name.
-Guards: TypeAlias = Mapping[str, Guard]
+Guards: TypeAlias = Mapping[str, FieldGuard]
 
 NO_GUARDS: Final[Guards] = {}
 
@@ -36,12 +36,12 @@ NO_GUARDS: Final[Guards] = {}
 TOOLS: Final = "tools."
 #: Allows every hosted tool.
 ALL_TOOLS: Final = "tools.*"
-TOOL: Final = Guard(HOSTED_TOOL)
+TOOL: Final = FieldGuard(HOSTED_TOOL)
 
 _TIERS: Final = ("auto", "default", "standard", "standard_only", "on_demand")
 
 _MODELS: Final[Guards] = {
-    name: Guard(OTHER_MODEL)
+    name: FieldGuard(OTHER_MODEL)
     for name in (
         "models", "route", "provider", "preset", "model_list", "deployment_id", "agent_id",
         "context_window_fallbacks", "content_policy_fallbacks", "disable_fallbacks", "draft_model", "safety_model",
@@ -49,7 +49,7 @@ _MODELS: Final[Guards] = {
     )
 }  # fmt: skip
 _DESTINATIONS: Final[Guards] = {
-    name: Guard(ELSEWHERE)
+    name: FieldGuard(ELSEWHERE)
     for name in (
         "api_base", "base_url", "api_key", "api_type", "api_version", "custom_llm_provider", "user_config",
         "extra_headers", "headers", "organization", "aws_access_key_id", "aws_secret_access_key", "aws_session_token",
@@ -58,7 +58,7 @@ _DESTINATIONS: Final[Guards] = {
     )
 }  # fmt: skip
 _HOSTED: Final[Guards] = {
-    name: Guard(HOSTED_TOOL)
+    name: FieldGuard(HOSTED_TOOL)
     for name in (
         "web_search_options", "web_search", "search_parameters", "search_settings", "enable_search", "search_options",
         "enable_code_interpreter", "mcp", "mcp_servers", "mcp_tools", "container", "code_execution",
@@ -66,16 +66,16 @@ _HOSTED: Final[Guards] = {
     )
 }  # fmt: skip
 _SENT_AWAY: Final[Guards] = {
-    name: Guard(THIRD_PARTY)
+    name: FieldGuard(THIRD_PARTY)
     for name in (
         "plugins", "transforms", "data_sources", "connectors", "enhancements", "vector_store_ids", "retrieval",
         "knowledge_base", "knowledge_base_ids", "guardrail_config",
     )
 }  # fmt: skip
 _KEPT: Final[Guards] = {
-    "store": Guard(KEEPS_STATE),
+    "store": FieldGuard(KEEPS_STATE),
     **{
-        name: Guard(KEEPS_STATE)
+        name: FieldGuard(KEEPS_STATE)
         for name in (
             "background",
             "deferred",
@@ -87,18 +87,18 @@ _KEPT: Final[Guards] = {
             "prompt_id",
         )
     },
-    "prompt_cache_retention": Guard(KEEPS_STATE, ("in_memory", "in-memory")),
+    "prompt_cache_retention": FieldGuard(KEEPS_STATE, ("in_memory", "in-memory")),
 }
 _PRICES: Final[Guards] = {
-    "service_tier": Guard(PRICE, _TIERS),
-    "speed": Guard(PRICE, ("standard",)),
-    "inference_geo": Guard(PRICE, ("global",)),
-    "performance_config": Guard(PRICE),
-    "input_cost_per_token": Guard(PRICE),
-    "output_cost_per_token": Guard(PRICE),
+    "service_tier": FieldGuard(PRICE, _TIERS),
+    "speed": FieldGuard(PRICE, ("standard",)),
+    "inference_geo": FieldGuard(PRICE, ("global",)),
+    "performance_config": FieldGuard(PRICE),
+    "input_cost_per_token": FieldGuard(PRICE),
+    "output_cost_per_token": FieldGuard(PRICE),
 }
 _CARRIERS: Final[Guards] = {
-    name: Guard(OPAQUE)
+    name: FieldGuard(OPAQUE)
     for name in (
         "extra_body", "extra_query", "provider_options", "google", "vertex", "gateway", "litellm_params",
         "model_kwargs", "additional_model_request_fields",

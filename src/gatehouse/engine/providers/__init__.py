@@ -2,7 +2,7 @@
 
 from gatehouse.engine.providers.calling import call_provider
 from gatehouse.engine.providers.failure import ProviderFailed
-from gatehouse.engine.providers.kind import CredentialField, FoundModel, Kind, NotConfigured
+from gatehouse.engine.providers.kind import CredentialField, FoundModel, ProviderKind, ProviderNotConfigured
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.providers.reply import Reply
 
@@ -10,9 +10,9 @@ __all__ = [
     "KINDS",
     "CredentialField",
     "FoundModel",
-    "Kind",
-    "NotConfigured",
     "ProviderFailed",
+    "ProviderKind",
+    "ProviderNotConfigured",
     "Reply",
     "call_provider",
 ]

@@ -19,7 +19,7 @@ from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
-from gatehouse.engine.providers.kind import Endpoint, Kind, NoEmbeddings, NotConfigured, Target
+from gatehouse.engine.providers.kind import Endpoint, NoEmbeddings, ProviderKind, ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
 from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
@@ -49,13 +49,15 @@ async def call_provider(
     body, size, stream = _request(call, candidate, parties)
     try:
         config = candidate.provider.config
-        endpoint = kind.endpoint(Target(client.operation, candidate.model.model_id, call.stream), config, secret)
+        endpoint = kind.endpoint(
+            ProviderTarget(client.operation, candidate.model.model_id, call.stream), config, secret
+        )
         carrier = kind.carrier(outbound, config, secret)
         if call.headers and client.name == spoken.name:
             endpoint = Endpoint(endpoint.url, {**call.headers, **endpoint.headers})
         if headers:
             endpoint = Endpoint(endpoint.url, {**endpoint.headers, **headers})
-    except NotConfigured:
+    except ProviderNotConfigured:
         raise ProviderFailed("not_configured") from None
     seconds = config.timeout_ms / 1000
     request = OutboundRequest(
@@ -96,7 +98,7 @@ class _Parties(NamedTuple):
 
     client: Dialect
     spoken: ProviderDialect
-    kind: Kind
+    kind: ProviderKind
 
 
 def _parties(call: ModelCall, candidate: Candidate, secret: Mapping[str, str]) -> _Parties:
@@ -106,7 +108,7 @@ def _parties(call: ModelCall, candidate: Candidate, secret: Mapping[str, str]) -
         raise ProviderFailed("not_configured")
     try:
         spoken = kind.dialect(client.operation, candidate.provider.config)
-    except NotConfigured:
+    except ProviderNotConfigured:
         raise ProviderFailed("not_configured") from None
     if spoken is None:
         raise ProviderFailed("refused", client_error=NoEmbeddings())
@@ -175,7 +177,7 @@ async def _whole_reply(
     return Reply.whole(reply.status, body, usage, call, sent_bytes=sent_bytes)
 
 
-async def _failure(kind: Kind, reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:
+async def _failure(kind: ProviderKind, reply: OutboundReply, secret: Mapping[str, str]) -> ProviderFailed:
     try:
         body = await reply.read(MAX_ERROR_BYTES)
     except OutboundFailed:

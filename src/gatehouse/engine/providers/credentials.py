@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.engine.providers.kind import CredentialField, Kind
+from gatehouse.engine.providers.kind import CredentialField, ProviderKind
 from gatehouse.foundation.errors import BadRequest, FieldFault, Unprocessable
 from gatehouse.policy.records import ProviderConfig
 
@@ -31,7 +31,7 @@ class ReadCredentials(msgspec.Struct, frozen=True):
     config: dict[str, str | bool | None]
 
 
-def read_credentials(kind: Kind, body: Mapping[str, Any]) -> ReadCredentials:
+def read_credentials(kind: ProviderKind, body: Mapping[str, Any]) -> ReadCredentials:
     """Validate a credentials body. URLs are only checked for their form: the egress guard checks their targets. Raises
     `MissingCredentials` or `InvalidCredentials` with all faults."""
     defaults = {field.name: field.default for field in kind.credential_fields if field.default is not None}
@@ -63,7 +63,7 @@ def read_credentials(kind: Kind, body: Mapping[str, Any]) -> ReadCredentials:
     )
 
 
-def lacks_secret(kind: Kind, config: ProviderConfig, secret: Mapping[str, str]) -> bool:
+def lacks_secret(kind: ProviderKind, config: ProviderConfig, secret: Mapping[str, str]) -> bool:
     """Return whether a required secret is missing. With a `base_url` none is required: the server may need no key."""
     return config.base_url is None and any(
         field.secret and field.required and field.name not in secret and not getattr(config, field.unless or "", False)

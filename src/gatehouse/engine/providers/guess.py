@@ -6,7 +6,7 @@ import msgspec
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.conversation.slots import Unseen, slots
+from gatehouse.engine.conversation.slots import NonText, slots
 from gatehouse.engine.conversation.sse import data_of, events
 from gatehouse.engine.estimate import BYTES_A_TOKEN, NONTEXT_TOKENS, count_nontext, texts
 
@@ -24,7 +24,7 @@ def read(call: ModelCall, sent_bytes: int) -> int:
     images and other files do not count as text."""
     if not _answers(call):
         return sent_bytes // BYTES_A_TOKEN
-    file_bytes = sum(slot.size for slot in slots(call.body) if isinstance(slot, Unseen))
+    file_bytes = sum(slot.size for slot in slots(call.body) if isinstance(slot, NonText))
     return max(sent_bytes - file_bytes, 0) // BYTES_A_TOKEN + count_nontext(call.body) * NONTEXT_TOKENS
 
 

@@ -38,7 +38,7 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
     supports_streaming: bool | None = None
 
 
-class Target(msgspec.Struct, frozen=True, gc=False):
+class ProviderTarget(msgspec.Struct, frozen=True, gc=False):
     """The properties of a call that its URL depends on. `operation` is `chat` or `embeddings`."""
 
     operation: str
@@ -53,7 +53,7 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False):
     headers: Mapping[str, str]
 
 
-class Kind(Protocol):
+class ProviderKind(Protocol):
     @property
     def name(self) -> str: ...
 
@@ -79,8 +79,8 @@ class Kind(Protocol):
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
         """Return the dialect of this provider for `chat` or `embeddings`; None if it does not offer the operation."""
 
-    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
-        """Return the endpoint of a POST. Raises `NotConfigured`."""
+    def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+        """Return the endpoint of a POST. Raises `ProviderNotConfigured`."""
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         """Adapt a body that was converted from another dialect to the kind."""
@@ -90,7 +90,7 @@ class Kind(Protocol):
 
     def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
         """Return the transport of its calls: the network, except for a kind that runs in this process or signs its
-        requests. Raises `NotConfigured`."""
+        requests. Raises `ProviderNotConfigured`."""
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         """Return the failure of an answer that is not 2xx, see `failure.of_status`."""
@@ -104,7 +104,7 @@ class Kind(Protocol):
         """Return the provider's models, for discovery and as a health probe without cost. Raises `ProviderFailed`."""
 
 
-class NotConfigured(Exception):
+class ProviderNotConfigured(Exception):
     """A required setting of the provider is missing; the text names it."""
 
 

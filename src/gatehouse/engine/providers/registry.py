@@ -12,7 +12,7 @@ from gatehouse.engine.providers.bedrock.embeddings import BedrockEmbed
 from gatehouse.engine.providers.byoe import Byoe
 from gatehouse.engine.providers.gemini import Gemini
 from gatehouse.engine.providers.gemini.dialect import GeminiEmbed, GeminiGenerate
-from gatehouse.engine.providers.kind import Kind
+from gatehouse.engine.providers.kind import ProviderKind
 from gatehouse.engine.providers.mistral import Mistral
 from gatehouse.engine.providers.mistral.dialect import MistralChat, MistralEmbeddings
 from gatehouse.engine.providers.ollama import Ollama
@@ -20,7 +20,7 @@ from gatehouse.engine.providers.openai import OpenAI
 from gatehouse.engine.providers.openai_compatible import OpenAICompatible
 from gatehouse.engine.providers.sandbox import Sandbox
 
-_ALL_KINDS: tuple[Kind, ...] = (
+_ALL_KINDS: tuple[ProviderKind, ...] = (
     Anthropic(),
     AzureOpenAI(),
     Bedrock(),
@@ -32,7 +32,7 @@ _ALL_KINDS: tuple[Kind, ...] = (
     OpenAICompatible(),
     Sandbox(),
 )
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in _ALL_KINDS}
+KINDS: Final[dict[str, ProviderKind]] = {kind.name: kind for kind in _ALL_KINDS}
 
 #: Dialects that no client speaks, each in its kind's folder.
 _PROVIDER_DIALECTS: tuple[ProviderDialect, ...] = (

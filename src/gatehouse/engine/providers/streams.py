@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.engine.conversation.dialect import StreamReader, StreamWriter, Tap
 from gatehouse.engine.conversation.errors import NotConvertible
-from gatehouse.engine.conversation.form import Ended, Faulted, Finished, Started, UsageTold
+from gatehouse.engine.conversation.form import GenerationFinished, StreamEnded, StreamFailed, StreamStarted, UsageDelta
 from gatehouse.engine.conversation.sse import EventTooLarge, Splitter, data_of, events
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.estimate import BYTES_A_TOKEN
@@ -194,18 +194,18 @@ class Converting(_EventStream):
                 return
             for delta in deltas:
                 match delta:
-                    case Faulted():
+                    case StreamFailed():
                         self._fault = ProviderFailed("stream_error", retryable=True)
                         return
-                    case UsageTold():
+                    case UsageDelta():
                         self._usage = delta.usage
-                    case Started():
+                    case StreamStarted():
                         self._usage = delta.usage or self._usage
                         yield self._writer.write(msgspec.structs.replace(delta, model=self._model or delta.model))
                         continue
-                    case Finished():
+                    case GenerationFinished():
                         self._has_finish_reason = True
-                    case Ended():
+                    case StreamEnded():
                         self.finished = True
                 yield self._writer.write(delta)
 
@@ -214,7 +214,7 @@ class Converting(_EventStream):
             return b""
         # Some servers omit the end event; a finish reason is equivalent.
         self.finished = self._has_finish_reason
-        return self._writer.write(Ended()) if self._has_finish_reason else None
+        return self._writer.write(StreamEnded()) if self._has_finish_reason else None
 
 
 def _may_start(block: bytes) -> bool:

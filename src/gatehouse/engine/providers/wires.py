@@ -8,7 +8,7 @@ import msgspec
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.fields.tables import OPENAI_CHAT, Guards
 from gatehouse.engine.providers.failure import ProviderFailed, of_status, of_transport
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
+from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundRequest
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
 
@@ -48,7 +48,7 @@ class _AnthropicModel(msgspec.Struct):
 Listed = TypeVar("Listed", _OpenAIModel, _AnthropicModel)
 
 
-class Models(msgspec.Struct, Generic[Listed]):
+class ListedModels(msgspec.Struct, Generic[Listed]):
     """A provider's list of models."""
 
     data: list[Listed]
@@ -62,7 +62,7 @@ class Wire:
     dialects: Mapping[str, str]
     paths: Mapping[str, str]
     models: str
-    shape: type[Models[_OpenAIModel] | Models[_AnthropicModel]]
+    shape: type[ListedModels[_OpenAIModel] | ListedModels[_AnthropicModel]]
     fixed_headers: Mapping[str, str] = {"Content-Type": "application/json"}
     key_header: str
     key_prefix = ""
@@ -73,7 +73,7 @@ class Wire:
     def base_url(self, config: ProviderConfig) -> str:
         base = config.base_url or self.home
         if not base:
-            raise NotConfigured("base_url")
+            raise ProviderNotConfigured("base_url")
         return base.rstrip("/")
 
     def headers(self, secret: Mapping[str, str]) -> dict[str, str]:
@@ -86,7 +86,7 @@ class Wire:
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
         return self.dialects.get(operation)
 
-    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+    def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         return Endpoint(self.base_url(config) + self.paths[target.operation], self.headers(secret))
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class OpenAIWire(Wire):
     dialects: Mapping[str, str] = {"chat": "openai_chat", "embeddings": "openai_embeddings"}
     paths: Mapping[str, str] = {"chat": "/chat/completions", "embeddings": "/embeddings"}
     models = "/models"
-    shape = Models[_OpenAIModel]
+    shape = ListedModels[_OpenAIModel]
     key_header = "Authorization"
     key_prefix = "Bearer "
 
@@ -130,7 +130,7 @@ class AnthropicWire(Wire):
     dialects: Mapping[str, str] = {"chat": "anthropic_messages"}
     paths: Mapping[str, str] = {"chat": "/v1/messages"}
     models = "/v1/models?limit=1000"
-    shape = Models[_AnthropicModel]
+    shape = ListedModels[_AnthropicModel]
     fixed_headers: Mapping[str, str] = {**Wire.fixed_headers, "anthropic-version": "2023-06-01"}
     key_header = "x-api-key"
 

@@ -9,11 +9,11 @@ from typing import Final
 from gatehouse.engine import tracing
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.errors import UnknownUpstream
-from gatehouse.engine.exchange import Admitted, Answered, Attempt
+from gatehouse.engine.exchange import Admitted, Attempt, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, call_provider
 from gatehouse.engine.providers.failure import ProviderFailed, sentence
-from gatehouse.engine.routing.circuits import Circuits, Key
+from gatehouse.engine.routing.circuits import CircuitKey, Circuits
 from gatehouse.engine.stages.kill_switch import ProviderUnavailable
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
@@ -66,7 +66,7 @@ class Attempts:
         self.circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
-    async def answer(self, x: Admitted, answered: Answered) -> Reply:
+    async def answer(self, x: Admitted, answered: Exchange) -> Reply:
         """Return a successful reply, of which nothing has been sent to the client yet. Notes every failed attempt and
         the chosen candidate in `answered`. Raises the client's own error, `ProviderUnavailable`, or an error that the
         whole chain failed.
@@ -94,7 +94,7 @@ class Attempts:
         raise _chain_failed(answered.attempts)
 
     async def _attempt_with_retries(
-        self, candidate: Candidate, x: Admitted, answered: Answered, skipped: list[Candidate]
+        self, candidate: Candidate, x: Admitted, answered: Exchange, skipped: list[Candidate]
     ) -> Reply | None:
         key = _key(candidate, x)
         for retry in range(candidate.provider.config.max_retries + 1):
@@ -111,13 +111,13 @@ class Attempts:
                 return reply
         return None
 
-    async def _last_resort(self, candidate: Candidate, x: Admitted, answered: Answered) -> Reply | None:
+    async def _last_resort(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Reply | None:
         """Make one attempt, even if the circuit is open."""
         answered.attempts.remove(_new_attempt(candidate, None, _CIRCUIT_OPEN))
         reply, _ = await self._attempt(candidate, x, answered)
         return reply
 
-    async def _attempt(self, candidate: Candidate, x: Admitted, answered: Answered) -> tuple[Reply | None, bool]:
+    async def _attempt(self, candidate: Candidate, x: Admitted, answered: Exchange) -> tuple[Reply | None, bool]:
         """Return a successful reply, or None and whether the same candidate may be retried. Raises the client's own
         error."""
         try:
@@ -134,7 +134,7 @@ class Attempts:
         answered.chosen = candidate
         return reply, False
 
-    async def _call_with_circuits(self, candidate: Candidate, x: Admitted, answered: Answered) -> Reply:
+    async def _call_with_circuits(self, candidate: Candidate, x: Admitted, answered: Exchange) -> Reply:
         """Make one call, and report its result to the circuits."""
         key, circuits = _key(candidate, x), self.circuits
         started = self._ports.clock.monotonic()
@@ -163,7 +163,7 @@ class Attempts:
         return reply
 
     async def _traced_call(
-        self, trace: tracing.Trace, candidate: Candidate, x: Admitted, answered: Answered, started: float
+        self, trace: tracing.Trace, candidate: Candidate, x: Admitted, answered: Exchange, started: float
     ) -> Reply:
         """Make one call, and note it in the request's trace."""
         call = trace.call(candidate.provider, candidate.model, started)
@@ -186,7 +186,7 @@ class Attempts:
         return reply
 
     async def _call(
-        self, candidate: Candidate, x: Admitted, answered: Answered, headers: Mapping[str, str] = tracing.NO_HEADERS
+        self, candidate: Candidate, x: Admitted, answered: Exchange, headers: Mapping[str, str] = tracing.NO_HEADERS
     ) -> Reply:
         ports, identified, provider = self._ports, x.asked.identified, candidate.provider
         switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
@@ -230,8 +230,8 @@ class Attempts:
         raise OutOfTouch
 
 
-def _key(candidate: Candidate, x: Admitted) -> Key:
-    return Key(x.asked.identified.policy.tenant_id, candidate.provider.id, candidate.model.model_id)
+def _key(candidate: Candidate, x: Admitted) -> CircuitKey:
+    return CircuitKey(x.asked.identified.policy.tenant_id, candidate.provider.id, candidate.model.model_id)
 
 
 def _new_attempt(candidate: Candidate, status: int | None, reason: str, retry_after: float | None = None) -> Attempt:

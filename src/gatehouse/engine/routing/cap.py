@@ -12,7 +12,7 @@ from gatehouse.engine import tokenizers
 from gatehouse.engine.bound import PriceUnknown, max_input_tokens
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.estimate import estimate, routing_needs
-from gatehouse.engine.exchange import Asked, RoutingNeeds
+from gatehouse.engine.exchange import CallRequest, RoutingNeeds
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.foundation.errors import PaymentRequired, Refusal
 from gatehouse.policy.records import CostCap
@@ -42,7 +42,7 @@ class Costs:
 
     __slots__ = ("_float_limit", "_max_input_tokens", "_needs", "_needs_by_counter", "_x", "limit")
 
-    def __init__(self, x: Asked, limit: Decimal) -> None:
+    def __init__(self, x: CallRequest, limit: Decimal) -> None:
         self.limit = limit
         # Floats are fast; their error is far below the share that is subtracted.
         self._float_limit = float(limit) * _ROUNDED_DOWN
@@ -82,7 +82,7 @@ def refusal(policy: RoutingPolicy, cap: CostCap, candidate: Candidate, estimated
     return PriceUnknown.of(candidate, "A cost cap") if estimated is None else CostCapExceeded.of(policy, cap, estimated)
 
 
-def note(x: Asked, policy: RoutingPolicy, cap: CostCap, candidate: Candidate) -> None:
+def note(x: CallRequest, policy: RoutingPolicy, cap: CostCap, candidate: Candidate) -> None:
     """Note for the audit log that the choice exceeded the cap, and that the request continued."""
     x.rule_events.append(
         RuleEvent(

@@ -11,17 +11,17 @@ import msgspec
 
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.estimate import routing_needs
-from gatehouse.engine.exchange import Asked, NotRouted, PolicyChoice, Routed, RoutingNeeds
+from gatehouse.engine.exchange import CallRequest, NotRouted, PolicyChoice, Routed, RoutingNeeds
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
 from gatehouse.engine.routing.cap import Costs
-from gatehouse.engine.routing.circuits import Circuits, Key
-from gatehouse.engine.routing.strategies import BY_LATENCY, View, by_cost, in_bounds, ranked
+from gatehouse.engine.routing.circuits import CircuitKey, Circuits
+from gatehouse.engine.routing.strategies import BY_LATENCY, StrategyView, by_cost, in_bounds, ranked
 from gatehouse.engine.stages import route
 from gatehouse.engine.stages.route import AUTO, ModelNotFound
 from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Reroute, Verdict
 from gatehouse.foundation.errors import BadRequest, Refusal
-from gatehouse.policy.routing import NEEDS, Option, RoutingPolicy
+from gatehouse.policy.routing import CAPABILITY_BITS, Option, RoutingPolicy
 
 #: Models that a strategy adds to a chain: more would only add up timeouts.
 MAX_CHOICES: Final = 8
@@ -44,11 +44,11 @@ class NoCapableModel(BadRequest):
             return cls(
                 f"No active model passes the filters of the routing policy {policy.name!r}: {policy.nothing_passes}."
             )
-        needed = ", ".join(name for name, bit in NEEDS.items() if needs & bit) or "a model at all"
+        needed = ", ".join(name for name, bit in CAPABILITY_BITS.items() if needs & bit) or "a model at all"
         return cls(f"No active model that the routing policy {policy.name!r} chooses from offers {needed}.")
 
 
-class _Place(NamedTuple):
+class _JudgedCandidate(NamedTuple):
     """A candidate that may answer. `hold`: a person must approve it first."""
 
     candidate: Candidate
@@ -56,18 +56,18 @@ class _Place(NamedTuple):
 
 
 #: Judges whether a candidate may answer a call, without waiting (`pipeline.CANDIDATE`).
-CandidateJudge: TypeAlias = Callable[[Asked, Candidate, Ports], Verdict | Reroute]
+CandidateJudge: TypeAlias = Callable[[CallRequest, Candidate, Ports], Verdict | Reroute]
 
 
-class _Places:
+class _JudgedCandidates:
     """Candidates that no judge refuses, in the order in which they were named."""
 
-    def __init__(self, x: Asked, ports: Ports, judges: Sequence[CandidateJudge]) -> None:
+    def __init__(self, x: CallRequest, ports: Ports, judges: Sequence[CandidateJudge]) -> None:
         self._x = x
         self._ports = ports
         self._judges = judges
         self._judged_names: set[str] = set()
-        self._by_name: dict[str, _Place] = {}
+        self._by_name: dict[str, _JudgedCandidate] = {}
         self.refused: Refuse | None = None
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class _Places:
             if len(self._by_name) == full_size:
                 return
 
-    def in_order(self) -> list[_Place]:
+    def in_order(self) -> list[_JudgedCandidate]:
         """Return the places, healthy ones first. Unhealthy ones remain as the last resort: this request may show that
         they are healthy again."""
         places = list(self._by_name.values())
@@ -112,7 +112,7 @@ class Chooser:
         #: monotonic time at which a policy is next searched for models of unknown latency
         self._next_trial_search: dict[UUID, float] = {}
 
-    def choose(self, x: Asked, ports: Ports) -> Routed | NotRouted:
+    def choose(self, x: CallRequest, ports: Ports) -> Routed | NotRouted:
         """Return the candidates that no judge refuses, healthy ones first, or the first refusal if none is left.
 
         No approval is requested during a call: if the first choice needs no approval, fallbacks that need one leave the
@@ -133,11 +133,11 @@ class Chooser:
             if isinstance(place, Refuse):
                 return NotRouted(place.error)
             return Routed(asked=x, chain=(place.candidate,), order=order, hold=place.hold)
-        places = _Places(x, ports, self._judges)
+        places = _JudgedCandidates(x, ports, self._judges)
         places.add(candidates, limit=MAX_CANDIDATES)
         return _chained(x, places.in_order(), places.refused, order)
 
-    def routed(self, x: Asked, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Routed | NotRouted:
+    def routed(self, x: CallRequest, ports: Ports, policy: RoutingPolicy, *, trial: bool = False) -> Routed | NotRouted:
         """Choose under a routing policy: named models come first, then the policy's fallback chain; `auto` is the first
         choice of its strategy. A `trial` does not advance the round-robin counter, and always estimates the cost of the
         choice."""
@@ -145,10 +145,10 @@ class Chooser:
         requirements = routing_needs(x)
         stream, latencies = x.call.stream, ports.latencies
         away = partial(self._away, x, ports)
-        view = View(latencies.medians(stream=stream), away=away, state=latencies.state(stream=stream))
+        view = StrategyView(latencies.medians(stream=stream), away=away, state=latencies.state(stream=stream))
         ranking: Sequence[Option] | None = None
         order: tuple[str, ...] = ()
-        places = _Places(x, ports, self._judges)
+        places = _JudgedCandidates(x, ports, self._judges)
         for name in (x.call.model, *x.call.fallbacks):
             if name == AUTO:
                 ranking = ranking or self._ranking(x, ports, choice, view, trial=trial)
@@ -181,10 +181,10 @@ class Chooser:
 
     def _by_policy(
         self,
-        x: Asked,
+        x: CallRequest,
         ports: Ports,
         choice: PolicyChoice,
-        view: View,
+        view: StrategyView,
         named: Sequence[Candidate],
         *,
         trial: bool,
@@ -203,7 +203,9 @@ class Chooser:
         allowed = {option.key for option in pool.options}
         return [candidate for key, candidate in by_key.items() if key in allowed]
 
-    def _ranking(self, x: Asked, ports: Ports, choice: PolicyChoice, view: View, *, trial: bool) -> Sequence[Option]:
+    def _ranking(
+        self, x: CallRequest, ports: Ports, choice: PolicyChoice, view: StrategyView, *, trial: bool
+    ) -> Sequence[Option]:
         policy, requirements = choice.policy, routing_needs(x)
         if policy.strategy == "round_robin":
             view = msgspec.structs.replace(view, turn=self._turn(policy, requirements, trial=trial))
@@ -213,7 +215,7 @@ class Chooser:
         return self._with_trial(x, ports, policy, options, view)
 
     def _with_trial(
-        self, x: Asked, ports: Ports, policy: RoutingPolicy, options: Sequence[Option], view: View
+        self, x: CallRequest, ports: Ports, policy: RoutingPolicy, options: Sequence[Option], view: StrategyView
     ) -> Sequence[Option]:
         """Return the options, at times with a model of unknown latency first, to measure it; never one that exceeds the
         cost cap."""
@@ -232,15 +234,24 @@ class Chooser:
         self._next_trial_search[policy.id] = now + _TRIAL_SEARCH_INTERVAL_SECONDS
         return options
 
-    def _away(self, x: Asked, ports: Ports, option: Option) -> bool:
+    def _away(self, x: CallRequest, ports: Ports, option: Option) -> bool:
         tenant_id, provider_id = x.identified.policy.tenant_id, option.provider.id
         if not ports.switches.healthy(tenant_id, provider_id):
             return True
-        return bool(self._circuits) and self._circuits.is_open(Key(tenant_id, provider_id, option.model.model_id))
+        return bool(self._circuits) and self._circuits.is_open(
+            CircuitKey(tenant_id, provider_id, option.model.model_id)
+        )
 
     def _within_cap(
-        self, x: Asked, ports: Ports, choice: PolicyChoice, places: list[_Place], view: View, *, trial: bool
-    ) -> list[_Place] | Refusal:
+        self,
+        x: CallRequest,
+        ports: Ports,
+        choice: PolicyChoice,
+        places: list[_JudgedCandidate],
+        view: StrategyView,
+        *,
+        trial: bool,
+    ) -> list[_JudgedCandidate] | Refusal:
         """Return the places under the cost cap, or the refusal of the cap."""
         policy, requirements = choice.policy, routing_needs(x)
         limits = policy.cap
@@ -265,7 +276,7 @@ class Chooser:
             requirements,
             view,
         )
-        cheaper_places = _Places(x, ports, self._judges)
+        cheaper_places = _JudgedCandidates(x, ports, self._judges)
         cheaper_places.add(
             (candidate for candidate in map(_candidate, cheaper) if costs.fits(candidate)), limit=MAX_CHOICES
         )
@@ -288,14 +299,16 @@ class Chooser:
         return turn
 
 
-def _usable(x: Asked, ports: Ports, judges: Sequence[CandidateJudge], candidates: Iterable[Candidate]) -> list[str]:
+def _usable(
+    x: CallRequest, ports: Ports, judges: Sequence[CandidateJudge], candidates: Iterable[Candidate]
+) -> list[str]:
     """Return the names of the candidates that no judge refuses."""
     return [
         _name(candidate) for candidate in candidates if not isinstance(_judged(x, candidate, ports, judges), Refuse)
     ]
 
 
-def _order(x: Asked, policy: RoutingPolicy | None = None) -> tuple[str, ...]:
+def _order(x: CallRequest, policy: RoutingPolicy | None = None) -> tuple[str, ...]:
     """Return the order of the models that the caller and the policy's chain name, up to a choice that a strategy
     computes."""
     chain = () if policy is None else policy.chain.options
@@ -313,8 +326,8 @@ def _order(x: Asked, policy: RoutingPolicy | None = None) -> tuple[str, ...]:
 
 
 def _chained(
-    x: Asked,
-    places: list[_Place],
+    x: CallRequest,
+    places: list[_JudgedCandidate],
     refused: Refuse | None,
     order: tuple[str, ...],
     choice: PolicyChoice | None = None,
@@ -329,12 +342,12 @@ def _chained(
 
 
 def _placed(
-    x: Asked,
+    x: CallRequest,
     candidate: Candidate,
     ports: Ports,
     judges: Sequence[CandidateJudge],
     verdict: Refuse | Reroute | Hold | None,
-) -> _Place | Refuse:
+) -> _JudgedCandidate | Refuse:
     """Return the candidate with its `verdict`, or the candidate that rules reroute to, or the refusal of both."""
     rerouted: set[str] = set()
     while isinstance(verdict, Reroute):
@@ -343,11 +356,11 @@ def _placed(
         if _name(candidate) in rerouted:
             return Refuse(verdict.circle)
         verdict = _judged(x, candidate, ports, judges)
-    return verdict if isinstance(verdict, Refuse) else _Place(candidate, verdict)
+    return verdict if isinstance(verdict, Refuse) else _JudgedCandidate(candidate, verdict)
 
 
 def _judged(
-    x: Asked, candidate: Candidate, ports: Ports, judges: Sequence[CandidateJudge]
+    x: CallRequest, candidate: Candidate, ports: Ports, judges: Sequence[CandidateJudge]
 ) -> Refuse | Reroute | Hold | None:
     hold: Hold | None = None
     for judge in judges:

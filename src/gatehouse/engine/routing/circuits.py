@@ -17,7 +17,7 @@ from gatehouse.foundation.clock import Clock
 MAX_CIRCUITS: Final = 10_000
 
 
-class Key(NamedTuple):
+class CircuitKey(NamedTuple):
     """The key of a circuit. `model` is None for the provider's connections. Credentials and limits belong to a tenant,
     so each tenant has its own circuits."""
 
@@ -26,8 +26,8 @@ class Key(NamedTuple):
     model: str | None = None
 
     @property
-    def connections(self) -> "Key":
-        return Key(self.tenant_id, self.provider)
+    def connections(self) -> "CircuitKey":
+        return CircuitKey(self.tenant_id, self.provider)
 
 
 class OpenCircuit(msgspec.Struct, frozen=True):
@@ -55,13 +55,13 @@ class Circuits:
         self._clock = clock
         self._failures = failures
         self._seconds = seconds
-        self._failing: OrderedDict[Key, _Circuit] = OrderedDict()
+        self._failing: OrderedDict[CircuitKey, _Circuit] = OrderedDict()
 
     def __len__(self) -> int:
         """Return the number of circuits that are kept, open or not."""
         return len(self._failing)
 
-    def may_try(self, key: Key) -> bool:
+    def may_try(self, key: CircuitKey) -> bool:
         """Return whether a model may be called now. Once the time of an open circuit is up, only one request at a time
         may."""
         if not self._failing:
@@ -75,7 +75,7 @@ class Circuits:
             circuit.probing = True
         return True
 
-    def is_open(self, key: Key) -> bool:
+    def is_open(self, key: CircuitKey) -> bool:
         """Return whether the circuit of the model or its provider is open, without a change of state."""
         if not self._failing:
             return False
@@ -85,30 +85,30 @@ class Circuits:
                 return True
         return False
 
-    def succeeded(self, key: Key) -> None:
+    def succeeded(self, key: CircuitKey) -> None:
         if self._failing:
             self._failing.pop(key, None)
             self._failing.pop(key.connections, None)
 
-    def failed(self, key: Key) -> None:
+    def failed(self, key: CircuitKey) -> None:
         """Count a model's failure over an established connection: an error, a timeout or an incomplete answer."""
         if self._failing:
             self._failing.pop(key.connections, None)
         self._count(key)
 
-    def not_connected(self, key: Key) -> None:
+    def not_connected(self, key: CircuitKey) -> None:
         """Count a connection that was not established, which says nothing about the model."""
         self._release(key)
         self._count(key.connections)
 
-    def refused(self, key: Key) -> None:
+    def refused(self, key: CircuitKey) -> None:
         """Note that the provider refused the request or its sender: the connection works, and the answer says nothing
         about the model."""
         if self._failing:
             self._release(key)
             self._failing.pop(key.connections, None)
 
-    def released(self, key: Key) -> None:
+    def released(self, key: CircuitKey) -> None:
         """End an attempt without a result: the client left, or the call was not made."""
         if self._failing:
             self._release(key)
@@ -131,7 +131,7 @@ class Circuits:
             for key, circuit in self._failing.items()
         )
 
-    def _count(self, key: Key) -> None:
+    def _count(self, key: CircuitKey) -> None:
         circuit = self._failing.setdefault(key, _Circuit())
         self._failing.move_to_end(key)
         circuit.failures += 1
@@ -141,7 +141,7 @@ class Circuits:
         if len(self._failing) > MAX_CIRCUITS:
             self._failing.popitem(last=False)
 
-    def _release(self, key: Key) -> None:
+    def _release(self, key: CircuitKey) -> None:
         circuit = self._failing.get(key)
         if circuit is not None:
             circuit.probing = False

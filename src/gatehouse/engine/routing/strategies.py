@@ -14,13 +14,13 @@ import msgspec
 
 from gatehouse.engine.exchange import RoutingNeeds
 from gatehouse.policy.records import Strategy
-from gatehouse.policy.routing import UNKNOWN, Option, Options, RoutingPolicy
+from gatehouse.policy.routing import UNKNOWN_PRICE_USD_PER_TOKEN, Option, Options, RoutingPolicy
 
 #: Strategies that use latencies, and so send some requests to models of unknown latency.
 BY_LATENCY: Final[frozenset[Strategy]] = frozenset({"latency_optimized", "balanced"})
 
 
-class View(msgspec.Struct, frozen=True):
+class StrategyView(msgspec.Struct, frozen=True):
     """Inputs of strategies in addition to policy and call. `medians` are milliseconds by `Option.key`; `state` differs
     whenever they have changed (None: derived values are not cached); `turn` counts the policy's decisions; `away`
     returns whether a model's provider is unhealthy or its circuit is open."""
@@ -31,21 +31,25 @@ class View(msgspec.Struct, frozen=True):
     state: object = None
 
 
-_Order: TypeAlias = Callable[[RoutingPolicy, RoutingNeeds, View], Sequence[Option]]
+_Order: TypeAlias = Callable[[RoutingPolicy, RoutingNeeds, StrategyView], Sequence[Option]]
 
 
-def ranked(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+def ranked(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
     """Return all models that the policy allows and that are capable of the call, the first choice first."""
     return _ORDERS[policy.strategy](policy, requirements, view)
 
 
 def in_bounds(
-    policy: RoutingPolicy, options: Sequence[Option], requirements: RoutingNeeds, view: View
+    policy: RoutingPolicy, options: Sequence[Option], requirements: RoutingNeeds, view: StrategyView
 ) -> Iterator[Option]:
     """Yield the options, with those last that exceed the policy's latency budget, whose context window is too small, or
     that are away."""
     budget = policy.latency_budget_ms
-    limit, tokens, medians = UNKNOWN if budget is None else budget, requirements.input_tokens, view.medians
+    limit, tokens, medians = (
+        UNKNOWN_PRICE_USD_PER_TOKEN if budget is None else budget,
+        requirements.input_tokens,
+        view.medians,
+    )
     late = []
     for option in options:
         if option.window < tokens or medians.get(option.key, 0.0) > limit or view.away(option):
@@ -60,15 +64,15 @@ def by_cost(options: Options, requirements: RoutingNeeds) -> Sequence[Option]:
     return _ascending(options, _costs(options, requirements))
 
 
-def _cost_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+def _cost_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
     return by_cost(policy.pool.capable(requirements.needs, requirements.embeds), requirements)
 
 
-def _quality_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+def _quality_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
     return policy.pool.capable(requirements.needs, requirements.embeds)
 
 
-def _latency_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+def _latency_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
     """Order by latency; options of unknown latency come last, the cheapest of them first."""
     options = policy.pool.capable(requirements.needs, requirements.embeds)
     times = _times(options, view)
@@ -80,7 +84,7 @@ def _latency_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: 
     return _ascending(options, scores)
 
 
-def _balanced(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+def _balanced(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
     """Order by the sum of cost, times the entry's weight, and latency, each as a share of the average of the options.
     An unknown price counts as the highest, an unknown latency as the average."""
     options = policy.pool.capable(requirements.needs, requirements.embeds)
@@ -98,27 +102,27 @@ def _balanced(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> 
     )
 
 
-def _round_robin(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+def _round_robin(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
     options = policy.pool.capable(requirements.needs, requirements.embeds)
     first = view.turn % len(options) if options else 0
     return (*options[first:], *options[:first])
 
 
-def _manual_fallback(policy: RoutingPolicy, requirements: RoutingNeeds, view: View) -> Sequence[Option]:
+def _manual_fallback(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
     return policy.chain.capable(requirements.needs, requirements.embeds)
 
 
 _DAY_MS: Final = 86_400_000.0
 #: More than any call of known price costs. The cost of an unknown price exceeds it even with a small weight.
-_UNKNOWN_COST_USD: Final = UNKNOWN / 1e9
+_UNKNOWN_COST_USD: Final = UNKNOWN_PRICE_USD_PER_TOKEN / 1e9
 
 
-def _times(options: Options, view: View) -> list[Any]:
+def _times(options: Options, view: StrategyView) -> list[Any]:
     """Return the medians; None if unknown."""
     return list(map(view.medians.get, options.keys))
 
 
-def _times_or_average(options: Options, view: View) -> tuple[list[float], float]:
+def _times_or_average(options: Options, view: StrategyView) -> tuple[list[float], float]:
     """Return the medians, with the average in place of unknown ones, and their sum. Cached until they change."""
     cached = options.times
     if cached is not None and cached[0] == view.state:
@@ -144,7 +148,7 @@ def _ascending(options: Options, scores: Sequence[float]) -> Sequence[Option]:
 
 
 def _costs(options: Options, requirements: RoutingNeeds) -> list[float]:
-    """Return the costs in USD; at least `UNKNOWN` if a price that the call needs is unknown."""
+    """Return the costs in USD; at least `UNKNOWN_PRICE_USD_PER_TOKEN` if a price that the call needs is unknown."""
     return _call_costs(options.per_input, options.per_output, requirements)
 
 

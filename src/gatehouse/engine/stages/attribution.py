@@ -2,7 +2,7 @@
 
 from gatehouse.engine import attribution
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.exchange import Asked, Identified
+from gatehouse.engine.exchange import CallRequest, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 
@@ -20,7 +20,7 @@ def note_tags(x: Identified, ports: Ports) -> Verdict:
     return ALLOW
 
 
-def note_end_user(x: Asked, ports: Ports) -> Verdict:
+def note_end_user(x: CallRequest, ports: Ports) -> Verdict:
     """After DLP: what it redacted in the body must not be recorded."""
     x.end_user = attribution.end_user(x.call.dialect, x.call.body)
     return ALLOW

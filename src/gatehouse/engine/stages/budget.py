@@ -3,13 +3,13 @@
 from typing import Final
 
 from gatehouse.engine.bound import PriceUnknown, bound, default_output, priced
-from gatehouse.engine.exchange import Admitted, Answered, Identified
+from gatehouse.engine.exchange import Admitted, Exchange, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Refuse, Verdict
 from gatehouse.foundation.errors import Refusal
-from gatehouse.policy.budgets import BudgetsOfCaller, Taking, nano
+from gatehouse.policy.budgets import CallAmounts, CallerBudgets, nano
 
-_ONE: Final = Taking(requests=1)
+_ONE: Final = CallAmounts(requests=1)
 
 
 def check(x: Identified, ports: Ports) -> Verdict:
@@ -29,7 +29,7 @@ def reserve(x: Admitted, ports: Ports) -> MaybeVerdict:
     return ALLOW if caller_budgets is None else _reserve(x, caller_budgets, ports)
 
 
-async def _reserve(x: Admitted, caller_budgets: BudgetsOfCaller, ports: Ports) -> Verdict:
+async def _reserve(x: Admitted, caller_budgets: CallerBudgets, ports: Ports) -> Verdict:
     asked = x.asked
     enforced = _enforced(asked.identified)
     binding = caller_budgets if enforced else caller_budgets.always
@@ -48,37 +48,37 @@ async def _reserve(x: Admitted, caller_budgets: BudgetsOfCaller, ports: Ports) -
     return ALLOW
 
 
-def settle(x: Answered, ports: Ports) -> None:
+def settle(x: Exchange, ports: Ports) -> None:
     """Replace the reservation by what the call cost. Also where budgets are not enforced, so that spending is known
     when they are enforced again."""
     if x.admitted is not None and x.admitted.reserved is not None:
         ports.spend.settle(x.admitted.reserved, charged(x))
 
 
-def counts(x: Answered) -> bool:
+def counts(x: Exchange) -> bool:
     """Return whether the request counts against budgets: a provider's answer was used. A stream that broke or was
     abandoned counts, with the usage that its provider has reported."""
     return x.usage is not None or x.outcome == "success" or x.time_to_first_token_ms is not None
 
 
-def charged(x: Answered) -> Taking | None:
+def charged(x: Exchange) -> CallAmounts | None:
     """Return the amounts that the call counts for; None where it does not count."""
     if not counts(x):
         return None
     if x.usage is None:
-        return Taking(requests=1)
+        return CallAmounts(requests=1)
     used = x.usage
     tokens = used.input_tokens + used.output_tokens + used.cached_tokens + used.cache_write_tokens
-    return Taking(nano_usd=nano(x.cost_usd) if x.cost_usd else 0, requests=1, tokens=tokens)
+    return CallAmounts(nano_usd=nano(x.cost_usd) if x.cost_usd else 0, requests=1, tokens=tokens)
 
 
-def _max_amounts(x: Admitted, *, limited: bool) -> Taking:
+def _max_amounts(x: Admitted, *, limited: bool) -> CallAmounts:
     """Return the most that the call can take. `limited`: the model is told a limit where the caller gives none."""
     output = default_output(x.asked, x.chain)
     if limited:
         x.asked.call.output_limit = output
     upper = bound(x.asked, x.chain, output)
-    return Taking(nano_usd=upper.nano_usd or 0, requests=1, tokens=upper.tokens)
+    return CallAmounts(nano_usd=upper.nano_usd or 0, requests=1, tokens=upper.tokens)
 
 
 def _enforced(x: Identified) -> bool:

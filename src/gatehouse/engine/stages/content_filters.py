@@ -14,8 +14,8 @@ from gatehouse.engine.dlp.body import separator_between
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, TierFailed
-from gatehouse.engine.dlp.turns import LONG_TEXT_SIZE, NO_OWNER, SCHEDULER, OverBudget, Owner, WorkBudget
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.dlp.turns import LONG_TEXT_SIZE, NO_OWNER, SCHEDULER, OverBudget, WorkBudget, WorkOwner
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.dlp_input import owner
@@ -45,18 +45,18 @@ class Judgement(NamedTuple):
     reason: str | None = None
 
 
-def check(x: Asked, ports: Ports) -> MaybeVerdict:
+def check(x: CallRequest, ports: Ports) -> MaybeVerdict:
     """Refuse a call that a filter matches. Refuses with `DlpUnavailable` where a topic cannot be evaluated and
     `DLP_FAIL_MODE` is `closed`."""
     filter_set = x.identified.policy.filters
     return _check(x, filter_set, ports) if filter_set.filters else ALLOW
 
 
-async def _check(x: Asked, filter_set: FilterSet, ports: Ports) -> Verdict:
+async def _check(x: CallRequest, filter_set: FilterSet, ports: Ports) -> Verdict:
     filters = filter_set.of(x.identified.caller.groups)
     size, whose = len(x.identified.received.body), owner(x.identified.caller)
     try:
-        blocking, failed, _ = await judge(filter_set, filters, x.call.body, ports, size=size, whose=whose)
+        blocking, failed, _ = await evaluate(filter_set, filters, x.call.body, ports, size=size, whose=whose)
     except Refusal as refused:
         # Too many long texts wait.
         return Refuse(refused)
@@ -69,7 +69,7 @@ async def _check(x: Asked, filter_set: FilterSet, ports: Ports) -> Verdict:
     return ALLOW
 
 
-def instruct(x: Asked, ports: Ports) -> Verdict:
+def instruct(x: CallRequest, ports: Ports) -> Verdict:
     """Put the organization's instructions before the system prompt, in order."""
     filter_set = x.identified.policy.filters
     if filter_set.filters:
@@ -83,14 +83,14 @@ def instructions(filters: Sequence[Filter]) -> list[str]:
     return [content_filter.instruction for content_filter in filters if content_filter.instruction]
 
 
-async def judge(
+async def evaluate(
     filter_set: FilterSet,
     filters: Sequence[Filter],
     body: dict[str, Any],
     ports: Ports,
     *,
     size: int = 0,
-    whose: Owner = NO_OWNER,
+    whose: WorkOwner = NO_OWNER,
 ) -> Judgement:
     """Evaluate the filters that apply to a caller, in order. `size` is the body's, in bytes; a long body is inspected
     in turns as work of `whose`, within the pattern tier's budget."""

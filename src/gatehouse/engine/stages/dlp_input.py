@@ -8,8 +8,8 @@ from gatehouse.engine.dlp.decide import Hit, TierFindings, decide
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.dlp.turns import Owner
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.dlp.turns import WorkOwner
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.route import AUTO
 from gatehouse.engine.verdict import ALLOW, Ask, Hold, MaybeVerdict, Refuse, Verdict
@@ -17,12 +17,12 @@ from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
 
 
-def owner(caller: Caller) -> Owner:
+def owner(caller: Caller) -> WorkOwner:
     """Return the user and organization that the inspection of long texts is accounted to."""
-    return Owner(caller.tenant_id, caller.user_id or caller.client_id or caller.outpost_id)
+    return WorkOwner(caller.tenant_id, caller.user_id or caller.client_id or caller.outpost_id)
 
 
-def name(x: Asked, ports: Ports) -> MaybeVerdict:
+def name(x: CallRequest, ports: Ports) -> MaybeVerdict:
     """Redact the name of a model that the catalog does not know: it can be any text, and appears in the error and in
     the record. It is sent to no provider, so nothing is blocked or held."""
     policy, named = x.identified.policy, x.call.model
@@ -31,7 +31,7 @@ def name(x: Asked, ports: Ports) -> MaybeVerdict:
     return _name(x, ports)
 
 
-async def _name(x: Asked, ports: Ports) -> Verdict:
+async def _name(x: CallRequest, ports: Ports) -> Verdict:
     policy, caller, named = x.identified.policy, x.identified.caller, x.call.model
     inspection = Inspection(policy.dlp, caller.groups, owner=owner(caller))
     try:
@@ -44,12 +44,12 @@ async def _name(x: Asked, ports: Ports) -> Verdict:
     return ALLOW
 
 
-def inspect(x: Asked, ports: Ports) -> MaybeVerdict:
+def inspect(x: CallRequest, ports: Ports) -> MaybeVerdict:
     """Inspect the call's body, and redact it in place."""
     return _inspect(x, ports) if x.identified.policy.dlp.enabled else ALLOW
 
 
-async def _inspect(x: Asked, ports: Ports) -> Verdict:
+async def _inspect(x: CallRequest, ports: Ports) -> Verdict:
     identified, policy = x.identified, x.identified.policy.dlp
     caller = identified.caller
     inspection = x.inspection = x.inspection or Inspection(

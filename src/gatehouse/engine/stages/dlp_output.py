@@ -13,7 +13,7 @@ from gatehouse.engine.dlp.decide import Hit
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.stream import StreamGuard
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.dlp_input import approval_hold
 from gatehouse.engine.verdict import ALLOW, Hold, MaybeVerdict, Refuse, Rewrite, Verdict
@@ -22,7 +22,7 @@ from gatehouse.foundation.errors import Refusal
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-def inspect(x: Asked, body: bytes, ports: Ports) -> MaybeVerdict:
+def inspect(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
     """Inspect a whole answer. Waits for approval where a rule demands it."""
     if x.inspection is None or DIALECTS[x.call.dialect].operation == "embeddings":
         # Vectors have no text, and in base64 they resemble anything.
@@ -30,7 +30,7 @@ def inspect(x: Asked, body: bytes, ports: Ports) -> MaybeVerdict:
     return _inspect(x, x.inspection, body, ports)
 
 
-async def _inspect(x: Asked, inspection: Inspection, body: bytes, ports: Ports) -> Verdict:
+async def _inspect(x: CallRequest, inspection: Inspection, body: bytes, ports: Ports) -> Verdict:
     started = perf_counter()
     try:
         answer = _decoder.decode(body)
@@ -48,7 +48,7 @@ async def _inspect(x: Asked, inspection: Inspection, body: bytes, ports: Ports) 
     return Rewrite(answer) if write_texts(channels) else ALLOW
 
 
-async def of_error(x: Asked, error: Refusal, ports: Ports) -> Refusal:
+async def of_error(x: CallRequest, error: Refusal, ports: Ports) -> Refusal:
     """Return a provider's error, whose message may quote the request: without the message where a rule would redact or
     block it. Raises `DlpUnavailable`."""
     if x.inspection is None or error.text == type(error).message:
@@ -61,20 +61,20 @@ async def of_error(x: Asked, error: Refusal, ports: Ports) -> Refusal:
     return error
 
 
-def guard(x: Asked, dialect: Dialect, ports: Ports) -> StreamGuard | None:
+def guard(x: CallRequest, dialect: Dialect, ports: Ports) -> StreamGuard | None:
     """Return what inspects a stream; None where DLP is off and its bytes pass unchanged."""
     if x.inspection is None:
         return None
     return StreamGuard(dialect, Examiner(x.inspection, ports.detectors, ports.dlp, "output"))
 
 
-def stream_hold(x: Asked, hit: Hit, ports: Ports) -> Hold:
+def stream_hold(x: CallRequest, hit: Hit, ports: Ports) -> Hold:
     """Return the verdict that holds a stream until a person has decided about a finding."""
     assert x.inspection is not None
     return approval_hold(hit, x.inspection, ports, "output")
 
 
-async def approved(x: Asked, hold: Hold, ports: Ports) -> bool:
+async def approved(x: CallRequest, hold: Hold, ports: Ports) -> bool:
     """Wait for the decision and note it. A request that is cancelled while it waits counts as not approved."""
     decision = False
     try:

@@ -6,10 +6,10 @@ from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Unavailable
 
 
-class JournalFull(Unavailable):
+class NoJournalRoom(Unavailable):
     code = "journal_full"
     message = "Records cannot be written now, so requests are refused. An operator has to look."
 
 
 def check(x: Identified, ports: Ports) -> Verdict:
-    return Refuse(JournalFull()) if ports.journal.full() else ALLOW
+    return Refuse(NoJournalRoom()) if ports.journal.full() else ALLOW

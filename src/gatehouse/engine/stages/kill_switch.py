@@ -1,7 +1,7 @@
 """Excludes models and providers that are switched off (docs/kill-switch.md)."""
 
 from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Unavailable
@@ -13,7 +13,7 @@ class ProviderUnavailable(Unavailable):
     message = "The model or its provider is switched off."
 
 
-def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     tenant_id = x.identified.policy.tenant_id
     if not candidate.provider.enabled:
         return Refuse(ProviderUnavailable(f"The provider {candidate.provider.id} is disabled."))

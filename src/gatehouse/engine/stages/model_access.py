@@ -2,13 +2,13 @@
 fallbacks, what `auto` chooses, and what policy rules send a call to."""
 
 from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.route import ModelNotFound
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 
 
-def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     """Refuse a model that the caller may not use as if it did not exist: the refusal repeats the name that the caller
     sent, like that of an unknown name, and never names the catalog entry."""
     policy, model = x.identified.policy, candidate.model

@@ -2,7 +2,7 @@
 elsewhere, providers that are disabled for a model (docs/outposts.md)."""
 
 from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import Unavailable
@@ -24,7 +24,7 @@ class OverrideFails(Unavailable):
         return cls(f"An override sends this model to {target!r}, and the policy has no such model of {provider!r}.")
 
 
-def check(x: Asked, ports: Ports) -> Verdict:
+def check(x: CallRequest, ports: Ports) -> Verdict:
     overrides = x.identified.policy.overrides
     if overrides is not None:
         for name in (x.call.model, *x.call.fallbacks):
@@ -34,7 +34,7 @@ def check(x: Asked, ports: Ports) -> Verdict:
     return ALLOW
 
 
-def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     overrides = x.identified.policy.overrides
     if overrides is not None and overrides.disables(candidate.provider.id, candidate.model.model_id):
         return Refuse(ProvidersDisabled())

@@ -7,7 +7,7 @@ from gatehouse.engine.bound import caller_output_limit
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.estimate import texts
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.fields.naming import all_names
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
@@ -15,7 +15,7 @@ from gatehouse.engine.verdict import ALLOW, Ask, Hold, Refuse, Reroute, Verdict
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.policy.conditions import EXAMPLES
-from gatehouse.policy.rules import Facts, Rule, RuleSet, Ruling, context_of, decide
+from gatehouse.policy.rules import Facts, PolicyRule, RuleSet, Ruling, context_of, decide
 
 #: Events in a request's record.
 _MAX_EVENTS: Final = 100
@@ -32,7 +32,7 @@ class PolicyViolation(Forbidden):
     code = "policy_violation"
 
 
-def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
+def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
     rules = x.identified.policy.rules
     # A sample describes the first candidate that is judged.
     sample = x.sample if x.sample is not None and x.sample.facts is None else None
@@ -55,12 +55,12 @@ def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict | Reroute:
     return Refuse(_violation(rule))
 
 
-def _violation(rule: Rule, message: str | None = None) -> PolicyViolation:
+def _violation(rule: PolicyRule, message: str | None = None) -> PolicyViolation:
     text = message or rule.message or f"The organization's policy rule {rule.name!r} does not permit this request."
     return PolicyViolation(text, rule_id=rule.id)
 
 
-def _reroute(x: Asked, rule: Rule) -> Verdict | Reroute:
+def _reroute(x: CallRequest, rule: PolicyRule) -> Verdict | Reroute:
     policy = x.identified.policy
     model = policy.find_model(rule.route_to or "")
     provider = policy.providers.get(model.provider) if model is not None else None
@@ -72,7 +72,7 @@ def _reroute(x: Asked, rule: Rule) -> Verdict | Reroute:
     )
 
 
-def _approval_hold(x: Asked, rule: Rule, model: str) -> Hold:
+def _approval_hold(x: CallRequest, rule: PolicyRule, model: str) -> Hold:
     def settled(approved: bool) -> None:
         x.rule_events.append(_event(rule, "approved" if approved else "denied", model))
 
@@ -83,7 +83,7 @@ def _approval_hold(x: Asked, rule: Rule, model: str) -> Hold:
     return Hold(ask, refusal, settled)
 
 
-def _note(x: Asked, ruling: Ruling, model: str) -> None:
+def _note(x: CallRequest, ruling: Ruling, model: str) -> None:
     """Record one event for each rule and result, with the first candidate that it was about."""
     noted = {(event.rule_id, event.result) for event in x.rule_events}
     for rule, result, _ in ruling.said:
@@ -93,13 +93,13 @@ def _note(x: Asked, ruling: Ruling, model: str) -> None:
             x.rule_events.append(_event(rule, result, model))
 
 
-def _event(rule: Rule, result: str, model: str) -> RuleEvent:
+def _event(rule: PolicyRule, result: str, model: str) -> RuleEvent:
     return RuleEvent(
         kind="policy_rule", rule_id=rule.id, rule_name=rule.name, action=rule.action, result=result, model=model
     )
 
 
-def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
+def _facts(x: CallRequest, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
     """Return the variables of conditions, with the candidate's set. Only those that the rules use are computed."""
     needs = rules.needs
     facts = x.derived.facts
@@ -110,7 +110,7 @@ def _facts(x: Asked, candidate: Candidate, model: str, rules: RuleSet) -> Facts:
     return facts
 
 
-def _all_variables(x: Asked, candidate: Candidate, model: str) -> dict[str, Any]:
+def _all_variables(x: CallRequest, candidate: Candidate, model: str) -> dict[str, Any]:
     """Return all variables, whether a rule uses them or not: for a sample."""
     every = frozenset(EXAMPLES)
     tokens = _tokens(x)
@@ -120,7 +120,7 @@ def _all_variables(x: Asked, candidate: Candidate, model: str) -> dict[str, Any]
 
 
 def _candidate_variables(
-    x: Asked, candidate: Candidate, model: str, needs: frozenset[str], tokens: int | None
+    x: CallRequest, candidate: Candidate, model: str, needs: frozenset[str], tokens: int | None
 ) -> dict[str, Any]:
     variables: dict[str, Any] = {}
     if "model" in needs:
@@ -134,7 +134,7 @@ def _candidate_variables(
     return variables
 
 
-def _request_variables(x: Asked, needs: frozenset[str], tokens: int | None) -> dict[str, Any]:
+def _request_variables(x: CallRequest, needs: frozenset[str], tokens: int | None) -> dict[str, Any]:
     received, caller = x.identified.received, x.identified.caller
     variables: dict[str, Any] = {}
     if "user" in needs:
@@ -165,7 +165,7 @@ def user_of(caller: Caller) -> dict[str, str]:
     }
 
 
-def _dlp_variable(x: Asked) -> dict[str, Any]:
+def _dlp_variable(x: CallRequest) -> dict[str, Any]:
     """Return what DLP found in the request, whether it was allowed or not."""
     counts: dict[str, int] = {}
     for event in x.inspection.events() if x.inspection else ():
@@ -175,7 +175,7 @@ def _dlp_variable(x: Asked) -> dict[str, Any]:
     return {"action": action, "entities": sorted(counts), "counts": counts}
 
 
-def _tokens(x: Asked) -> int:
+def _tokens(x: CallRequest) -> int:
     """Estimate the tokens of the input: texts by their length, and tokens that are sent as such. Images count as 0."""
     routing_needs = x.derived.routing_needs
     if routing_needs is not None and routing_needs.counted:

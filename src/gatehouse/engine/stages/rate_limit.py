@@ -5,10 +5,10 @@ import json
 from typing import Final, Protocol, TypeAlias, TypeGuard
 
 from gatehouse.engine.exchange import Identified
-from gatehouse.engine.limits import LOGIN, RateLimits, Rule, login_rule
+from gatehouse.engine.limits import LOGIN, LimitRule, RateLimits, login_rule
 from gatehouse.engine.ports import Counters, Ports
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
-from gatehouse.foundation.counters import RateState, Taken
+from gatehouse.foundation.counters import RateDecision, RateState
 from gatehouse.foundation.errors import TooManyRequests
 from gatehouse.foundation.identity import Caller
 
@@ -16,7 +16,7 @@ from gatehouse.foundation.identity import Caller
 _MAX_EMAIL_CHARACTERS: Final = 254
 
 
-class Asks(Protocol):
+class LimitedRequest(Protocol):
     """What a limit depends on in addition to the caller. `exchange.Received` implements it."""
 
     @property
@@ -30,7 +30,7 @@ class Asks(Protocol):
 class RateLimited(TooManyRequests):
     """429. `extra` has `tier` and `retry_after` (seconds); `headers` has `Retry-After` and the three of `RateState`."""
 
-    def __init__(self, rule: Rule, taken: Taken) -> None:
+    def __init__(self, rule: LimitRule, taken: RateDecision) -> None:
         wait = taken.retry_after
         super().__init__(
             f"Limit of {rule.limit} requests a minute reached ({rule.tier}). Try again in {wait} s.",
@@ -41,12 +41,12 @@ class RateLimited(TooManyRequests):
 
 
 #: The state for the answer's headers, None where no limit applies; and the refusal, None where there is room.
-Toll: TypeAlias = tuple[RateState | None, RateLimited | None]
+LimitResult: TypeAlias = tuple[RateState | None, RateLimited | None]
 
-_FREE: Final[Toll] = (None, None)
+_FREE: Final[LimitResult] = (None, None)
 
 
-async def take(x: Asks, caller: Caller | None, limits: RateLimits, counters: Counters) -> Toll:
+async def take(x: LimitedRequest, caller: Caller | None, limits: RateLimits, counters: Counters) -> LimitResult:
     rule = limits.resolve(x.method, x.path, caller, x.client_address)
     if rule is None:
         return _FREE
@@ -54,7 +54,7 @@ async def take(x: Asks, caller: Caller | None, limits: RateLimits, counters: Cou
     return taken.rate, None if taken.allowed else RateLimited(rule, taken)
 
 
-async def take_login(email: str | None, client_address: str, limits: RateLimits, counters: Counters) -> Toll:
+async def take_login(email: str | None, client_address: str, limits: RateLimits, counters: Counters) -> LimitResult:
     """Count a sign-in (`POST /api/auth/login`), by account and by address: both are counted, or neither. The state is
     that of the limit with less room. With `email` None (see `email_of`) it counts by address alone."""
     rules = [] if email is None else [login_rule(email)]

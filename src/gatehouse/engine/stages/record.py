@@ -5,7 +5,7 @@ from uuid import UUID
 
 import structlog
 
-from gatehouse.engine.exchange import Answered, Identified
+from gatehouse.engine.exchange import Exchange, Identified
 from gatehouse.engine.outcome import DlpEvent, Failed, Opened, Outcome, Scanned, encode, group_of
 from gatehouse.engine.ports import Ports, Reserved
 from gatehouse.engine.stages.budget import counts
@@ -50,7 +50,7 @@ class Recorder:
         self.claimed = False
         self._opened = False
 
-    async def opened(self, x: Answered) -> None:
+    async def opened(self, x: Exchange) -> None:
         """Record that a stream begins. From here on it cannot be lost, only interrupted."""
         if self._opened:
             return
@@ -86,7 +86,7 @@ class Recorder:
         self.claimed = True
         return True
 
-    def finished(self, x: Answered) -> Awaitable[None]:
+    def finished(self, x: Exchange) -> Awaitable[None]:
         """Record the outcome; called by the owner of the claim. The entry is queued by the call itself, also if the
         caller does not await the result. Raises `Unavailable`, now or when awaited, if the journal refuses the
         entry."""
@@ -143,12 +143,12 @@ class Recorder:
         return ports.journal.append(encode(entry))
 
 
-def _budgets(x: Answered) -> tuple[tuple[UUID, int], ...]:
+def _budgets(x: Exchange) -> tuple[tuple[UUID, int], ...]:
     reserved: Reserved | None = x.admitted.reserved if x.admitted else None
     return () if reserved is None or not counts(x) else reserved.periods
 
 
-def _failed(x: Answered) -> tuple[Failed, ...]:
+def _failed(x: Exchange) -> tuple[Failed, ...]:
     return tuple(
         Failed(provider=attempt.provider, model_id=attempt.model, status=attempt.status, reason=attempt.reason)
         for attempt in x.attempts

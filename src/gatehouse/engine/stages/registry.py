@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.policy_rules import PolicyViolation
@@ -62,7 +62,7 @@ def objected(validation_status: str) -> type[RegistryObjection] | None:
     return _OBJECTIONS.get(validation_status, ModelNotValidated)
 
 
-def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     policy = x.identified.policy
     error = objection(policy, candidate)
     if error is None:

@@ -5,12 +5,12 @@ from typing import Final
 
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.fields.naming import Field, guard_of, printable, uncommon
 from gatehouse.engine.fields.tables import ALL_TOOLS, NO_GUARDS, OPENAI_CHAT, TOOLS, Guards
 from gatehouse.engine.outcome import RuleEvent
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.providers.kind import NotConfigured
+from gatehouse.engine.providers.kind import ProviderNotConfigured
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
 from gatehouse.foundation.errors import BadRequest
@@ -34,7 +34,7 @@ class FieldNotAllowed(BadRequest):
         return cls(f"The field `{name}` {reason}, which your organization does not allow. {_HOW}", param=field.path)
 
 
-def judge(x: Asked, candidate: Candidate, ports: Ports) -> Verdict:
+def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
     fields = x.derived.fields
     if fields is None:
         fields = x.derived.fields = uncommon(x.call.dialect, x.call.body)
@@ -62,7 +62,7 @@ def reason_of(name: str) -> str:
     return _UNKNOWN if guarded is None else guarded[1].reason
 
 
-def _guards(x: Asked, candidate: Candidate) -> Guards:
+def _guards(x: CallRequest, candidate: Candidate) -> Guards:
     """Return the candidate's table. It is empty where the call is translated into the provider's dialect, which uses
     known fields alone."""
     kind, client = KINDS.get(candidate.provider.kind), DIALECTS[x.call.dialect]
@@ -70,7 +70,7 @@ def _guards(x: Asked, candidate: Candidate) -> Guards:
         return NO_GUARDS
     try:
         spoken = kind.dialect(client.operation, candidate.provider.config)
-    except NotConfigured:
+    except ProviderNotConfigured:
         return NO_GUARDS
     return kind.guards if spoken == client.name else NO_GUARDS
 
@@ -79,14 +79,14 @@ def _unknown(field: Field) -> bool:
     return guard_of(field.name, OPENAI_CHAT) is None
 
 
-def _refusal(x: Asked, candidate: Candidate, field: Field, name: str, reason: str) -> Refuse:
+def _refusal(x: CallRequest, candidate: Candidate, field: Field, name: str, reason: str) -> Refuse:
     event = _event(name, "BLOCK", f"{candidate.provider.id}/{candidate.model.model_id}")
     if event not in x.rule_events:
         x.rule_events.append(event)
     return Refuse(FieldNotAllowed.because(field, name, reason))
 
 
-def _record_unknown(x: Asked, fields: tuple[Field, ...]) -> None:
+def _record_unknown(x: CallRequest, fields: tuple[Field, ...]) -> None:
     names = dict.fromkeys(printable(field.name) for field in fields if _unknown(field))
     x.rule_events += [_event(name, "LOG", None) for name in list(names)[:_MAX_RECORDED_FIELDS]]
 

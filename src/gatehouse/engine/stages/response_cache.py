@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from gatehouse.engine.conversation.endings import ended_normally
-from gatehouse.engine.exchange import Admitted, Answered, Asked, Cached
+from gatehouse.engine.exchange import Admitted, Cached, CallRequest, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
@@ -51,7 +51,7 @@ def again(x: Admitted) -> Reply | None:
     return Reply.again(x.cached.answer, stream=x.asked.call.stream)
 
 
-def watch(x: Answered, reply: Reply) -> None:
+def watch(x: Exchange, reply: Reply) -> None:
     """Collect a provider's answer while it is delivered. The answer of a fallback is not cached: it is not what the
     route prefers."""
     assert x.admitted is not None
@@ -65,7 +65,7 @@ def watch(x: Answered, reply: Reply) -> None:
         reply.events = _noted(reply.events, cached)
 
 
-def keep(x: Answered, ports: Ports) -> None:
+def keep(x: Exchange, ports: Ports) -> None:
     """Store an answer that is complete and was delivered."""
     cached = x.admitted.cached if x.admitted else None
     if x.admitted is None or cached is None or cached.blocks is None or x.outcome != "success":
@@ -75,7 +75,7 @@ def keep(x: Answered, ports: Ports) -> None:
         ports.cache.put(cached.key, answer, cached.seconds)
 
 
-def _directives(x: Asked) -> set[str]:
+def _directives(x: CallRequest) -> set[str]:
     """Return the directives of the client's `Cache-Control`."""
     header = x.identified.received.headers.get("cache-control")
     return set() if header is None else {word.strip().lower() for word in header.split(",")}

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.foundation.errors import BadRequest, NotFound, Refusal
 from gatehouse.policy.records import ModelRecord
 from gatehouse.policy.routing import RoutingPolicy
@@ -37,7 +37,7 @@ class AmbiguousModel(BadRequest):
         )
 
 
-def candidates(x: Asked) -> list[Candidate] | Refusal:
+def candidates(x: CallRequest) -> list[Candidate] | Refusal:
     """Return the candidates that the call names. Without a routing policy `auto` is the catalog's default model. An
     unknown name leaves the chain like one that is denied, so that the two cannot be distinguished."""
     by_name: dict[str, Candidate] = {}
@@ -59,7 +59,7 @@ def named(policy: Snapshot, name: str) -> list[Candidate]:
     ]
 
 
-def policy_of(x: Asked) -> RoutingPolicy | None:
+def policy_of(x: CallRequest) -> RoutingPolicy | None:
     """Return the caller's routing policy, or None."""
     return x.identified.policy.routing.of(x.identified.caller.groups)
 

@@ -22,16 +22,16 @@ from gatehouse.engine.conversation.view import Unreadable, without_logprobs
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.steps import Steps
 from gatehouse.engine.dlp.turns import SCHEDULER
-from gatehouse.engine.exchange import Answered, Asked
+from gatehouse.engine.exchange import CallRequest, Exchange
 from gatehouse.engine.outcome import Sampled, encode
 from gatehouse.engine.ports import Ports, Sampler
 from gatehouse.engine.providers import Reply
-from gatehouse.engine.samples import Contents, Sample
+from gatehouse.engine.samples import CallSample, Contents
 from gatehouse.engine.stages.dlp_input import owner
 from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.ids import new_id
-from gatehouse.policy.dlp import STRENGTH
+from gatehouse.policy.dlp import DLP_ACTION_STRENGTH
 
 log = structlog.get_logger(__name__)
 
@@ -47,35 +47,35 @@ RUNNING: Final[set[asyncio.Task[None]]] = set()
 _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-def choose(x: Asked, ports: Ports) -> MaybeVerdict:
+def choose(x: CallRequest, ports: Ports) -> MaybeVerdict:
     policy = x.identified.policy
     if not policy.sample_share or ports.sampler is None or random.random() >= policy.sample_share:  # noqa: S311 - a share, no secret
         return ALLOW
     return _choose(x) if ports.sampler.admits(policy.tenant_id) else ALLOW
 
 
-async def _choose(x: Asked) -> Verdict:
+async def _choose(x: CallRequest) -> Verdict:
     with _harmless(x):
         texts = await SCHEDULER.run(owner(x.identified.caller), _texts(x.call.body))
-        x.sample = Sample(texts=texts) if texts else None
+        x.sample = CallSample(texts=texts) if texts else None
     return ALLOW
 
 
-def note_answer(x: Asked, body: bytes, ports: Ports) -> MaybeVerdict:
+def note_answer(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
     """Keep a whole answer. Embeddings have no text."""
     if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation != "embeddings":
         x.sample.answer = [body]
     return ALLOW
 
 
-def watch(x: Asked, reply: Reply) -> None:
+def watch(x: CallRequest, reply: Reply) -> None:
     """Collect the events of a stream as they arrive."""
     if x.sample is not None and reply.events is not None:
         x.sample.answer = []
         reply.events = _noted(reply.events, x.sample)
 
 
-async def _noted(events: AsyncIterator[bytes], sample: Sample) -> AsyncIterator[bytes]:
+async def _noted(events: AsyncIterator[bytes], sample: CallSample) -> AsyncIterator[bytes]:
     size = 0
     async for block in events:
         size += len(block)
@@ -86,14 +86,14 @@ async def _noted(events: AsyncIterator[bytes], sample: Sample) -> AsyncIterator[
         yield block
 
 
-def keep(x: Answered, ports: Ports) -> None:
+def keep(x: Exchange, ports: Ports) -> None:
     if x.asked is not None and x.asked.sample is not None and ports.sampler is not None:
         task = asyncio.get_running_loop().create_task(_keep(x.asked, x.asked.sample, ports.sampler, ports))
         RUNNING.add(task)
         task.add_done_callback(RUNNING.discard)
 
 
-async def _keep(x: Asked, sample: Sample, sampler: Sampler, ports: Ports) -> None:
+async def _keep(x: CallRequest, sample: CallSample, sampler: Sampler, ports: Ports) -> None:
     identified = x.identified
     received, caller, tenant_id = identified.received, identified.caller, identified.policy.tenant_id
     with _harmless(x):
@@ -134,7 +134,7 @@ async def _keep(x: Asked, sample: Sample, sampler: Sampler, ports: Ports) -> Non
 
 
 @contextmanager
-def _harmless(x: Asked) -> Iterator[None]:
+def _harmless(x: CallRequest) -> Iterator[None]:
     """Suppress errors: a request is not refused because its sample cannot be stored."""
     try:
         yield
@@ -149,10 +149,10 @@ def _dlp_action(inspection: Inspection | None, directions: set[str]) -> str:
     """Return the strongest action."""
     events = inspection.events() if inspection is not None else ()
     actions = (event.action for event in events if event.direction in directions)
-    return max(actions, key=STRENGTH.__getitem__, default="allow")
+    return max(actions, key=DLP_ACTION_STRENGTH.__getitem__, default="allow")
 
 
-def _stream_texts(blocks: Sequence[bytes], x: Asked) -> Steps[list[str]]:
+def _stream_texts(blocks: Sequence[bytes], x: CallRequest) -> Steps[list[str]]:
     """Return each text whole, in the order in which they began."""
     dialect = DIALECTS[x.call.dialect]
     #: by channel; a text that arrives in one piece has its own

@@ -41,7 +41,7 @@ class RateState(msgspec.Struct, frozen=True, gc=False):
         }
 
 
-class Taken(msgspec.Struct, frozen=True, gc=False):
+class RateDecision(msgspec.Struct, frozen=True, gc=False):
     """The decision about one request. `claim` is the index of the claim that `rate` describes: the one that refused, or
     the one with the fewest requests left. `retry_after` is 0 if allowed, else whole seconds."""
 
@@ -51,9 +51,9 @@ class Taken(msgspec.Struct, frozen=True, gc=False):
     claim: int = 0
 
 
-def decision(*, allowed: bool, claim: int, limit: int, used: int, wait: float, now: float) -> Taken:
+def decision(*, allowed: bool, claim: int, limit: int, used: int, wait: float, now: float) -> RateDecision:
     """Return the decision. `wait` is in seconds until the next slot becomes free. `now` is this host's Unix time, not
     that of the shared store, because clients compare `reset` with the response's time."""
     remaining = limit - used
     rate = RateState(limit, max(remaining, 0), ceil(now + wait))
-    return Taken(allowed, rate, 0 if allowed else max(1, ceil(wait)), claim)
+    return RateDecision(allowed, rate, 0 if allowed else max(1, ceil(wait)), claim)

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from typing import Final
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
-from gatehouse.foundation.counters import BUCKET_SECONDS, WINDOW_SECONDS, Claim, Taken, decision
+from gatehouse.foundation.counters import BUCKET_SECONDS, WINDOW_SECONDS, Claim, RateDecision, decision
 
 _MICROSECONDS: Final = 1_000_000
 
@@ -71,7 +71,7 @@ class MemoryCounters:
     def __len__(self) -> int:
         return len(self._windows)
 
-    async def take(self, key: str, limit: int) -> Taken:
+    async def take(self, key: str, limit: int) -> RateDecision:
         """Counts one request of `key` if fewer than `limit` were admitted in the last 60 seconds."""
         # A faster `take_now` for one claim: most requests count against one limit.
         now = int(self._clock.monotonic() * _MICROSECONDS)
@@ -84,11 +84,11 @@ class MemoryCounters:
         window = self._admit(key, now)
         return self._decision(0, limit, window, window.ends[0], now, allowed=True)
 
-    async def take_all(self, *claims: Claim) -> Taken:
+    async def take_all(self, *claims: Claim) -> RateDecision:
         """Counts one request against every claim, or against none if one of them is full. Needs at least one claim."""
         return self.take_now(*claims)
 
-    def take_now(self, *claims: Claim) -> Taken:
+    def take_now(self, *claims: Claim) -> RateDecision:
         # The monotonic clock: a correction of the wall clock must not change limits.
         now = int(self._clock.monotonic() * _MICROSECONDS)
         self._drop_expired(now, 2)
@@ -133,6 +133,8 @@ class MemoryCounters:
         window.add(now, self._span)
         return window
 
-    def _decision(self, claim: int, limit: int, window: _Window, bucket_end: int, now: int, *, allowed: bool) -> Taken:
+    def _decision(
+        self, claim: int, limit: int, window: _Window, bucket_end: int, now: int, *, allowed: bool
+    ) -> RateDecision:
         wait = (bucket_end + self._window - now) / _MICROSECONDS
         return decision(allowed=allowed, claim=claim, limit=limit, used=window.used, wait=wait, now=self._clock.now())

@@ -9,7 +9,7 @@ from typing import Any
 import hiredis
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
-from gatehouse.foundation.counters import WINDOW_SECONDS, Claim, Taken, decision
+from gatehouse.foundation.counters import WINDOW_SECONDS, Claim, RateDecision, decision
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.counters.script import Script
 from gatehouse.foundation.redis.kept import ReconnectingLine
@@ -46,11 +46,11 @@ class RedisCounters:
     def degraded(self) -> int:
         return int(self._redis.line is None)
 
-    async def take(self, key: str, limit: int) -> Taken:
+    async def take(self, key: str, limit: int) -> RateDecision:
         """Counts one request of `key` if fewer than `limit` were admitted in the last 60 seconds."""
         return await self.take_all((key, limit))
 
-    async def take_all(self, *claims: Claim) -> Taken:
+    async def take_all(self, *claims: Claim) -> RateDecision:
         """Counts one request against every claim, or against none if one of them is full. Needs at least one claim."""
         line = self._redis.line
         if line is not None:
@@ -73,7 +73,7 @@ class RedisCounters:
             answer = await line.call("EVAL", self._script.source, *arguments)
         return answer
 
-    def _read(self, answer: Any, claims: tuple[Claim, ...]) -> Taken:
+    def _read(self, answer: Any, claims: tuple[Claim, ...]) -> RateDecision:
         try:
             allowed, claim, used, wait = map(int, answer)
             limit = claims[claim][1]

@@ -15,7 +15,7 @@ from gatehouse.foundation.networks import network
 from gatehouse.foundation.settings import BadSettings
 
 #: address of a peer without one (a Unix socket)
-NOWHERE: Final = "0.0.0.0"  # noqa: S104  # not listened on
+NO_ADDRESS: Final = "0.0.0.0"  # noqa: S104  # not listened on
 
 #: hops of `X-Forwarded-For` that are read; a longer chain is an attack
 _MAX_HOPS: Final = 20
@@ -63,7 +63,7 @@ class ClientAddresses:
         lines joined by commas, or None."""
         client, trusted = self._parse(peer) if peer else (None, False)
         if not trusted or not forwarded_for:
-            return client or NOWHERE
+            return client or NO_ADDRESS
         for hop in reversed(forwarded_for.rsplit(",", _MAX_HOPS)[-_MAX_HOPS:]):
             address, trusted = self._parse(hop)
             if address is None:
@@ -71,7 +71,7 @@ class ClientAddresses:
             client = address
             if not trusted:
                 break
-        return client or NOWHERE
+        return client or NO_ADDRESS
 
     def unknown_origin(self, scope: Scope) -> bool:
         """Return whether an untrusted proxy forwarded the request, so that the peer's address is not the client's."""

@@ -25,13 +25,13 @@ class Body(BaseModel):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-class Shown(BaseModel):
+class ResponseBody(BaseModel):
     """A response's body, made from a row or from values."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
-def unsent() -> Any:
+def omitted() -> Any:
     """Default of a field that an update may omit but not set to null: `Field(default_factory=unsent)`."""
     return None
 

@@ -12,7 +12,7 @@ class BadForm(ValueError):
     """The form is invalid. The message has the reason and no part of the form."""
 
 
-def parsed(sent: bytes | str) -> dict[str, str]:
+def parse_form(sent: bytes | str) -> dict[str, str]:
     """Return the fields of a form or query, including empty ones. Raises `BadForm`."""
     try:
         text = sent.decode("ascii") if isinstance(sent, bytes) else sent

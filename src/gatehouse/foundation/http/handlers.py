@@ -78,7 +78,7 @@ class ErrorResponses:
 
     def to(self, scope: Scope, error: Refusal) -> Response:
         try:
-            variant = variants.of_scope(scope)
+            variant = variants.variant_of(scope)
         except variants.UnknownVariant:
             variant = variants.Variant.A
         form = self._forms.for_path(scope["path"]).for_reader(Headers(scope=scope).get("accept", ""))

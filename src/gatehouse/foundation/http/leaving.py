@@ -10,7 +10,7 @@ NOSNIFF: Final = {"X-Content-Type-Options": "nosniff"}
 _NO_CONTENT: Final = 204
 
 
-def complete(start: Message, more: Mapping[str, str]) -> None:
+def add_missing_headers(start: Message, more: Mapping[str, str]) -> None:
     """Adds the missing headers to a `http.response.start`. Removes the content type of a response without content."""
     headers = [
         (name, value)

@@ -145,7 +145,7 @@ def _parameters(window: Callable[..., Window]) -> frozenset[str]:
     return frozenset(field.alias for field in dependant.query_params)
 
 
-def counted(statement: Select[Any]) -> Select[int]:
+def count_query(statement: Select[Any]) -> Select[int]:
     """Return the query for the number of rows without the window: the envelope's `total`."""
     return select(func.count()).select_from(statement.order_by(None).limit(None).offset(None).subquery())
 

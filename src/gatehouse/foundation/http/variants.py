@@ -84,7 +84,7 @@ def _signs(path: str) -> _Signs:
     return _DEFAULT_SIGNS
 
 
-def of_scope(scope: Scope, default: Variant = Variant.A) -> Variant:
+def variant_of(scope: Scope, default: Variant = Variant.A) -> Variant:
     """Return the variant of a request. It is chosen once and stored in the request's state. Raises `UnknownVariant`."""
     state = scope.setdefault("state", {})
     if (stored := state.get("api_variant")) is not None:
@@ -127,7 +127,7 @@ class VariantMiddleware:
             return
         app = self._app
         try:
-            variant = of_scope(scope, self._default)
+            variant = variant_of(scope, self._default)
         except UnknownVariant as error:
             variant = scope["state"]["api_variant"] = self._default
             app = self._refuse(scope, error)
@@ -146,7 +146,7 @@ def _request_variant(
         Literal["a", "b", "c"] | None, Header(description="Speak this variant of the contract.")
     ] = None,
 ) -> Variant:
-    return of_scope(request.scope)
+    return variant_of(request.scope)
 
 
 RequestVariant = Annotated[Variant, Depends(_request_variant)]

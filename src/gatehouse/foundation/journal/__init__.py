@@ -14,7 +14,7 @@ For exactly-once storage the caller stores a batch's rows and positions in one t
 the reader after the commit. A record that is read twice is then stored once.
 """
 
-from gatehouse.foundation.journal.batch import Backlog, Batch, Damage, Entry, Position
+from gatehouse.foundation.journal.batch import Backlog, Batch, Damage, JournalEntry, Position
 from gatehouse.foundation.journal.errors import JournalFull, JournalUnwritable
 from gatehouse.foundation.journal.framing import MAX_RECORD_BYTES
 from gatehouse.foundation.journal.reader import JournalReader
@@ -25,7 +25,7 @@ __all__ = [
     "Backlog",
     "Batch",
     "Damage",
-    "Entry",
+    "JournalEntry",
     "JournalFull",
     "JournalReader",
     "JournalUnwritable",

@@ -12,7 +12,7 @@ class Position(NamedTuple):
     offset: int
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """One record, and the offset of the next one."""
 
     writer_id: UUID
@@ -40,7 +40,7 @@ class Batch:
     stopped the reading. A batch is falsy if there is nothing to store or confirm.
     """
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[JournalEntry] = field(default_factory=list)
     positions: dict[UUID, Position] = field(default_factory=dict)
     finished: list[UUID] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)

@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from gatehouse.foundation.journal import files
-from gatehouse.foundation.journal.batch import Backlog, Batch, Damage, Entry, Position
+from gatehouse.foundation.journal.batch import Backlog, Batch, Damage, JournalEntry, Position
 from gatehouse.foundation.journal.framing import read_lines
 
 START = Position(1, 0)
@@ -207,7 +207,7 @@ def _read_segment(
             if record is None:
                 batch.damage.append(Damage(writer_id, segment, offset, end - offset, torn))
             else:
-                batch.entries.append(Entry(writer_id, segment, end, record))
+                batch.entries.append(JournalEntry(writer_id, segment, end, record))
             batch.bytes += end - offset
             offset = end
         return Position(segment, offset), True

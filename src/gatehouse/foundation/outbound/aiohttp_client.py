@@ -29,7 +29,7 @@ from gatehouse.foundation.outbound import (
     ReplyTooLarge,
 )
 from gatehouse.foundation.outbound.lean.inflate import Inflater, make_inflater
-from gatehouse.foundation.outbound.lean.pool import Pool, PoolLimits
+from gatehouse.foundation.outbound.lean.pool import ConnectionPool, PoolLimits
 from gatehouse.foundation.outbound.lean.route import Origin
 from gatehouse.foundation.outbound.proxies import environment_proxy
 
@@ -65,7 +65,7 @@ class AiohttpOutbound:
         self._guard = guard or EgressGuard()
         self._max_connections = max_connections
         # In front of aiohttp's pool, whose queue is unbounded and whose waits look like a server that does not accept.
-        self._pool = Pool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
+        self._pool = ConnectionPool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
         self._keepalive = keepalive_seconds
         self._tls = tls
         if tls is not None:
@@ -96,7 +96,7 @@ class AiohttpOutbound:
         return AiohttpReply(response, inflater, partial(self._pool.leave, host))
 
     async def _request(self, request: OutboundRequest, route: _Route, waited: float) -> aiohttp.ClientResponse:
-        body = _Body(request.body, request.before_first_byte) if request.body else None
+        body = _RequestBody(request.body, request.before_first_byte) if request.body else None
         if body is None and request.before_first_byte is not None:
             request.before_first_byte()
         # A proxy belongs to the operator, and resolves the name itself.
@@ -224,7 +224,7 @@ class _Handler(ResponseHandler):
             self._payload.set_exception(aiohttp.ClientPayloadError())
 
 
-class _Body(aiohttp.BytesPayload):
+class _RequestBody(aiohttp.BytesPayload):
     """A body that calls `gate` before anything is written. aiohttp sends head and body together."""
 
     def __init__(self, value: bytes, gate: Callable[[], None] | None) -> None:

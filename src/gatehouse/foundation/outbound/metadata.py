@@ -15,7 +15,7 @@ TIMEOUT_SECONDS: Final = 2.0
 MAX_BYTES: Final = 64 * 1024
 
 
-async def ask_metadata(method: str, url: str, headers: Mapping[str, str]) -> bytes:
+async def request_metadata(method: str, url: str, headers: Mapping[str, str]) -> bytes:
     """Return the body of a response with status 200. Raises `OutboundFailed` for anything else."""
     timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
     try:

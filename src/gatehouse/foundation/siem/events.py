@@ -50,7 +50,7 @@ _FREE_FORM_FIELDS: Final = frozenset({"details", "payload"})
 _encode = msgspec.json.Encoder().encode
 
 
-class Forwarded(NamedTuple):
+class SiemEvent(NamedTuple):
     """An event to send. `body` is JSON in one line, `severity` that of syslog, `sequence` that of the audit chain."""
 
     id: UUID
@@ -63,7 +63,7 @@ class Forwarded(NamedTuple):
     body: bytes = b""
 
 
-def of_audit(row: Any) -> Forwarded:
+def of_audit(row: Any) -> SiemEvent:
     """Return the event of an audit event. `row` has the columns of `audit_events`; `sequence` and the hashes are None
     before it is in the chain."""
     subject, dot, verb = row.action.rpartition(".")
@@ -72,7 +72,7 @@ def of_audit(row: Any) -> Forwarded:
     if row.outcome == "refused":
         types.append("denied")
     severity = _INFO if succeeded else _WARNING
-    head = Forwarded(
+    head = SiemEvent(
         row.id, row.tenant_id, row.timestamp, "gatehouse.audit", row.action, severity, row.sequence
     )  # fmt: skip
     event = {
@@ -100,10 +100,10 @@ def of_audit(row: Any) -> Forwarded:
     return _with_body(head, event, gatehouse_fields, ecs_fields)
 
 
-def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
+def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> SiemEvent:
     """Return the event of a DLP event. `body` has the columns of `dlp_events`."""
     score, severity = _SEVERITIES.get(body["severity"], (None, _NOTICE))
-    head = Forwarded(UUID(body["id"]), tenant_id, at, "gatehouse.dlp", f"dlp.{body['status']}", severity)
+    head = SiemEvent(UUID(body["id"]), tenant_id, at, "gatehouse.dlp", f"dlp.{body['status']}", severity)
     blocked = body["status"] in {"blocked", "cancelled"}
     event = {
         "kind": "alert",
@@ -124,23 +124,23 @@ def of_dlp(tenant_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
     return _with_body(head, event, gatehouse_fields, ecs_fields)
 
 
-def of_news(tenant_id: UUID, event_id: UUID, body: Mapping[str, Any], at: datetime) -> Forwarded:
+def of_outbox_event(tenant_id: UUID, event_id: UUID, body: Mapping[str, Any], at: datetime) -> SiemEvent:
     """Return the event of an outbox event with `event_type` and `payload`."""
-    head = Forwarded(event_id, tenant_id, at, "gatehouse.event", body["event_type"], _NOTICE)
+    head = SiemEvent(event_id, tenant_id, at, "gatehouse.event", body["event_type"], _NOTICE)
     return _with_body(head, _NOTICE_EVENT, {"payload": body["payload"]})
 
 
-def of_test(tenant_id: UUID) -> Forwarded:
-    head = Forwarded(new_id(), tenant_id, utc_now(), "gatehouse.test", "siem.test", _INFO)
+def of_test(tenant_id: UUID) -> SiemEvent:
+    head = SiemEvent(new_id(), tenant_id, utc_now(), "gatehouse.test", "siem.test", _INFO)
     return _with_body(head, _NOTICE_EVENT, {})
 
 
 def _with_body(
-    head: Forwarded,
+    head: SiemEvent,
     event: Mapping[str, Any],
     gatehouse_fields: Mapping[str, Any],
     ecs_fields: Mapping[str, Any] = _EMPTY,
-) -> Forwarded:
+) -> SiemEvent:
     document = {
         "@timestamp": iso(head.at),
         "ecs": {"version": ECS_VERSION},

@@ -6,12 +6,12 @@ from typing import Final
 
 from gatehouse.foundation.egress import UnsafeUrl
 from gatehouse.foundation.receivers import ReceiverFailed, Receivers
-from gatehouse.foundation.siem.events import Forwarded
-from gatehouse.foundation.siem.senders.file import File
+from gatehouse.foundation.siem.events import SiemEvent
+from gatehouse.foundation.siem.senders.file import FileSender
 from gatehouse.foundation.siem.senders.hec import Hec
-from gatehouse.foundation.siem.senders.sender import NotTaken, Sender, Target
+from gatehouse.foundation.siem.senders.sender import BatchRefused, Sender, SiemTarget
 from gatehouse.foundation.siem.senders.syslog import Syslog
-from gatehouse.foundation.siem.senders.webhook import Webhook
+from gatehouse.foundation.siem.senders.webhook import WebhookSender
 
 #: intervals between attempts to send a batch that the receiver does not accept
 BACKOFF_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -23,17 +23,17 @@ class Senders:
     def __init__(self, receivers: Receivers, home: Path) -> None:
         self._by_type: Mapping[str, Sender] = {
             "hec": Hec(receivers),
-            "webhook": Webhook(receivers),
+            "webhook": WebhookSender(receivers),
             "syslog_tcp": Syslog(receivers, tls=False),
             "syslog_tls": Syslog(receivers, tls=True),
-            "file": File(home),
+            "file": FileSender(home),
         }
 
-    async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
-        """Sends the events and returns when the receiver has all of them. Raises `NotTaken`."""
+    async def send(self, target: SiemTarget, secret: bytes, events: Sequence[SiemEvent]) -> None:
+        """Sends the events and returns when the receiver has all of them. Raises `BatchRefused`."""
         try:
             await self._by_type[target.type].send(target, secret, events)
         except UnsafeUrl as error:
-            raise NotTaken(f"blocked by the address guard: {error.reason}") from None
+            raise BatchRefused(f"blocked by the address guard: {error.reason}") from None
         except ReceiverFailed as error:
-            raise NotTaken(error.reason) from None
+            raise BatchRefused(error.reason) from None

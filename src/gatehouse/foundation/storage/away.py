@@ -6,4 +6,9 @@ from typing import Final
 import psycopg
 from sqlalchemy import exc as sql
 
-DATABASE_AWAY: Final = (sql.OperationalError, sql.InterfaceError, sql.TimeoutError, psycopg.OperationalError)
+DATABASE_UNAVAILABLE_ERRORS: Final = (
+    sql.OperationalError,
+    sql.InterfaceError,
+    sql.TimeoutError,
+    psycopg.OperationalError,
+)

@@ -11,7 +11,7 @@ from gatehouse.foundation.log import redacted
 from gatehouse.foundation.storage.roles import WrongRole
 
 #: exceptions that the command line catches
-FAILURES: Final = (psycopg.Error, SQLAlchemyError)
+DATABASE_ERRORS: Final = (psycopg.Error, SQLAlchemyError)
 
 #: advice by the text of the error; PostgreSQL has no error codes for refused connections
 _CONNECTION_ADVICE: Final = (
@@ -34,7 +34,7 @@ _ADVICE: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
 )  # fmt: skip
 
 
-def told(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """Return one line with the error and advice, without values or passwords."""
     cause: BaseException = error
     if isinstance(error, DBAPIError) and error.orig is not None:

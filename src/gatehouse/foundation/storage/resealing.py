@@ -24,13 +24,13 @@ class CannotReseal(Exception):
     """Nothing was changed. The message has the reason and what to do."""
 
 
-class Resealed(msgspec.Struct):
+class ResealReport(msgspec.Struct):
     #: number of resealed texts by `table.column`
     resealed: dict[str, int]
     current_already: int
 
 
-async def reseal(session: AsyncSession, sealer: Sealer, columns: Iterable[SealedColumn]) -> Resealed:
+async def reseal(session: AsyncSession, sealer: Sealer, columns: Iterable[SealedColumn]) -> ResealReport:
     """Reseals all columns under the current key, in this transaction. Raises `CannotReseal`.
 
     The session must be the owner's: no other role may change all of these columns.
@@ -55,7 +55,7 @@ async def reseal(session: AsyncSession, sealer: Sealer, columns: Iterable[Sealed
                 await _write(session, sealed, key, resealed_text)
                 done[f"{sealed.table}.{sealed.column}"] += 1
     _refuse(missing, broken)
-    return Resealed(dict(done), current_already)
+    return ResealReport(dict(done), current_already)
 
 
 def _refuse(missing: Counter[str], broken: list[str]) -> None:

@@ -56,7 +56,7 @@ def connect(url: str, role: str, **extra: Any) -> psycopg.Connection[tuple[Any, 
     """Return a connection with `role`. `extra` are psycopg's parameters. Raises `WrongRole`, `psycopg.Error`."""
     connection = psycopg.connect(url, **parameters(url, **extra))
     try:
-        become(connection, role)
+        set_role(connection, role)
     except BaseException:
         connection.close()
         raise
@@ -76,7 +76,7 @@ async def connect_async(
     return connection
 
 
-def become(connection: psycopg.Connection[Any], role: str) -> None:
+def set_role(connection: psycopg.Connection[Any], role: str) -> None:
     """Sets the connection's role permanently, also after a rollback. Raises `WrongRole`, `psycopg.Error`."""
     try:
         connection.execute(_SET_ROLE, [role])
@@ -88,7 +88,7 @@ def become(connection: psycopg.Connection[Any], role: str) -> None:
 
 
 async def become_async(connection: psycopg.AsyncConnection[Any], role: str, schema: str | None = None) -> None:
-    """Sets an asyncio connection's role, and its search path if `schema` is not None, like `become`."""
+    """Sets an asyncio connection's role, and its search path if `schema` is not None, like `set_role`."""
     try:
         if schema is not None:
             await connection.execute(_SET_SEARCH_PATH, [schema])
@@ -128,10 +128,10 @@ def check(role: str, row: Any) -> None:
     """Checks that the last value of `row`, which is `current_user`, is `role`. Raises `WrongRole` and logs it once in
     each process."""
     if row is None or row[-1] != role:
-        raise wrong(role, f"it acts as {row[-1] if row else 'nobody'}, so that rows would not be kept apart")
+        raise wrong_role(role, f"it acts as {row[-1] if row else 'nobody'}, so that rows would not be kept apart")
 
 
-def wrong(role: str, reason: str) -> WrongRole:
+def wrong_role(role: str, reason: str) -> WrongRole:
     """Return the error. Logs it if it is the first for this role in this process."""
     if role not in _logged_roles:
         _logged_roles.add(role)
@@ -143,4 +143,4 @@ def _role_error(role: str, error: psycopg.Error) -> psycopg.Error:
     """Return the error for a failure to set the role; a lost connection is returned unchanged."""
     if isinstance(error, psycopg.OperationalError):
         return error
-    return wrong(role, str(error).split("\n", 1)[0])
+    return wrong_role(role, str(error).split("\n", 1)[0])

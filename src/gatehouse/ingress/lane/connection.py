@@ -13,13 +13,13 @@ from uvicorn.protocols.utils import get_remote_addr
 
 from gatehouse.ingress import protocol
 from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE
-from gatehouse.ingress.gateway import Gateway, Kind, canonical, find
+from gatehouse.ingress.gateway import Gateway, RequestKind, canonical, find_kind
 from gatehouse.ingress.lane.answer import BadHeader, refusal
 from gatehouse.ingress.lane.behind import ServerContext, UvicornFallback
 from gatehouse.ingress.lane.framing import Framing, Malformed
-from gatehouse.ingress.lane.head import Head, HeadReader
+from gatehouse.ingress.lane.head import HeadReader, RequestHead
 from gatehouse.ingress.lane.turn import HIGH_WATER_BYTES, RequestCycle
-from gatehouse.ingress.receive import received
+from gatehouse.ingress.receive import make_received
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +28,7 @@ _HEAD_TOO_LARGE: Final = refusal(400, "The request's head is over 64 KiB.\r\n")
 _FAULT: Final = refusal(500, "Internal Server Error")
 
 
-class Connection(asyncio.Protocol):
+class LaneConnection(asyncio.Protocol):
     """A client's connection. One task answers its requests to the gateway; uvicorn's protocol answers the others."""
 
     def __init__(self, gateway: Gateway, context: ServerContext) -> None:
@@ -185,16 +185,16 @@ class Connection(asyncio.Protocol):
         # uvicorn's side handles CORS and paths that must be unquoted.
         is_cors = self._gateway.cross_origin and "origin" in head.connection_headers
         is_plain = not is_cors and "%" not in head.path and "#" not in head.path
-        kind = find(head.method, head.path) if is_plain else None
+        kind = find_kind(head.method, head.path) if is_plain else None
         if kind is None:
             self._forward(head)
         else:
             self._begin_gateway_request(kind, head)
         return True
 
-    def _begin_gateway_request(self, kind: Kind, head: Head) -> None:
+    def _begin_gateway_request(self, kind: RequestKind, head: RequestHead) -> None:
         address = self._gateway.addresses.client(self._peer, head.connection_headers.get("x-forwarded-for"))
-        x = received(head.method, canonical(kind, head.path), head.headers, address, kind.dialect)
+        x = make_received(head.method, canonical(kind, head.path), head.headers, address, kind.dialect)
         self._cycle = cycle = RequestCycle(self, self._loop, kind, x, head)
         length, arrived = head.length, self._arrived
         complete: bytes | None = None
@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
         elif self._next_request is not None and not self._next_request.done():
             self._next_request.set_result(None)
 
-    def _forward(self, head: Head) -> None:
+    def _forward(self, head: RequestHead) -> None:
         fallback = self._fallback
         if fallback is None:
             fallback = UvicornFallback(self, self._transport, self._context)

@@ -7,10 +7,10 @@ from typing import Final, Protocol
 from starlette.types import Message
 
 from gatehouse.engine.exchange import Received
-from gatehouse.ingress.gateway import Kind
+from gatehouse.ingress.gateway import RequestKind
 from gatehouse.ingress.lane.answer import CHUNKED, CLOSE, CONTINUE, closes, head
-from gatehouse.ingress.lane.head import Head
-from gatehouse.ingress.receive import Body
+from gatehouse.ingress.lane.head import RequestHead
+from gatehouse.ingress.receive import RequestBody
 
 #: reading from the socket pauses when this many bytes of a body are buffered
 HIGH_WATER_BYTES: Final = 64 * 1024
@@ -51,14 +51,19 @@ class RequestCycle:
     )  # fmt: skip
 
     def __init__(
-        self, connection: ClientConnection, loop: asyncio.AbstractEventLoop, kind: Kind, x: Received, request_head: Head
+        self,
+        connection: ClientConnection,
+        loop: asyncio.AbstractEventLoop,
+        kind: RequestKind,
+        x: Received,
+        request_head: RequestHead,
     ) -> None:
         self.kind = kind
         self.x = x
         self.keeps_alive = request_head.keeps_alive
         self.ended = True
         self.begun = self._chunked = self._read = False
-        self.body: Body | None = None
+        self.body: RequestBody | None = None
         self._head = request_head
         self._connection = connection
         self._loop = loop

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from gatehouse.engine.limits import Rule, address_key
+from gatehouse.engine.limits import LimitRule, address_key
 from gatehouse.engine.stages.rate_limit import RateLimited
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.http.addresses import ClientAddresses
@@ -42,7 +42,7 @@ async def count(host: OutpostHost, key: str, limit: int, tier: str) -> None:
     """Counts one request of `key` in the current minute. Raises `RateLimited`."""
     decision = await host.counters.take(key, limit)
     if not decision.allowed:
-        raise RateLimited(Rule(key, limit, tier), decision)
+        raise RateLimited(LimitRule(key, limit, tier), decision)
 
 
 async def admitted(

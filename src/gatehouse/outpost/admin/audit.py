@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from gatehouse.foundation.errors import FieldFault, Unavailable, Unprocessable
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.audit_log import Cursor
 from gatehouse.outpost.export import Export
@@ -48,7 +48,7 @@ class Confirmation(Body):
     through: PlaceText
 
 
-class Confirmed(Shown):
+class Confirmed(ResponseBody):
     released: Annotated[int, Field(description="Entries that have left the journal by this call.")]
     journal_bytes: Annotated[int, Field(description="What the journal still holds.")]
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from gatehouse.foundation.clock import iso
-from gatehouse.foundation.http.bodies import Body, Moment, Shown
+from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody
 from gatehouse.outpost.accounts import Status
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.admin.recording import Recorder
@@ -49,7 +49,7 @@ class Budget(Body):
         return self
 
 
-class PeerState(Shown):
+class PeerState(ResponseBody):
     address: str
     outpost_id: str | None
     heard_at: str | None
@@ -58,7 +58,7 @@ class PeerState(Shown):
     spent_requests: int
 
 
-class BudgetState(Shown):
+class BudgetState(ResponseBody):
     monthly_usd: ShownUsd | None
     monthly_requests: int | None
     expires_at: str | None

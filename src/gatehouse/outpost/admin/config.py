@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.errors import FieldFault, Unprocessable
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.admin.overrides import Disabled, Routes, without_empty
 from gatehouse.outpost.admin.recording import Recorder
@@ -29,7 +29,7 @@ _PLATFORM_PARTS: Final = (
 )  # fmt: skip
 
 
-class Exported(Shown):
+class Exported(ResponseBody):
     version: Annotated[str, Field(description="Of this form.")]
     exported_at: str
     outpost_id: str
@@ -44,7 +44,7 @@ class Exported(Shown):
     overrides: dict[str, Any]
 
 
-class Imported(Shown):
+class Imported(ResponseBody):
     """`imported` and `skipped` name parts of the document."""
 
     dry_run: bool
@@ -65,7 +65,7 @@ class Import(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     version: Annotated[str, Field(max_length=20)]
-    overrides: ImportedOverrides = Field(default_factory=unsent)
+    overrides: ImportedOverrides = Field(default_factory=omitted)
 
 
 @router.get("/admin/config/export", response_model=Exported)

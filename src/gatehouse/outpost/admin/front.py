@@ -13,10 +13,10 @@ from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
-from gatehouse.foundation.http.leaving import complete
+from gatehouse.foundation.http.leaving import add_missing_headers
 from gatehouse.foundation.http.replay import replay
 from gatehouse.ingress import receive as receiving
-from gatehouse.ingress.receive import Body
+from gatehouse.ingress.receive import RequestBody
 from gatehouse.outpost.admin.access import admit
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.peers import MAX_BODY_BYTES
@@ -43,7 +43,7 @@ class AdminMiddleware:
 
         async def send_completed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                complete(message, {})
+                add_missing_headers(message, {})
             await send(message)
 
         await self._handle(scope, receive, send_completed)
@@ -52,9 +52,11 @@ class AdminMiddleware:
         if scope["method"] in _METHODS_WITHOUT_BODY:
             await self._app(scope, receive, send)
             return
-        x = receiving.head(scope, self._addresses)
+        x = receiving.read_head(scope, self._addresses)
         from_peer = x.path.startswith(_PEER_PREFIX)
-        body = Body(x, receive, MAX_BODY_BYTES if from_peer else self._host.settings.max_request_bytes, self._deadlines)
+        body = RequestBody(
+            x, receive, MAX_BODY_BYTES if from_peer else self._host.settings.max_request_bytes, self._deadlines
+        )
         try:
             if not from_peer:
                 await self._admit(x, scope)

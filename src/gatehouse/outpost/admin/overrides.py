@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import Field, StrictBool
 
 from gatehouse.foundation.clock import iso
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.admin.recording import Recorder
 from gatehouse.outpost.host import OutpostHost
@@ -29,7 +29,7 @@ class KillSwitch(Body):
     active: StrictBool
 
 
-class KillSwitchState(Shown):
+class KillSwitchState(ResponseBody):
     active: bool
     since: Annotated[str | None, Field(description="When it was engaged at this outpost.")]
     engaged_by: Annotated[str | None, Field(description="Id of the peer that engaged it; null if none did.")]
@@ -59,7 +59,7 @@ class ProviderOverrides(Body):
     disabled: Disabled
 
 
-class ProviderOverridesState(Shown):
+class ProviderOverridesState(ResponseBody):
     disabled: Disabled
     unknown: Annotated[
         list[str],
@@ -73,7 +73,7 @@ class RoutingOverrides(Body):
     routes: Routes
 
 
-class RoutingState(Shown):
+class RoutingState(ResponseBody):
     routes: dict[str, str]
     unknown: Annotated[
         list[str], Field(description="Targets that the policy in force does not contain: 503 `override_error`.")

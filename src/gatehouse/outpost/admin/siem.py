@@ -8,20 +8,20 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from gatehouse.foundation.errors import Conflict
-from gatehouse.foundation.http.bodies import Shown
-from gatehouse.foundation.siem.senders.sender import NotTaken
+from gatehouse.foundation.http.bodies import ResponseBody
+from gatehouse.foundation.siem.senders.sender import BatchRefused
 from gatehouse.outpost.admin.access import Operated
 
 router = APIRouter(tags=["SIEM"])
 log = structlog.get_logger(__name__)
 
 
-class NotConfigured(Conflict):
+class SiemNotConfigured(Conflict):
     code = "siem_not_configured"
     message = "There is no receiver: set SIEM_DIRECT_TYPE."
 
 
-class Tested(Shown):
+class Tested(ResponseBody):
     success: bool
     error: Annotated[str | None, Field(description="Why the receiver did not accept the event.")]
     latency_ms: float
@@ -31,12 +31,12 @@ class Tested(Shown):
 async def test_siem(host: Operated) -> Tested:
     """Sends one event now, ahead of those that wait, and reports whether the receiver accepted it."""
     if host.siem is None:
-        raise NotConfigured
+        raise SiemNotConfigured
     began, fault = monotonic(), None
     in_force = host.bundles.in_force
     try:
         await host.siem.test(None if in_force is None else in_force.bundle.tenant_id)
-    except NotTaken as error:
+    except BatchRefused as error:
         fault = error.reason
     log.info("outpost.siem_tested", success=fault is None)
     return Tested(success=fault is None, error=fault, latency_ms=round((monotonic() - began) * 1000, 1))

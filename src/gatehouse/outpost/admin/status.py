@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gatehouse import __version__
 from gatehouse.foundation.clock import iso
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.admin.budget import BudgetState, budget_state
 from gatehouse.outpost.admin.overrides import KillSwitchState, kill_switch
@@ -19,7 +19,7 @@ router = APIRouter(tags=["Status"])
 Time = Annotated[str | None, Field(examples=["2026-05-04T12:00:00Z"])]
 
 
-class PolicyStatus(Shown):
+class PolicyStatus(ResponseBody):
     version: Annotated[int | None, Field(description="Of the bundle in force; null while there is none.")]
     source: Annotated[str | None, Field(description="`platform`, `file` or `kept`.")]
     issued_at: Time
@@ -39,24 +39,24 @@ class PolicyStatus(Shown):
     ]
 
 
-class PlatformStatus(Shown):
+class PlatformStatus(ResponseBody):
     url: str
     heard_at: Time
     fault: Annotated[str | None, Field(description="Why it cannot be reached; null while it answers.")]
 
 
-class PortalStatus(Shown):
+class PortalStatus(ResponseBody):
     url: str
     taken_at: Annotated[Time, Field(description="When it last accepted a heartbeat.")]
     fault: Annotated[str | None, Field(description="Why the last heartbeat failed; null if it was accepted.")]
 
 
-class CertificateStatus(Shown):
+class CertificateStatus(ResponseBody):
     serial: str
     expires_at: str
 
 
-class JournalStatus(Shown):
+class JournalStatus(ResponseBody):
     """`handed_in`, `rejected` and `lost` count since the start. Everything about the platform is null in an air gap."""
 
     bytes: Annotated[int, Field(description="Not uploaded yet; freed in parts of up to 8 MiB.")]
@@ -68,7 +68,7 @@ class JournalStatus(Shown):
     fault: Annotated[str | None, Field(description="Why the upload fails; null while it works.")]
 
 
-class DiskStatus(Shown):
+class DiskStatus(ResponseBody):
     used_percent: float | None
     threshold_percent: int
     shed: Annotated[
@@ -78,7 +78,7 @@ class DiskStatus(Shown):
     entries_thinned: int
 
 
-class SiemStatus(Shown):
+class SiemStatus(ResponseBody):
     type: str
     sent: Annotated[int, Field(description="Events since the start.")]
     sent_at: Time
@@ -87,14 +87,14 @@ class SiemStatus(Shown):
     fault: Annotated[str | None, Field(description="Why sending fails; null while it works.")]
 
 
-class CircuitState(Shown):
+class CircuitState(ResponseBody):
     provider: str
     model: Annotated[str | None, Field(description="Null: the provider's connections.")]
     state: Annotated[str, Field(description="`open`, or `half_open` once one request may try again.")]
     failures: Annotated[int, Field(description="In a row.")]
 
 
-class Status(Shown):
+class Status(ResponseBody):
     outpost_id: str
     tenant_id: str | None
     version: Annotated[str, Field(description="Of the software.")]

@@ -20,7 +20,7 @@ from gatehouse.platform.keeper.days import DayRows
 from gatehouse.platform.keeper.dlp import DlpRows
 from gatehouse.platform.keeper.minutes import MinuteRows
 from gatehouse.platform.keeper.models import ModelRows
-from gatehouse.platform.keeper.samples import SampleRow, sample_row
+from gatehouse.platform.keeper.samples import StoredSample, sample_row
 from gatehouse.platform.keeper.spent import SpentRows
 from gatehouse.platform.records import arrays
 from gatehouse.platform.records.usage import rows as usage
@@ -33,7 +33,7 @@ _MAX_TOKENS: Final = 2**53
 _MAX_USD: Final = Decimal(10**15)
 
 
-class Decoded(NamedTuple):
+class DecodedEntry(NamedTuple):
     """A decoded journal entry with its line and its writer."""
 
     writer_id: UUID
@@ -53,7 +53,7 @@ class Prepared(msgspec.Struct):
     spent: SpentRows = msgspec.field(default_factory=SpentRows)
     minutes: MinuteRows = msgspec.field(default_factory=MinuteRows)
     days: DayRows = msgspec.field(default_factory=DayRows)
-    samples: list[SampleRow] = []
+    samples: list[StoredSample] = []
     models: ModelRows = msgspec.field(default_factory=ModelRows)
     #: streams that began and have not ended: (writer, entry) by id
     opened: dict[str, tuple[UUID, bytes]] = {}
@@ -73,12 +73,12 @@ class Prepared(msgspec.Struct):
         by_tenant.setdefault(tenant_id, []).append((event, personal_digest(event)))
 
 
-def decode_batch(batch: Batch) -> tuple[list[Decoded], list[bytes]]:
+def decode_batch(batch: Batch) -> tuple[list[DecodedEntry], list[bytes]]:
     """Return the batch's decoded entries, and the lines that are not valid entries."""
     entries, rejected = [], []
     for line in batch.entries:
         try:
-            entries.append(Decoded(line.writer_id, line.payload, _clean(decode_of_platform(line.payload))))
+            entries.append(DecodedEntry(line.writer_id, line.payload, _clean(decode_of_platform(line.payload))))
         except (msgspec.MsgspecError, ValueError, ArithmeticError, OSError):
             rejected.append(line.payload)
     return entries, rejected
@@ -107,7 +107,7 @@ def _clean(entry: JournalEntry[str]) -> JournalEntry[str]:
 
 
 def prepare(
-    entries: Iterable[Decoded],
+    entries: Iterable[DecodedEntry],
     finished: Iterable[UUID],
     left_open: Mapping[str, bytes],
     *,

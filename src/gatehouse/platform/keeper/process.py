@@ -19,13 +19,13 @@ from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer, load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 from gatehouse.platform.first_admin import forget_when_used
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.keeper.drain import Drain
 from gatehouse.platform.keeper.work import SIEM_BACKLOG, WEBHOOK_LAG, work
 from gatehouse.platform.live.nodes import Node
-from gatehouse.platform.metrics import Figures
+from gatehouse.platform.metrics import PlatformMetrics
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
     database = Database(url, pool_size=4)
     node = Node(database, kind="keeper" if journal else "worker")
     drain = Drain(url, settings.gatehouse_home / "journal") if journal else None
-    metrics = Figures(settings.gatehouse_home)
+    metrics = PlatformMetrics(settings.gatehouse_home)
     if drain is not None:
         metrics.drain_lag.read(drain.lag_seconds)
         drain.start()
@@ -103,7 +103,7 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
 
 async def _send_heartbeats(database: Database, node: Node, drain: Drain | None, home: Path) -> None:
     """Send heartbeats with the drain's status, and delete the first admin's stored password after its first use."""
-    while wanted():
+    while is_running():
         status = "{}" if drain is None else msgspec.json.encode({"drain": drain.status}).decode()
         # The drain logs a database outage, and health checks notice the missing heartbeat.
         with contextlib.suppress(Exception):

@@ -18,7 +18,7 @@ INSERT: Final = (
 )
 
 
-class SampleRow(NamedTuple):
+class StoredSample(NamedTuple):
     """A row of `dlp_samples`."""
 
     id: str
@@ -34,9 +34,9 @@ class SampleRow(NamedTuple):
     answer_texts: int | None
 
 
-def sample_row(entry: Sampled[str]) -> SampleRow:
+def sample_row(entry: Sampled[str]) -> StoredSample:
     """Convert a journal entry into a row."""
-    return SampleRow(
+    return StoredSample(
         id=entry.id,
         tenant_id=entry.tenant_id,
         request_id=entry.request_id,

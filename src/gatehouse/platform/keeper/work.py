@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 from gatehouse.platform import jobs, outbox
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.live import approvals
@@ -127,7 +127,7 @@ async def _run_jobs(tools: Tools) -> None:
     )
     failure_logged = False
     with jobs.app.replace_connector(connector):
-        while wanted():
+        while is_running():
             try:
                 async with jobs.app.open_async():
                     failure_logged = False
@@ -149,7 +149,7 @@ async def _run_jobs(tools: Tools) -> None:
 
 async def _repeat_duty(duty: Duty, tools: Tools) -> None:
     failure_logged = False
-    while wanted():
+    while is_running():
         try:
             await duty.work(tools)
             failure_logged = False

@@ -21,7 +21,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.engine.exchange import Asked
+from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.ids import new_id
@@ -106,7 +106,7 @@ class LiveApprovals:
                     await session.execute(_END_ALL, {"node": self._node.id})
                     await session.commit()
 
-    async def decision(self, x: Asked, ask: Ask) -> bool:
+    async def decision(self, x: CallRequest, ask: Ask) -> bool:
         """Hold the request and return whether it was approved (see `engine.ports.Approvals`). Raises
         `ApprovalUnavailable`, `TooManyHeld`."""
         tenant_id = x.identified.policy.tenant_id
@@ -127,7 +127,7 @@ class LiveApprovals:
             del self._held[approval_id]
         return status == "approved"
 
-    async def _insert(self, approval_id: UUID, x: Asked, ask: Ask) -> None:
+    async def _insert(self, approval_id: UUID, x: CallRequest, ask: Ask) -> None:
         caller = x.identified.caller
         values = {
             "id": approval_id, "tenant": x.identified.policy.tenant_id, "request": x.identified.received.request_id,

@@ -11,14 +11,14 @@ from gatehouse.engine.exchange import Received
 from gatehouse.foundation import emails, jwt, tokens
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind, Role, TenantId
-from gatehouse.ingress.credentials import ExpiredApiKey, InvalidApiKey, MissingCredential, presented
+from gatehouse.ingress.credentials import ExpiredApiKey, InvalidApiKey, MissingCredential, credential_of
 from gatehouse.platform.live import outposts
 from gatehouse.platform.live.outposts import OutpostTokens
 from gatehouse.platform.live.state import LiveClient, LiveKey, LiveTenant, LiveUser, Replica
 from gatehouse.platform.live.uses import RecentUses
 
 
-class InvalidToken(Unauthenticated):
+class InvalidBearerToken(Unauthenticated):
     code = "invalid_token"
     message = "The token is not valid, has expired, or was revoked."
 
@@ -65,7 +65,7 @@ class LiveCredentials:
         self._verified_by = replica.signing_keys
 
     def identify(self, received: Received) -> Caller:
-        credential = presented(received)
+        credential = credential_of(received)
         if credential is None:
             raise MissingCredential
         if received.path.startswith(SCIM_PREFIX):
@@ -121,10 +121,10 @@ class LiveCredentials:
     def _by_scim_token(self, token: str) -> Caller:
         live = self._replica.scim_tokens.get(tokens.digest(token))
         if live is None or live.tenant_id not in self._replica.tenants:
-            raise InvalidToken
+            raise InvalidBearerToken
         now = time.time()
         if live.expires_at is not None and live.expires_at <= now:
-            raise InvalidToken
+            raise InvalidBearerToken
         self.uses.scim_tokens[live.id] = now
         return Caller(
             kind=CallerKind.SCIM,
@@ -139,9 +139,9 @@ class LiveCredentials:
         try:
             caller = self._outposts.caller(token, self._replica.outpost_trust)
         except Unauthenticated:
-            raise InvalidToken from None
+            raise InvalidBearerToken from None
         if caller.tenant_id not in self._replica.tenants:
-            raise InvalidToken
+            raise InvalidBearerToken
         return caller
 
     def _by_token(self, token: str) -> Caller:
@@ -149,13 +149,13 @@ class LiveCredentials:
         if verified.m2m:
             return self._client(verified)
         if verified.session_id in self._replica.revoked:
-            raise InvalidToken
+            raise InvalidBearerToken
         user = self._replica.users.get(verified.subject)
         tenant = self._replica.tenants.get(user.tenant_id) if user is not None else None
         if user is None or not user.active or tenant is None:
-            raise InvalidToken
+            raise InvalidBearerToken
         if verified.issued_at + tenant.session_seconds <= time.time():
-            raise InvalidToken
+            raise InvalidBearerToken
         return self._user(
             user, tenant, kind=CallerKind.USER, session_id=verified.session_id, mfa_at=verified.mfa_at, scopes=None
         )
@@ -179,7 +179,7 @@ class LiveCredentials:
             user_id=user.id,
             api_key_id=api_key_id,
             session_id=session_id,
-            email=emails.shown(user.email),
+            email=emails.visible_address(user.email),
             role=user.role,
             operator=user.operator,
             scopes=scopes,
@@ -195,11 +195,11 @@ class LiveCredentials:
 
     def _client(self, verified: VerifiedToken) -> Caller:
         if not self._client_good(verified.subject):
-            raise InvalidToken
+            raise InvalidBearerToken
         live = self._replica.clients.get(verified.subject)
         tenant = None if verified.tenant_id is None else self._replica.tenants.get(verified.tenant_id)
         if verified.tenant_id is not None and tenant is None:
-            raise InvalidToken
+            raise InvalidBearerToken
         return Caller(
             kind=CallerKind.OAUTH_CLIENT,
             tenant_id=None if verified.tenant_id is None else TenantId(verified.tenant_id),
@@ -239,7 +239,7 @@ class LiveCredentials:
                 self._verified.popitem(last=False)
         if verified.expires_at <= now:
             self._verified.pop(token, None)
-            raise InvalidToken
+            raise InvalidBearerToken
         return verified
 
     def _verify_signature(self, token: str) -> VerifiedToken:
@@ -248,7 +248,7 @@ class LiveCredentials:
             kind, tenant = claims.get("token_type"), claims.get("tid")
             # Other tokens signed with these keys are not access tokens (RFC 8725, 3.12).
             if kind not in {None, "m2m"}:
-                raise InvalidToken
+                raise InvalidBearerToken
             return VerifiedToken(
                 subject=UUID(claims["sub"]),
                 m2m=kind == "m2m",
@@ -261,4 +261,4 @@ class LiveCredentials:
                 issued_at=float(claims["iat"]),
             )
         except (Unauthenticated, KeyError, ValueError, TypeError, AttributeError):
-            raise InvalidToken from None
+            raise InvalidBearerToken from None

@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.storage.database import Database
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 from gatehouse.platform.change import CHANNEL
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.live.queries import LOADERS
@@ -222,7 +222,7 @@ class Feed:
         return revision
 
     async def _follow(self) -> None:
-        while wanted():
+        while is_running():
             try:
                 await self._listen()
             except Exception as error:

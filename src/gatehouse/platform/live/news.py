@@ -6,7 +6,7 @@ from contextlib import suppress
 from uuid import UUID
 
 
-class News:
+class ChangeNotifications:
     """Change notifications in one worker. Call `seen` before reading and pass its result to `after` to wait for later
     changes: none in between is missed."""
 

@@ -134,7 +134,7 @@ def _pid_namespace() -> str:
         return socket.gethostname()
 
 
-async def wait_for(database: Database, revision: int) -> Propagation:
+async def wait_until_confirmed(database: Database, revision: int) -> Propagation:
     """Wait until every live worker has confirmed the revision, two seconds at most. A slow worker is reported as
     pending. Raises `SQLAlchemyError` if the database fails and the list of workers cannot be read."""
     started = time.monotonic()

@@ -11,7 +11,7 @@ import msgspec
 from cryptography.x509 import Certificate
 
 from gatehouse.foundation import certified
-from gatehouse.foundation.certified import Certified
+from gatehouse.foundation.certified import CertifiedToken
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 
@@ -39,7 +39,7 @@ class OutpostTokens:
 
     def __init__(self, audience: str) -> None:
         self._audience = audience
-        self._verified: OrderedDict[str, Certified] = OrderedDict()
+        self._verified: OrderedDict[str, CertifiedToken] = OrderedDict()
         self._verified_by: LiveTrust | None = None
 
     def caller(self, token: str, trust: LiveTrust) -> Caller:

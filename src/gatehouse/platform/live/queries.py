@@ -38,7 +38,7 @@ async def _rows(session: AsyncSession, query: str, keys: Keys, column: str, kind
 
 async def tenants(session: AsyncSession, replica: Replica, keys: Keys) -> None:
     query = (
-        f"SELECT t.id, t.custom_rate_limit_rpm, t.scan_rate_limit_rpm, t.session_policy, {second_factor.COLUMNS}"  # noqa: S608
+        f"SELECT t.id, t.custom_rate_limit_rpm, t.scan_rate_limit_rpm, t.session_policy, {second_factor.POLICY_COLUMNS}"  # noqa: S608
         f" FROM tenants t {second_factor.JOIN} WHERE t.deleted_at IS NULL"
     )
     rows = {row.id: row for row in await _rows(session, query, keys, "id")}

@@ -15,7 +15,9 @@ from gatehouse.foundation.settings import boolean
 from gatehouse.platform.sign_in_policies import Enforcement, read_mfa_policy
 
 #: Columns that `read` needs, for a query over `tenants t` with `JOIN`.
-COLUMNS: Final = "t.mfa_policy, t.mfa_policy_changed_at, c.value AS mfa_required, c.updated_at AS mfa_required_at"
+POLICY_COLUMNS: Final = (
+    "t.mfa_policy, t.mfa_policy_changed_at, c.value AS mfa_required, c.updated_at AS mfa_required_at"
+)
 JOIN: Final = "LEFT JOIN system_config c ON c.tenant_id = t.id AND c.key = 'mfa_required'"
 #: Columns that `enrolled` needs, for a query with the parameter `user`.
 ENROLLED: Final = (
@@ -56,7 +58,7 @@ class SecondFactor(msgspec.Struct, frozen=True, gc=False):
 
 
 def read(row: Any) -> SecondFactor:
-    """Build the policy from a row with `COLUMNS`."""
+    """Build the policy from a row with `POLICY_COLUMNS`."""
     policy = read_mfa_policy(row.mfa_policy)
     # If the organization has not set `mfa_required`, the environment variable applies.
     by_environment = boolean(os.environ.get("MFA_REQUIRED", "")) is True

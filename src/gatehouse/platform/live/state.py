@@ -8,7 +8,7 @@ import msgspec
 from gatehouse.engine.ports import Maintenance
 from gatehouse.foundation.identity import Role, TenantId
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.platform.live.news import News
+from gatehouse.platform.live.news import ChangeNotifications
 from gatehouse.platform.live.outposts import LiveTrust
 from gatehouse.platform.live.second_factor import SecondFactor
 
@@ -104,7 +104,7 @@ class Replica:
         #: set when a decision about held requests was made
         self.decisions = asyncio.Event()
         #: notifies long polls of changes in an organization
-        self.news = News()
+        self.news = ChangeNotifications()
 
     def become(self, other: "Replica") -> None:
         """Take over all data of `other` except its revision and the objects on which this replica's users wait."""

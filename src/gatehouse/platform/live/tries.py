@@ -14,7 +14,7 @@ from sqlalchemy import exc as sql
 from sqlalchemy import text
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
-from gatehouse.foundation.counters import BUCKET_SECONDS, WINDOW_SECONDS, Claim, Taken, decision
+from gatehouse.foundation.counters import BUCKET_SECONDS, WINDOW_SECONDS, Claim, RateDecision, decision
 from gatehouse.foundation.storage.database import Database
 
 _TAKE: Final = text(
@@ -46,11 +46,11 @@ class TryCounters:
         #: monotonic time at which a refused key may have room again, by key
         self._refused: OrderedDict[str, float] = OrderedDict()
 
-    async def take(self, key: str, limit: int) -> Taken:
+    async def take(self, key: str, limit: int) -> RateDecision:
         """Count one attempt of `key` if there were fewer than `limit` in the last 60 seconds."""
         return await self.take_all((key, limit))
 
-    async def take_all(self, *claims: Claim) -> Taken:
+    async def take_all(self, *claims: Claim) -> RateDecision:
         """Count one attempt against every claim, or against none if one has no room. Needs at least one claim. Raises
         SQLAlchemy's errors."""
         if (refusal := self._cached_refusal(claims)) is not None:
@@ -62,7 +62,7 @@ class TryCounters:
         except TimeoutError:
             raise sql.TimeoutError("the database does not count") from None
 
-    async def _query(self, claims: Sequence[Claim]) -> Taken:
+    async def _query(self, claims: Sequence[Claim]) -> RateDecision:
         values = {"keys": [_digest(key) for key, _ in claims], "limits": [limit for _, limit in claims]}
         async with self._database.at_once() as connection:
             row = (await connection.execute(_TAKE, values | self._spans)).one()
@@ -73,7 +73,7 @@ class TryCounters:
             allowed=row.allowed, claim=row.claim, limit=limit, used=row.used, wait=row.wait, now=self._clock.now()
         )
 
-    def _cached_refusal(self, claims: Sequence[Claim]) -> Taken | None:
+    def _cached_refusal(self, claims: Sequence[Claim]) -> RateDecision | None:
         now = self._clock.monotonic()
         for index, (key, limit) in enumerate(claims):
             wait = self._refused.get(key, now) - now

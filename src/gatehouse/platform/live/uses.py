@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.storage.database import Database
-from gatehouse.foundation.tasks import cancelled
+from gatehouse.foundation.tasks import cancel_all
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +74,7 @@ class UseWriter:
 
     async def stop(self) -> None:
         if self._task is not None:
-            await cancelled(self._task)
+            await cancel_all(self._task)
         self._written.clear()
         await self._try_flush()
 

@@ -5,12 +5,12 @@ from urllib.parse import urlsplit
 
 from gatehouse.foundation.egress import BlockedAddress, UnsafeUrl
 from gatehouse.foundation.receivers import Receivers
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 
 _RULE: Final = "receivers must be on the open internet, or in a network that the operator names in EGRESS_ALLOWLIST"
 
 
-async def fault(parts: Apart, receivers: Receivers, url: str | None, *, kind: str) -> str | None:
+async def fault(parts: SplitTransactions, receivers: Receivers, url: str | None, *, kind: str) -> str | None:
     """Return why `url` may not be saved, or None where it may. `kind` is the resource's type.
 
     Resolves the name, but opens no connection. A URL that leads to a blocked address is recorded in the audit chain,

@@ -18,7 +18,7 @@ from sqlalchemy.orm import aliased
 
 from gatehouse.foundation.http.lists import Window
 from gatehouse.foundation.storage.rows import Row
-from gatehouse.platform.records.hot import shown_since
+from gatehouse.platform.records.hot import visible_since
 
 R = TypeVar("R", bound=Row)
 
@@ -29,7 +29,7 @@ _HOUR = timedelta(hours=1)
 _MAX_SORTED_RECORDS: Final = 2_000
 
 
-class Filters(NamedTuple):
+class RecordFilters(NamedTuple):
     """Filters of a list. `kind` are values of columns that both tables have; the period is from `since` until before
     `until`, in UTC."""
 
@@ -56,7 +56,7 @@ class _PagePosition(NamedTuple):
     skipped: int
 
 
-class ByDay(Generic[R]):
+class CountedRecords(Generic[R]):
     """A paged list of records. `records` has the key `tenant_id`, `timestamp`, `id`. `counts` has `tenant_id`, `day`,
     `records`, and the columns of the kinds; `hours`, if there are counts by the hour, has `hour` instead of `day`."""
 
@@ -66,7 +66,7 @@ class ByDay(Generic[R]):
         self._counts = counts.c
         self._hours = None if hours is None else hours.c
 
-    async def page(self, session: AsyncSession, window: Window, filters: Filters) -> tuple[Sequence[R], int]:
+    async def page(self, session: AsyncSession, window: Window, filters: RecordFilters) -> tuple[Sequence[R], int]:
         """Return the rows of the window and the total number. Records past the hot window are excluded."""
         filters = await _within_hot_window(session, filters)
         spans = await self._spans(session, filters)
@@ -88,7 +88,7 @@ class ByDay(Generic[R]):
         return await self._rows(session, window, filters, spans, position), total
 
     async def page_without_counts(
-        self, session: AsyncSession, window: Window, filters: Filters
+        self, session: AsyncSession, window: Window, filters: RecordFilters
     ) -> tuple[Sequence[R], int]:
         """Return the same with `uncounted` conditions, at a cost that grows with the number of matching records."""
         conditions = self._conditions(session, await _within_hot_window(session, filters))
@@ -98,7 +98,12 @@ class ByDay(Generic[R]):
         return (await session.scalars(query.limit(window.limit).offset(window.offset))).all(), total
 
     async def _rows(
-        self, session: AsyncSession, window: Window, filters: Filters, spans: Sequence[_Span], position: _PagePosition
+        self,
+        session: AsyncSession,
+        window: Window,
+        filters: RecordFilters,
+        spans: Sequence[_Span],
+        position: _PagePosition,
     ) -> Sequence[R]:
         page_spans = spans[position.first : position.last + 1]
         matching = sum(span.records for span in page_spans)
@@ -122,7 +127,7 @@ class ByDay(Generic[R]):
         query = query.order_by(row.timestamp, row.id).limit(size).offset(older)
         return (await session.scalars(query)).all()[::-1]
 
-    async def _spans(self, session: AsyncSession, filters: Filters) -> list[_Span]:
+    async def _spans(self, session: AsyncSession, filters: RecordFilters) -> list[_Span]:
         """Return the non-empty spans of matching records, newest first: days, and parts of days that a period cuts."""
         since, until = filters.since, filters.until
         query = (
@@ -147,7 +152,7 @@ class ByDay(Generic[R]):
             spans += await self._hourly(session, filters, _Span(_begin(day), _begin(day + _DAY), 0))
         return _newest_first(spans)
 
-    async def _hourly(self, session: AsyncSession, filters: Filters, day: _Span) -> list[_Span]:
+    async def _hourly(self, session: AsyncSession, filters: RecordFilters, day: _Span) -> list[_Span]:
         """Return the spans of a day within the period: its hours, or one span if there are no counts by the hour."""
         begin = max(day.since, filters.since or day.since)
         end = min(day.until, filters.until or day.until)
@@ -175,14 +180,14 @@ class ByDay(Generic[R]):
             spans.append(await self._counted(session, filters, last, end))
         return _newest_first(spans)
 
-    async def _counted(self, session: AsyncSession, filters: Filters, since: datetime, until: datetime) -> _Span:
+    async def _counted(self, session: AsyncSession, filters: RecordFilters, since: datetime, until: datetime) -> _Span:
         """Count the records themselves."""
         inside = select(func.count()).where(
             *self._conditions(session, filters), self._records.timestamp >= since, self._records.timestamp < until
         )
         return _Span(since, until, (await session.execute(inside)).scalar_one())
 
-    def _conditions(self, session: AsyncSession, filters: Filters) -> list[ColumnElement[bool]]:
+    def _conditions(self, session: AsyncSession, filters: RecordFilters) -> list[ColumnElement[bool]]:
         conditions: list[ColumnElement[bool]] = [self._records.tenant_id == session.info["tenant_id"]]
         conditions += [self._records[name] == value for name, value in filters.kind.items()]
         conditions += filters.uncounted
@@ -193,9 +198,9 @@ class ByDay(Generic[R]):
         return conditions
 
 
-async def _within_hot_window(session: AsyncSession, filters: Filters) -> Filters:
+async def _within_hot_window(session: AsyncSession, filters: RecordFilters) -> RecordFilters:
     """Restrict the filters to the hot window."""
-    hot = await shown_since(session)
+    hot = await visible_since(session)
     if hot is None:
         return filters
     return filters._replace(since=hot if filters.since is None else max(hot, filters.since))

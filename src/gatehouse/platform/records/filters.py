@@ -23,4 +23,4 @@ Moment = Annotated[datetime, AfterValidator(_utc)]
 From = Annotated[Moment | None, Query(alias="from", description="This moment and later.")]
 To = Annotated[Moment | None, Query(alias="to", description="Before this moment.")]
 #: PostgreSQL's text cannot contain NUL.
-Exactly = Annotated[str | None, Query(max_length=500, pattern=r"^[^\x00]*$")]
+ExactFilter = Annotated[str | None, Query(max_length=500, pattern=r"^[^\x00]*$")]

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 
 
-class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
+class HotRetention(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive retention windows: `hot` in the database, then `warm` in the archive, then `cold`."""
 
     hot_retention_days: int = 90
@@ -24,9 +24,9 @@ class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     archiver_schedule: str = "0 2 * * *"
 
 
-def read_retention_policy(stored: dict[str, Any]) -> RetentionPolicy:
+def read_retention_policy(stored: dict[str, Any]) -> HotRetention:
     """Parse the tenant's column `retention_policy`, which contains only the fields that were set."""
-    return msgspec.convert(stored, RetentionPolicy)
+    return msgspec.convert(stored, HotRetention)
 
 
 _POLICY: Final = text(
@@ -35,13 +35,13 @@ _POLICY: Final = text(
 )
 
 
-def hot_since(policy: RetentionPolicy, now: datetime) -> datetime:
+def hot_since(policy: HotRetention, now: datetime) -> datetime:
     """Return the first moment of the hot window."""
     day = now.astimezone(UTC).date() - timedelta(days=policy.hot_retention_days)
     return datetime.combine(day, time(), UTC)
 
 
-async def shown_since(session: AsyncSession) -> datetime | None:
+async def visible_since(session: AsyncSession) -> datetime | None:
     """Return the time from which the session's tenant sees its records; None if it sees all."""
     row = (await session.execute(_POLICY, {"tenant": session.info["tenant_id"]})).one()
     return None if row.held else hot_since(read_retention_policy(row.retention_policy), utc_now())

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from gatehouse.engine.quotas import NOTHING, Triple, shown_limits
 from gatehouse.policy.budgets import Amounts, Budget
-from gatehouse.policy.periods import Span
+from gatehouse.policy.periods import PeriodSpan
 
 #: How long a worker relies on `room` after the ledger's answer.
 _ROOM_VALID_SECONDS: Final = 0.5
@@ -15,7 +15,7 @@ class LeaseRequest(NamedTuple):
     """A worker's request to the ledger for its lease of one period."""
 
     budget: Budget
-    span: Span
+    span: PeriodSpan
     #: whether the worker does not know yet what an earlier account of its own has spent
     fresh: bool
     enforced: bool
@@ -66,7 +66,7 @@ class BudgetAccount:
         "shown_end", "shown_limits", "span", "spent", "user_id", "waiting",
     )  # fmt: skip
 
-    def __init__(self, budget: Budget, span: Span, now: float) -> None:
+    def __init__(self, budget: Budget, span: PeriodSpan, now: float) -> None:
         self.budget = budget
         self._set_limits(limits_of(budget.limits))
         self.span = span

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.jobs import Tools, scheduled
-from gatehouse.policy.periods import Span, span
+from gatehouse.policy.periods import PeriodSpan, span
 
 #: An invoice is made this long after the month's end, because records may be stored late after an outage.
 _DELAY_SECONDS: Final = 3600
@@ -51,7 +51,7 @@ async def invoices(tools: Tools) -> None:
                 await _invoice(session, tenant_id, span("month", current.start - 1, zone), zone, now)
 
 
-async def _invoice(session: AsyncSession, tenant_id: UUID, month: Span, zone: ZoneInfo, now: float) -> None:
+async def _invoice(session: AsyncSession, tenant_id: UUID, month: PeriodSpan, zone: ZoneInfo, now: float) -> None:
     period = datetime.fromtimestamp(month.start, zone).strftime("%Y-%m")
     if (await session.execute(_EXISTS, {"tenant": tenant_id, "period": period})).first() is not None:
         return

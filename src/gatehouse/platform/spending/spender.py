@@ -15,12 +15,12 @@ from gatehouse.engine.quotas import LEAST, NOTHING, QuotaExceeded, Triple, left
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.storage.database import Database
-from gatehouse.foundation.tasks import wanted
-from gatehouse.platform.metrics import Figures
+from gatehouse.foundation.tasks import is_running
+from gatehouse.platform.metrics import PlatformMetrics
 from gatehouse.platform.spending.accounts import BudgetAccount
 from gatehouse.platform.spending.ledger import lease
-from gatehouse.policy.budgets import NANO, Budget, Taking
-from gatehouse.policy.periods import Span, span
+from gatehouse.policy.budgets import NANO, Budget, CallAmounts
+from gatehouse.policy.periods import PeriodSpan, span
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +76,7 @@ class _GroupMonth(NamedTuple):
 class Spender:
     """The budgets of one worker. Call `start` before the first call, and `stop` after the last."""
 
-    def __init__(self, database: Database, clock: Clock, figures: Figures | None = None) -> None:
+    def __init__(self, database: Database, clock: Clock, figures: PlatformMetrics | None = None) -> None:
         self._database = database
         self._clock = clock
         self._figures = figures
@@ -121,7 +121,7 @@ class Spender:
         return None
 
     async def reserve(
-        self, budgets: Sequence[Budget], taking: Taking, *, enforced: bool, user_id: UUID | None = None
+        self, budgets: Sequence[Budget], taking: CallAmounts, *, enforced: bool, user_id: UUID | None = None
     ) -> Reserved:
         amounts = (taking.nano_usd, taking.requests, taking.tokens)
         accounts = self._open(budgets, enforced=enforced)
@@ -135,7 +135,7 @@ class Spender:
             account.user_id = user_id
         return BudgetReservation(accounts, amounts)
 
-    def settle(self, reserved: Reserved, spent: Taking | None) -> None:
+    def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None:
         assert isinstance(reserved, BudgetReservation)
         used = NOTHING if spent is None else (spent.nano_usd, spent.requests, spent.tokens)
         now = time.monotonic()
@@ -154,7 +154,7 @@ class Spender:
         account.update_budget(budget, enforced=enforced)
         return account
 
-    def _change_period(self, budget: Budget, period: Span, before: BudgetAccount | None) -> BudgetAccount:
+    def _change_period(self, budget: Budget, period: PeriodSpan, before: BudgetAccount | None) -> BudgetAccount:
         """Return the account of another period. Each period has one account only, even if clocks are set back or time
         zones change."""
         if before is not None:
@@ -223,7 +223,7 @@ class Spender:
     async def _run(self) -> None:
         """Serve waiting calls at once, and all accounts in rounds, until cancelled."""
         due = time.monotonic()
-        while wanted():
+        while is_running():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, due - time.monotonic())):
                     await self._wake.wait()

@@ -13,12 +13,12 @@ from gatehouse.foundation.metrics import Gauge
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.state import Replica
-from gatehouse.platform.supply.bundles import Bundles
+from gatehouse.platform.supply.bundles import BundlePublisher
 from gatehouse.platform.supply.confirmations import Confirmations
 from gatehouse.platform.supply.credentials import sealed_to
 from gatehouse.platform.supply.intake import Intake
 from gatehouse.platform.uploads import Confirmed, Stored, Upload
-from gatehouse.policy.wire import Contents
+from gatehouse.policy.wire import BundleContents
 
 
 class Supply:
@@ -27,15 +27,15 @@ class Supply:
     def __init__(self, database: Database, replica: Replica, sealer: Sealer, certificates: Gauge) -> None:
         """`certificates` is the metric of when outposts' certificates end."""
         self._sealer = sealer
-        self._bundles = Bundles(database, replica)
+        self._bundles = BundlePublisher(database, replica)
         self._intake = Intake(database.url)
         self._confirmations = Confirmations(database, certificates)
 
-    async def contents(self, tenant_id: TenantId, at_least: int = 0) -> Contents:
+    async def contents(self, tenant_id: TenantId, at_least: int = 0) -> BundleContents:
         return await self._bundles.contents(tenant_id, at_least)
 
     async def credentials(
-        self, contents: Contents, key: EllipticCurvePublicKey, *, tenant_id: TenantId, outpost_id: UUID
+        self, contents: BundleContents, key: EllipticCurvePublicKey, *, tenant_id: TenantId, outpost_id: UUID
     ) -> dict[str, str]:
         if not contents.at_rest:
             return {}

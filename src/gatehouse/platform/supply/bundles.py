@@ -14,7 +14,7 @@ from gatehouse.platform.organization.system_config import bundle as system_confi
 from gatehouse.platform.publish import PolicyUnavailable, gather
 from gatehouse.platform.supply import rows
 from gatehouse.policy import wire
-from gatehouse.policy.wire import Contents
+from gatehouse.policy.wire import BundleContents
 
 #: Organizations in a worker's cache.
 MAX_CACHED: Final = 50
@@ -23,10 +23,10 @@ MAX_CACHED: Final = 50
 class _CachedContents(msgspec.Struct, frozen=True):
     #: `News.seen` of the organization before the contents were read
     change_count: int
-    contents: Contents
+    contents: BundleContents
 
 
-class Bundles:
+class BundlePublisher:
     """The contents cache of one worker."""
 
     def __init__(self, database: Database, replica: Replica) -> None:
@@ -35,7 +35,7 @@ class Bundles:
         self._cache: OrderedDict[TenantId, _CachedContents] = OrderedDict()
         self._loading: dict[TenantId, asyncio.Task[_CachedContents]] = {}
 
-    async def contents(self, tenant_id: TenantId, at_least: int = 0) -> Contents:
+    async def contents(self, tenant_id: TenantId, at_least: int = 0) -> BundleContents:
         """Return contents with all changes that this worker has applied, of revision `at_least` or later, because an
         outpost accepts no older version than another worker sent it. Raises `PolicyUnavailable`.
         """

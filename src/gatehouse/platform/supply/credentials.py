@@ -10,13 +10,13 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.policy import wire
-from gatehouse.policy.wire import Contents
+from gatehouse.policy.wire import BundleContents
 
 log = structlog.get_logger(__name__)
 
 
 def sealed_to(
-    key: EllipticCurvePublicKey, contents: Contents, sealer: Sealer, *, tenant_id: TenantId, outpost_id: UUID
+    key: EllipticCurvePublicKey, contents: BundleContents, sealer: Sealer, *, tenant_id: TenantId, outpost_id: UUID
 ) -> dict[str, str]:
     """Return the sealed credentials by provider. Credentials that the master keys do not open are logged and left out,
     so that the outpost gets the others."""

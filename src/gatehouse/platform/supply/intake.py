@@ -16,7 +16,7 @@ from gatehouse.engine.notices import Ended, Lost, Notice, Operated
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
 from gatehouse.foundation.journal import Batch, Position
-from gatehouse.foundation.journal import Entry as Line
+from gatehouse.foundation.journal import JournalEntry as Line
 from gatehouse.platform.chain.actions import RECORDS_LOST
 from gatehouse.platform.chain.links import AuditEvent
 from gatehouse.platform.keeper.prepare import Prepared, decode_batch, prepare
@@ -53,7 +53,7 @@ _GRANT: Final = (
 )
 
 
-class Busy(Unavailable):
+class IntakeBusy(Unavailable):
     code = "busy"
     message = "Other outposts' records are being stored. Send these again in a moment."
 
@@ -131,9 +131,9 @@ class Intake:
         self._store_lock = threading.Lock()
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
-        """Store the upload's new records. Raises `SequenceGap`, `Busy`, `DatabaseAway`."""
+        """Store the upload's new records. Raises `SequenceGap`, `IntakeBusy`, `DatabaseAway`."""
         if self._waiting >= MAX_WAITING_UPLOADS:
-            raise Busy
+            raise IntakeBusy
         self._waiting += 1
         try:
             async with self._turn:
@@ -158,7 +158,7 @@ class Intake:
                         return _UploadWriter(store, outpost.tenant_id, outpost.outpost_id, upload).write_all()
                     except Overtaken:
                         continue
-                raise Busy
+                raise IntakeBusy
             except (psycopg.Error, OSError) as error:
                 self._disconnect_quietly()
                 log.warning("outposts.database_away", reason=type(error).__name__)

@@ -13,16 +13,16 @@ import aiohttp
 import structlog
 
 from gatehouse.engine import tracing
-from gatehouse.engine.exchange import Answered, Received
+from gatehouse.engine.exchange import Exchange, Received
 from gatehouse.engine.tracing import Trace
 from gatehouse.foundation.clock import Clock
-from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.lazily import LazyModule
 from gatehouse.foundation.metrics import Counter
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.platform.tracing import spans
-from gatehouse.platform.tracing.spans import Span
+from gatehouse.platform.tracing.spans import TraceSpan
 
-messages: Any = Lazily("gatehouse.platform.tracing.messages")
+messages: Any = LazyModule("gatehouse.platform.tracing.messages")
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class Exporter:
         for reason in _DROP_REASONS:
             # Present from the start with 0, so that the first increase is visible.
             dropped.add((reason,), 0)
-        self._waiting: deque[list[Span]] = deque()
+        self._waiting: deque[list[TraceSpan]] = deque()
         #: spans in `_waiting`
         self._count = 0
         #: whether the failure of the export was logged
@@ -71,7 +71,7 @@ class Exporter:
     def begin(self, x: Received) -> Trace | None:
         return tracing.begin(x.headers, self._ratio)
 
-    def finished(self, x: Answered) -> None:
+    def finished(self, x: Exchange) -> None:
         if x.trace is None or not x.trace.sampled:
             return
         try:
@@ -112,15 +112,15 @@ class Exporter:
             while self._waiting:
                 await self._send(self._batch())
 
-    def _batch(self) -> list[Span]:
+    def _batch(self) -> list[TraceSpan]:
         """Return the next batch. It has whole requests, so that a trace's spans arrive together."""
-        batch: list[Span] = []
+        batch: list[TraceSpan] = []
         while self._waiting and len(batch) + len(self._waiting[0]) <= max(MAX_BATCH_SPANS, len(self._waiting[0])):
             batch += self._waiting.popleft()
         self._count -= len(batch)
         return batch
 
-    async def _send(self, batch: list[Span]) -> None:
+    async def _send(self, batch: list[TraceSpan]) -> None:
         status = None
         try:
             body = await asyncio.to_thread(self._encoded, batch)
@@ -149,7 +149,7 @@ class Exporter:
             self._logged = True
             log.warning("tracing.not_taken", status=status, spans=len(batch))
 
-    def _encoded(self, batch: Sequence[Span]) -> bytes:
+    def _encoded(self, batch: Sequence[TraceSpan]) -> bytes:
         settings = self._settings
         attributes = _pairs(settings.otel_resource_attributes)
         resource = messages.resource(settings.otel_service_name, attributes, settings.environment)

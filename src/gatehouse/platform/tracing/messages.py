@@ -15,7 +15,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from gatehouse import __version__
-from gatehouse.platform.tracing.spans import Attributes, Span
+from gatehouse.platform.tracing.spans import Attributes, TraceSpan
 
 _FIELDS: Final[Mapping[type, str]] = {
     str: "string_value",
@@ -25,7 +25,7 @@ _FIELDS: Final[Mapping[type, str]] = {
 }
 
 
-def encoded(spans: Sequence[Span], resource: Attributes) -> bytes:
+def encoded(spans: Sequence[TraceSpan], resource: Attributes) -> bytes:
     """Return a serialized `ExportTraceServiceRequest`."""
     scope = trace_pb2.ScopeSpans(
         scope=InstrumentationScope(name="gatehouse", version=__version__), spans=map(_message, spans)
@@ -55,7 +55,7 @@ def resource(service: str, attributes: Mapping[str, str], environment: str) -> A
     }
 
 
-def _message(span: Span) -> trace_pb2.Span:
+def _message(span: TraceSpan) -> trace_pb2.Span:
     trace = span.trace
     attributes = span.attributes if span.failed is None else {**span.attributes, "error.type": span.failed}
     return trace_pb2.Span(

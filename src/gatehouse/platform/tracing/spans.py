@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.exchange import Answered
-from gatehouse.engine.providers.kind import NotConfigured, Target
+from gatehouse.engine.exchange import Exchange
+from gatehouse.engine.providers.kind import ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.registry import KINDS
 from gatehouse.engine.stages.route import AUTO
-from gatehouse.engine.tracing import Call, Trace
+from gatehouse.engine.tracing import Trace, TracedCall
 from gatehouse.policy.records import ProviderConfig
 
 #: The conventions' names of kinds of providers that differ from ours.
@@ -49,7 +49,7 @@ _is_id: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmat
 Attributes = Mapping[str, str | int | float | bool | None]
 
 
-class Span(NamedTuple):
+class TraceSpan(NamedTuple):
     """A span. Times are Unix time in seconds. `failed` is `error.type`; `broken` is whether the span is an error."""
 
     trace: Trace
@@ -64,7 +64,7 @@ class Span(NamedTuple):
     broken: bool
 
 
-def of_request(x: Answered, now: float) -> list[Span]:
+def of_request(x: Exchange, now: float) -> list[TraceSpan]:
     """Return the spans of a request; `now` is monotonic. It takes microseconds only, because encoding comes later."""
     trace, received = x.trace, x.identified.received
     assert trace is not None
@@ -76,7 +76,7 @@ def of_request(x: Answered, now: float) -> list[Span]:
     if failed is None and x.outcome != "success":
         failed = x.outcome
     spans.append(
-        Span(
+        TraceSpan(
             trace,
             trace.span_id,
             trace.parent_id,
@@ -106,7 +106,7 @@ def of_request(x: Answered, now: float) -> list[Span]:
     return spans
 
 
-def _of_attempt(x: Answered, call: Call, offset: float, now: float) -> Span:
+def _of_attempt(x: Exchange, call: TracedCall, offset: float, now: float) -> TraceSpan:
     assert x.trace is not None
     assert x.asked is not None
     provider, model, model_call = call.provider, call.model.model_id, x.asked.call
@@ -116,8 +116,8 @@ def _of_attempt(x: Answered, call: Call, offset: float, now: float) -> Span:
     # A stream's call ends with the request, and has the request's outcome.
     is_stream = call.ended is None and succeeded
     failed = x.error_code or x.outcome if is_stream and x.outcome != "success" else call.failed
-    address, port = _server(provider.kind, provider.config, Target(operation, model, model_call.stream))
-    return Span(
+    address, port = _server(provider.kind, provider.config, ProviderTarget(operation, model, model_call.stream))
+    return TraceSpan(
         x.trace,
         call.span_id,
         x.trace.span_id,
@@ -146,7 +146,7 @@ def _of_attempt(x: Answered, call: Call, offset: float, now: float) -> Span:
     )
 
 
-def _usage(x: Answered) -> Attributes:
+def _usage(x: Exchange) -> Attributes:
     """Return tokens as the conventions count them: input tokens include those of caches."""
     usage = x.usage
     if usage is None:
@@ -171,12 +171,12 @@ def _parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
 
 
 @lru_cache(maxsize=1_024)
-def _server(kind: str, config: ProviderConfig, target: Target) -> tuple[str | None, int | None]:
+def _server(kind: str, config: ProviderConfig, target: ProviderTarget) -> tuple[str | None, int | None]:
     """Return the host and port of the provider's endpoint; None where it is not called over the network."""
     try:
         url = urlsplit(KINDS[kind].endpoint(target, config, {}).url)
         port = url.port or (443 if url.scheme == "https" else 80)
-    except (KeyError, NotConfigured, ValueError):
+    except (KeyError, ProviderNotConfigured, ValueError):
         return None, None
     return (url.hostname, port) if url.hostname else (None, None)
 
@@ -192,7 +192,7 @@ def _conversation(path: str) -> str | None:
     return match[1] if match is not None and _is_id(match[1]) else None
 
 
-def _requested(x: Answered) -> str | None:
+def _requested(x: Exchange) -> str | None:
     """Return the requested model if the catalog has it; any other name may be text of the caller's."""
     if x.asked is None:
         return None

@@ -18,7 +18,7 @@ from gatehouse.foundation.redis.line import Address
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.foundation.storage import migrate, roles
-from gatehouse.foundation.storage.failures import FAILURES, told
+from gatehouse.foundation.storage.failures import DATABASE_ERRORS, describe
 from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
 from gatehouse.platform import installation
 from gatehouse.platform.installation import Installation
@@ -70,8 +70,8 @@ def _database(installed: Installation) -> Iterator[CheckResult]:
                 yield check(connection, installed)
     except migrate.SchemaDrift as error:
         yield CheckResult("schema", "FAIL", str(error), "gatehouse migrate, or what the message says")
-    except FAILURES as error:
-        message, _, remedy = told(error).partition("; ")
+    except DATABASE_ERRORS as error:
+        message, _, remedy = describe(error).partition("; ")
         yield CheckResult("database", "FAIL", message, remedy)
 
 

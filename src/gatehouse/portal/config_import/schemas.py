@@ -4,10 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 
 
-class Imported(Shown):
+class Imported(ResponseBody):
     part: Annotated[str, Field(description="Part of the file.", examples=["dlp_rules"])]
     name: str
 
@@ -16,12 +16,12 @@ class Skipped(Imported):
     reason: str
 
 
-class Fault(Shown):
+class Fault(ResponseBody):
     where: Annotated[str, Field(description="Position in the file.", examples=["custom_patterns[2].pattern"])]
     message: str
 
 
-class ConfigImported(Shown):
+class ConfigImported(ResponseBody):
     dry_run: bool
     standard_patterns: Annotated[
         int, Field(description="Number of `patterns` in the standard set, which every tenant has.")

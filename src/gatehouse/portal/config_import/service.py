@@ -9,11 +9,11 @@ from starlette.requests import Request
 from gatehouse.foundation.errors import FieldFault, PayloadTooLarge, Unprocessable
 from gatehouse.portal.config_import.errors import NotOnPlatform, PlatformUnreachable
 from gatehouse.portal.config_import.schemas import ConfigImported
-from gatehouse.portal.errors import OrganizationNotFound
+from gatehouse.portal.errors import PortalOrganizationNotFound
 from gatehouse.portal.host import PortalHost
-from gatehouse.portal.identity import Caller
+from gatehouse.portal.identity import PortalCaller
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.platform import PlatformError, PlatformRefusal
+from gatehouse.portal.platform import PlatformError, PortalPlatformRefusal
 from gatehouse.portal.requests import changing
 
 #: Maximum size of the file: enough for a thousand rules and as many patterns.
@@ -24,7 +24,7 @@ _BYTE_POSITION: Final = re.compile(r" \(byte (\d+)\)$")
 
 
 async def take_over(
-    request: Request, host: PortalHost, caller: Caller, file: bytes, *, dry_run: bool
+    request: Request, host: PortalHost, caller: PortalCaller, file: bytes, *, dry_run: bool
 ) -> ConfigImported:
     """Raises `PayloadTooLarge`, `Unprocessable`, `NotOnPlatform`, `PlatformUnreachable`."""
     assert caller.org_id is not None
@@ -33,7 +33,7 @@ async def take_over(
     async with host.database.tenant(caller.org_id) as session:
         org = await session.get(OrganizationRow, caller.org_id)
     if org is None:
-        raise OrganizationNotFound
+        raise PortalOrganizationNotFound
     if org.provisioning_status != "active":
         raise NotOnPlatform
     path = f"/v1/platform/tenants/{org.tenant_id or org.id}/config-import"
@@ -41,10 +41,10 @@ async def take_over(
         body = {"config": config, "dry_run": dry_run}
         answer = await host.platform.call("POST", path, body, timeout_seconds=_IMPORT_TIMEOUT_SECONDS)
     except PlatformError as error:
-        if isinstance(error, PlatformRefusal) and error.status == 422:
+        if isinstance(error, PortalPlatformRefusal) and error.status == 422:
             reason = error.reason.removeprefix("config.").replace("; config.", "; ")
             raise _fault(f"is not good at {reason}") from None
-        if isinstance(error, PlatformRefusal) and error.status == 404:
+        if isinstance(error, PortalPlatformRefusal) and error.status == 404:
             raise NotOnPlatform from None
         if not dry_run:
             async with changing(request, host, caller.org_id, caller) as change:

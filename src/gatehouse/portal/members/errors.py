@@ -3,13 +3,13 @@
 from gatehouse.foundation.errors import Conflict, NotFound
 
 
-class MemberNotFound(NotFound):
+class PortalMemberNotFound(NotFound):
     message = "Member not found"
 
 
-class AlreadyMember(Conflict):
+class AlreadyPortalMember(Conflict):
     message = "email: a member or an invitation has this address."
 
 
-class LastAdmin(Conflict):
+class LastPortalAdmin(Conflict):
     message = "This is the organization's last administrator: make another one first."

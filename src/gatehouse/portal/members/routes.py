@@ -7,24 +7,24 @@ from fastapi import APIRouter, Depends
 
 from gatehouse.portal.callers import RESPONSES, OrgAdmin, OrgMember
 from gatehouse.portal.members import service, table
-from gatehouse.portal.members.errors import MemberNotFound
+from gatehouse.portal.members.errors import PortalMemberNotFound
 from gatehouse.portal.members.schemas import Member, MemberInvited, MemberUpdate, NewMember
-from gatehouse.portal.members.table import MemberRow
+from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.requests import Changing, Session
 
 router = APIRouter(prefix="/v1/orgs/{org_id}/members", tags=["Members"], responses=RESPONSES)
 
 
-async def _member(caller: OrgAdmin, session: Session, user_id: UUID) -> MemberRow:
+async def _member(caller: OrgAdmin, session: Session, user_id: UUID) -> PortalMemberRow:
     """Locks the organization's members, so that two changes cannot together leave it without an administrator."""
     await table.lock(session)
-    member = await session.get(MemberRow, user_id)
+    member = await session.get(PortalMemberRow, user_id)
     if member is None:
-        raise MemberNotFound
+        raise PortalMemberNotFound
     return member
 
 
-LoadedMember = Annotated[MemberRow, Depends(_member)]
+LoadedMember = Annotated[PortalMemberRow, Depends(_member)]
 
 
 @router.get("", response_model=list[Member])

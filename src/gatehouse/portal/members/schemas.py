@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field
 
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.portal.identity import Role, shown_role
 
 
@@ -20,7 +20,7 @@ class MemberUpdate(Body):
     role: Annotated[Role, Field(examples=["admin"])]
 
 
-class Member(Shown):
+class Member(ResponseBody):
     id: UUID
     org_id: UUID
     email: str
@@ -30,8 +30,8 @@ class Member(Shown):
     created_at: datetime
 
 
-class MemberInvited(Shown):
+class MemberInvited(ResponseBody):
     member: Member
     invite_token: Annotated[
-        str, Field(description="For POST /v1/auth/sso/accept-invite, within 7 days. Shown only here.")
+        str, Field(description="For POST /v1/auth/sso/accept-invite, within 7 days. ResponseBody only here.")
     ]

@@ -8,19 +8,19 @@ from sqlalchemy.exc import IntegrityError
 from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
-from gatehouse.portal.change import Change
+from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import Role, shown_role
 from gatehouse.portal.members import table
-from gatehouse.portal.members.errors import AlreadyMember, LastAdmin
+from gatehouse.portal.members.errors import AlreadyPortalMember, LastPortalAdmin
 from gatehouse.portal.members.schemas import Member, MemberInvited, NewMember
-from gatehouse.portal.members.table import MemberRow
+from gatehouse.portal.members.table import PortalMemberRow
 
 #: How long an invitation is valid.
 INVITATION_LIFETIME: Final = timedelta(days=7)
 
 
-async def invite(change: Change, new: NewMember) -> MemberInvited:
-    """Raises `AlreadyMember`."""
+async def invite(change: PortalChange, new: NewMember) -> MemberInvited:
+    """Raises `AlreadyPortalMember`."""
     token = tokens.mint_token("inv_")
     member = _row(change, new.email, new.role)
     member.invite_digest, member.invite_expires_at = token.digest, member.invited_at + INVITATION_LIFETIME
@@ -28,12 +28,12 @@ async def invite(change: Change, new: NewMember) -> MemberInvited:
     try:
         await change.session.flush()
     except IntegrityError:
-        raise AlreadyMember from None
+        raise AlreadyPortalMember from None
     change.record("member.invited", "member", member.id, email=member.email, role=member.role)
     return MemberInvited(member=Member.model_validate(member), invite_token=token.plaintext)
 
 
-def add_owner(change: Change, email: str) -> None:
+def add_owner(change: PortalChange, email: str) -> None:
     """Adds the owner of a new organization. There is no invitation: the platform reports the owner's identity when the
     organization is provisioned."""
     member = _row(change, email, "owner")
@@ -41,8 +41,8 @@ def add_owner(change: Change, email: str) -> None:
     change.record("member.added", "member", member.id, email=email, role="owner")
 
 
-async def set_role(change: Change, member: MemberRow, role: Role) -> MemberRow:
-    """An owner who becomes an administrator stays an owner. Raises `LastAdmin`."""
+async def set_role(change: PortalChange, member: PortalMemberRow, role: Role) -> PortalMemberRow:
+    """An owner who becomes an administrator stays an owner. Raises `LastPortalAdmin`."""
     if shown_role(member.role) == role:
         return member
     if role == "member":
@@ -52,26 +52,26 @@ async def set_role(change: Change, member: MemberRow, role: Role) -> MemberRow:
     return member
 
 
-async def remove(change: Change, member: MemberRow) -> None:
-    """Removes a member, or withdraws an invitation. Raises `LastAdmin`."""
+async def remove(change: PortalChange, member: PortalMemberRow) -> None:
+    """Removes a member, or withdraws an invitation. Raises `LastPortalAdmin`."""
     if member.role != "member":
         await _require_another_admin(change, member)
     await change.session.delete(member)
     change.record("member.removed", "member", member.id, email=member.email, role=member.role)
 
 
-async def _require_another_admin(change: Change, member: MemberRow) -> None:
-    """Raises `LastAdmin`. An invitation does not count: its person is not an administrator yet."""
+async def _require_another_admin(change: PortalChange, member: PortalMemberRow) -> None:
+    """Raises `LastPortalAdmin`. An invitation does not count: its person is not an administrator yet."""
     if member.invited:
         return
     if all(admin.id == member.id for admin in await table.admins(change.session)):
-        raise LastAdmin
+        raise LastPortalAdmin
 
 
-def _row(change: Change, email: str, role: str) -> MemberRow:
+def _row(change: PortalChange, email: str, role: str) -> PortalMemberRow:
     assert change.org_id is not None
     now = utc_now()
-    return MemberRow(
+    return PortalMemberRow(
         id=new_id(),
         org_id=change.org_id,
         email=email,

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.portal.rows import OrgRow
 
 
-class MemberRow(OrgRow):
+class PortalMemberRow(OrgRow):
     __tablename__ = "members"
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -38,9 +38,11 @@ class MemberRow(OrgRow):
 _LOCK: Final = text("SELECT FROM organizations WHERE id = :org FOR NO KEY UPDATE")
 
 
-async def all_members(session: AsyncSession) -> Sequence[MemberRow]:
+async def all_members(session: AsyncSession) -> Sequence[PortalMemberRow]:
     """Return the organization's members, oldest first."""
-    return (await session.scalars(select(MemberRow).order_by(MemberRow.created_at, MemberRow.id))).all()
+    return (
+        await session.scalars(select(PortalMemberRow).order_by(PortalMemberRow.created_at, PortalMemberRow.id))
+    ).all()
 
 
 async def lock(session: AsyncSession) -> None:
@@ -49,7 +51,9 @@ async def lock(session: AsyncSession) -> None:
     await session.execute(_LOCK, {"org": session.info["tenant_id"]})
 
 
-async def admins(session: AsyncSession) -> Sequence[MemberRow]:
+async def admins(session: AsyncSession) -> Sequence[PortalMemberRow]:
     """Return the organization's administrators, without invitations that are not accepted."""
-    accepted = MemberRow.invite_digest.is_(None)
-    return (await session.scalars(select(MemberRow).where(MemberRow.role.in_(("owner", "admin")), accepted))).all()
+    accepted = PortalMemberRow.invite_digest.is_(None)
+    return (
+        await session.scalars(select(PortalMemberRow).where(PortalMemberRow.role.in_(("owner", "admin")), accepted))
+    ).all()

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 from gatehouse.portal.notifications.kinds import Kind, Severity
 
 
-class Notification(Shown):
+class Notification(ResponseBody):
     id: UUID
     type: Kind
     severity: Severity
@@ -20,6 +20,6 @@ class Notification(Shown):
     resolved_at: Annotated[datetime | None, Field(description="Null while it is open.")]
 
 
-class Notifications(Shown):
+class Notifications(ResponseBody):
     items: list[Notification]
     total: int

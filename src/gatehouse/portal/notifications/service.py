@@ -1,11 +1,11 @@
 """Resolves notifications."""
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.portal.change import Change
+from gatehouse.portal.change import PortalChange
 from gatehouse.portal.notifications.table import NotificationRow
 
 
-def resolve(change: Change, notification: NotificationRow) -> NotificationRow:
+def resolve(change: PortalChange, notification: NotificationRow) -> NotificationRow:
     """Marks the notification as resolved. The same problem is only reported again after it was gone in between."""
     if notification.resolved_at is None:
         notification.resolved_at = utc_now()

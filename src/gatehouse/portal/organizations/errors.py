@@ -3,7 +3,7 @@
 from gatehouse.foundation.errors import Conflict, FieldFault, Unprocessable
 
 
-class SlugTaken(Conflict):
+class PortalSlugTaken(Conflict):
     message = "slug: another organization has it, or has had it."
 
 

@@ -6,12 +6,12 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.portal.change import Change
+from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.jobs import JobContext, job, periodic, queue
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts.jobs import push_trust
-from gatehouse.portal.platform import NotConfigured, PlatformError
+from gatehouse.portal.platform import PlatformError, PlatformNotConfigured
 
 _READ = text("SELECT id, name, slug, plan_tier, status, provisioning_status, tenant_id, key_prefix, key_digest,"
              " contact_email FROM organizations WHERE id = :id")  # fmt: skip
@@ -29,7 +29,7 @@ _NOT_PROVISIONED = text(
 )
 
 
-class _Organization(NamedTuple):
+class _PortalOrganization(NamedTuple):
     id: OrgId
     name: str
     slug: str
@@ -48,12 +48,12 @@ class _Organization(NamedTuple):
 
 
 async def _failed(session: AsyncSession, org_id: OrgId | None, error: PlatformError) -> None:
-    status = "unknown" if isinstance(error, NotConfigured) else "failed"
+    status = "unknown" if isinstance(error, PlatformNotConfigured) else "failed"
     await session.execute(_NOT_PROVISIONED, {"id": org_id, "status": status})
     if org_id is not None and status == "failed":
         message = f"The organization could not be made on the platform: {error}"[:500]
         await notifications.notify(session, org_id, "provisioning_failed", org_id, message)
-    change = Change(session, org_id)
+    change = PortalChange(session, org_id)
     change.record("organization.provisioning_failed", "organization", org_id, reason=str(error))
     await change.commit()
 
@@ -83,7 +83,7 @@ async def provision(context: JobContext, org_id: OrgId | None) -> None:
         await notifications.resolve(session, org.id, "provisioning_failed", org.id)
         # Outposts may have been registered already.
         await queue(session, push_trust, None)
-        change = Change(session, org_id)
+        change = PortalChange(session, org_id)
         change.record("organization.provisioned", "organization", org_id, tenant_id=str(org.tenant))
         await change.commit()
 
@@ -122,12 +122,12 @@ async def deprovision(context: JobContext, org_id: OrgId | None) -> None:
         await context.platform.end_tenant(org.tenant)
 
 
-async def _on_platform(context: JobContext, org_id: OrgId | None) -> _Organization | None:
+async def _on_platform(context: JobContext, org_id: OrgId | None) -> _PortalOrganization | None:
     """Return the organization, or None if the platform has no tenant for it."""
     async with context.database.service() as session:
         org = await _read(session, org_id)
     return org if org.status == "active" and org.provisioning_status == "active" else None
 
 
-async def _read(session: AsyncSession, org_id: OrgId | None) -> _Organization:
-    return _Organization(*(await session.execute(_READ, {"id": org_id})).one())
+async def _read(session: AsyncSession, org_id: OrgId | None) -> _PortalOrganization:
+    return _PortalOrganization(*(await session.execute(_READ, {"id": org_id})).one())

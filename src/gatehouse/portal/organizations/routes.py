@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.portal.callers import RESPONSES, AdminKey, AdminKeyOfAny, OrgAdmin, OrgMember
-from gatehouse.portal.errors import OrganizationNotFound
+from gatehouse.portal.errors import PortalOrganizationNotFound
 from gatehouse.portal.host import TheHost
 from gatehouse.portal.organizations import service
 from gatehouse.portal.organizations.schemas import (
@@ -23,7 +23,7 @@ from gatehouse.portal.requests import Changing, changing, loaded
 
 router = APIRouter(prefix="/v1/orgs", tags=["Organizations"], responses=RESPONSES)
 
-LoadedOrg = Annotated[OrganizationRow, Depends(loaded(OrganizationRow, "org_id", OrganizationNotFound))]
+LoadedOrg = Annotated[OrganizationRow, Depends(loaded(OrganizationRow, "org_id", PortalOrganizationNotFound))]
 
 
 @router.post(

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
 from gatehouse.portal.identity import Plan
 
 Slug = Annotated[
@@ -33,8 +33,8 @@ class NewOrganization(Body):
 class OrganizationUpdate(Body):
     """Only fields that are sent change. The addresses can be set to null."""
 
-    name: Annotated[Name, Field(default_factory=unsent)]
-    plan_tier: Annotated[Plan, Field(default_factory=unsent)]
+    name: Annotated[Name, Field(default_factory=omitted)]
+    plan_tier: Annotated[Plan, Field(default_factory=omitted)]
     contact_email: Email | None = None
     billing_email: Email | None = None
 
@@ -43,7 +43,7 @@ class OrganizationSettings(Body):
     name: Name
 
 
-class Organization(Shown):
+class Organization(ResponseBody):
     id: UUID
     name: str
     slug: str
@@ -57,12 +57,12 @@ class Organization(Shown):
     updated_at: datetime
 
 
-class OrganizationCreated(Shown):
+class OrganizationCreated(ResponseBody):
     org: Organization
-    api_key: Annotated[str, Field(description="The owner's key on the platform. Shown only here.")]
+    api_key: Annotated[str, Field(description="The owner's key on the platform. ResponseBody only here.")]
     provisioning_job_id: UUID
 
 
-class ProvisioningQueued(Shown):
+class ProvisioningQueued(ResponseBody):
     org: Organization
     provisioning_job_id: UUID

@@ -11,12 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.portal import jobs
-from gatehouse.portal.change import Change
+from gatehouse.portal.change import PortalChange
 from gatehouse.portal.members import service as members
 from gatehouse.portal.organizations.errors import (
     AlreadyCancelled,
     AlreadyProvisioned,
-    SlugTaken,
+    PortalSlugTaken,
     TenantTaken,
     TenantUnknown,
 )
@@ -44,8 +44,8 @@ async def check_tenant(platform: PlatformClient, new: NewOrganization) -> None:
         raise TenantUnknown
 
 
-async def create(change: Change, new: NewOrganization) -> OrganizationCreated:
-    """The change belongs to the organization to be created. Raises `SlugTaken`, `TenantTaken`."""
+async def create(change: PortalChange, new: NewOrganization) -> OrganizationCreated:
+    """The change belongs to the organization to be created. Raises `PortalSlugTaken`, `TenantTaken`."""
     assert change.org_id is not None
     key, now = tokens.mint_api_key(), utc_now()
     org = OrganizationRow(
@@ -71,7 +71,7 @@ async def create(change: Change, new: NewOrganization) -> OrganizationCreated:
     return OrganizationCreated(org=Organization.model_validate(org), api_key=key.plaintext, provisioning_job_id=job_id)
 
 
-async def update(change: Change, org: OrganizationRow, fields: Mapping[str, Any]) -> OrganizationRow:
+async def update(change: PortalChange, org: OrganizationRow, fields: Mapping[str, Any]) -> OrganizationRow:
     changed = {name: value for name, value in fields.items() if getattr(org, name) != value}
     if not changed:
         return org
@@ -86,7 +86,7 @@ async def update(change: Change, org: OrganizationRow, fields: Mapping[str, Any]
     return org
 
 
-async def cancel(change: Change, org: OrganizationRow) -> None:
+async def cancel(change: PortalChange, org: OrganizationRow) -> None:
     """Raises `AlreadyCancelled`."""
     if org.status == "cancelled":
         raise AlreadyCancelled
@@ -98,7 +98,7 @@ async def cancel(change: Change, org: OrganizationRow) -> None:
     await jobs.queue(change.session, push_trust, None)
 
 
-async def retry_provisioning(change: Change, org: OrganizationRow) -> UUID:
+async def retry_provisioning(change: PortalChange, org: OrganizationRow) -> UUID:
     """Queues the provisioning at once, with all its attempts. Return the job's id. Raises `AlreadyProvisioned`."""
     if org.provisioning_status == "active":
         raise AlreadyProvisioned
@@ -109,12 +109,12 @@ async def retry_provisioning(change: Change, org: OrganizationRow) -> UUID:
 
 
 async def _flush(session: AsyncSession) -> None:
-    """Raises `SlugTaken`, `TenantTaken`. Only the constraints detect two concurrent requests."""
+    """Raises `PortalSlugTaken`, `TenantTaken`. Only the constraints detect two concurrent requests."""
     try:
         await session.flush()
     except IntegrityError as error:
         constraint = getattr(getattr(error.orig, "diag", None), "constraint_name", None)
-        conflict = {"organizations_slug": SlugTaken, "organizations_tenant": TenantTaken}.get(constraint or "")
+        conflict = {"organizations_slug": PortalSlugTaken, "organizations_tenant": TenantTaken}.get(constraint or "")
         if conflict is None:
             raise
         raise conflict from None

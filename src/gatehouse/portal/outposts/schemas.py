@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.portal.outposts.status import Status
 
 _Word = Annotated[str, Field(min_length=1, max_length=64)]
@@ -18,7 +18,7 @@ class NewOutpost(Body):
     deployment_env: Annotated[_Word, Field(examples=["production"])]
 
 
-class Outpost(Shown):
+class Outpost(ResponseBody):
     id: UUID
     org_id: UUID
     outpost_name: str
@@ -34,12 +34,12 @@ class Outpost(Shown):
     revoked_at: datetime | None
 
 
-class OutpostCertified(Shown):
+class OutpostCertified(ResponseBody):
     """An outpost with a new certificate."""
 
     outpost: Outpost
     client_cert: Annotated[str, Field(description="As PEM.")]
-    client_key: Annotated[str, Field(description="As PEM. Shown only here: the portal stores no copy.")]
+    client_key: Annotated[str, Field(description="As PEM. ResponseBody only here: the portal stores no copy.")]
     ca_chain: Annotated[str, Field(description="As PEM: the authority that issued it, then the other trusted ones.")]
     platform_url: Annotated[str | None, Field(description="PLATFORM_MANAGEMENT_URL of the outpost.")]
     bundle_url: Annotated[str | None, Field(description="Where its policy comes from.")]
@@ -60,7 +60,7 @@ class NewHeartbeat(Body):
     status: Annotated[str | None, Field(max_length=64)] = None
 
 
-class Heartbeat(Shown):
+class Heartbeat(ResponseBody):
     outpost_id: UUID
     status: Status
     received_at: datetime

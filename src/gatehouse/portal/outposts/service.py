@@ -7,13 +7,13 @@ from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
 
-from gatehouse.foundation.authority import Issued
+from gatehouse.foundation.authority import IssuedCertificate
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.portal import jobs
 from gatehouse.portal.authorities import CERTIFICATE_LIFETIME, Authorities
-from gatehouse.portal.change import Change
+from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts import table
@@ -38,12 +38,12 @@ class CertificateIssuer:
         self._platform = settings.platform_public_url or (settings.platform_url or "").rstrip("/") or None
         self._portal = settings.portal_public_url or address.rstrip("/")
 
-    async def issue(self, outpost_id: UUID, org_id: OrgId) -> tuple[UUID, Issued, str]:
+    async def issue(self, outpost_id: UUID, org_id: OrgId) -> tuple[UUID, IssuedCertificate, str]:
         """Return the authority's id, the certificate, and the chain. Raises `NoAuthority`."""
         authority_id, authority, chain = await self._authorities.issuing()
         return authority_id, authority.issue(str(outpost_id), str(org_id), lifetime=CERTIFICATE_LIFETIME), chain
 
-    def response(self, outpost: OutpostRow, issued: Issued, chain: str) -> OutpostCertified:
+    def response(self, outpost: OutpostRow, issued: IssuedCertificate, chain: str) -> OutpostCertified:
         return OutpostCertified(
             outpost=Outpost.model_validate(outpost),
             client_cert=issued.certificate,
@@ -55,7 +55,7 @@ class CertificateIssuer:
         )
 
 
-async def register(change: Change, issuer: CertificateIssuer, new: NewOutpost) -> OutpostCertified:
+async def register(change: PortalChange, issuer: CertificateIssuer, new: NewOutpost) -> OutpostCertified:
     """Raises `TooManyOutposts`, `OutpostNameTaken`, `NoAuthority`."""
     assert change.org_id is not None
     await require_room(
@@ -90,7 +90,7 @@ async def register(change: Change, issuer: CertificateIssuer, new: NewOutpost) -
     return issuer.response(outpost, issued, chain)
 
 
-async def renew(change: Change, issuer: CertificateIssuer, outpost: OutpostRow) -> OutpostCertified:
+async def renew(change: PortalChange, issuer: CertificateIssuer, outpost: OutpostRow) -> OutpostCertified:
     """Raises `OutpostRevoked`, `NoAuthority`."""
     if outpost.revoked_at is not None:
         raise OutpostRevoked
@@ -104,7 +104,7 @@ async def renew(change: Change, issuer: CertificateIssuer, outpost: OutpostRow) 
     return issuer.response(outpost, issued, chain)
 
 
-async def revoke(change: Change, outpost: OutpostRow) -> None:
+async def revoke(change: PortalChange, outpost: OutpostRow) -> None:
     """Raises `OutpostRevoked`."""
     if outpost.revoked_at is not None:
         raise OutpostRevoked

@@ -11,10 +11,10 @@ from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.jwt import InvalidToken
 from gatehouse.portal import browser
 from gatehouse.portal.callers import caller_of_token, person_of_partial_token
-from gatehouse.portal.errors import OrganizationNotFound, TokenRevoked
+from gatehouse.portal.errors import PortalOrganizationNotFound, TokenRevoked
 from gatehouse.portal.host import PortalHost, TheHost
-from gatehouse.portal.identity import Caller
-from gatehouse.portal.members.table import MemberRow
+from gatehouse.portal.identity import PortalCaller
+from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.provider import Person
 from gatehouse.portal.sso import table
@@ -31,7 +31,7 @@ class SignInFirst(Refusal):
         super().__init__(headers={"Location": address, **({"Set-Cookie": cookie} if cookie else {})})
 
 
-async def _visitor(request: Request, host: TheHost) -> Caller:
+async def _visitor(request: Request, host: TheHost) -> PortalCaller:
     token = browser.cookie_value(request, host, browser.SESSION_COOKIE)
     if token is None:
         raise SignInFirst(_login(request))
@@ -41,7 +41,7 @@ async def _visitor(request: Request, host: TheHost) -> Caller:
     except Unauthenticated:
         # The token has expired: the platform still has a session of the person, or asks for a sign-in.
         raise SignInFirst(_sign_in_again(request)) from None
-    except (TokenRevoked, OrganizationNotFound):
+    except (TokenRevoked, PortalOrganizationNotFound):
         raise SignInFirst("/login?note=ended", cookie=_deleted_session_cookie(host)) from None
 
 
@@ -72,16 +72,16 @@ async def _invited(request: Request, host: TheHost) -> Person:
         raise SignInFirst(_login(request)) from None
 
 
-Visitor = Annotated[Caller, Depends(_visitor)]
+Visitor = Annotated[PortalCaller, Depends(_visitor)]
 Newcomer = Annotated[Person, Depends(_newcomer)]
 Invited = Annotated[Person, Depends(_invited)]
 
 
-async def frame(host: PortalHost, caller: Caller, session: AsyncSession) -> dict[str, Any]:
+async def frame(host: PortalHost, caller: PortalCaller, session: AsyncSession) -> dict[str, Any]:
     """Return the variables of every page of a signed-in person: `org`, `member`, `admin`, and whether there are
     `several` organizations to choose from."""
     org = await session.get(OrganizationRow, caller.org_id)
-    member = None if caller.member_id is None else await session.get(MemberRow, caller.member_id)
+    member = None if caller.member_id is None else await session.get(PortalMemberRow, caller.member_id)
     person = await person_of(host.database, caller)
     several = person is not None and len(await table.memberships(host.database, person)) > 1
     return {"org": org, "member": member, "admin": caller.role == "admin", "several": several}

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Id, Shown
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
 
 
 class Notice(Body):
@@ -18,6 +18,6 @@ class NewNotices(Body):
     notices: Annotated[list[Notice], Field(max_length=1000)]
 
 
-class NoticesTaken(Shown):
+class NoticesTaken(ResponseBody):
     accepted: int
     unknown: Annotated[int, Field(description="Notices about tenants of no active organization.")]

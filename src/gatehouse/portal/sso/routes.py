@@ -10,7 +10,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.portal import browser
 from gatehouse.portal.callers import RESPONSES, Arrived, JustArrived, SignedIn, partial_token
 from gatehouse.portal.host import PortalHost, TheHost
-from gatehouse.portal.members.table import MemberRow
+from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.provider import CALLBACK_PATH
 from gatehouse.portal.requests import Changing, Session
@@ -112,7 +112,7 @@ async def show_session(caller: SignedIn, session: Session) -> SsoSession:
     """Your identity, your organization, and the end of your session."""
     org = await session.get(OrganizationRow, caller.org_id)
     assert org is not None
-    member = None if caller.member_id is None else await session.get(MemberRow, caller.member_id)
+    member = None if caller.member_id is None else await session.get(PortalMemberRow, caller.member_id)
     return service.described(caller, org, member)
 
 

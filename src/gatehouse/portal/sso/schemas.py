@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Id, Shown
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
 from gatehouse.portal.identity import Plan, Role
 
 
@@ -18,14 +18,14 @@ class Acceptance(Body):
     invite_token: Annotated[str, Field(min_length=1, max_length=200, examples=["inv_..."])]
 
 
-class SsoToken(Shown):
+class SsoToken(ResponseBody):
     token: Annotated[str, Field(description="The organization's token: Authorization: Bearer <token>.")]
     expires_in: Annotated[int, Field(description="Seconds.")]
     token_type: Literal["Bearer"] = "Bearer"  # noqa: S105 - the contract's word
     org_id: UUID
 
 
-class SsoSession(Shown):
+class SsoSession(ResponseBody):
     user_id: Annotated[UUID | None, Field(description="The member's `id`; null for a token of the admin key.")]
     email: str | None
     org_id: UUID
@@ -34,5 +34,5 @@ class SsoSession(Shown):
     expires_at: datetime
 
 
-class SignedOut(Shown):
+class SignedOut(ResponseBody):
     message: str = "You are signed out."

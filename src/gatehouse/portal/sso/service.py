@@ -19,12 +19,12 @@ from gatehouse.foundation.sealing import CannotOpen
 from gatehouse.foundation.tokens import digest
 from gatehouse.portal import browser
 from gatehouse.portal.callers import caller_of_token
-from gatehouse.portal.change import Change
-from gatehouse.portal.errors import OrganizationNotFound, TokenRevoked
+from gatehouse.portal.change import PortalChange
+from gatehouse.portal.errors import PortalOrganizationNotFound, TokenRevoked
 from gatehouse.portal.host import PortalHost
-from gatehouse.portal.identity import Caller, CallerKind, OrgId, shown_role
+from gatehouse.portal.identity import OrgId, PortalCaller, PortalCallerKind, shown_role
 from gatehouse.portal.members import table as members
-from gatehouse.portal.members.table import MemberRow
+from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.provider import Person, SignIn, SignInFailed
 from gatehouse.portal.requests import changing
@@ -58,7 +58,7 @@ def begin(host: PortalHost, next_page: str) -> tuple[SignIn, str]:
 def resumed(host: PortalHost, sealed: str | None, query: bytes) -> tuple[SignIn, dict[str, str]]:
     """Return the browser's sign-in, and the parameters that the platform sent. Raises `SignInFailed`."""
     try:
-        parameters = forms.parsed(query)
+        parameters = forms.parse_form(query)
         sign_in = msgspec.json.decode(host.sealer.open(sealed or "", context=_CONTEXT), type=SignIn)
     except (BadForm, CannotOpen, msgspec.DecodeError):
         raise SignInFailed from None
@@ -96,7 +96,7 @@ async def open_session(request: Request, host: PortalHost, person: Person, org_i
         async with changing(request, host, previous.org_id, previous) as change:
             await end(change, previous, "an organization was chosen")
     async with changing(request, host, org_id, _caller(matching[0].member_id, matching[0].role, org_id)) as change:
-        member = await change.session.get(MemberRow, matching[0].member_id, with_for_update=True)
+        member = await change.session.get(PortalMemberRow, matching[0].member_id, with_for_update=True)
         if member is None:
             raise NotAMember
         if member.accepted_at is None:
@@ -114,7 +114,7 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
     async with changing(request, host, org_id) as change:
         # Serializes with an administrator who withdraws the invitation.
         await members.lock(change.session)
-        query = select(MemberRow).where(MemberRow.invite_digest == invited).with_for_update()
+        query = select(PortalMemberRow).where(PortalMemberRow.invite_digest == invited).with_for_update()
         member = (await change.session.scalars(query)).one_or_none()
         if member is None or member.invite_expires_at is None or member.invite_expires_at <= utc_now():
             raise InvitationNotFound
@@ -134,18 +134,18 @@ async def accept(request: Request, host: PortalHost, person: Person, invite_toke
         return await _issue_session_token(change, host, member, person.signed_in_at)
 
 
-async def refresh(change: Change, host: PortalHost, caller: Caller) -> SsoToken:
+async def refresh(change: PortalChange, host: PortalHost, caller: PortalCaller) -> SsoToken:
     """Raises `SignInAgain`, `RefreshedTooLong`, `NotAMember`, `AlreadyRevoked`."""
     await end(change, caller, "refreshed")
     if caller.member_id is None:
         return await _reissue_admin_token(change, host, caller)
-    member = await change.session.get(MemberRow, caller.member_id)
+    member = await change.session.get(PortalMemberRow, caller.member_id)
     if member is None:
         raise NotAMember
     return await _issue_session_token(change, host, member, caller.signed_in_at, family=caller.family)
 
 
-async def _reissue_admin_token(change: Change, host: PortalHost, caller: Caller) -> SsoToken:
+async def _reissue_admin_token(change: PortalChange, host: PortalHost, caller: PortalCaller) -> SsoToken:
     """Replaces a token of the admin key by one with its plan and lifetime. All tokens of a series end with the maximum
     lifetime of a token. Raises `RefreshedTooLong`."""
     seconds_left = caller.signed_in_at + MAX_LIFETIME_SECONDS - int(host.clock.now())
@@ -180,11 +180,11 @@ async def leave(request: Request, host: PortalHost, token: str | None) -> None:
         assert caller.org_id is not None
         async with changing(request, host, caller.org_id, caller) as change:
             await end(change, caller, "signed out")
-    except (Unauthenticated, TokenRevoked, OrganizationNotFound, AlreadyRevoked):
+    except (Unauthenticated, TokenRevoked, PortalOrganizationNotFound, AlreadyRevoked):
         return
 
 
-async def end(change: Change, caller: Caller, reason: str) -> None:
+async def end(change: PortalChange, caller: PortalCaller, reason: str) -> None:
     """Revokes the caller's token. Raises `AlreadyRevoked` if it was revoked since the caller was authenticated, alone
     or with all tokens of the organization."""
     assert caller.jti is not None
@@ -195,7 +195,7 @@ async def end(change: Change, caller: Caller, reason: str) -> None:
     await tokens.revoke(change, caller.jti, reason, expires_at=datetime.fromtimestamp(caller.expires_at, UTC))
 
 
-def described(caller: Caller, org: OrganizationRow, member: MemberRow | None) -> SsoSession:
+def described(caller: PortalCaller, org: OrganizationRow, member: PortalMemberRow | None) -> SsoSession:
     return SsoSession(
         user_id=caller.member_id,
         email=None if member is None else member.email,
@@ -206,19 +206,19 @@ def described(caller: Caller, org: OrganizationRow, member: MemberRow | None) ->
     )
 
 
-async def _organization(change: Change) -> OrganizationRow:
+async def _organization(change: PortalChange) -> OrganizationRow:
     org = await change.session.get(OrganizationRow, change.org_id)
     assert org is not None
     return org
 
 
-async def _tenant_of(change: Change) -> UUID:
+async def _tenant_of(change: PortalChange) -> UUID:
     org = await _organization(change)
     return org.tenant_id or org.id
 
 
 async def _issue_session_token(
-    change: Change, host: PortalHost, member: MemberRow, signed_in_at: int, *, family: str | None = None
+    change: PortalChange, host: PortalHost, member: PortalMemberRow, signed_in_at: int, *, family: str | None = None
 ) -> SsoToken:
     """Issues a token that ends at most twelve hours after the sign-in at the platform. Raises `SignInAgain`."""
     seconds_left = signed_in_at + browser.SIGNED_IN_SECONDS - int(host.clock.now())
@@ -238,12 +238,12 @@ async def _issue_session_token(
     return SsoToken(token=issued.token, expires_in=issued.expires_in, org_id=org.id)
 
 
-def _caller(member_id: object, role: str, org_id: OrgId) -> Caller:
-    return Caller(kind=CallerKind.MEMBER, id=str(member_id), org_id=org_id, role=shown_role(role))
+def _caller(member_id: object, role: str, org_id: OrgId) -> PortalCaller:
+    return PortalCaller(kind=PortalCallerKind.MEMBER, id=str(member_id), org_id=org_id, role=shown_role(role))
 
 
 def _same_address(invited: str, signed_in: str) -> bool:
     try:
-        return emails.normal(invited) == emails.normal(signed_in)
+        return emails.normalize(invited) == emails.normalize(signed_in)
     except ValueError:
         return False

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.portal.identity import Plan
 from gatehouse.portal.signing import MAX_LIFETIME_SECONDS
 
@@ -16,8 +16,8 @@ class NewToken(Body):
     expires_in: Annotated[int, Field(ge=60, le=MAX_LIFETIME_SECONDS, description="Seconds.", examples=[3600])] = 3600
 
 
-class IssuedToken(Shown):
-    token: Annotated[str, Field(description="Shown only here.")]
+class IssuedToken(ResponseBody):
+    token: Annotated[str, Field(description="ResponseBody only here.")]
     expires_in: Annotated[int, Field(description="Seconds.")]
     token_type: Literal["Bearer"] = "Bearer"  # noqa: S105 - the contract's word
     jti: str
@@ -27,13 +27,13 @@ class TokenRevocation(Body):
     reason: Annotated[str, Field(min_length=1, max_length=500, examples=["lost laptop"])]
 
 
-class TokensRevoked(Shown):
+class TokensRevoked(ResponseBody):
     org_id: UUID
     tokens_revoked_before: datetime
     message: str
 
 
-class TokenRevoked(Shown):
+class TokenRevoked(ResponseBody):
     jti: str
     org_id: UUID
     revoked_at: datetime

@@ -7,10 +7,10 @@ from uuid import uuid4
 from sqlalchemy.exc import IntegrityError
 
 from gatehouse.foundation.clock import Clock, utc_now
-from gatehouse.portal.change import Change
+from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import shown_role
 from gatehouse.portal.members import table as members
-from gatehouse.portal.members.table import MemberRow
+from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.signing import MAX_LIFETIME_SECONDS, Keyring
 from gatehouse.portal.tokens import table
@@ -20,14 +20,14 @@ from gatehouse.portal.tokens.table import RevokedTokenRow
 
 
 async def issue(
-    change: Change,
+    change: PortalChange,
     keys: Keyring,
     clock: Clock,
     org: OrganizationRow,
     *,
     lifetime_seconds: int,
     plan: str | None = None,
-    member: MemberRow | None = None,
+    member: PortalMemberRow | None = None,
     signed_in_at: int | None = None,
     family: str | None = None,
 ) -> IssuedToken:
@@ -56,14 +56,14 @@ async def issue(
     return IssuedToken(token=token, expires_in=lifetime_seconds, jti=jti)
 
 
-def revoke_all(change: Change, org: OrganizationRow) -> datetime:
+def revoke_all(change: PortalChange, org: OrganizationRow) -> datetime:
     """Revokes every token issued until now, including members' tokens. Return that time."""
     org.tokens_revoked_before = org.updated_at = utc_now()
     change.record("token.all_revoked", "organization", org.id)
     return org.tokens_revoked_before
 
 
-async def revoke_issued(change: Change, jti: str, reason: str) -> RevokedTokenRow:
+async def revoke_issued(change: PortalChange, jti: str, reason: str) -> RevokedTokenRow:
     """Revokes a token that was issued here, or its successor after a refresh. Raises `TokenNotFound`,
     `AlreadyRevoked`."""
     # Serializes with a refresh of the token.
@@ -74,7 +74,7 @@ async def revoke_issued(change: Change, jti: str, reason: str) -> RevokedTokenRo
     return await revoke(change, newest, reason)
 
 
-async def revoke(change: Change, jti: str, reason: str, *, expires_at: datetime | None = None) -> RevokedTokenRow:
+async def revoke(change: PortalChange, jti: str, reason: str, *, expires_at: datetime | None = None) -> RevokedTokenRow:
     """Revokes a token. `expires_at` is the token's expiry, if it is known. Raises `AlreadyRevoked`."""
     assert change.org_id is not None
     now = utc_now()

@@ -21,9 +21,9 @@ from gatehouse.engine.providers.bedrock.machine import (
     RENEWAL_INTERVAL_SECONDS,
     Machine,
 )
-from gatehouse.engine.providers.bedrock.signing import Identity
+from gatehouse.engine.providers.bedrock.signing import SigningIdentity
 from gatehouse.foundation.outbound import AddressRefused, OutboundFailed, OutboundRequest, ReplyTooLarge
-from gatehouse.foundation.outbound.metadata import MAX_BYTES, ask_metadata
+from gatehouse.foundation.outbound.metadata import MAX_BYTES, request_metadata
 
 TOKEN = "session/token+of=the=role"
 
@@ -102,7 +102,7 @@ class ByHand:
 async def test_an_instance_is_asked_by_a_token(metadata) -> None:
     machine = Machine({"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.url + "/"})
     identity = await machine.get()
-    wanted = Identity(access_key_id=KEY_ID, secret_access_key=SECRET, session_token=TOKEN, expires_at=4e9)
+    wanted = SigningIdentity(access_key_id=KEY_ID, secret_access_key=SECRET, session_token=TOKEN, expires_at=4e9)
     assert identity == wanted
     roles = "/latest/meta-data/iam/security-credentials/"
     assert metadata.seen == [("PUT", "/latest/api/token"), ("GET", roles), ("GET", roles + "the-role")]
@@ -122,7 +122,7 @@ async def test_a_containers_agent_is_asked_with_its_word(metadata, tmp_path: Pat
 
 async def test_the_environments_keys_come_first() -> None:
     environment = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "AWS_SESSION_TOKEN": "T"}
-    wanted = Identity(access_key_id="A", secret_access_key="S", session_token="T")
+    wanted = SigningIdentity(access_key_id="A", secret_access_key="S", session_token="T")
     assert await Machine(environment).get() == wanted
 
 
@@ -248,4 +248,4 @@ async def test_nobody_else_comes_to_the_metadata_service(outbound, address) -> N
 
 async def test_what_a_metadata_service_answers_is_bounded(metadata) -> None:
     with pytest.raises(ReplyTooLarge):
-        await ask_metadata("GET", f"{metadata.url}/huge", {})
+        await request_metadata("GET", f"{metadata.url}/huge", {})

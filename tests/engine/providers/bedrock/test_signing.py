@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from gatehouse.engine.providers.bedrock import Bedrock
-from gatehouse.engine.providers.bedrock.signing import Identity, Scope, query_value, signed
-from gatehouse.engine.providers.kind import Target
+from gatehouse.engine.providers.bedrock.signing import Scope, SigningIdentity, query_value, signed
+from gatehouse.engine.providers.kind import ProviderTarget
 from gatehouse.policy.records import ProviderConfig
 
 WHEN = datetime(2026, 11, 22, 4, 5, 6, tzinfo=UTC)
@@ -32,7 +32,7 @@ def botocores(method: str, url: str, body: bytes, token: str | None) -> str:
 
 
 def ours(method: str, url: str, body: bytes, token: str | None) -> dict[str, str]:
-    identity = Identity(access_key_id="AKIDEXAMPLE", secret_access_key=SECRET, session_token=token)
+    identity = SigningIdentity(access_key_id="AKIDEXAMPLE", secret_access_key=SECRET, session_token=token)
     return signed(method, url, body, identity=identity, scope=Scope("us-east-1", "bedrock"), when=WHEN)
 
 
@@ -60,7 +60,7 @@ def test_a_signature_is_botocores(method: str, url: str, body: bytes, token: str
 @given(model=st.text(st.characters(min_codepoint=33, exclude_categories=("Cs", "Zs")), min_size=1, max_size=40))
 def test_any_models_path_goes_out_as_it_is_signed(model: str) -> None:
     """What carries the calls may write a URL anew: were it to change the path, the signature would not fit."""
-    url = Bedrock().endpoint(Target("chat", f"m{model}"), ProviderConfig(cloud_region="us-east-1"), {}).url
+    url = Bedrock().endpoint(ProviderTarget("chat", f"m{model}"), ProviderConfig(cloud_region="us-east-1"), {}).url
     assert URL(url).raw_path == url.removeprefix(HOST)
     assert ours("POST", url, b"", None)["authorization"] == botocores("POST", url, b"", None)
 
@@ -79,5 +79,5 @@ def test_any_querys_value_arrives_as_it_was_signed(value: str) -> None:
     ],
 )
 def test_a_region_has_its_host(region: str, host: str) -> None:
-    url = Bedrock().endpoint(Target("chat", "m"), ProviderConfig(cloud_region=region), {}).url
+    url = Bedrock().endpoint(ProviderTarget("chat", "m"), ProviderConfig(cloud_region=region), {}).url
     assert URL(url).host == host

@@ -10,7 +10,7 @@ from tests.support.upstream import Connection, upstream
 
 from gatehouse.foundation.outbound import NoConnectionFree, Outbound, OutboundReply, OutboundRequest
 from gatehouse.foundation.outbound.lean.outbound import LeanOutbound
-from gatehouse.foundation.outbound.lean.pool import Pool, PoolLimits
+from gatehouse.foundation.outbound.lean.pool import ConnectionPool, PoolLimits
 from gatehouse.foundation.outbound.lean.route import Origin
 
 Make = Callable[..., LeanOutbound]
@@ -60,7 +60,7 @@ async def test_a_burst_waits_however_few_may_call(make_lean: Make) -> None:
 
 
 async def test_a_call_that_ends_passes_over_who_is_cancelled_in_the_same_moment() -> None:
-    pool = Pool(PoolLimits(1, 1, 5), 30.0)
+    pool = ConnectionPool(PoolLimits(1, 1, 5), 30.0)
     held = pool.enter(A)
     assert held is not None
     gone, next_one = (asyncio.create_task(pool.wait(A, 5)) for _ in range(2))
@@ -72,7 +72,7 @@ async def test_a_call_that_ends_passes_over_who_is_cancelled_in_the_same_moment(
 
 
 async def test_no_more_than_may_wait_for_a_provider_do_and_the_next_is_refused_at_once() -> None:
-    pool = Pool(PoolLimits(2, 2, 2), 30.0)
+    pool = ConnectionPool(PoolLimits(2, 2, 2), 30.0)
     hosts = [pool.enter(A), pool.enter(A)]
     assert pool.enter(A) is None
     waiting = [asyncio.create_task(pool.wait(A, 5)) for _ in range(2)]
@@ -88,7 +88,7 @@ async def test_no_more_than_may_wait_for_a_provider_do_and_the_next_is_refused_a
 
 
 async def test_providers_take_turns_when_all_wait() -> None:
-    pool = Pool(PoolLimits(1, 1, 10), 30.0)
+    pool = ConnectionPool(PoolLimits(1, 1, 10), 30.0)
     held = pool.enter(A)
     order: list[str] = []
 
@@ -109,7 +109,7 @@ async def test_providers_take_turns_when_all_wait() -> None:
 
 
 async def test_nothing_is_lost_when_waits_are_given_up_at_any_moment() -> None:
-    pool = Pool(PoolLimits(3, 2, 50), 30.0)
+    pool = ConnectionPool(PoolLimits(3, 2, 50), 30.0)
     running: Counter[str] = Counter()
     most: Counter[str] = Counter()
 

@@ -24,7 +24,7 @@ from tests.support.platform import RunningPlatform
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.access.saml import keys, logout
 from gatehouse.platform.access.saml.aside import offload
-from gatehouse.platform.access.saml.errors import Busy
+from gatehouse.platform.access.saml.errors import SamlBusy
 
 PUBLIC = "https://gateway.example.com"
 
@@ -139,8 +139,8 @@ async def test_work_on_messages_is_bounded_and_leaves_the_loop_free() -> None:
     # Were any of it on the loop, nobody could open the gate.
     gate.set()
     ended: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
-    assert sum(isinstance(each, Busy) for each in ended) == 50 - 34
-    assert all(each is True or isinstance(each, Busy) for each in ended)
+    assert sum(isinstance(each, SamlBusy) for each in ended) == 50 - 34
+    assert all(each is True or isinstance(each, SamlBusy) for each in ended)
 
 
 async def test_a_large_answer_is_refused_quickly(sign_on: SignOn) -> None:

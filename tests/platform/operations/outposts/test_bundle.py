@@ -16,10 +16,10 @@ from gatehouse.foundation.jwt import SigningKey
 from gatehouse.platform.operations.outposts import polling
 from gatehouse.platform.publish import gather
 from gatehouse.policy import signing
-from gatehouse.policy.wire import Bundle
+from gatehouse.policy.wire import PolicyBundle
 
 
-async def taken(outpost: Outpost, answer: httpx2.Response) -> Bundle:
+async def taken(outpost: Outpost, answer: httpx2.Response) -> PolicyBundle:
     """As an outpost takes it: by the keys that the platform publishes."""
     assert answer.status_code == 200, answer.text
     published = (await outpost.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
@@ -129,7 +129,7 @@ async def _rule(platform: RunningPlatform, tenant: Tenant) -> None:
     ],
 )
 async def test_whatever_decides_about_a_request_wakes_who_waits(
-    platform: RunningPlatform, tenant: Tenant, outpost: Outpost, doing: Doing, part: Callable[[Bundle], Any]
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost, doing: Doing, part: Callable[[PolicyBundle], Any]
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     before = await outpost.bundle()

@@ -10,10 +10,10 @@ from tests.support.outposts import Outpost, Portal
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation import ecies
-from gatehouse.foundation.ecies import CannotOpen
+from gatehouse.foundation.ecies import CannotDecrypt
 from gatehouse.platform.change import DEFAULT_TENANT
 from gatehouse.policy import signing
-from gatehouse.policy.wire import Bundle, sealing_context
+from gatehouse.policy.wire import PolicyBundle, sealing_context
 
 CONFIG = "/api/admin/config/outpost_provider_credentials"
 SECRET = "sk-of-the-organization-alone"
@@ -38,7 +38,7 @@ async def provider(tenant: Tenant, name: str = "own", key: str | None = SECRET) 
     assert answer.status_code == 201, answer.text
 
 
-async def taken(outpost: Outpost) -> tuple[str, str, Bundle]:
+async def taken(outpost: Outpost) -> tuple[str, str, PolicyBundle]:
     """The entity tag, the signed form, and what it holds."""
     answer = await outpost.bundle()
     assert answer.status_code == 200, answer.text
@@ -47,7 +47,7 @@ async def taken(outpost: Outpost) -> tuple[str, str, Bundle]:
     return answer.headers["etag"], answer.text, bundle
 
 
-def opened(outpost: Outpost, bundle: Bundle, name: str = "own") -> dict[str, str]:
+def opened(outpost: Outpost, bundle: PolicyBundle, name: str = "own") -> dict[str, str]:
     context = sealing_context(outpost.id, bundle.tenant_id, name)
     return msgspec.json.decode(ecies.unseal(bundle.credentials[name], outpost.key, context=context), type=dict)
 
@@ -82,7 +82,7 @@ async def test_only_the_outpost_they_are_for_opens_them(portal: Portal, tenant: 
         (outpost, bundle.credentials["own"], sealing_context(outpost.id, bundle.tenant_id, "second")),
         (outpost, bundle.credentials["own"], sealing_context(outpost.id, DEFAULT_TENANT, "own")),
     ):
-        with pytest.raises(CannotOpen):
+        with pytest.raises(CannotDecrypt):
             ecies.unseal(sealed, holder.key, context=context)
 
 

@@ -16,10 +16,10 @@ from tests.platform.operations.siem.conftest import Siem
 from tests.support.receiver import certificate
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.siem.events import Forwarded, of_test
+from gatehouse.foundation.siem.events import SiemEvent, of_test
 from gatehouse.foundation.siem.senders import file
-from gatehouse.foundation.siem.senders.sender import NotTaken
-from gatehouse.foundation.siem.senders.syslog import framed
+from gatehouse.foundation.siem.senders.sender import BatchRefused
+from gatehouse.foundation.siem.senders.syslog import frame
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget
 
@@ -94,7 +94,7 @@ def senders(tools: Tools) -> SealedSenders:
 
 
 @pytest.fixture
-def events() -> list[Forwarded]:
+def events() -> list[SiemEvent]:
     return [of_test(new_id()) for _ in range(500)]
 
 
@@ -103,7 +103,7 @@ KINDS: dict[str, Callable[[], ssl.SSLContext | None]] = {"syslog_tcp": lambda: N
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_syslog_gets_each_event_as_a_message_with_its_length(
-    senders: SealedSenders, events: list[Forwarded], kind: str
+    senders: SealedSenders, events: list[SiemEvent], kind: str
 ) -> None:
     authorities = {"ca_certificate": authority()} if kind == "syslog_tls" else {}
     async with listening(KINDS[kind]()) as log:
@@ -119,7 +119,7 @@ async def test_syslog_gets_each_event_as_a_message_with_its_length(
 
 def test_structured_data_is_escaped() -> None:
     event = of_test(new_id())._replace(action='a"b\\c]d', sequence=7)
-    found = _MESSAGE.fullmatch(messages(framed(event))[0])
+    found = _MESSAGE.fullmatch(messages(frame(event))[0])
     assert found
     assert rb'action="a\"b\\c\]d" sequence="7"' in found[6]
 
@@ -127,17 +127,17 @@ def test_structured_data_is_escaped() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stop_after", [1, 40_000])
 async def test_a_syslog_receiver_that_is_killed_while_it_reads_has_not_taken_the_batch(
-    senders: SealedSenders, events: list[Forwarded], kind: str, stop_after: int
+    senders: SealedSenders, events: list[SiemEvent], kind: str, stop_after: int
 ) -> None:
     authorities = {"ca_certificate": authority()} if kind == "syslog_tls" else {}
     async with listening(KINDS[kind]()) as log:
         log.stop_after = stop_after
-        with pytest.raises(NotTaken):
+        with pytest.raises(BatchRefused):
             await senders.send(target(kind, host="127.0.0.1", port=log.port, **authorities), events)
 
 
 async def test_a_syslog_receiver_that_never_reads_costs_its_time_alone(
-    senders: SealedSenders, events: list[Forwarded], monkeypatch: pytest.MonkeyPatch
+    senders: SealedSenders, events: list[SiemEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gatehouse.foundation.siem.senders.syslog._TIMEOUT_SECONDS", 0.5)
 
@@ -152,24 +152,24 @@ async def test_a_syslog_receiver_that_never_reads_costs_its_time_alone(
             kind, host="localhost", port=server.sockets[0].getsockname()[1],
             ca_certificate=authority() if context else None,
         )  # fmt: skip
-        with pytest.raises(NotTaken, match=r"within 0\.5 s|broken|closed"):
+        with pytest.raises(BatchRefused, match=r"within 0\.5 s|broken|closed"):
             await senders.send(to, events)
         server.close()
 
 
 async def test_a_certificate_of_another_authority_is_not_trusted(
-    senders: SealedSenders, events: list[Forwarded]
+    senders: SealedSenders, events: list[SiemEvent]
 ) -> None:
     async with listening(tls()) as log:
-        with pytest.raises(NotTaken, match="certificate is not trusted"):
+        with pytest.raises(BatchRefused, match="certificate is not trusted"):
             await senders.send(target("syslog_tls", host="localhost", port=log.port), events)
     assert log.connections == []
 
 
-async def test_nobody_there_is_told(senders: SealedSenders, events: list[Forwarded]) -> None:
+async def test_nobody_there_is_told(senders: SealedSenders, events: list[SiemEvent]) -> None:
     async with listening() as log:
         pass
-    with pytest.raises(NotTaken, match="connection could not be made"):
+    with pytest.raises(BatchRefused, match="connection could not be made"):
         await senders.send(target("syslog_tcp", host="localhost", port=log.port), events)
 
 
@@ -230,9 +230,9 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path: Path, monkeypatch: pytest
 
 
 async def test_a_file_that_cannot_be_written_is_told(
-    senders: SealedSenders, tools: Tools, events: list[Forwarded]
+    senders: SealedSenders, tools: Tools, events: list[SiemEvent]
 ) -> None:
     to = target("file")
     (tools.settings.gatehouse_home / "siem").write_text(str(uuid4()))
-    with pytest.raises(NotTaken, match="cannot be written"):
+    with pytest.raises(BatchRefused, match="cannot be written"):
         await senders.send(to, events)

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gatehouse.foundation.siem.events import Forwarded, of_audit, of_dlp, of_news
+from gatehouse.foundation.siem.events import SiemEvent, of_audit, of_dlp, of_outbox_event
 from gatehouse.platform.chain.actions import ACTIONS
 
 TENANT, ID = UUID(int=1), UUID(int=2)
@@ -19,7 +19,7 @@ CATEGORIES = {"api", "authentication", "configuration", "iam", "intrusion_detect
 TYPES = {"access", "change", "creation", "deletion", "denied", "end", "info", "start"}
 
 
-def audit(**changed: Any) -> Forwarded:
+def audit(**changed: Any) -> SiemEvent:
     row = {
         "tenant_id": TENANT, "sequence": 9, "id": ID, "timestamp": AT, "actor_id": "someone", "actor_type": "user",
         "action": "api_key.created", "resource_type": "api_key", "resource_id": "k", "request_id": "r",
@@ -29,7 +29,7 @@ def audit(**changed: Any) -> Forwarded:
     return of_audit(SimpleNamespace(**{**row, **changed}))
 
 
-def fields(event: Forwarded) -> dict[str, Any]:
+def fields(event: SiemEvent) -> dict[str, Any]:
     return _flat(msgspec.json.decode(event.body))
 
 
@@ -112,7 +112,7 @@ def test_a_dlp_event(status: str, severity: str, kind: str, grade: int, syslog: 
 
 
 def test_an_event_of_the_outbox() -> None:
-    told = fields(of_news(TENANT, ID, {"event_type": "quota_exceeded", "payload": {"x": {}}}, AT))
+    told = fields(of_outbox_event(TENANT, ID, {"event_type": "quota_exceeded", "payload": {"x": {}}}, AT))
     assert (told["event.dataset"], told["event.action"]) == ("gatehouse.event", "quota_exceeded")
     assert told["gatehouse.payload"] == {"x": {}}
 

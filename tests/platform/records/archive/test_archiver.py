@@ -16,7 +16,7 @@ from gatehouse.platform.records.archive import archiver, files
 from gatehouse.platform.records.archive.archiver import Archiver
 from gatehouse.platform.records.archive.contents import RECORDS
 from gatehouse.platform.records.archive.places import Folder, place
-from gatehouse.platform.records.archive.workshop import Busy
+from gatehouse.platform.records.archive.workshop import ArchiverRunning
 
 Ask = Callable[..., list[dict[str, Any]]]
 
@@ -147,7 +147,7 @@ async def test_a_month_without_its_invoice_keeps_its_usage(
 async def test_one_archiver_works_at_a_time(platform: RunningPlatform, archive: Settings, tenant: Tenant, run) -> None:
     scratch = archive.gatehouse_home / "scratch"
     first = Archiver(platform.installed.url, place(archive), platform.host.sealer, scratch, now=NOW)
-    with pytest.raises(Busy):
+    with pytest.raises(ArchiverRunning):
         run(tenant)
     first.close()
     assert run(tenant) == 0

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from gatehouse.engine.conversation.dialects.openai_chat.content import unsigned
+from gatehouse.engine.conversation.dialects.openai_chat.content import without_signatures
 from gatehouse.engine.conversation.errors import FilteredUpstream
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
+from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.wires import API_KEY, OpenAIWire, fetch
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
@@ -51,11 +51,11 @@ class AzureOpenAI(OpenAIWire):
 
     def base_url(self, config: ProviderConfig) -> str:
         if not config.hosted_endpoint:
-            raise NotConfigured("hosted_endpoint")
+            raise ProviderNotConfigured("hosted_endpoint")
         parts = urlsplit(config.hosted_endpoint)
         return f"{parts.scheme}://{parts.netloc}{_PATH_SUFFIX.sub('', parts.path)}/openai"
 
-    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+    def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         deployment = f"{self.base_url(config)}/deployments/{quote(target.model, safe='')}"
         url = f"{deployment}{self.paths[target.operation]}?api-version={quote(_version(config), safe='')}"
         return Endpoint(url, self.headers(secret))
@@ -72,7 +72,7 @@ class AzureOpenAI(OpenAIWire):
             body.pop("stream_options", None)
             if "max_completion_tokens" in body:
                 body["max_tokens"] = body.pop("max_completion_tokens")
-        return unsigned(body)
+        return without_signatures(body)
 
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, secrets: Iterable[str]) -> ProviderFailed:
         failed = of_status(status, headers, body, secrets)

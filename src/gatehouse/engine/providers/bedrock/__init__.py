@@ -10,9 +10,9 @@ from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.bedrock.carrier import Signing
 from gatehouse.engine.providers.bedrock.machine import Machine
 from gatehouse.engine.providers.bedrock.models import list_callable_models
-from gatehouse.engine.providers.bedrock.signing import Identity, Scope
+from gatehouse.engine.providers.bedrock.signing import Scope, SigningIdentity
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, NotConfigured, Target
+from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.wires import Wire
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
@@ -46,7 +46,7 @@ class Bedrock(Wire):
     def __init__(self, machine: Machine | None = None) -> None:
         self._machine = machine or Machine()
 
-    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+    def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         base = config.base_url or _host("bedrock-runtime", config)
         method = "invoke"
         if target.operation == "chat":
@@ -57,16 +57,16 @@ class Bedrock(Wire):
 
     def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:
         if not config.cloud_region:
-            raise NotConfigured("cloud_region")
+            raise ProviderNotConfigured("cloud_region")
         scope = Scope(config.cloud_region, _SERVICE)
         if config.use_instance_role:
             return Signing(outbound, scope, self._machine.get)
         key = secret.get("cloud_secret_access_key")
         if not config.cloud_access_key_id or not key:
-            raise NotConfigured("cloud_access_key_id")
-        identity = Identity(access_key_id=config.cloud_access_key_id, secret_access_key=key)
+            raise ProviderNotConfigured("cloud_access_key_id")
+        identity = SigningIdentity(access_key_id=config.cloud_access_key_id, secret_access_key=key)
 
-        async def configured_identity() -> Identity:
+        async def configured_identity() -> SigningIdentity:
             return identity
 
         return Signing(outbound, scope, configured_identity)
@@ -93,5 +93,5 @@ class Bedrock(Wire):
 def _host(service: str, config: ProviderConfig) -> str:
     region = config.cloud_region
     if not region:
-        raise NotConfigured("cloud_region")
+        raise ProviderNotConfigured("cloud_region")
     return f"https://{service}.{region}.{_DOMAINS.get(region.partition('-')[0], 'amazonaws.com')}"

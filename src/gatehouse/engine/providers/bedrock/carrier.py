@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.engine.conversation.sse import frame as event
 from gatehouse.engine.providers.bedrock.event_stream import CONTENT_TYPE, BadFrame, Frame, Frames
-from gatehouse.engine.providers.bedrock.signing import Identity, Scope, signed
+from gatehouse.engine.providers.bedrock.signing import Scope, SigningIdentity, signed
 from gatehouse.engine.providers.failure import ProviderFailed, of_status
 from gatehouse.foundation.outbound import BrokenOff, Outbound, OutboundReply, OutboundRequest
 
@@ -26,7 +26,9 @@ _STATUS_BY_EXCEPTION: Final = {
 class Signing:
     """An `Outbound` that signs requests. `send` also raises `ProviderFailed`, if there is no identity to sign with."""
 
-    def __init__(self, outbound: Outbound, scope: Scope, get_identity: Callable[[], Awaitable[Identity]]) -> None:
+    def __init__(
+        self, outbound: Outbound, scope: Scope, get_identity: Callable[[], Awaitable[SigningIdentity]]
+    ) -> None:
         self._outbound = outbound
         self._scope = scope
         self._get_identity = get_identity

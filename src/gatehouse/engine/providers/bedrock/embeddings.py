@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.answers import decode
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.conversation.form import Embeddings, EmbeddingsRequest
 from gatehouse.engine.conversation.usage import Usage
@@ -51,7 +51,7 @@ class BedrockEmbed:
         return body if request.dimensions is None else {**body, "dimensions": request.dimensions}
 
     def parse_reply(self, body: bytes) -> Embeddings:
-        answer = decoded(_answer, body)
+        answer = decode(_answer, body)
         if answer.embedding is not None:
             usage = Usage(input_tokens=max(answer.input_text_token_count or 0, 0))
             return Embeddings(model="", vectors=(answer.embedding,), usage=usage)

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gatehouse.engine.providers.bedrock.signing import Identity
+from gatehouse.engine.providers.bedrock.signing import SigningIdentity
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.foundation.outbound import OutboundFailed
-from gatehouse.foundation.outbound.metadata import ask_metadata
+from gatehouse.foundation.outbound.metadata import request_metadata
 
 #: Sends a metadata request: method, URL, headers.
 MetadataRequest: TypeAlias = Callable[[str, str, Mapping[str, str]], Awaitable[bytes]]
@@ -48,8 +48,8 @@ class _Keys(msgspec.Struct, rename="pascal"):
     token: str | None = None
     expiration: datetime | None = None
 
-    def identity(self) -> Identity:
-        return Identity(
+    def identity(self) -> SigningIdentity:
+        return SigningIdentity(
             access_key_id=self.access_key_id,
             secret_access_key=self.secret_access_key,
             session_token=self.token,
@@ -71,17 +71,17 @@ class Machine:
         self,
         environment: Mapping[str, str] = os.environ,
         *,
-        request: MetadataRequest = ask_metadata,
+        request: MetadataRequest = request_metadata,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._environment = environment
         self._request = request
         self._now = now
-        self._identity: Identity | None = None
+        self._identity: SigningIdentity | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._not_before = 0.0
 
-    async def get(self) -> Identity:
+    async def get(self) -> SigningIdentity:
         """Return an identity that is valid for at least `MIN_LIFETIME_SECONDS`. Raises `ProviderFailed`."""
         remaining = self._remaining_seconds()
         if remaining < RENEW_BEFORE_EXPIRY_SECONDS and self._renewal is None and self._now() >= self._not_before:
@@ -110,11 +110,13 @@ class Machine:
             self._not_before = self._now() + interval
             self._renewal = None
 
-    async def _load(self) -> Identity:
+    async def _load(self) -> SigningIdentity:
         variable = self._environment.get
         key, secret = variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")
         if key and secret:
-            return Identity(access_key_id=key, secret_access_key=secret, session_token=variable("AWS_SESSION_TOKEN"))
+            return SigningIdentity(
+                access_key_id=key, secret_access_key=secret, session_token=variable("AWS_SESSION_TOKEN")
+            )
         path, url = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), variable("AWS_CONTAINER_CREDENTIALS_FULL_URI")
         if path:
             return _read(await self._request("GET", _CONTAINER_URL + path, {}))
@@ -124,7 +126,7 @@ class Machine:
             raise NoIdentity
         return await self._instance(variable("AWS_EC2_METADATA_SERVICE_ENDPOINT", _INSTANCE_URL).rstrip("/"))
 
-    async def _container(self, url: str) -> Identity:
+    async def _container(self, url: str) -> SigningIdentity:
         if not _is_container_url(url):
             raise NoIdentity
         token = self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
@@ -133,7 +135,7 @@ class Machine:
             token = (await asyncio.to_thread(Path(file).read_text)).strip()
         return _read(await self._request("GET", url, {"Authorization": token} if token else {}))
 
-    async def _instance(self, base: str) -> Identity:
+    async def _instance(self, base: str) -> SigningIdentity:
         """Load the role of the instance, always with a token: without one, any proxied request could read it."""
         ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
         token = {"X-aws-ec2-metadata-token": (await self._request("PUT", f"{base}/latest/api/token", ttl)).decode()}
@@ -143,7 +145,7 @@ class Machine:
         return _read(await self._request("GET", base + _ROLES_PATH + role, token))
 
 
-def _read(body: bytes) -> Identity:
+def _read(body: bytes) -> SigningIdentity:
     try:
         return _keys.decode(body).identity()
     except (msgspec.DecodeError, RecursionError):

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.answers import decode
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage
@@ -59,7 +59,7 @@ _reply = msgspec.json.Decoder(_Reply)
 
 
 def read(body: bytes) -> Completion:
-    reply = decoded(_reply, body)
+    reply = decode(_reply, body)
     parts: list[Text | ToolCall] = []
     for block in reply.output.message.content:
         # The dialects of clients have no equivalent of reasoning and other blocks.

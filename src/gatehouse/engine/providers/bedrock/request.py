@@ -6,10 +6,19 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.arguments import as_object
-from gatehouse.engine.conversation.call_ids import fitting
+from gatehouse.engine.conversation.arguments import arguments_object
+from gatehouse.engine.conversation.call_ids import accepted_id
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import Image, Message, Part, Request, ResponseFormat, Text, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import (
+    FormMessage,
+    Image,
+    Part,
+    Request,
+    ResponseFormat,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 _JSON_ONLY: Final = "Answer with one JSON object and nothing else."
 _FORMATS: Final = {
@@ -44,7 +53,7 @@ def write(request: Request) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value}
 
 
-def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def _write_messages(messages: Sequence[FormMessage]) -> list[dict[str, Any]]:
     """Merge consecutive messages of one role, because roles must alternate here."""
     written: list[dict[str, Any]] = []
     for index, message in enumerate(messages):
@@ -71,7 +80,9 @@ def _write_block(part: Part, path: str) -> dict[str, Any]:
         case Image():
             return _write_image(part, path)
         case ToolCall():
-            return {"toolUse": {"toolUseId": _id(part.id), "name": part.name, "input": as_object(part.arguments)}}
+            return {
+                "toolUse": {"toolUseId": _id(part.id), "name": part.name, "input": arguments_object(part.arguments)}
+            }
         case ToolResult():
             content = [
                 _write_block(item, path) for item in part.content if not (isinstance(item, Text) and not item.text)
@@ -81,7 +92,7 @@ def _write_block(part: Part, path: str) -> dict[str, Any]:
 
 
 def _id(call_id: str) -> str:
-    return fitting(call_id, _ID, 32)
+    return accepted_id(call_id, _ID, 32)
 
 
 def _write_image(image: Image, path: str) -> dict[str, Any]:
@@ -132,7 +143,7 @@ def _tool(name: str, parameters: Mapping[str, Any] | None, **optional_fields: An
     return {"toolSpec": spec | {key: value for key, value in optional_fields.items() if value is not None}}
 
 
-def _called_tools(messages: Iterable[Message]) -> Iterable[str]:
+def _called_tools(messages: Iterable[FormMessage]) -> Iterable[str]:
     return (part.name for message in messages for part in message.parts if isinstance(part, ToolCall))
 
 

@@ -17,7 +17,7 @@ _DEFAULT_PORTS: Final = {"https": ":443", "http": ":80"}
 _UNRESERVED: Final = "-_.~"
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
+class SigningIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """The keys to sign with. `expires_at` is Unix time; None for keys that do not expire."""
 
     access_key_id: str
@@ -34,7 +34,7 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 def signed(
-    method: str, url: str, body: bytes, *, identity: Identity, scope: Scope, when: datetime | None = None
+    method: str, url: str, body: bytes, *, identity: SigningIdentity, scope: Scope, when: datetime | None = None
 ) -> dict[str, str]:
     """Return the headers to send, in the order in which they are signed. `url` is the URL that is sent: its encoded
     parts are encoded once more here, as the service does."""

@@ -5,16 +5,16 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.answers import decode
 from gatehouse.engine.conversation.form import (
     Delta,
-    Ended,
-    Finished,
-    Started,
+    GenerationFinished,
+    StreamEnded,
+    StreamStarted,
     TextDelta,
     ToolArguments,
     ToolStarted,
-    UsageTold,
+    UsageDelta,
 )
 from gatehouse.engine.conversation.sse import data_of
 from gatehouse.engine.providers.bedrock.reply import UsageShape, finish_of, new_id, usage_of
@@ -58,10 +58,10 @@ class Reader:
     def read(self, event: bytes) -> Sequence[Delta]:
         name = event.partition(b"\n")[0].removeprefix(b"event: ")
         handler = _HANDLERS.get(name)
-        return handler(self, decoded(_event, data_of(event))) if handler is not None else ()
+        return handler(self, decode(_event, data_of(event))) if handler is not None else ()
 
     def _message_start(self, event: _Event) -> Sequence[Delta]:
-        return (Started(id=new_id(), model=""),)
+        return (StreamStarted(id=new_id(), model=""),)
 
     def _block_start(self, event: _Event) -> Sequence[Delta]:
         if event.start is None or event.start.tool_use is None:
@@ -86,11 +86,11 @@ class Reader:
         return (ToolArguments(index=self._tools[event.content_block_index], text="{}"),)
 
     def _message_stop(self, event: _Event) -> Sequence[Delta]:
-        return (Finished(reason=finish_of(event.stop_reason)),)
+        return (GenerationFinished(reason=finish_of(event.stop_reason)),)
 
     def _metadata(self, event: _Event) -> Sequence[Delta]:
         usage = usage_of(event.usage)
-        return (Ended(),) if usage is None else (UsageTold(usage), Ended())
+        return (StreamEnded(),) if usage is None else (UsageDelta(usage), StreamEnded())
 
 
 _HANDLERS: Final[Mapping[bytes, Callable[[Reader, _Event], Sequence[Delta]]]] = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gatehouse.engine.providers.kind import Endpoint, FoundModel, NotConfigured, Target
+from gatehouse.engine.providers.kind import Endpoint, FoundModel, ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.wires import OPTIONAL_API_KEY, AnthropicWire, OpenAIWire, Wire
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
@@ -20,7 +20,7 @@ class Byoe(Wire):
     def dialect(self, operation: str, config: ProviderConfig) -> str | None:
         return _wire(config).dialect(operation, config)
 
-    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+    def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         return _wire(config).endpoint(target, config, secret)
 
     async def list_models(
@@ -33,4 +33,4 @@ def _wire(config: ProviderConfig) -> Wire:
     try:
         return FORMATS[config.format or "openai"]
     except KeyError:
-        raise NotConfigured("format") from None
+        raise ProviderNotConfigured("format") from None

@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.providers.gemini.failure import failure_of
-from gatehouse.engine.providers.kind import Endpoint, FoundModel, Target
+from gatehouse.engine.providers.kind import Endpoint, FoundModel, ProviderTarget
 from gatehouse.engine.providers.wires import API_KEY, Wire, fetch
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.records import ProviderConfig, ProviderRecord
@@ -54,7 +54,7 @@ class Gemini(Wire):
     dialects: Mapping[str, str] = {"chat": "gemini_generate", "embeddings": "gemini_embed"}
     key_header = "x-goog-api-key"
 
-    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+    def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         method = "batchEmbedContents"
         if target.operation == "chat":
             method = "streamGenerateContent?alt=sse" if target.stream else "generateContent"

@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.answers import decode
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Embeddings, EmbeddingsRequest, Request
 from gatehouse.engine.providers.gemini import reply, request, resource
@@ -47,7 +47,7 @@ class GeminiEmbed:
         }
 
     def parse_reply(self, body: bytes) -> Embeddings:
-        answer = decoded(_embedded, body)
+        answer = decode(_embedded, body)
         vectors = tuple(vector.values for vector in answer.embeddings)
         return Embeddings(model="", vectors=vectors, usage=reply.usage_of(answer.usage_metadata))
 

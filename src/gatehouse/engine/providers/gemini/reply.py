@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.answers import decode
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage
@@ -123,7 +123,7 @@ answer_decoder = msgspec.json.Decoder(Answer)
 
 
 def read(body: bytes) -> Completion:
-    reply = decoded(answer_decoder, body)
+    reply = decode(answer_decoder, body)
     if not reply.candidates and not reply.blocked:
         raise NotConvertible("neither candidates nor a reason")
     parts = tuple(reply.parts)

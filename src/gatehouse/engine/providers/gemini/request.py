@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.arguments import as_object
+from gatehouse.engine.conversation.arguments import arguments_object
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
+    FormMessage,
     Image,
-    Message,
     Part,
     Request,
     ResponseFormat,
@@ -88,7 +88,7 @@ def _write_part(part: Part, names: Mapping[str, str], path: str) -> list[dict[st
         case Image():
             return [_write_image(part)]
         case ToolCall():
-            call: dict[str, Any] = {"functionCall": {"name": part.name, "args": as_object(part.arguments)}}
+            call: dict[str, Any] = {"functionCall": {"name": part.name, "args": arguments_object(part.arguments)}}
             if part.id:
                 call["functionCall"]["id"] = part.id
             return [call if part.signature is None else {**call, "thoughtSignature": part.signature}]
@@ -120,7 +120,7 @@ def _write_result(result: ToolResult) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"result": value}
 
 
-def _write_system(messages: Sequence[Message]) -> dict[str, Any] | None:
+def _write_system(messages: Sequence[FormMessage]) -> dict[str, Any] | None:
     texts = [
         part.text
         for message in messages

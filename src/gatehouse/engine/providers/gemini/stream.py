@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
-from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.answers import decode
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import (
     Delta,
-    Faulted,
-    Finished,
-    Started,
+    GenerationFinished,
+    StreamFailed,
+    StreamStarted,
     Text,
     TextDelta,
     ToolArguments,
     ToolStarted,
-    UsageTold,
+    UsageDelta,
 )
 from gatehouse.engine.conversation.sse import data_of
 from gatehouse.engine.providers.gemini.reply import Answer, answer_decoder, usage_of
@@ -33,23 +33,25 @@ class Reader:
         data = data_of(event)
         if not data:
             return ()
-        answer = decoded(answer_decoder, data)
+        answer = decode(answer_decoder, data)
         if answer.error is not None:
-            return (Faulted(answer.error.message),)
+            return (StreamFailed(answer.error.message),)
         if answer.candidates is None and answer.prompt_feedback is None and answer.usage_metadata is None:
             raise NotConvertible("an event without content")
         deltas: list[Delta] = []
         usage = usage_of(answer.usage_metadata)
         if not self._started:
             self._started = True
-            started = Started(id=answer.response_id or f"resp_{uuid4().hex}", model=answer.model_version, usage=usage)
+            started = StreamStarted(
+                id=answer.response_id or f"resp_{uuid4().hex}", model=answer.model_version, usage=usage
+            )
             deltas.append(started)
         self._parts(answer, deltas)
         reason = answer.finish(called=self._tools > 0)
         if reason is not None:
-            deltas.append(Finished(reason=reason))
+            deltas.append(GenerationFinished(reason=reason))
         if usage is not None:
-            deltas.append(UsageTold(usage))
+            deltas.append(UsageDelta(usage))
         return deltas
 
     def _parts(self, answer: Answer, deltas: list[Delta]) -> None:

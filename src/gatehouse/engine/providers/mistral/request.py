@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from gatehouse.engine.conversation.call_ids import fitting
+from gatehouse.engine.conversation.call_ids import accepted_id
 from gatehouse.engine.conversation.dialects.openai_chat.request import write_format
 from gatehouse.engine.conversation.form import (
+    FormMessage,
     Image,
-    Message,
     Part,
     Request,
     Text,
@@ -57,10 +57,10 @@ def write(request: Request) -> dict[str, Any]:
 
 def short_id(call_id: str) -> str:
     """Return a tool call's id in Mistral's format, nine letters and digits."""
-    return fitting(call_id, _ID, 9)
+    return accepted_id(call_id, _ID, 9)
 
 
-def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def _write_messages(messages: Sequence[FormMessage]) -> list[dict[str, Any]]:
     written: list[dict[str, Any]] = []
     for entry in (entry for message in messages for entry in _write_message(message)):
         if entry["role"] == "user" and written and written[-1]["role"] == "tool":
@@ -72,7 +72,7 @@ def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return written
 
 
-def _write_message(message: Message) -> Iterator[dict[str, Any]]:
+def _write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
     """Yield one or several messages: each tool's result is a message of its own here."""
     content: list[Part] = []
     calls: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
 """A self-hosted Ollama server, through its OpenAI-compatible endpoint, without a key."""
 
 from gatehouse.engine.fields.tables import LOCAL
-from gatehouse.engine.providers.kind import CredentialField, NotConfigured
+from gatehouse.engine.providers.kind import CredentialField, ProviderNotConfigured
 from gatehouse.engine.providers.wires import OpenAIWire
 from gatehouse.policy.records import ProviderConfig
 
@@ -16,5 +16,5 @@ class Ollama(OpenAIWire):
     def base_url(self, config: ProviderConfig) -> str:
         base = config.local_runtime_base_url or config.base_url
         if not base:
-            raise NotConfigured("local_runtime_base_url")
+            raise ProviderNotConfigured("local_runtime_base_url")
         return base.rstrip("/").removesuffix("/v1") + "/v1"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gatehouse.engine.conversation.dialects.openai_chat.content import unsigned
+from gatehouse.engine.conversation.dialects.openai_chat.content import without_signatures
 from gatehouse.engine.providers.wires import API_KEY, OpenAIWire
 from gatehouse.policy.records import ProviderConfig
 
@@ -23,4 +23,4 @@ class OpenAI(OpenAIWire):
         return body
 
     def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
-        return unsigned(body)
+        return without_signatures(body)

@@ -5,7 +5,7 @@ Models: `echo`, `slow-<n>ms`, `status-<code>`, `tokens-<in>-<out>`, `stream-<n>`
 
 from collections.abc import Mapping, Sequence
 
-from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, Target
+from gatehouse.engine.providers.kind import CredentialField, Endpoint, FoundModel, ProviderTarget
 from gatehouse.engine.providers.sandbox.behaviour import LISTED_MODELS
 from gatehouse.engine.providers.sandbox.carrier import SandboxOutbound
 from gatehouse.engine.providers.wires import OpenAIWire
@@ -22,7 +22,7 @@ class Sandbox(OpenAIWire):
     def __init__(self) -> None:
         self._carrier = SandboxOutbound()
 
-    def endpoint(self, target: Target, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
+    def endpoint(self, target: ProviderTarget, config: ProviderConfig, secret: Mapping[str, str]) -> Endpoint:
         return Endpoint("sandbox:" + self.paths[target.operation], {})
 
     def carrier(self, outbound: Outbound, config: ProviderConfig, secret: Mapping[str, str]) -> Outbound:

@@ -15,14 +15,14 @@ from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.form import (
     Completion,
     Delta,
-    Ended,
-    Finished,
-    Started,
+    GenerationFinished,
+    StreamEnded,
+    StreamStarted,
     Text,
     TextDelta,
     ToolArguments,
     ToolStarted,
-    UsageTold,
+    UsageDelta,
 )
 from gatehouse.engine.providers.sandbox.behaviour import LISTED_MODELS, Behaviour, of_model
 from gatehouse.engine.providers.sandbox.content import (
@@ -122,7 +122,7 @@ def _events(dialect: Dialect, call: ModelCall, completion: Completion) -> list[b
 
 
 def deltas_of(completion: Completion) -> Iterator[Delta]:
-    yield Started(id=completion.id, model=completion.model, created=completion.created)
+    yield StreamStarted(id=completion.id, model=completion.model, created=completion.created)
     tools = 0
     for part in completion.parts:
         if isinstance(part, Text):
@@ -133,10 +133,10 @@ def deltas_of(completion: Completion) -> Iterator[Delta]:
             yield ToolArguments(index=tools, text=part.arguments[:half])
             yield ToolArguments(index=tools, text=part.arguments[half:])
             tools += 1
-    yield Finished(reason=completion.finish)
+    yield GenerationFinished(reason=completion.finish)
     if completion.usage is not None:
-        yield UsageTold(completion.usage)
-    yield Ended()
+        yield UsageDelta(completion.usage)
+    yield StreamEnded()
 
 
 async def _streamed(events: list[bytes], *, cut: bool) -> AsyncIterator[bytes]:

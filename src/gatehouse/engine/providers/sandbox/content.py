@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.engine.conversation.form import Completion, Finish, Message, Request, Text, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import Completion, Finish, FormMessage, Request, Text, ToolCall, ToolResult
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.providers.sandbox.behaviour import Behaviour
 
@@ -83,7 +83,7 @@ def _answer_text(request: Request, behaviour: Behaviour) -> str:
     return question or "Hello from the sandbox."
 
 
-def _text(message: Message) -> str:
+def _text(message: FormMessage) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 

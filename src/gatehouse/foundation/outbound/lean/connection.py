@@ -24,14 +24,14 @@ _MAX_JOINED_BYTES: Final = 16 * 1024
 class ConnectionOwner(Protocol):
     """Receives a connection's changes of state; implemented by the pool."""
 
-    def on_idle(self, connection: "Connection") -> None:
+    def on_idle(self, connection: "LeanConnection") -> None:
         """Called when a response was read to its end and the connection may serve another call."""
 
-    def on_closed(self, connection: "Connection") -> None:
+    def on_closed(self, connection: "LeanConnection") -> None:
         """Called once, when the connection serves no further call."""
 
 
-class Call(Protocol):
+class OutboundCall(Protocol):
     """Receives the response. The connection appends to `parts`; `buffered_bytes` counts their bytes on the wire."""
 
     parts: list[bytes]
@@ -67,7 +67,7 @@ class Call(Protocol):
         """Called when the connection is closed before the end of the body."""
 
 
-class Connection(asyncio.Protocol):
+class LeanConnection(asyncio.Protocol):
     """`begin` sends a request. Its reply receives the response or the failure."""
 
     __slots__ = (
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
         self.on_body = self._arrived.append
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
-        self._reply: Call | None = None
+        self._reply: OutboundCall | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_deadline = 0.0
         self._deadline: float | None = None
@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         return not self._transport.is_closing() and not self._poll.poll(0)
 
-    def begin(self, reply: Call, head: bytes, body: bytes) -> None:
+    def begin(self, reply: OutboundCall, head: bytes, body: bytes) -> None:
         assert self._transport is not None
         self._reply = reply
         reply.reused, self._used = self._used, True
@@ -256,7 +256,7 @@ class Connection(asyncio.Protocol):
 
     # The response.
 
-    def _read_head(self, reply: Call) -> bool:
+    def _read_head(self, reply: OutboundCall) -> bool:
         """Return whether the head is complete. Fails the call if the head is invalid."""
         if not self._head_complete:
             if self._malformed or len(self._head) > MAX_HEAD_BYTES:
@@ -280,7 +280,7 @@ class Connection(asyncio.Protocol):
         reply.begin(self._status, head, inflater)
         return True
 
-    def _progress(self, reply: Call, size: int, *, without_body: bool) -> None:
+    def _progress(self, reply: OutboundCall, size: int, *, without_body: bool) -> None:
         self._bytes_without_body = self._bytes_without_body + size if without_body else 0
         if self._bytes_without_body > MAX_HEAD_BYTES:
             # An endless trailer.
@@ -292,7 +292,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
         reply.wake()
 
-    def _finish(self, reply: Call) -> None:
+    def _finish(self, reply: OutboundCall) -> None:
         transport = self._transport
         assert transport is not None
         self._reply = None
@@ -322,7 +322,7 @@ class Connection(asyncio.Protocol):
         else:
             self._fail(reply, BrokenOff())
 
-    def _fail(self, reply: Call, failure: OutboundFailed) -> None:
+    def _fail(self, reply: OutboundCall, failure: OutboundFailed) -> None:
         self.abort()
         reply.fail(failure)
 

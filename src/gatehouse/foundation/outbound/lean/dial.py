@@ -9,9 +9,9 @@ from typing import Final, cast
 from gatehouse.foundation.egress import Address
 from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.outbound.lean import race
-from gatehouse.foundation.outbound.lean.connection import Connection
+from gatehouse.foundation.outbound.lean.connection import LeanConnection
 from gatehouse.foundation.outbound.lean.names import AddressCache
-from gatehouse.foundation.outbound.lean.route import Origin, Proxy, authority_of
+from gatehouse.foundation.outbound.lean.route import Origin, OutboundProxy, authority_of
 
 _MAX_PROXY_RESPONSE_BYTES: Final = 16 * 1024
 _tunnel_opened: Final = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9][ \r]").match
@@ -33,11 +33,11 @@ class Dialler:
         if tls is not None:
             tls.set_alpn_protocols(["http/1.1"])
 
-    async def dial(self, origin: Origin, make: Callable[[], Connection]) -> Connection:
+    async def dial(self, origin: Origin, make: Callable[[], LeanConnection]) -> LeanConnection:
         """Return an open connection. Raises `UnsafeUrl`, `OSError` (also for errors of TLS), `EOFError`. The caller
         limits the time."""
         proxy = origin.proxy
-        peer: Origin | Proxy = proxy or origin
+        peer: Origin | OutboundProxy = proxy or origin
         opening = await self._connect(peer.host, peer.port, "private" if proxy is not None else origin.bounds)
         transport = opening.transport
         try:

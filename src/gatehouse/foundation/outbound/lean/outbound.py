@@ -15,11 +15,11 @@ from gatehouse.foundation.outbound import (
     OutboundRequest,
     OutboundTimeout,
 )
-from gatehouse.foundation.outbound.lean.connection import Connection
+from gatehouse.foundation.outbound.lean.connection import LeanConnection
 from gatehouse.foundation.outbound.lean.dial import Dialler
 from gatehouse.foundation.outbound.lean.head import head_of
 from gatehouse.foundation.outbound.lean.names import AddressCache
-from gatehouse.foundation.outbound.lean.pool import Pool, PoolLimits
+from gatehouse.foundation.outbound.lean.pool import ConnectionPool, PoolLimits
 from gatehouse.foundation.outbound.lean.reply import LeanReply
 from gatehouse.foundation.outbound.lean.route import Origin, Route, find_route
 
@@ -51,7 +51,7 @@ class LeanOutbound:
     ) -> None:
         self._guard = guard or EgressGuard()
         self._route = lru_cache(maxsize=1024)(self._find_route)
-        self._pool = Pool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
+        self._pool = ConnectionPool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
         self._names = AddressCache(self._guard)
         self._dialler = Dialler(self._names, tls)
 
@@ -91,12 +91,12 @@ class LeanOutbound:
         # Let the transports run their last callbacks.
         await asyncio.sleep(0)
 
-    async def _dial(self, origin: Origin, seconds: float, total_deadline: float | None) -> Connection:
+    async def _dial(self, origin: Origin, seconds: float, total_deadline: float | None) -> LeanConnection:
         self._pool.make_room()
         remaining = seconds if total_deadline is None else total_deadline - asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(min(seconds, remaining)):
-                connection = await self._dialler.dial(origin, lambda: Connection(self._pool, origin))
+                connection = await self._dialler.dial(origin, lambda: LeanConnection(self._pool, origin))
         except UnsafeUrl as error:
             raise _refusal(error) from None
         except (OSError, EOFError) as error:
@@ -107,7 +107,7 @@ class LeanOutbound:
         self._pool.opened(connection)
         return connection
 
-    def _call_gate(self, gate: Callable[[], None], connection: Connection) -> None:
+    def _call_gate(self, gate: Callable[[], None], connection: LeanConnection) -> None:
         try:
             gate()
         except BaseException:

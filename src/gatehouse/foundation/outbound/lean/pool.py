@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from gatehouse.foundation.outbound import NoConnectionFree
-from gatehouse.foundation.outbound.lean.connection import Connection
+from gatehouse.foundation.outbound.lean.connection import LeanConnection
 from gatehouse.foundation.outbound.lean.route import Origin
 
 #: calls that may wait for one provider, also if fewer may be in progress: a burst is not an overload
@@ -35,11 +35,11 @@ class HostPool:
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.calls = 0
-        self.idle: OrderedDict[Connection, None] = OrderedDict()
+        self.idle: OrderedDict[LeanConnection, None] = OrderedDict()
         self.waiting: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
 
-class Pool:
+class ConnectionPool:
     """The connections of one process. `limits.calls` limits calls in progress and idle connections together: the oldest
     idle connection is closed first."""
 
@@ -51,7 +51,7 @@ class Pool:
         self._hosts: dict[Origin, HostPool] = {}
         # Hosts with waiting calls, served in turn, so that one busy provider does not delay the others.
         self._waiting_hosts: OrderedDict[HostPool, None] = OrderedDict()
-        self._open: set[Connection] = set()
+        self._open: set[LeanConnection] = set()
 
     def close(self) -> None:
         """Closes all connections, also those in use."""
@@ -103,7 +103,7 @@ class Pool:
         if not host.calls:
             self._forget_unused(host)
 
-    def idle(self, host: HostPool) -> Connection | None:
+    def idle(self, host: HostPool) -> LeanConnection | None:
         """Return the most recently used idle connection that is still open, or None."""
         while host.idle:
             connection, _ = host.idle.popitem()
@@ -119,10 +119,10 @@ class Pool:
             host = next(host for host in self._hosts.values() if host.idle)
             next(iter(host.idle)).abort()
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: LeanConnection) -> None:
         self._open.add(connection)
 
-    def on_idle(self, connection: Connection) -> None:
+    def on_idle(self, connection: LeanConnection) -> None:
         origin = connection.origin
         host = self._hosts.get(origin)
         if host is None:
@@ -131,7 +131,7 @@ class Pool:
         self._idle += 1
         connection.keep_idle(self._keepalive_seconds)
 
-    def on_closed(self, connection: Connection) -> None:
+    def on_closed(self, connection: LeanConnection) -> None:
         self._open.discard(connection)
         host = self._hosts.get(connection.origin)
         if host is not None and connection in host.idle:

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Mapping
 
 from gatehouse.foundation.outbound import OutboundFailed, ReplyTooLarge
 from gatehouse.foundation.outbound.lean.answer import Headers
-from gatehouse.foundation.outbound.lean.connection import Connection
+from gatehouse.foundation.outbound.lean.connection import LeanConnection
 from gatehouse.foundation.outbound.lean.inflate import Inflater
-from gatehouse.foundation.outbound.lean.pool import HostPool, Pool
+from gatehouse.foundation.outbound.lean.pool import ConnectionPool, HostPool
 
 
 class LeanReply:
@@ -38,7 +38,7 @@ class LeanReply:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: ConnectionPool,
         host: HostPool,
         *,
         first_byte: float,
@@ -63,7 +63,7 @@ class LeanReply:
         self._head = b""
         self._headers: Headers | None = None
         self._inflater: Inflater | None = None
-        self._connection: Connection | None = None
+        self._connection: LeanConnection | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._ended = False
         self._failure: OutboundFailed | None = None
@@ -76,7 +76,7 @@ class LeanReply:
             self._headers = Headers(self._head)
         return self._headers
 
-    async def send_request(self, connection: Connection, head: bytes, body: bytes) -> None:
+    async def send_request(self, connection: LeanConnection, head: bytes, body: bytes) -> None:
         """Sends the request and waits for the head of the response. Raises `OutboundFailed`."""
         self._connection = connection
         connection.begin(self, head, body)

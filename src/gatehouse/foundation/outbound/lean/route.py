@@ -15,7 +15,7 @@ from gatehouse.foundation.outbound.proxies import environment_proxy
 _TARGET_CHARACTERS: Final = "%/?:@!$&'()*+,;=-._~[]"
 
 
-class Proxy(NamedTuple):
+class OutboundProxy(NamedTuple):
     host: str
     port: int
     tls: bool
@@ -29,7 +29,7 @@ class Origin(NamedTuple):
     host: str
     port: int
     tls: bool
-    proxy: Proxy | None
+    proxy: OutboundProxy | None
     #: policy for the addresses of `host`; calls under a stricter policy do not share the connection
     bounds: EgressPolicy = "private"
 
@@ -69,7 +69,7 @@ def authority_of(origin: Origin, *, explicit: bool) -> str:
     return f"{host}:{origin.port}" if explicit else host
 
 
-def _proxy(url: str) -> Proxy:
+def _proxy(url: str) -> OutboundProxy:
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
@@ -82,4 +82,4 @@ def _proxy(url: str) -> Proxy:
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         credentials = "Basic " + base64.b64encode(pair.encode()).decode()
-    return Proxy(parts.hostname, port or (443 if tls else 80), tls, credentials)
+    return OutboundProxy(parts.hostname, port or (443 if tls else 80), tls, credentials)

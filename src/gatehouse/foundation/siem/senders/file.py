@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from gatehouse.foundation.siem.events import Forwarded
-from gatehouse.foundation.siem.senders.sender import NotTaken, Target
+from gatehouse.foundation.siem.events import SiemEvent
+from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
 
 #: below `GATEHOUSE_HOME`; has a folder for each organization
 DIRECTORY: Final = "siem"
@@ -18,16 +18,16 @@ MAX_FILE_BYTES: Final = 64 * 1024**2
 MAX_FILES: Final = 10
 
 
-class File:
+class FileSender:
     def __init__(self, home: Path) -> None:
         self._directory = home / DIRECTORY
 
-    async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
+    async def send(self, target: SiemTarget, secret: bytes, events: Sequence[SiemEvent]) -> None:
         lines = b"".join(event.body + b"\n" for event in events)
         try:
             await asyncio.to_thread(append, self._directory / str(target.tenant_id), lines)
         except OSError as error:
-            raise NotTaken(f"the file cannot be written: {os.strerror(error.errno or 0)}") from None
+            raise BatchRefused(f"the file cannot be written: {os.strerror(error.errno or 0)}") from None
 
 
 def append(directory: Path, lines: bytes) -> None:

@@ -7,8 +7,8 @@ import msgspec
 from yarl import URL
 
 from gatehouse.foundation.receivers import Receivers
-from gatehouse.foundation.siem.events import Forwarded
-from gatehouse.foundation.siem.senders.sender import NotTaken, Target
+from gatehouse.foundation.siem.events import SiemEvent
+from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
 
 _PATH: Final = "/services/collector/event"
 _TOO_LARGE_STATUS: Final = 413
@@ -28,7 +28,7 @@ _REASONS: Final[Mapping[int, str]] = {
 _encode = msgspec.json.Encoder().encode
 
 
-class _Answer(msgspec.Struct):
+class _HecAnswer(msgspec.Struct):
     code: int
 
 
@@ -36,7 +36,7 @@ class Hec:
     def __init__(self, receivers: Receivers) -> None:
         self._receivers = receivers
 
-    async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
+    async def send(self, target: SiemTarget, secret: bytes, events: Sequence[SiemEvent]) -> None:
         assert target.url is not None
         url = URL(target.url)
         if url.path in {"", "/"}:
@@ -54,12 +54,12 @@ class Hec:
         headers = {"Authorization": f"Splunk {secret.decode()}", "Content-Type": "application/json"}
         received = await self._receivers.post(str(url), body, headers, seconds=_TIMEOUT_SECONDS)
         if received.fault is not None:
-            raise NotTaken(received.fault + _reason(received.body), too_large=received.status == _TOO_LARGE_STATUS)
+            raise BatchRefused(received.fault + _reason(received.body), too_large=received.status == _TOO_LARGE_STATUS)
 
 
 def _reason(answer: str) -> str:
     """Return the reason in our own words: the collector's message may contain data that it was sent."""
     try:
-        return _REASONS.get(msgspec.json.decode(answer, type=_Answer).code, "")
+        return _REASONS.get(msgspec.json.decode(answer, type=_HecAnswer).code, "")
     except msgspec.DecodeError:
         return ""

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import msgspec
 
-from gatehouse.foundation.siem.events import Forwarded
+from gatehouse.foundation.siem.events import SiemEvent
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class SiemTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A receiver. Its type determines which fields are set."""
 
     tenant_id: UUID
@@ -21,7 +21,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     index: str | None = None
 
 
-class NotTaken(Exception):
+class BatchRefused(Exception):
     """The receiver did not accept the batch. `reason` is shown to users and has no sent data. `too_large`: the receiver
     may accept fewer events."""
 
@@ -32,11 +32,11 @@ class NotTaken(Exception):
 
 
 class Sender(Protocol):
-    async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
+    async def send(self, target: SiemTarget, secret: bytes, events: Sequence[SiemEvent]) -> None:
         """Sends the events and returns when the receiver has all of them. `secret` is empty for types without one.
-        Raises `NotTaken`, `UnsafeUrl`, `ReceiverFailed`."""
+        Raises `BatchRefused`, `UnsafeUrl`, `ReceiverFailed`."""
 
 
-def address(host: str, port: int) -> str:
+def url_of(host: str, port: int) -> str:
     """Return a host and port as a URL, which the egress guard can check."""
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"

@@ -16,8 +16,8 @@ from typing import Final
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.egress import Address, HostNotFound
 from gatehouse.foundation.receivers import Receivers
-from gatehouse.foundation.siem.events import Forwarded
-from gatehouse.foundation.siem.senders.sender import NotTaken, Target, address
+from gatehouse.foundation.siem.events import SiemEvent
+from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget, url_of
 
 #: for a whole batch
 _TIMEOUT_SECONDS: Final = 15.0
@@ -38,17 +38,17 @@ class Syslog:
         self._tls = tls
         self._system_context: ssl.SSLContext | None = None
 
-    async def send(self, target: Target, secret: bytes, events: Sequence[Forwarded]) -> None:
+    async def send(self, target: SiemTarget, secret: bytes, events: Sequence[SiemEvent]) -> None:
         assert target.host is not None
         assert target.port is not None
         guard = self._receivers.guard
         # Use only the guard's form of the name and the addresses that it checked.
-        safe = guard.check(address(target.host, target.port))
+        safe = guard.check(url_of(target.host, target.port))
         try:
             addresses = await guard.resolve(safe)
         except HostNotFound as error:
-            raise NotTaken(error.reason) from None
-        frames = b"".join(map(framed, events))
+            raise BatchRefused(error.reason) from None
+        frames = b"".join(map(frame, events))
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 reader, writer = await self._connect(target, safe.host, addresses)
@@ -57,16 +57,16 @@ class Syslog:
                 finally:
                     writer.transport.abort()
         except TimeoutError:
-            raise NotTaken(f"the receiver has not read everything within {_TIMEOUT_SECONDS:g} s") from None
+            raise BatchRefused(f"the receiver has not read everything within {_TIMEOUT_SECONDS:g} s") from None
         except ssl.SSLCertVerificationError:
-            raise NotTaken("the receiver's certificate is not trusted") from None
+            raise BatchRefused("the receiver's certificate is not trusted") from None
         except ssl.SSLError:
-            raise NotTaken("TLS could not be agreed on, or was broken") from None
+            raise BatchRefused("TLS could not be agreed on, or was broken") from None
         except OSError:
-            raise NotTaken(_CONNECTION_LOST) from None
+            raise BatchRefused(_CONNECTION_LOST) from None
 
     async def _connect(
-        self, target: Target, host: str, addresses: Sequence[Address]
+        self, target: SiemTarget, host: str, addresses: Sequence[Address]
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connects to the first address that answers."""
         context = self._context(target.ca_certificate) if self._tls else None
@@ -83,7 +83,7 @@ class Syslog:
                 raise
             except OSError:
                 continue
-        raise NotTaken("the connection could not be made")
+        raise BatchRefused("the connection could not be made")
 
     def _context(self, authorities: str | None) -> ssl.SSLContext:
         if authorities is not None:
@@ -112,7 +112,7 @@ async def _send_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
     await writer.wait_closed()
 
 
-def framed(event: Forwarded) -> bytes:
+def frame(event: SiemEvent) -> bytes:
     """Return one message with its length prefix."""
     data = " ".join(
         f'{name}="{value.translate(_escapes)}"'

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from gatehouse.foundation import passwords
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.platform.access.users.schemas import DisplayName, Password, Username
 
 
@@ -20,7 +20,7 @@ class Registration(Body):
     ] = None
 
 
-class RegistrationAccepted(Shown):
+class RegistrationAccepted(ResponseBody):
     """The response for every address. It does not reveal whether the address has an account."""
 
     message: str = "If the address had no account yet, it has one now. Sign in at POST /api/auth/login."

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.foundation.identity import Scope
 
 DisabledBy = Literal["owner", "administrator", "system"]
@@ -22,7 +22,7 @@ class ApiKeyUpdate(Body):
     is_enabled: Annotated[bool, Field(examples=[False])]
 
 
-class ApiKey(Shown):
+class ApiKey(ResponseBody):
     id: UUID
     key_prefix: Annotated[str, Field(description="First 8 characters of the key.", examples=["gk_3kP9v"])]
     description: str

@@ -31,14 +31,14 @@ from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
-from gatehouse.platform.live.credentials import InvalidToken
+from gatehouse.platform.live.credentials import InvalidBearerToken
 from gatehouse.platform.organization.feature_flags.table import flag
 
 
 async def create(change: Change, caller: Caller, new: NewApiKey, *, limit: int) -> ApiKeyCreated:
     """Create a key of the caller's, which never has more rights than the caller. `limit` is the maximum for a user.
 
-    Raises `KeyScopingOff`, `TooManyApiKeys`, `InvalidToken` if the session has ended meanwhile.
+    Raises `KeyScopingOff`, `TooManyApiKeys`, `InvalidBearerToken` if the session has ended meanwhile.
     """
     assert caller.user_id is not None
     # Takes the same lock as linking, which ends all keys of the user and must not miss this one.
@@ -49,11 +49,11 @@ async def create(change: Change, caller: Caller, new: NewApiKey, *, limit: int) 
 
 
 async def require_open_session(change: Change, caller: Caller) -> None:
-    """Refuse a request whose session ended while it waited for a row lock. Raises `InvalidToken`."""
+    """Refuse a request whose session ended while it waited for a row lock. Raises `InvalidBearerToken`."""
     if caller.session_id is not None:
         session = await change.session.get(SessionRow, caller.session_id)
         if session is None or not session.open():
-            raise InvalidToken
+            raise InvalidBearerToken
 
 
 async def create_for_service_account(

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import counted
+from gatehouse.foundation.http.lists import count_query
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.users.table import UserRow
 
@@ -57,7 +57,7 @@ async def rows(session: AsyncSession, query: KeyListQuery) -> Sequence[tuple[Api
 
 
 async def count_keys(session: AsyncSession, query: KeyListQuery) -> int:
-    return (await session.execute(counted(query))).scalar_one()
+    return (await session.execute(count_query(query))).scalar_one()
 
 
 async def count_keys_of_user(session: AsyncSession, user_id: UUID) -> int:

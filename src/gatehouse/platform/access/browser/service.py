@@ -15,7 +15,7 @@ from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.policies.table import session_policy
-from gatehouse.platform.organization.policies.values import SessionPolicy
+from gatehouse.platform.organization.policies.values import SessionRules
 from gatehouse.platform.ports import Host
 
 
@@ -94,6 +94,6 @@ async def extend_session(change: Change, session_id: UUID) -> SessionRow | None:
     return session
 
 
-def _is_open(session: SessionRow, policy: SessionPolicy) -> bool:
+def _is_open(session: SessionRow, policy: SessionRules) -> bool:
     # By the current policy too: its lifetimes may have become shorter since the session was last used.
     return session.open() and ends_at(session, policy) > utc_now()

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from gatehouse.detection.taxonomy import ENTITY_TYPE_PATTERN
 from gatehouse.foundation import emails
-from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Payments"])]
 Description = Annotated[str, Field(max_length=2_000)]
@@ -27,12 +27,12 @@ class NewGroup(Body):
 class GroupUpdate(Body):
     """A partial update: fields that are left out keep their values; null clears a nullable field."""
 
-    name: Annotated[Name, Field(default_factory=unsent)]
+    name: Annotated[Name, Field(default_factory=omitted)]
     description: Description | None = None
     external_group_id: ExternalId | None = None
 
 
-class Group(Shown):
+class Group(ResponseBody):
     id: UUID
     name: str
     description: str | None
@@ -43,7 +43,7 @@ class Group(Shown):
     updated_at: datetime
 
 
-class GroupList(Shown):
+class GroupList(ResponseBody):
     groups: list[Group]
     total: int
 
@@ -52,11 +52,11 @@ class NewMember(Body):
     user_id: Annotated[Id, Field(examples=["0192f3c4-5d6e-7f80-9123-456789abcdef"])]
 
 
-class Member(Shown):
+class Member(ResponseBody):
     id: UUID
     user_id: UUID
     group_id: UUID
-    user_email: Annotated[str | None, BeforeValidator(emails.shown)]
+    user_email: Annotated[str | None, BeforeValidator(emails.visible_address)]
     joined_at: datetime
 
 
@@ -72,6 +72,6 @@ class NewOverride(Body):
     action: Annotated[OverrideAction, Field(examples=["BLOCK"])]
 
 
-class Override(Shown):
+class Override(ResponseBody):
     entity_type: str
     action: OverrideAction

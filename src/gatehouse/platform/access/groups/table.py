@@ -50,7 +50,7 @@ _MEMBERS = text(
     """ 'joined_at', to_char(m.joined_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\\:MI\\:SS.US"Z"')"""
     " ) ORDER BY u.email, m.id), '[]')::text"
     " FROM group_members m JOIN users u ON u.id = m.user_id WHERE m.group_id = :group"
-).bindparams(nowhere=f"%{emails.NOWHERE}")
+).bindparams(nowhere=f"%{emails.PLACEHOLDER_SUFFIX}")
 
 
 async def all_groups(session: AsyncSession) -> Sequence[tuple[GroupRow, int]]:

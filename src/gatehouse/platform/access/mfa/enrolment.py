@@ -15,7 +15,7 @@ from gatehouse.platform.access.mfa.errors import (
     AlreadyEnrolled,
     BadCredential,
     EnrolmentOnly,
-    MethodNotAllowed,
+    MfaMethodNotAllowed,
     NotConfirmed,
     TooManyPasskeys,
 )
@@ -151,12 +151,12 @@ async def begin_assertion(request: Request, host: Host, subject: MfaSubject) -> 
 
 
 async def _may_enrol(change: Change, subject: MfaSubject, method: str) -> LockedSubject:
-    """Lock the subject and check that it may enrol the method. Raises `MethodNotAllowed`, `EnrolmentOnly`,
+    """Lock the subject and check that it may enrol the method. Raises `MfaMethodNotAllowed`, `EnrolmentOnly`,
     `MfaRequired`."""
     locked = await lock_subject(change, subject)
     requirements = await pending.factor_requirements(change.session, locked.user)
     if method not in requirements.policy.methods:
-        raise MethodNotAllowed
+        raise MfaMethodNotAllowed
     if locked.login is not None:
         # A caller with only the password must not add another factor to bypass the enrolled one.
         if requirements.usable or not locked.login.enrolling:

@@ -35,7 +35,7 @@ class BadCredential(BadRequest):
     form = "error_message"
 
 
-class MethodNotAllowed(Forbidden):
+class MfaMethodNotAllowed(Forbidden):
     code = "method_not_allowed"
     message = "Your organization does not allow this method."
     form = "error_message"

@@ -18,7 +18,7 @@ from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.callers import MfaRequired
 from gatehouse.platform.change import Change
-from gatehouse.platform.live.credentials import InvalidToken
+from gatehouse.platform.live.credentials import InvalidBearerToken
 from gatehouse.platform.ports import Host
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class LockedSubject(msgspec.Struct):
 
 
 async def lock_subject(change: Change, subject: MfaSubject) -> LockedSubject:
-    """Lock the subject's rows. Raises `InvalidMfaToken` or `InvalidToken` if the login or session has ended."""
+    """Lock the subject's rows. Raises `InvalidMfaToken` or `InvalidBearerToken` if the login or session has ended."""
     user = await change.session.get(UserRow, subject.user_id, with_for_update=True)
     if isinstance(subject, LoginSubject):
         login = await pending.lock_pending_login(change.session, subject.token)
@@ -78,7 +78,7 @@ async def lock_subject(change: Change, subject: MfaSubject) -> LockedSubject:
         return LockedSubject(user, login, None)
     session = await locked_session(change.session, subject.caller.session_id) if subject.caller.session_id else None
     if user is None or session is None or not session.open():
-        raise InvalidToken
+        raise InvalidBearerToken
     return LockedSubject(user, None, session)
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.platform.access.sessions.schemas import Tokens
 
 Method = Literal["totp", "webauthn", "recovery"]
@@ -55,21 +55,21 @@ class Rename(Body):
     name: PasskeyName
 
 
-class TotpSecret(Shown):
+class TotpSecret(ResponseBody):
     """The secret of an authenticator app. It is shown only once."""
 
     secret: Annotated[str, Field(description="Base32, to type into the app.")]
     otpauth_url: Annotated[str, Field(description="The same for a QR code.")]
 
 
-class PasskeyOptions(Shown):
+class PasskeyOptions(ResponseBody):
     public_key: Annotated[
         dict[str, Any],
         Field(description="For `navigator.credentials`. Binary fields are base64url, as `parse...FromJSON` expects."),
     ]
 
 
-class Passkey(Shown):
+class Passkey(ResponseBody):
     id: UUID
     name: str
     synced: Annotated[bool, Field(description="Whether it is synced between devices instead of bound to one.")]
@@ -77,12 +77,12 @@ class Passkey(Shown):
     last_used_at: datetime | None
 
 
-class Totp(Shown):
+class Totp(ResponseBody):
     created_at: datetime
     last_used_at: datetime | None
 
 
-class Enrolled(Shown):
+class Enrolled(ResponseBody):
     recovery_codes: Annotated[
         list[str] | None,
         Field(description="Ten codes, each valid once; only with the first method. They are shown only once."),
@@ -90,11 +90,11 @@ class Enrolled(Shown):
     tokens: Annotated[Tokens, Field(description="Tokens of the finished login, or of the stepped-up session.")]
 
 
-class RecoveryCodes(Shown):
+class RecoveryCodes(ResponseBody):
     recovery_codes: Annotated[list[str], Field(description="They are shown only once; earlier ones are void.")]
 
 
-class Status(Shown):
+class Status(ResponseBody):
     enforcement_level: Literal["off", "optional", "required"]
     allowed_methods: list[str]
     totp: Totp | None

@@ -12,12 +12,12 @@ class RuleExists(Conflict):
     message = "The group has a rule for this model already. Remove it first."
 
 
-class TooManyRules(Conflict):
+class TooManyAccessRules(Conflict):
     code = "too_many_rules"
     message = "The organization has as many model access rules as it may have. Remove some first."
 
 
-class UnknownModel(Unprocessable):
+class UnknownCatalogModel(Unprocessable):
     """The model is not in the catalog. A rule with a misspelled name would silently have no effect."""
 
     def __init__(self) -> None:

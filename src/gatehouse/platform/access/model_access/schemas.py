@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.policy.model_access import AccessType
 
 #: A provider's name has 63 characters at most, its model's id 255.
@@ -18,7 +18,7 @@ class NewRule(Body):
     access_type: Annotated[AccessType, Field(examples=["DENY"])]
 
 
-class ModelAccessRule(Shown):
+class ModelAccessRule(ResponseBody):
     id: UUID
     group_id: UUID
     model_id: str

@@ -7,7 +7,12 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.model_access import table
-from gatehouse.platform.access.model_access.errors import RuleExists, RuleNotFound, TooManyRules, UnknownModel
+from gatehouse.platform.access.model_access.errors import (
+    RuleExists,
+    RuleNotFound,
+    TooManyAccessRules,
+    UnknownCatalogModel,
+)
 from gatehouse.platform.access.model_access.schemas import NewRule
 from gatehouse.platform.access.model_access.table import ModelAccessRow
 from gatehouse.platform.change import Change
@@ -19,14 +24,16 @@ MAX_RULES: Final = 20_000
 async def create(change: Change, group: GroupRow, new: NewRule) -> ModelAccessRow:
     """Create a rule. The caller has locked the group, so that no concurrent request adds the same rule.
 
-    Raises `UnknownModel`, `RuleExists`, `TooManyRules`.
+    Raises `UnknownCatalogModel`, `RuleExists`, `TooManyAccessRules`.
     """
     provider, _, model_id = new.model_id.partition("/")
     if not await table.in_catalog(change.session, provider, model_id):
-        raise UnknownModel
+        raise UnknownCatalogModel
     if await table.find_rule(change.session, group.id, new.model_id) is not None:
         raise RuleExists
-    await require_room(change.session, ScopedLock.MODEL_ACCESS, table.count_rules, limit=MAX_RULES, full=TooManyRules)
+    await require_room(
+        change.session, ScopedLock.MODEL_ACCESS, table.count_rules, limit=MAX_RULES, full=TooManyAccessRules
+    )
     row = ModelAccessRow(
         id=new_id(), tenant_id=change.tenant_id, group_id=group.id, created_at=utc_now(), **new.model_dump()
     )

@@ -10,7 +10,7 @@ class OAuthClientNotFound(NotFound):
     message = "OAuth client not found"
 
 
-class TenantNotFound(NotFound):
+class ClientTenantNotFound(NotFound):
     """`tenant_id` names no organization, or one that the caller cannot see."""
 
     message = "Organization not found"

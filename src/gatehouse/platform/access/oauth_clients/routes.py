@@ -20,7 +20,7 @@ from gatehouse.platform.access.oauth_clients.table import OAuthClientRow
 from gatehouse.platform.callers import RESPONSES, ClientAdmin, ClientReader
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, Session
-from gatehouse.platform.versions import READING, TheVersions
+from gatehouse.platform.versions import READ_METHODS, TheVersions
 
 BASE = "/api/admin/oauth-clients/"
 
@@ -31,7 +31,7 @@ async def _load_client(
     request: Request, session: Session, versions: TheVersions, client_id: Annotated[UUID, Path()]
 ) -> OAuthClientRow:
     caller: Caller = request.scope["state"]["caller"]
-    client = await service.find(session, caller, client_id, lock=request.method not in READING)
+    client = await service.find(session, caller, client_id, lock=request.method not in READ_METHODS)
     versions.about(client, "client_id")
     return client
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
-from gatehouse.foundation.http.bodies import Body, Id, Shown
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
 from gatehouse.foundation.identity import Scope
 from gatehouse.platform.access.oauth_clients.redirects import redirect_uri
 from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_LIFETIME_SECONDS
@@ -60,7 +60,7 @@ class OAuthClientUpdate(Body):
     public: Public | None = None
 
 
-class OAuthClient(Shown):
+class OAuthClient(ResponseBody):
     id: Annotated[UUID, Field(description="Internal record id.")]
     client_id: Annotated[UUID, Field(description="Public id: for token requests, and in these paths.")]
     name: str
@@ -77,10 +77,10 @@ class OAuthClient(Shown):
 
 
 class OAuthClientCreated(OAuthClient):
-    client_secret: Annotated[str, Field(description="Shown only once.", examples=["gcs_4fJ0..."])]
+    client_secret: Annotated[str, Field(description="ResponseBody only once.", examples=["gcs_4fJ0..."])]
 
 
-class OAuthClientPage(Shown):
+class OAuthClientPage(ResponseBody):
     """The list in variant B."""
 
     items: list[OAuthClient]
@@ -102,8 +102,8 @@ class SecretRotation(Body):
     ] = None
 
 
-class RotatedSecret(Shown):
+class RotatedSecret(ResponseBody):
     client_id: UUID
-    new_client_secret: Annotated[str, Field(description="Shown only once.", examples=["gcs_4fJ0..."])]
+    new_client_secret: Annotated[str, Field(description="ResponseBody only once.", examples=["gcs_4fJ0..."])]
     grace_period_seconds: Annotated[int, Field(description="Seconds for which the previous secret is accepted.")]
     previous_secret_expires_at: datetime

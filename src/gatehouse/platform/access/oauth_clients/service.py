@@ -15,9 +15,9 @@ from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.access.oauth_clients import grants, table
 from gatehouse.platform.access.oauth_clients.errors import (
+    ClientTenantNotFound,
     OAuthClientNotFound,
     PlatformWideIsForOperators,
-    TenantNotFound,
     TooManySecrets,
 )
 from gatehouse.platform.access.oauth_clients.schemas import (
@@ -199,14 +199,14 @@ def _check_redirects(tenant_id: TenantId | None, redirect_uris: list[str]) -> No
 
 
 async def tenant_filter(session: AsyncSession, caller: Caller, tenant_id: UUID | None) -> TenantId | None:
-    """Return the tenant that a list is restricted to, if the caller may see it. Raises `TenantNotFound`."""
+    """Return the tenant that a list is restricted to, if the caller may see it. Raises `ClientTenantNotFound`."""
     return None if tenant_id is None else await _permitted_tenant(session, caller, tenant_id)
 
 
 async def _new_client_tenant(session: AsyncSession, caller: Caller, new: NewOAuthClient) -> TenantId | None:
     """Return the tenant of a new client; None for a platform-wide one, which requires an explicit null.
 
-    Raises `TenantNotFound`, `PlatformWideIsForOperators`."""
+    Raises `ClientTenantNotFound`, `PlatformWideIsForOperators`."""
     if new.tenant_id is not None:
         return await _permitted_tenant(session, caller, new.tenant_id)
     if "tenant_id" in new.model_fields_set and table.is_operator(caller):
@@ -220,5 +220,5 @@ async def _permitted_tenant(session: AsyncSession, caller: Caller, tenant_id: UU
     if tenant_id != caller.tenant_id and not (
         table.manages_tenants(caller) and await table.tenant_exists(session, tenant_id)
     ):
-        raise TenantNotFound
+        raise ClientTenantNotFound
     return TenantId(tenant_id)

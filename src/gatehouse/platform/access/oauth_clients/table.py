@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import Window, counted
+from gatehouse.foundation.http.lists import Window, count_query
 from gatehouse.foundation.identity import Caller, Role, TenantId
 from gatehouse.foundation.storage.rows import Row
 from gatehouse.platform.organization.tenants.table import TenantRecord
@@ -97,7 +97,7 @@ async def fetch_window(
 
 
 async def count_clients(session: AsyncSession, query: Select[OAuthClientRow]) -> int:
-    return (await session.execute(counted(query))).scalar_one()
+    return (await session.execute(count_query(query))).scalar_one()
 
 
 async def tenant_exists(session: AsyncSession, tenant_id: UUID) -> bool:

@@ -44,7 +44,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
         if len(query) > _MAX_QUERY_CHARS:
             raise BadAuthorizationRequest
         try:
-            fields = {name: value for name, value in forms.parsed(query).items() if value}
+            fields = {name: value for name, value in forms.parse_form(query).items() if value}
             return cls(query, UUID(fields["client_id"]), fields["redirect_uri"], fields)
         except (BadForm, KeyError, ValueError):
             raise BadAuthorizationRequest from None
@@ -113,7 +113,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
 def url_of_form(form: bytes) -> str:
     """Return the GET URL for a form's fields. Raises `BadAuthorizationRequest`."""
     try:
-        query = urlencode(forms.parsed(form))
+        query = urlencode(forms.parse_form(form))
     except BadForm:
         raise BadAuthorizationRequest from None
     return f"{PATH}?{AuthorizationRequest.parse(query).query}"

@@ -5,11 +5,11 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 from gatehouse.platform.access.users.schemas import RoleName
 
 
-class UserInfo(Shown):
+class UserInfo(ResponseBody):
     """`sub`, `tenant_id` and `role`, and the claims that the scopes `email` and `profile` request."""
 
     sub: Annotated[UUID, Field(description="The user's id. It does not change with the address.")]
@@ -24,7 +24,7 @@ class UserInfo(Shown):
     updated_at: Annotated[int | None, Field(description="Unix seconds.")] = None
 
 
-class Discovery(Shown):
+class Discovery(ResponseBody):
     issuer: Annotated[str, Field(examples=["https://gatehouse.example.com"])]
     authorization_endpoint: str
     token_endpoint: str

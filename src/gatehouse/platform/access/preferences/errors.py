@@ -21,7 +21,7 @@ class PictureTooLarge(PayloadTooLarge):
     message = f"file: a picture may have {MAX_PICTURE_BYTES} bytes."
 
 
-class BadForm(BadRequest):
+class BadAvatarForm(BadRequest):
     message = "The form cannot be read: send multipart/form-data with the part `file`."
 
 

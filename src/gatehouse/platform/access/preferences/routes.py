@@ -9,7 +9,7 @@ from gatehouse.platform.access.preferences import service, uploads
 from gatehouse.platform.access.preferences.schemas import Preferences, PreferencesUpdate
 from gatehouse.platform.callers import RESPONSES, Admin, ApiReader, PersonReader, PersonWriter
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session
 
 router = APIRouter(tags=["Preferences"], responses=RESPONSES)
 
@@ -46,7 +46,7 @@ async def update_preferences(
     openapi_extra=uploads.UPLOAD_OPENAPI,
     responses=_UPLOAD_RESPONSES,
 )
-async def set_avatar(caller: PersonWriter, request: Request, parts: InParts, host: TheHost) -> Preferences:
+async def set_avatar(caller: PersonWriter, request: Request, parts: InSplitTransactions, host: TheHost) -> Preferences:
     """Sets your picture. Its middle square becomes a PNG of 256 by 256 pixels; nothing else of the file is kept."""
     assert caller.user_id is not None
     return await service.set_avatar(parts, request, caller.user_id, host.settings.public_url)
@@ -66,7 +66,7 @@ async def remove_avatar(caller: PersonWriter, change: Changing) -> None:
     responses=_UPLOAD_RESPONSES,
 )
 async def set_users_avatar(
-    caller: Admin, user_id: UUID, request: Request, parts: InParts, host: TheHost
+    caller: Admin, user_id: UUID, request: Request, parts: InSplitTransactions, host: TheHost
 ) -> Preferences:
     """Sets a user's picture, as a user sets their own."""
     return await service.set_avatar(parts, request, user_id, host.settings.public_url)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 
 Theme = Literal["system", "light", "dark"]
 #: A model's name as in calls. Whether the user may use the model is checked when it is called.
@@ -17,12 +17,12 @@ class PreferencesUpdate(Body):
     """A partial update: fields that are left out keep their values; null clears a model. `avatar_url` is read-only."""
 
     default_model_id: Annotated[ModelName | None, Field(description="For conversations that name no model.")] = None
-    preferred_models: Annotated[list[ModelName], Field(default_factory=unsent, max_length=100)]
+    preferred_models: Annotated[list[ModelName], Field(default_factory=omitted, max_length=100)]
     default_summarizer_model_id: ModelName | None = None
-    theme: Annotated[Theme, Field(default_factory=unsent)]
+    theme: Annotated[Theme, Field(default_factory=omitted)]
 
 
-class Preferences(Shown):
+class Preferences(ResponseBody):
     default_model_id: str | None
     preferred_models: list[str]
     default_summarizer_model_id: str | None

@@ -13,7 +13,7 @@ from gatehouse.platform.access.preferences.schemas import Preferences, Preferenc
 from gatehouse.platform.access.preferences.table import StoredPreferences
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.change import Change
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 
 #: Hexadecimal digits of a picture's digest, enough to make the URLs of a user's pictures unique.
 _DIGEST_CHARS: Final = 32
@@ -35,7 +35,7 @@ async def update(change: Change, user_id: UUID, body: PreferencesUpdate, public_
     return await read(change.session, user_id, public_url)
 
 
-async def set_avatar(parts: Apart, request: Request, user_id: UUID, public_url: str | None) -> Preferences:
+async def set_avatar(parts: SplitTransactions, request: Request, user_id: UUID, public_url: str | None) -> Preferences:
     """Set a user's picture, which is converted between two transactions. Raises `UserNotFound`, `NotAPicture`,
     `PictureTooLarge`, `BadForm`, `NoFile`, `TooManyPictures`."""
     async with parts.reading() as session:

@@ -6,7 +6,7 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from gatehouse.platform.access.preferences.errors import MAX_PICTURE_BYTES, BadForm, NoFile, PictureTooLarge
+from gatehouse.platform.access.preferences.errors import MAX_PICTURE_BYTES, BadAvatarForm, NoFile, PictureTooLarge
 
 #: Maximum size of the form in addition to its file.
 _MAX_FORM_OVERHEAD_BYTES: Final = 16 * 1024
@@ -36,11 +36,11 @@ UPLOAD_OPENAPI: Final[dict[str, Any]] = {
 
 
 async def read_picture(request: Request) -> bytes:
-    """Return the content of the part `file`. Raises `PictureTooLarge`, `BadForm`, `NoFile`."""
+    """Return the content of the part `file`. Raises `PictureTooLarge`, `BadAvatarForm`, `NoFile`."""
     if len(await request.body()) > MAX_PICTURE_BYTES + _MAX_FORM_OVERHEAD_BYTES:
         raise PictureTooLarge
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
-        raise BadForm
+        raise BadAvatarForm
     parser = MultiPartParser(
         request.headers, request.stream(), max_files=1, max_fields=4, max_part_size=_MAX_FORM_OVERHEAD_BYTES
     )
@@ -48,7 +48,7 @@ async def read_picture(request: Request) -> bytes:
     try:
         form = await parser.parse()
     except MultiPartException as error:
-        raise BadForm(f"The form cannot be read: {error.message}") from None
+        raise BadAvatarForm(f"The form cannot be read: {error.message}") from None
     try:
         file = form.get("file")
         if not isinstance(file, UploadFile):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from gatehouse.platform.access.saml.errors import Busy
+from gatehouse.platform.access.saml.errors import SamlBusy
 
 _WORKER_THREADS: Final = 2
 _MAX_QUEUED_CALLS: Final = 32
@@ -18,9 +18,9 @@ _slots: Final = threading.BoundedSemaphore(_WORKER_THREADS + _MAX_QUEUED_CALLS)
 
 
 async def offload(work: Callable[[], _Result]) -> _Result:
-    """Run `work` in the thread pool and return its result. Raises `Busy` if the queue is full."""
+    """Run `work` in the thread pool and return its result. Raises `SamlBusy` if the queue is full."""
     if not _slots.acquire(blocking=False):
-        raise Busy(headers={"Retry-After": "1"})
+        raise SamlBusy(headers={"Retry-After": "1"})
     future = _pool.submit(work)
     # Released when the thread is done, not when the caller is cancelled: a client that disconnects frees no core.
     future.add_done_callback(lambda _: _slots.release())

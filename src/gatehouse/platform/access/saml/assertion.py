@@ -24,7 +24,7 @@ _SUPPORTED_CONDITIONS: Final = {
 _NAME_ID_ATTRIBUTES: Final = ("Format", "NameQualifier", "SPNameQualifier", "SPProvidedID")
 
 
-class Assertion(msgspec.Struct, frozen=True, kw_only=True):
+class SamlAssertion(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of a verified assertion.
 
     `attributes` maps attribute names to their values. `expires_at` is the end of the assertion's validity, including
@@ -41,7 +41,7 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(
     response: trust.Response, *, issuer: str, request_id: str | None, sp: ServiceProvider, now: datetime
-) -> Assertion:
+) -> SamlAssertion:
     """Return the contents of the response's assertion. `request_id` is None for a sign-in that began at the provider.
 
     Raises `UnknownIssuer`, `InvalidSignature` if the assertion is not addressed to this platform, `AssertionExpired` if
@@ -62,7 +62,7 @@ def read(
         raise AssertionExpired
     name_id = find_one(subject, "saml:NameID")
     session_index, session_expires_at = _session_index_and_expiry(assertion, now)
-    return Assertion(
+    return SamlAssertion(
         id=assertion.get("ID"),
         expires_at=min(expires_at, now + _MAX_VALIDITY) + MAX_CLOCK_SKEW,
         name_id=text_of(name_id),

@@ -52,7 +52,7 @@ class PublicUrlMissing(Unavailable):
     message = "Single sign-on needs the platform's address: set PUBLIC_URL. Without it, it works on loopback only."
 
 
-class Busy(Unavailable):
+class SamlBusy(Unavailable):
     code = "saml_busy"
     message = "Too many sign-ins at once; try again in a moment."
 

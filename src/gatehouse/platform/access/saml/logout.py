@@ -21,7 +21,7 @@ from gatehouse.platform.access.saml import (
 from gatehouse.platform.access.saml.aside import offload
 from gatehouse.platform.access.saml.errors import AssertionExpired, InvalidSignature, SamlRefused, UnknownIssuer
 from gatehouse.platform.access.saml.service_provider import ServiceProvider
-from gatehouse.platform.access.saml.table import Provider, SamlSessionRow
+from gatehouse.platform.access.saml.table import SamlProvider, SamlSessionRow
 from gatehouse.platform.access.saml.trust import Element, find_one, text_of
 from gatehouse.platform.change import DEFAULT_TENANT, Change
 from gatehouse.platform.ports import Host
@@ -58,7 +58,7 @@ async def handle_logout_request(request: Request, host: Host, encoded: str, rela
     is no `slo_url`, or more than one that could be right. Raises `SamlRefused`."""
     sp = service_provider.for_request(request, host)
     query = request.url.query
-    candidates: list[Provider] = []
+    candidates: list[SamlProvider] = []
     try:
         root = await offload(lambda: _message(encoded, "LogoutRequest"))
         candidates = await _providers_of_issuer(host, root)
@@ -90,7 +90,7 @@ async def handle_logout_response(request: Request, host: Host, encoded: str) -> 
     Raises `SamlRefused`."""
     sp = service_provider.for_request(request, host)
     query = request.url.query
-    provider: Provider | None = None
+    provider: SamlProvider | None = None
     try:
         root = await offload(lambda: _message(encoded, "LogoutResponse"))
         async with host.database.service() as lookup:
@@ -116,7 +116,7 @@ def _message(encoded: str, kind: str) -> Element:
     return trust.validate(trust.parse(trust.inflate(encoded)), kind)
 
 
-async def _providers_of_issuer(host: Host, root: Element) -> list[Provider]:
+async def _providers_of_issuer(host: Host, root: Element) -> list[SamlProvider]:
     async with host.database.service() as lookup:
         providers = await table.providers_of_issuer(lookup, text_of(find_one(root, "saml:Issuer")))
     if not providers:
@@ -124,7 +124,7 @@ async def _providers_of_issuer(host: Host, root: Element) -> list[Provider]:
     return providers
 
 
-def _signed_by(candidates: list[Provider], query: str, parameter: str) -> list[Provider]:
+def _signed_by(candidates: list[SamlProvider], query: str, parameter: str) -> list[SamlProvider]:
     signers, refusal = [], InvalidSignature()
     for provider in candidates:
         try:
@@ -144,7 +144,7 @@ def _check_recipient_and_time(root: Element, sp: ServiceProvider) -> None:
     assertion.check_time(root, utc_now())
 
 
-async def _end_matching_sessions(change: Change, provider: Provider, root: Element) -> bool:
+async def _end_matching_sessions(change: Change, provider: SamlProvider, root: Element) -> bool:
     """End the sessions that the logout request names; return whether the provider had sessions for that NameID."""
     name_id = text_of(find_one(root, "saml:NameID"))
     if not name_id:
@@ -162,7 +162,7 @@ async def _end_matching_sessions(change: Change, provider: Provider, root: Eleme
     return bool(sessions)
 
 
-async def _record_refusal(request: Request, host: Host, providers: list[Provider], error: SamlRefused) -> None:
+async def _record_refusal(request: Request, host: Host, providers: list[SamlProvider], error: SamlRefused) -> None:
     tenant_id, idp_id = (providers[0].tenant_id, providers[0].id) if len(providers) == 1 else (DEFAULT_TENANT, None)
     async with changing(request, host, tenant_id) as change:
         change.record("saml.refused", "saml_idp", idp_id, outcome="failure", reason=error.reason, message=error.text)

@@ -13,9 +13,9 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.access import linking
 from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.groups.table import GroupRow, MemberRow
-from gatehouse.platform.access.saml.assertion import Assertion
+from gatehouse.platform.access.saml.assertion import SamlAssertion
 from gatehouse.platform.access.saml.errors import MissingEmail, NotAdmitted
-from gatehouse.platform.access.saml.table import Provider
+from gatehouse.platform.access.saml.table import SamlProvider
 from gatehouse.platform.access.sessions.service import as_caller
 from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.errors import EmailTaken, UsernameTaken
@@ -57,7 +57,7 @@ class AssertedUser(msgspec.Struct, frozen=True, kw_only=True):
     groups: frozenset[str] | None
 
 
-def asserted_user(assertion: Assertion, mapping: dict[str, str] | None) -> AssertedUser:
+def asserted_user(assertion: SamlAssertion, mapping: dict[str, str] | None) -> AssertedUser:
     """Return the user that the assertion describes. Raises `MissingEmail`."""
     mapped = mapping or {}
     email = _values(assertion, mapped, "email")
@@ -76,7 +76,7 @@ def asserted_user(assertion: Assertion, mapping: dict[str, str] | None) -> Asser
 
 
 async def find_or_create_user(
-    change: Change, provider: Provider, asserted: AssertedUser, *, proven_by: TenantId | None
+    change: Change, provider: SamlProvider, asserted: AssertedUser, *, proven_by: TenantId | None
 ) -> UserRow:
     """Return the organization's user with this address, locked and linked. Create the user if there is none and the
     domain allows it (`jit_provisioning`) or is unproven. `proven_by` is the organization that has proven the domain.
@@ -118,7 +118,7 @@ async def _user_by_email(session: AsyncSession, email: str) -> UserRow | None:
     return (await session.scalars(query)).one_or_none()
 
 
-async def _create_user(change: Change, provider: Provider, asserted: AssertedUser) -> UserRow:
+async def _create_user(change: Change, provider: SamlProvider, asserted: AssertedUser) -> UserRow:
     domain = (await change.session.execute(_VERIFIED_DOMAIN, {"domain": emails.domain(asserted.email)})).first()
     if domain is not None and not domain.jit_provisioning:
         raise NotAdmitted
@@ -157,7 +157,7 @@ async def _lock_groups(session: AsyncSession, ids: set[UUID]) -> list[GroupRow]:
     return list((await session.scalars(query)).all())
 
 
-def _values(assertion: Assertion, mapped: dict[str, str], field: str) -> list[str] | None:
+def _values(assertion: SamlAssertion, mapped: dict[str, str], field: str) -> list[str] | None:
     """Return the values of the field's attribute; None if no such attribute was sent."""
     for name in (mapped[field],) if field in mapped else _DEFAULT_ATTRIBUTES[field]:
         if name in assertion.attributes:
@@ -167,7 +167,7 @@ def _values(assertion: Assertion, mapped: dict[str, str], field: str) -> list[st
 
 def _email(values: list[str]) -> str:
     try:
-        email = emails.normal(values[0])
+        email = emails.normalize(values[0])
     except ValueError:
         raise MissingEmail from None
     if len(email) > emails.MAX_CHARS:

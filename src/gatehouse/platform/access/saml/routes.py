@@ -176,7 +176,7 @@ async def _saml_response(request: Request) -> tuple[str, str | None]:
     if not forms.is_form(request.headers.get("content-type", "")):
         raise Unprocessable(f"Send a form: Content-Type {forms.MEDIA_TYPE}.")
     try:
-        fields = forms.parsed(await request.body())
+        fields = forms.parse_form(await request.body())
     except forms.BadForm as error:
         raise Unprocessable(str(error)) from None
     if not fields.get("SAMLResponse"):

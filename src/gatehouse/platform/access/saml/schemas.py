@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.access.saml import certificates
 
 
@@ -84,23 +84,23 @@ class IdpUpdate(Body):
     """A partial update: fields that are left out keep their values. Null clears `slo_url`, and resets
     `attribute_mapping` to the defaults."""
 
-    name: Annotated[Name, Field(default_factory=unsent)]
-    entity_id: Annotated[EntityId, Field(default_factory=unsent)]
-    sso_url: Annotated[SsoUrl, Field(default_factory=unsent)]
-    x509_cert: Annotated[Certificate, Field(default_factory=unsent)]
+    name: Annotated[Name, Field(default_factory=omitted)]
+    entity_id: Annotated[EntityId, Field(default_factory=omitted)]
+    sso_url: Annotated[SsoUrl, Field(default_factory=omitted)]
+    x509_cert: Annotated[Certificate, Field(default_factory=omitted)]
     slo_url: SloUrl | None = None
     attribute_mapping: AttributeMapping | None = None
-    is_active: Annotated[bool, Field(default_factory=unsent)]
-    allow_idp_initiated: Annotated[IdpInitiated, Field(default_factory=unsent)]
+    is_active: Annotated[bool, Field(default_factory=omitted)]
+    allow_idp_initiated: Annotated[IdpInitiated, Field(default_factory=omitted)]
 
 
-class ShownMapping(Shown):
+class ShownMapping(ResponseBody):
     email: str | None = None
     username: str | None = None
     groups: str | None = None
 
 
-class Idp(Shown):
+class Idp(ResponseBody):
     id: UUID
     name: str
     entity_id: str
@@ -114,6 +114,6 @@ class Idp(Shown):
     updated_at: datetime
 
 
-class IdpList(Shown):
+class IdpList(ResponseBody):
     idps: list[Idp]
     total: int

@@ -20,7 +20,7 @@ from gatehouse.platform.access.linking import AddressNotProven
 from gatehouse.platform.access.saml import assertion as assertions
 from gatehouse.platform.access.saml import certificates, keys, members, messages, service_provider, table, trust
 from gatehouse.platform.access.saml.aside import offload
-from gatehouse.platform.access.saml.assertion import Assertion
+from gatehouse.platform.access.saml.assertion import SamlAssertion
 from gatehouse.platform.access.saml.errors import (
     AssertionExpired,
     IdpNotFound,
@@ -30,7 +30,7 @@ from gatehouse.platform.access.saml.errors import (
     UnsolicitedResponse,
 )
 from gatehouse.platform.access.saml.service_provider import ServiceProvider
-from gatehouse.platform.access.saml.table import Provider, RequestRow, SamlSessionRow, SentRequest
+from gatehouse.platform.access.saml.table import RequestRow, SamlProvider, SamlSessionRow, SentRequest
 from gatehouse.platform.access.sessions.service import open_session
 from gatehouse.platform.access.users import table as users
 from gatehouse.platform.change import DEFAULT_TENANT
@@ -146,14 +146,14 @@ def _browser_cookie(request: Request, sp: ServiceProvider) -> str | None:
     return request.cookies.get(_cookie_name(sp)) or None
 
 
-async def store_logout_request(host: Host, provider: Provider) -> str:
+async def store_logout_request(host: Host, provider: SamlProvider) -> str:
     """Store a new logout request and return its id."""
     return await _store_request(host, provider, "logout")
 
 
 async def _store_request(
     host: Host,
-    provider: Provider,
+    provider: SamlProvider,
     kind: str,
     *,
     relay_state: str | None = None,
@@ -191,7 +191,7 @@ def _issuer_and_request_id(raw: bytes) -> tuple[str, str | None]:
     return issuer, root.get("InResponseTo") or (None if confirmation is None else confirmation.get("InResponseTo"))
 
 
-async def _requested_provider(host: Host, sent_request: SentRequest | None, issuer: str) -> Provider:
+async def _requested_provider(host: Host, sent_request: SentRequest | None, issuer: str) -> SamlProvider:
     """Return the provider that the request was sent to. Raises `UnknownIssuer` if another one responds,
     `AssertionExpired` if the request is no longer open."""
     if sent_request is None:
@@ -215,7 +215,9 @@ def _check_browser(request: Request, sp: ServiceProvider, sent_request: SentRequ
         raise AssertionExpired("This sign-in was begun in another browser, or its cookie is gone. Begin it again.")
 
 
-async def _unsolicited_provider(host: Host, raw: bytes, issuer: str, sp: ServiceProvider) -> tuple[Provider, Assertion]:
+async def _unsolicited_provider(
+    host: Host, raw: bytes, issuer: str, sp: ServiceProvider
+) -> tuple[SamlProvider, SamlAssertion]:
     """Return the provider that started a sign-in by itself, and its assertion. If several organizations trust its key,
     the one that has proven the user's address is chosen; each reads the address by its own attribute mapping.
 
@@ -225,7 +227,7 @@ async def _unsolicited_provider(host: Host, raw: bytes, issuer: str, sp: Service
     if not providers:
         raise UnknownIssuer
     refusal: SamlRefused = UnsolicitedResponse()
-    candidates: list[tuple[Provider, Assertion, str]] = []
+    candidates: list[tuple[SamlProvider, SamlAssertion, str]] = []
     for provider in [idp for idp in providers if idp.allow_idp_initiated][:_MAX_CANDIDATE_PROVIDERS]:
         try:
             assertion = await offload(partial(_verified_assertion, raw, provider, None, sp))
@@ -248,7 +250,9 @@ async def _unsolicited_provider(host: Host, raw: bytes, issuer: str, sp: Service
     return provider, assertion
 
 
-def _verified_assertion(raw: bytes, provider: Provider, request_id: str | None, sp: ServiceProvider) -> Assertion:
+def _verified_assertion(
+    raw: bytes, provider: SamlProvider, request_id: str | None, sp: ServiceProvider
+) -> SamlAssertion:
     response = trust.verify_response(raw, provider.entity_id, certificates.parse(provider.x509_cert))
     return assertions.read(response, issuer=provider.entity_id, request_id=request_id, sp=sp, now=utc_now())
 
@@ -264,7 +268,7 @@ async def _check_client_address(request: Request, host: Host, tenant_id: TenantI
 
 
 async def _open_session(
-    request: Request, host: Host, sent_request: SentRequest | None, provider: Provider, assertion: Assertion
+    request: Request, host: Host, sent_request: SentRequest | None, provider: SamlProvider, assertion: SamlAssertion
 ) -> str:
     """Open a session and return the secret of its cookie. Raises `AssertionExpired`, `NotAdmitted`,
     `AddressNotProven`."""

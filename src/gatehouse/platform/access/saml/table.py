@@ -58,7 +58,7 @@ class SamlSessionRow(TenantRow):
     session_index: Mapped[str | None]
 
 
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
+class SamlProvider(msgspec.Struct, frozen=True, kw_only=True):
     """An active identity provider, loaded without a tenant context."""
 
     id: UUID
@@ -81,7 +81,7 @@ class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
     browser_digest: bytes | None
     relay_state: str | None
     open: bool
-    provider: Provider | None
+    provider: SamlProvider | None
 
 
 _PROVIDERS: Final = (
@@ -133,13 +133,13 @@ async def count_idps(session: AsyncSession) -> int:
     return (await session.execute(select(func.count()).select_from(IdpRow))).scalar_one()
 
 
-async def active_provider(session: AsyncSession, idp_id: UUID) -> Provider | None:
+async def active_provider(session: AsyncSession, idp_id: UUID) -> SamlProvider | None:
     """Return the active provider with this id. Needs the service role."""
     row = (await session.execute(_BY_ID, {"id": idp_id})).first()
     return None if row is None else _provider(row)
 
 
-async def providers_of_issuer(session: AsyncSession, issuer: str) -> list[Provider]:
+async def providers_of_issuer(session: AsyncSession, issuer: str) -> list[SamlProvider]:
     """Return the active providers with this issuer, of all organizations: several may use the same. Needs the service
     role."""
     return [_provider(row) for row in await session.execute(_BY_ISSUER, {"issuer": issuer})]
@@ -187,5 +187,5 @@ async def sessions_of_subject(session: AsyncSession, idp_id: UUID, name_id: str)
     return [(row.id, row.user_id, row.session_index) for row in rows]
 
 
-def _provider(row: Any) -> Provider:
-    return Provider(**row._mapping)
+def _provider(row: Any) -> SamlProvider:
+    return SamlProvider(**row._mapping)

@@ -109,7 +109,7 @@ async def create(change: Change, body: dict[str, Any]) -> UserRow:
     email = _sign_in_address(person)
     new = NewUser.model_construct(
         kind="user",
-        email=email or f"{new_id()}{emails.NOWHERE}",
+        email=email or f"{new_id()}{emails.PLACEHOLDER_SUFFIX}",
         username=await _free_username(change.session, name),
         display_name=_checked_text(person.display_name, "displayName"),
         role="user",
@@ -164,7 +164,7 @@ async def _write(change: Change, user: UserRow, before: Person, person: Person) 
     if (email := _sign_in_address(person)) != _sign_in_address(before):
         if user.role != "user" or user.linked_at is None:
             raise AddressFixed
-        sent["email"] = email or f"{user.id}{emails.NOWHERE}"
+        sent["email"] = email or f"{user.id}{emails.PLACEHOLDER_SUFFIX}"
     former_name = before.user_name or ""
     # The name to sign in with follows the directory's, unless an administrator has set another one.
     if name.lower() != former_name.lower() and (user.username or former_name).lower() == former_name.lower():
@@ -292,10 +292,10 @@ def _sign_in_address(person: Person) -> str | None:
     entries = [entry for entry in person.emails or () if entry.value]
     entries.sort(key=lambda entry: (not entry.primary, (entry.type or "").lower() != "work"))
     address = entries[0].value if entries else person.user_name
-    if address is None or (not entries and "@" not in address) or address.endswith(emails.NOWHERE):
+    if address is None or (not entries and "@" not in address) or address.endswith(emails.PLACEHOLDER_SUFFIX):
         return None
     try:
-        return emails.normal(address)
+        return emails.normalize(address)
     except ValueError:
         if not entries:
             return None

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
 from gatehouse.foundation.identity import Caller
-from gatehouse.foundation.lazily import Lazily, arrived
+from gatehouse.foundation.lazily import LazyModule, import_in_thread
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.scim import described, reading
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 else:
     # The library's models load 40 modules in 1.5 s, so only workers that a directory calls import them.
     discovery, people, teams = (
-        Lazily(f"gatehouse.platform.access.scim.{name}") for name in ("discovery", "people", "teams")
+        LazyModule(f"gatehouse.platform.access.scim.{name}") for name in ("discovery", "people", "teams")
     )
 
 router = APIRouter(prefix=PREFIX, tags=["SCIM"], responses=RESPONSES, default_response_class=ScimResponse)
@@ -43,7 +43,7 @@ R = TypeVar("R", bound=TenantRow)
 
 
 async def _directory_client(caller: ScimClient) -> Caller:
-    await arrived(discovery, people, teams)
+    await import_in_thread(discovery, people, teams)
     return caller
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AliasChoices, AwareDatetime, Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 
 
 class NewScimToken(Body):
@@ -17,7 +17,7 @@ class NewScimToken(Body):
     ] = None
 
 
-class ScimToken(Shown):
+class ScimToken(ResponseBody):
     token_id: Annotated[UUID, Field(validation_alias=AliasChoices("token_id", "id"))]
     description: str
     created_at: datetime
@@ -25,7 +25,7 @@ class ScimToken(Shown):
     expires_at: Annotated[datetime | None, Field(description="Null: never.")]
 
 
-class ScimTokenList(Shown):
+class ScimTokenList(ResponseBody):
     tokens: list[ScimToken]
 
 

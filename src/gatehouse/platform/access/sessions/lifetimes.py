@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.access.revoking import ACCESS_TOKEN_SECONDS
 from gatehouse.platform.access.sessions.table import SessionRow
-from gatehouse.platform.organization.policies.values import SessionPolicy
+from gatehouse.platform.organization.policies.values import SessionRules
 
 
-def ends_at(session: SessionRow, policy: SessionPolicy) -> datetime:
+def ends_at(session: SessionRow, policy: SessionRules) -> datetime:
     """Return when the session ends unless it is used again, by the current policy and `not_after`. The `expires_at` of
     its row may be earlier."""
     timeout = timedelta(minutes=policy.session_timeout_minutes)
@@ -27,7 +27,7 @@ def ends_at(session: SessionRow, policy: SessionPolicy) -> datetime:
     return end if session.not_after is None else min(end, session.not_after)
 
 
-def access_token_seconds(session: SessionRow, policy: SessionPolicy) -> int:
+def access_token_seconds(session: SessionRow, policy: SessionRules) -> int:
     """Return the lifetime in seconds of an access token issued now; it ends with the session at the latest."""
     seconds_left = int((ends_at(session, policy) - utc_now()).total_seconds())
     if not policy.refresh_token_enabled:

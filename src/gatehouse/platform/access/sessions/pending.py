@@ -74,7 +74,7 @@ class FactorRequirements(msgspec.Struct, frozen=True):
 
 
 _POLICY = text(
-    f"SELECT {second_factor.COLUMNS} FROM tenants t {second_factor.JOIN} WHERE t.id = :tenant"  # noqa: S608
+    f"SELECT {second_factor.POLICY_COLUMNS} FROM tenants t {second_factor.JOIN} WHERE t.id = :tenant"  # noqa: S608
 )
 _METHODS = text(
     f"SELECT {second_factor.ENROLLED},"  # noqa: S608

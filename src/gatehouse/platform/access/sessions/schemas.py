@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field, StringConstraints, model_validator
 
 from gatehouse.foundation import emails, passwords
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.platform.access.users.schemas import User
 
 
@@ -34,7 +34,7 @@ class Refresh(Body):
     refresh_token: Annotated[str, Field(max_length=255, examples=["rt_4fJ0..."])]
 
 
-class Tokens(Shown):
+class Tokens(ResponseBody):
     access_token: Annotated[str, Field(description="A JWT, for `Authorization: Bearer`.")]
     token_type: Literal["bearer"] = "bearer"  # noqa: S105 - the scheme's name
     expires_in: Annotated[int, Field(description="Seconds.", examples=[900])]
@@ -49,7 +49,7 @@ class Tokens(Shown):
     ] = None
 
 
-class LoginRefused(Shown):
+class LoginRefused(ResponseBody):
     """Either `detail` alone, or all other fields."""
 
     detail: str | None = None
@@ -65,7 +65,7 @@ class LoginRefused(Shown):
     expires_in: Annotated[int | None, Field(description="Seconds.", examples=[600])] = None
 
 
-class Session(Shown):
+class Session(ResponseBody):
     id: UUID
     created_at: datetime
     last_seen_at: Annotated[datetime, Field(description="The last sign-in or refresh.")]

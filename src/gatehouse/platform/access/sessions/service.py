@@ -16,7 +16,7 @@ from gatehouse.platform.access.sessions import pending, table
 from gatehouse.platform.access.sessions.errors import InvalidRefreshToken, LoginFailed, SessionNotFound, TenantNeeded
 from gatehouse.platform.access.sessions.lifetimes import access_token_seconds, ends_at
 from gatehouse.platform.access.sessions.schemas import Login, Tokens
-from gatehouse.platform.access.sessions.table import Account, Candidates, RefreshTokenRow, SessionRow
+from gatehouse.platform.access.sessions.table import RefreshTokenRow, SessionRow, SignInAccount, SignInCandidates
 from gatehouse.platform.access.users.schemas import User
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.change import Change
@@ -91,7 +91,7 @@ async def complete_with_tokens(
     return tokens_response
 
 
-async def _record_failures(request: Request, host: Host, accounts: Sequence[Account]) -> None:
+async def _record_failures(request: Request, host: Host, accounts: Sequence[SignInAccount]) -> None:
     """Record the failed sign-in for each account. The events have no actor, because the caller is unknown."""
     for account in accounts:
         async with changing(request, host, account.tenant_id) as change:
@@ -256,27 +256,27 @@ def as_caller(user: UserRow, session: SessionRow | None) -> Caller:
         tenant_id=TenantId(user.tenant_id),
         user_id=user.id,
         session_id=session.id if session else None,
-        email=emails.shown(user.email),
+        email=emails.visible_address(user.email),
         role=Role(user.role),
         operator=user.operator,
     )
 
 
-async def _login_candidates(host: Host, body: Login) -> Candidates:
+async def _login_candidates(host: Host, body: Login) -> SignInCandidates:
     # Only lowercased: the limit on guesses counts by this spelling, so no other spelling may work.
     name = (body.email or body.username or "").lower()
     async with host.database.service() as session:
         return await table.login_candidates(session, name, tenant=body.tenant)
 
 
-async def _current_hash(host: Host, account: Account, password: str) -> str:
+async def _current_hash(host: Host, account: SignInAccount, password: str) -> str:
     assert account.password_hash is not None
     if host.passwords.outdated(account.password_hash):
         return await host.passwords.hash_again(password)
     return account.password_hash
 
 
-async def _lock_verified_user(change: Change, account: Account) -> UserRow:
+async def _lock_verified_user(change: Change, account: SignInAccount) -> UserRow:
     """Return the account's row, locked. Raises `LoginFailed` if it has changed since its password was verified."""
     query = select(UserRow).where(UserRow.id == account.id, UserRow.is_active).with_for_update()
     user = (await change.session.scalars(query)).one_or_none()

@@ -49,7 +49,7 @@ class RefreshTokenRow(TenantRow):
     used_at: Mapped[datetime | None]
 
 
-class Account(msgspec.Struct, frozen=True):
+class SignInAccount(msgspec.Struct, frozen=True):
     """An account that a sign-in may refer to, with what is needed to verify the password. `tenant` is the slug."""
 
     id: UUID
@@ -58,11 +58,11 @@ class Account(msgspec.Struct, frozen=True):
     password_hash: str | None
 
 
-class Candidates(msgspec.Struct, frozen=True):
+class SignInCandidates(msgspec.Struct, frozen=True):
     """The accounts that a sign-in may refer to, oldest first. `checks` is how many hashes are computed; it depends on
     the request only, and not on which accounts exist."""
 
-    accounts: list[Account]
+    accounts: list[SignInAccount]
     checks: int
 
 
@@ -92,7 +92,7 @@ _REFRESH_TOKEN = text(
 )
 
 
-async def login_candidates(session: AsyncSession, name: str, *, tenant: str | None) -> Candidates:
+async def login_candidates(session: AsyncSession, name: str, *, tenant: str | None) -> SignInCandidates:
     """Return the active accounts of an address or user name. Needs the service role: the tenant is not known yet."""
     values = {"name": name, "tenant": tenant}
     owner = None
@@ -104,7 +104,9 @@ async def login_candidates(session: AsyncSession, name: str, *, tenant: str | No
     checks = 1
     if owner is None and tenant is None:
         checks = max(1, (await session.execute(_ORGANIZATIONS)).scalar_one())
-    return Candidates([Account(row.id, TenantId(row.tenant_id), row.slug, row.password_hash) for row in rows], checks)
+    return SignInCandidates(
+        [SignInAccount(row.id, TenantId(row.tenant_id), row.slug, row.password_hash) for row in rows], checks
+    )
 
 
 async def refresh_token_owner(session: AsyncSession, digest: bytes) -> tuple[TenantId, UUID] | None:

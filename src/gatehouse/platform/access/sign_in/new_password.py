@@ -32,7 +32,7 @@ async def _register(request: Request, host: Host, form: Form) -> None:
     await accounts.register(request, host, body)
 
 
-class _Page(msgspec.Struct, frozen=True):
+class _NewPasswordPage(msgspec.Struct, frozen=True):
     """Texts and action of one page. `redeem` raises `Refusal` or `FormFieldError`; `done` selects the note on the
     sign-in page that follows."""
 
@@ -45,7 +45,7 @@ class _Page(msgspec.Struct, frozen=True):
     invitation: bool
 
 
-_RESET = _Page(
+_RESET = _NewPasswordPage(
     _reset,
     action="/login/reset",
     heading="Set a new password",
@@ -54,7 +54,7 @@ _RESET = _Page(
     done="password",
     invitation=False,
 )
-_INVITATION = _Page(
+_INVITATION = _NewPasswordPage(
     _register,
     action="/login/invitation",
     heading="Accept your invitation",
@@ -85,7 +85,7 @@ async def accept_invitation(request: Request, host: TheHost, form: Posted) -> Re
     return await _redeem(request, host, _INVITATION, form)
 
 
-async def _redeem(request: Request, host: Host, page: _Page, form: Form) -> Response:
+async def _redeem(request: Request, host: Host, page: _NewPasswordPage, form: Form) -> Response:
     email = form.stripped("email") or ""
     try:
         _check_repeated(form)
@@ -110,7 +110,7 @@ def _check_repeated(form: Form) -> None:
 async def _render(
     request: Request,
     host: Host,
-    page: _Page,
+    page: _NewPasswordPage,
     next_path: str,
     status: int = 200,
     *,

@@ -43,7 +43,7 @@ async def _read_form(request: Request, host: TheHost) -> Form:
     if not forms.is_form(request.headers.get("content-type", "")):
         raise BadPageRequest
     try:
-        form = Form(forms.parsed(await request.body()))
+        form = Form(forms.parse_form(await request.body()))
     except BadForm:
         raise BadPageRequest from None
     proof.check(request, form.get("proof"), host)

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
 from gatehouse.platform.organization.tenants.schemas import Name, Slug
 
 Plan = Literal["starter", "business", "enterprise"]
@@ -45,7 +45,7 @@ class OwnerKey(Body):
     ]
 
 
-class OwnerRegistered(Shown):
+class OwnerRegistered(ResponseBody):
     user_id: UUID
     key_id: UUID
 
@@ -53,7 +53,7 @@ class OwnerRegistered(Shown):
 class EntitlementsUpdate(Body):
     """A partial update; null removes a limit."""
 
-    plan: Annotated[Plan, Field(default_factory=unsent)]
+    plan: Annotated[Plan, Field(default_factory=omitted)]
     custom_rate_limit_rpm: Annotated[
         Rpm | None, Field(description="Replaces the rate limit of all users of the organization.", examples=[1200])
     ] = None
@@ -70,11 +70,11 @@ class EntitlementsUpdate(Body):
 class TenantUpdate(Body):
     """A partial update; null removes the contact address."""
 
-    name: Annotated[Name, Field(default_factory=unsent)]
+    name: Annotated[Name, Field(default_factory=omitted)]
     contact_email: Email | None = None
 
 
-class Tenant(Shown):
+class Tenant(ResponseBody):
     id: UUID
     slug: str
     name: str
@@ -88,7 +88,7 @@ class Tenant(Shown):
     updated_at: datetime
 
 
-class InvitedOwner(Shown):
+class InvitedOwner(ResponseBody):
     id: UUID
     email: str
     invitation_token: Annotated[str, Field(description="For POST /api/auth/register. It is shown only once.")]

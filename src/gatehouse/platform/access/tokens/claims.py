@@ -35,7 +35,7 @@ async def claims_for(session: AsyncSession, user: UserRow, scopes: Collection[st
         "sub": str(user.id),
         "tenant_id": str(user.tenant_id),
         "role": user.role,
-        "email": emails.shown(user.email),
+        "email": emails.visible_address(user.email),
         "email_verified": proven,
         "name": user.display_name,
         "preferred_username": user.username,

@@ -40,7 +40,7 @@ async def read(request: Request) -> dict[str, str]:
         if len(body) > _MAX_BYTES:
             raise InvalidTokenRequest(f"The form is longer than {_MAX_BYTES} bytes.")
     try:
-        fields = forms.parsed(bytes(body))
+        fields = forms.parse_form(bytes(body))
     except BadForm as error:
         raise InvalidTokenRequest(str(error)) from None
     return {name: value for name, value in fields.items() if value}

@@ -22,7 +22,7 @@ from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.storage.locks import GlobalLock, acquire
 from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_AGE_SECONDS
 from gatehouse.platform.change import Change
-from gatehouse.platform.live.nodes import wait_for
+from gatehouse.platform.live.nodes import wait_until_confirmed
 
 #: Time that the workers have to load the new key.
 WORKERS_TIMEOUT_SECONDS: Final = 30.0
@@ -72,7 +72,7 @@ async def rotate(
         change.touch("signing_keys", key.kid, urgent=True)
         await change.commit()
         assert change.revision is not None
-    await wait_for(database, change.revision)
+    await wait_until_confirmed(database, change.revision)
     return RotationResult(key.kid, old, workers)
 
 
@@ -91,7 +91,7 @@ async def _publish(database: Database, sealer: Sealer, key: SigningKey) -> int:
 async def _wait_for_workers(database: Database, revision: int, timeout_seconds: float) -> int:
     deadline = time.monotonic() + timeout_seconds
     while True:
-        propagation = await wait_for(database, revision)
+        propagation = await wait_until_confirmed(database, revision)
         if not propagation.pending:
             return propagation.total
         if time.monotonic() >= deadline:

@@ -4,17 +4,17 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 
 
-class AccessToken(Shown):
+class AccessToken(ResponseBody):
     access_token: Annotated[str, Field(examples=["eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiJ9.eyJzdWIiOiIuLi4ifQ.c2ln"])]
     token_type: Literal["bearer"]
     expires_in: Annotated[int, Field(description="Seconds.", examples=[3600])]
     scope: Annotated[str, Field(description="The token's scopes.", examples=["api:read chat:write"])]
 
 
-class PersonTokens(Shown):
+class PersonTokens(ResponseBody):
     """The tokens for an authorization code (OpenID Connect Core, 3.1.3.3)."""
 
     access_token: Annotated[str, Field(description="Only for GET /oauth/userinfo.", examples=["gat_4fJ0..."])]
@@ -24,12 +24,12 @@ class PersonTokens(Shown):
     id_token: Annotated[str, Field(description="The user's claims: a JWT for this client (RS256).")]
 
 
-class TokenError(Shown):
+class TokenError(ResponseBody):
     error: Annotated[str, Field(examples=["invalid_client"])]
     error_description: str
 
 
-class PublicKey(Shown):
+class PublicKey(ResponseBody):
     kty: Literal["RSA"]
     use: Literal["sig"]
     alg: Literal["RS256"]
@@ -38,7 +38,7 @@ class PublicKey(Shown):
     e: str
 
 
-class KeySet(Shown):
+class KeySet(ResponseBody):
     keys: list[PublicKey]
 
 

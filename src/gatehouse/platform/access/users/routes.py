@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from gatehouse.foundation.http.lists import PageWindow, counted, page_window
+from gatehouse.foundation.http.lists import PageWindow, count_query, page_window
 from gatehouse.platform.access.anonymising import defer_anonymisation
 from gatehouse.platform.access.users import service
 from gatehouse.platform.access.users.errors import UserNotFound
@@ -20,7 +20,7 @@ from gatehouse.platform.access.users.schemas import (
 from gatehouse.platform.access.users.table import UserRow, matching
 from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
 
 router = APIRouter(prefix="/api/admin/users", tags=["Users"], responses=RESPONSES)
 
@@ -51,12 +51,12 @@ async def list_users(
 ) -> object:
     """Returns the organization's users, newest first."""
     query = matching(search=search, role=role, active=active)
-    total = await session.scalar(counted(query)) or 0
+    total = await session.scalar(count_query(query)) or 0
     return window.envelope("items", (await session.scalars(window.apply(query))).all(), total)
 
 
 @router.post("", status_code=201, response_model=UserCreated)
-async def create_user(caller: AdminStepUp, body: NewUser, host: TheHost, parts: InParts) -> object:
+async def create_user(caller: AdminStepUp, body: NewUser, host: TheHost, parts: InSplitTransactions) -> object:
     """Creates a user. Without a password the response contains an invitation token, which the user redeems at
     `POST /api/auth/register` within seven days."""
     password_hash = None if body.password is None else await host.passwords.hash(body.password, about=body.email)

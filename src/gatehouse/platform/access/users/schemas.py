@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from gatehouse.foundation import emails, passwords
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 
 RoleName = Literal["admin", "auditor", "user"]
 Kind = Literal["user", "service"]
@@ -38,21 +38,21 @@ class NewUser(Body):
 class UserUpdate(Body):
     """A partial update. `username` and `display_name` can be set to null."""
 
-    email: Email = Field(default_factory=unsent)
+    email: Email = Field(default_factory=omitted)
     username: Username | None = None
     display_name: DisplayName | None = None
-    role: RoleName = Field(default_factory=unsent)
-    is_active: bool = Field(default_factory=unsent)
-    operator: bool = Field(default_factory=unsent, description="Only for operators.")
+    role: RoleName = Field(default_factory=omitted)
+    is_active: bool = Field(default_factory=omitted)
+    operator: bool = Field(default_factory=omitted, description="Only for operators.")
 
 
-class User(Shown):
+class User(ResponseBody):
     id: UUID
     tenant_id: UUID
     kind: Kind
     email: Annotated[
         str | None,
-        BeforeValidator(emails.shown),
+        BeforeValidator(emails.visible_address),
         Field(examples=["ada@example.com"], description="Null for a directory's user without an address."),
     ]
     email_verified: Annotated[bool, Field(description="Whether the organization has proven the address's domain.")]
@@ -74,13 +74,13 @@ class UserCreated(User):
     invitation_expires_at: datetime | None
 
 
-class UserPage(Shown):
+class UserPage(ResponseBody):
     items: list[User]
     total: int
     page: int
     page_size: int
 
 
-class PasswordResetIssued(Shown):
+class PasswordResetIssued(ResponseBody):
     token: Annotated[str, Field(description="For POST /api/auth/password/reset. It is shown only once.")]
     expires_at: datetime

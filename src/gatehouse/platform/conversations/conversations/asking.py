@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from gatehouse.engine.conversation.dialects import PASSING
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Text
-from gatehouse.engine.exchange import Answer, Asked, Identified, Received
+from gatehouse.engine.exchange import Answer, CallRequest, Identified, Received
 from gatehouse.engine.routing.attempts import AllProvidersFailed
 from gatehouse.engine.stages.route import AUTO, default_model
 from gatehouse.foundation.http import request_id
@@ -129,7 +129,7 @@ def completion_text(reply: Completion) -> str:
     return "".join(part.text for part in reply.parts if isinstance(part, Text))
 
 
-def inspected_question(asked: Asked) -> str:
+def inspected_question(asked: CallRequest) -> str:
     """Return the last message as the model received it, with labels in place of redacted values."""
     content: str = asked.call.body["messages"][-1]["content"]
     return content

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from gatehouse.engine.exchange import Answered, Asked
+from gatehouse.engine.exchange import CallRequest, Exchange
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.sealing import Sealer
@@ -19,7 +19,7 @@ from gatehouse.platform.conversations.conversations.errors import ConversationFu
 from gatehouse.platform.conversations.conversations.schemas import Message
 from gatehouse.platform.conversations.conversations.table import ConversationRow, MessageRow
 from gatehouse.platform.organization.system_config.table import value
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 from gatehouse.policy.records import ModelRecord
 
 #: Characters of a stored answer. A longer one is cut and stored as incomplete.
@@ -38,7 +38,9 @@ class ConversationTurn:
     """The two messages of one post. Each step has its own transaction, so that no connection is held while the model
     answers."""
 
-    def __init__(self, parts: Apart, row: ConversationRow, contents: SealedContents, request_id: str) -> None:
+    def __init__(
+        self, parts: SplitTransactions, row: ConversationRow, contents: SealedContents, request_id: str
+    ) -> None:
         self._parts = parts
         self._row = row
         self._contents = contents
@@ -53,7 +55,7 @@ class ConversationTurn:
     @classmethod
     async def begin(
         cls,
-        parts: Apart,
+        parts: SplitTransactions,
         sealer: Sealer,
         row: ConversationRow,
         *,
@@ -109,7 +111,7 @@ class ConversationTurn:
     def answer_id(self) -> UUID:
         return self._message_ids[1]
 
-    async def store(self, answer: AnswerText, answered: Answered) -> tuple[Message, Message]:
+    async def store(self, answer: AnswerText, answered: Exchange) -> tuple[Message, Message]:
         """Store question and answer, or the part of the answer received so far. Can be repeated with a longer part.
 
         The returned answer has the text for the caller. The stored one is `with_labels`.
@@ -157,7 +159,7 @@ class ConversationTurn:
         )
 
 
-def with_labels(text: str, asked: Asked) -> str:
+def with_labels(text: str, asked: CallRequest) -> str:
     """Return an answer as the model sent it: values restored for the caller are replaced by their labels again."""
     values = asked.inspection.labels.values if asked.inspection is not None else {}
     if not values:

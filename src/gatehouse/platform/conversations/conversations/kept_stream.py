@@ -10,13 +10,13 @@ import structlog
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
-from gatehouse.engine.exchange import Answered
+from gatehouse.engine.exchange import Exchange
 from gatehouse.engine.streaming import Blocks
 from gatehouse.foundation.errors import Unavailable
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 from gatehouse.platform.conversations.conversations.asking import DIALECT
 from gatehouse.platform.conversations.conversations.keeping import MAX_ANSWER_CHARACTERS, AnswerText, ConversationTurn
-from gatehouse.platform.later import Later
+from gatehouse.platform.later import BackgroundTasks
 
 log = structlog.get_logger(__name__)
 
@@ -98,9 +98,9 @@ class KeptStream(Blocks):
     def __init__(
         self,
         stream: AsyncIterator[bytes],
-        answered: Answered,
+        answered: Exchange,
         turn: ConversationTurn,
-        background: Later,
+        background: BackgroundTasks,
         on_complete: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self._stream = stream
@@ -144,7 +144,7 @@ class KeptStream(Blocks):
         """Store the text received so far at intervals, as a separate task that does not delay the stream. Failures are
         ignored, because `_finish` stores the whole answer."""
         stored_characters = 0
-        while wanted():
+        while is_running():
             await asyncio.sleep(SAVE_INTERVAL_SECONDS)
             answer = self._transcript.answer()
             if len(answer.text) == stored_characters:

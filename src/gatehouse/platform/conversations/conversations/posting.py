@@ -11,13 +11,15 @@ from gatehouse.platform.conversations.conversations.kept_stream import KeptStrea
 from gatehouse.platform.conversations.conversations.schemas import NewMessage, Posted
 from gatehouse.platform.conversations.conversations.table import ConversationRow
 from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 
 
 class Post:
     """One post, whose messages have reserved rows. A refusal by the pipeline is returned as an answer, not stored."""
 
-    def __init__(self, parts: Apart, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage) -> None:
+    def __init__(
+        self, parts: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
+    ) -> None:
         self._parts = parts
         self._host = host
         self._models = models
@@ -27,7 +29,7 @@ class Post:
 
     @classmethod
     async def begin(
-        cls, parts: Apart, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
+        cls, parts: SplitTransactions, host: Host, models: ModelCaller, row: ConversationRow, new: NewMessage
     ) -> "Post":
         """Reserve rows for the two messages. Raises `ConversationFull`, `ConversationNotFound`."""
         post = cls(parts, host, models, row, new)

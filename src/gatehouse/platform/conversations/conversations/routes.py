@@ -27,7 +27,7 @@ from gatehouse.platform.conversations.conversations.schemas import (
 from gatehouse.platform.conversations.conversations.streaming import EngineStreamResponse
 from gatehouse.platform.conversations.conversations.table import ConversationRow
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
 
 router = APIRouter(prefix="/api/conversations", tags=["Conversations"], responses=RESPONSES)
 
@@ -45,7 +45,9 @@ def _for_writing(caller: OwnerWriter, row: Annotated[ConversationRow, Depends(_l
     return service.require_owner(row, caller)
 
 
-async def _for_chat(caller: OwnerChatter, parts: InParts, conversation_id: Annotated[UUID, Path()]) -> ConversationRow:
+async def _for_chat(
+    caller: OwnerChatter, parts: InSplitTransactions, conversation_id: Annotated[UUID, Path()]
+) -> ConversationRow:
     """Load the row in a transaction of its own, so that no connection is held while the model answers."""
     async with parts.reading() as session:
         row = await table.owned(session, conversation_id, owner_id(caller))
@@ -152,7 +154,7 @@ async def post_message(
     caller: OwnerChatter,
     row: ChatConversation,
     body: NewMessage,
-    parts: InParts,
+    parts: InSplitTransactions,
     models: TheModelCaller,
     host: TheHost,
 ) -> Response:
@@ -169,7 +171,7 @@ async def post_message(
 
 @router.post("/{conversation_id}/summary", response_model=Summary, responses=_REFUSALS)
 async def summarize_conversation(
-    caller: OwnerChatter, row: ChatConversation, parts: InParts, models: TheModelCaller, host: TheHost
+    caller: OwnerChatter, row: ChatConversation, parts: InSplitTransactions, models: TheModelCaller, host: TheHost
 ) -> Response:
     """Lets a model summarize the conversation, and stores the summary."""
     return _response(*await summaries.summarize(parts, host.sealer, models, row), 200)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 
 Title = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Rust or Go?"])]
 ModelName = Annotated[
@@ -29,7 +29,7 @@ class ConversationUpdate(Body):
     """Partial: omitted fields keep their values. Null removes the title."""
 
     title: Title | None = None
-    model: Annotated[ModelName, Field(default_factory=unsent)]
+    model: Annotated[ModelName, Field(default_factory=omitted)]
 
 
 class NewMessage(Body):
@@ -41,7 +41,7 @@ class NewMessage(Body):
     model: Annotated[ModelName | None, Field(description="Model for this answer only.")] = None
 
 
-class ModelSnapshot(Shown):
+class ModelSnapshot(ResponseBody):
     """A copy of the catalog's entry from the time the model was selected. It is kept if the entry is removed."""
 
     id: UUID
@@ -52,7 +52,7 @@ class ModelSnapshot(Shown):
     max_output_tokens: int | None
 
 
-class Conversation(Shown):
+class Conversation(ResponseBody):
     id: UUID
     title: str | None
     model: str
@@ -64,14 +64,14 @@ class Conversation(Shown):
     updated_at: datetime
 
 
-class ConversationList(Shown):
+class ConversationList(ResponseBody):
     conversations: list[Conversation]
     total: int
     limit: int
     offset: int
 
 
-class Message(Shown):
+class Message(ResponseBody):
     id: UUID
     sequence: Annotated[int, Field(description="Ascending within the conversation.")]
     role: Literal["user", "assistant"]
@@ -85,20 +85,20 @@ class Message(Shown):
     created_at: datetime
 
 
-class MessagePage(Shown):
+class MessagePage(ResponseBody):
     messages: list[Message]
     next_cursor: str | None
     has_more: bool
 
 
-class Posted(Shown):
+class Posted(ResponseBody):
     user_message: Message
     assistant_message: Annotated[
         Message, Field(description="In `content` reversible labels are replaced by their values.")
     ]
 
 
-class Summary(Shown):
+class Summary(ResponseBody):
     summary: str
     model: str
     messages: Annotated[

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.stages.route import AUTO
 from gatehouse.foundation.clock import iso, utc_now
-from gatehouse.foundation.http.lists import OffsetWindow, OpenCursor, counted
+from gatehouse.foundation.http.lists import OffsetWindow, OpenCursor, count_query
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.sealing import Sealer
@@ -39,7 +39,7 @@ def require_owner(row: ConversationRow, caller: Caller) -> ConversationRow:
 async def list_page(session: AsyncSession, sealer: Sealer, caller: Caller, window: OffsetWindow) -> dict[str, Any]:
     query = table.conversations_of(owner_id(caller))
     rows = (await session.scalars(window.apply(query))).all()
-    total = await session.scalar(counted(query)) or 0
+    total = await session.scalar(count_query(query)) or 0
     return window.envelope("conversations", await _to_shown_list(session, sealer, rows), total)
 
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gatehouse.engine.exchange import Answer, ClientLeft, Received
-from gatehouse.ingress.gateway import while_connected, write
+from gatehouse.ingress.gateway import send_over_asgi, while_connected
 
 
 class EngineStreamResponse(Response):
@@ -23,7 +23,7 @@ class EngineStreamResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def work() -> None:
-            await write(await self._make(), self._received, send)
+            await send_over_asgi(await self._make(), self._received, send)
 
         body_received = asyncio.Event()
         # FastAPI reads the request's body before it calls the route.

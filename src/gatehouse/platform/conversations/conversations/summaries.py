@@ -15,7 +15,7 @@ from gatehouse.platform.conversations.conversations.errors import NothingToSumma
 from gatehouse.platform.conversations.conversations.keeping import with_labels
 from gatehouse.platform.conversations.conversations.schemas import Summary
 from gatehouse.platform.conversations.conversations.table import ConversationRow
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 
 #: Higher than every message's sequence.
 _MAX_SEQUENCE: Final = 2**31 - 1
@@ -26,7 +26,7 @@ _INSTRUCTION: Final = (
 
 
 async def summarize(
-    parts: Apart, sealer: Sealer, models: ModelCaller, row: ConversationRow
+    parts: SplitTransactions, sealer: Sealer, models: ModelCaller, row: ConversationRow
 ) -> tuple[Answer, Summary | None]:
     """Summarize and store the summary in place of the previous one. Return the engine's answer, and the summary unless
     the answer is a refusal.

@@ -14,7 +14,7 @@ from gatehouse.platform.conversations.conversations.contents import SealedConten
 from gatehouse.platform.conversations.conversations.context import PromptMessage
 from gatehouse.platform.conversations.conversations.table import ConversationRow
 from gatehouse.platform.organization.system_config.table import value
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 
 TitleTask: TypeAlias = Coroutine[Any, Any, None]
 
@@ -31,7 +31,9 @@ _INSTRUCTION: Final = (
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]+")
 
 
-async def make_title(parts: Apart, sealer: Sealer, models: ModelCaller, row: ConversationRow, answer_id: UUID) -> None:
+async def make_title(
+    parts: SplitTransactions, sealer: Sealer, models: ModelCaller, row: ConversationRow, answer_id: UUID
+) -> None:
     """Create and store a title if `answer_id` is the first complete answer and the conversation has no title."""
     contents = SealedContents.of(sealer, row.id, row.sealed_key)
     async with parts.reading() as session:

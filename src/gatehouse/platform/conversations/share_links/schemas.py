@@ -6,10 +6,10 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 
 
-class ShareLink(Shown):
+class ShareLink(ResponseBody):
     id: UUID
     token: Annotated[str, Field(description="Everyone with this token can read the conversation.")]
     conversation_id: UUID
@@ -18,7 +18,7 @@ class ShareLink(Shown):
     url: Annotated[str, Field(description="Public URL of the conversation.")]
 
 
-class SharedMessage(Shown):
+class SharedMessage(ResponseBody):
     role: Literal["user", "assistant"]
     status: Literal["complete", "incomplete"]
     content: str
@@ -26,7 +26,7 @@ class SharedMessage(Shown):
     created_at: datetime
 
 
-class SharedConversation(Shown):
+class SharedConversation(ResponseBody):
     """A shared conversation, without data about its owner."""
 
     title: str | None

@@ -11,7 +11,7 @@ from gatehouse.platform.governance.approvals.errors import ApprovalNotFound, May
 from gatehouse.platform.governance.approvals.schemas import Approval, ApprovalsPage, Decision, Status
 from gatehouse.platform.governance.approvals.table import ApprovalRow, page_of_approvals
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
 
 router = APIRouter(tags=["Approvals"], responses=RESPONSES)
 
@@ -46,7 +46,7 @@ async def approve_request(
     approval: LoadedApproval,
     change: Changing,
     *,
-    parts: InParts,
+    parts: InSplitTransactions,
     host: TheHost,
     decision: Decision | None = None,
 ) -> object:

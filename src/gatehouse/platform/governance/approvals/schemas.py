@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 
 Status = Literal["pending", "approved", "denied", "expired", "cancelled"]
 
@@ -18,7 +18,7 @@ class Decision(Body):
     ] = None
 
 
-class Approval(Shown):
+class Approval(ResponseBody):
     id: UUID
     request_id: str
     user_id: UUID | None
@@ -37,7 +37,7 @@ class Approval(Shown):
     decision_reason: str | None
 
 
-class ApprovalsPage(Shown):
+class ApprovalsPage(ResponseBody):
     items: list[Approval]
     total: int
     page: int

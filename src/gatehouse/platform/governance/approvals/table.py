@@ -9,7 +9,7 @@ from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import Window, counted
+from gatehouse.foundation.http.lists import Window, count_query
 from gatehouse.foundation.storage.rows import TenantRow
 
 _CLIENT_CREATOR: Final = text("SELECT created_by FROM oauth_clients WHERE client_id = :client")
@@ -58,6 +58,6 @@ async def page_of_approvals(
     query = select(ApprovalRow)
     if status is not None:
         query = query.where(ApprovalRow.status == status)
-    total = (await session.execute(counted(query))).scalar_one()
+    total = (await session.execute(count_query(query))).scalar_one()
     ordered = query.order_by(ApprovalRow.created_at.desc(), ApprovalRow.id.desc())
     return (await session.scalars(window.apply(ordered))).all(), total

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from gatehouse.detection.taxonomy import TAXONOMY
-from gatehouse.foundation.http.bodies import Body, Moment, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody, omitted
 
 #: Version of the export's format.
 EXPORT_VERSION: Final = "1.0"
@@ -68,15 +68,15 @@ class ImportedBundle(NewBundle):
 class BundleUpdate(Body):
     """Partial: omitted fields keep their values."""
 
-    name: Annotated[Name, Field(default_factory=unsent)]
-    regulatory_framework: Annotated[Framework, Field(default_factory=unsent)]
-    version: Annotated[Version, Field(default_factory=unsent)]
-    seed_rule_mappings: Annotated[EntityTypes, Field(default_factory=unsent)]
+    name: Annotated[Name, Field(default_factory=omitted)]
+    regulatory_framework: Annotated[Framework, Field(default_factory=omitted)]
+    version: Annotated[Version, Field(default_factory=omitted)]
+    seed_rule_mappings: Annotated[EntityTypes, Field(default_factory=omitted)]
     description: Description | None = None
-    enabled: Annotated[bool, Field(default_factory=unsent, examples=[False])]
+    enabled: Annotated[bool, Field(default_factory=omitted, examples=[False])]
 
 
-class _Content(Shown):
+class _Content(ResponseBody):
     name: str
     description: str | None
     regulatory_framework: Framework
@@ -100,7 +100,7 @@ class ExportRecord(_Content):
     export_version: str
 
 
-class ImportSummary(Shown):
+class ImportSummary(ResponseBody):
     created: int
     skipped: int
     replaced: int
@@ -112,14 +112,14 @@ class ImportSummary(Shown):
     ]
 
 
-class BySeverity(Shown):
+class BySeverity(ResponseBody):
     critical: int = 0
     high: int = 0
     medium: int = 0
     low: int = 0
 
 
-class ByAction(Shown):
+class ByAction(ResponseBody):
     """Numbers of events by action. `allow` counts events that were only logged."""
 
     block: int = 0
@@ -128,12 +128,12 @@ class ByAction(Shown):
     require_approval: int = 0
 
 
-class Day(Shown):
+class Day(ResponseBody):
     date: Annotated[str, Field(examples=["2026-11-21"])]
     event_count: int
 
 
-class BundleFigures(Shown):
+class BundleFigures(ResponseBody):
     bundle_id: UUID
     bundle_name: str
     total_events: int
@@ -145,13 +145,13 @@ class BundleStats(BundleFigures):
     daily_trend: Annotated[list[Day], Field(description="Every day of the period (UTC), oldest first.")]
 
 
-class TopTrigger(Shown):
+class TopTrigger(ResponseBody):
     rule_name: str
     bundle: str
     event_count: int
 
 
-class Summary(Shown):
+class Summary(ResponseBody):
     days: int
     total_events: int
     coverage_percent: Annotated[
@@ -161,7 +161,7 @@ class Summary(Shown):
     bundles: list[BundleFigures]
 
 
-class Report(Shown):
+class Report(ResponseBody):
     generated_at: datetime
     period_days: int
     summary: Summary

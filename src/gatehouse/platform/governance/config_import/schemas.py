@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.platform.governance.dlp_fields import MAX_RULES
 
 Records = Annotated[list[dict[str, Any]], Field(max_length=MAX_RULES)]
@@ -39,7 +39,7 @@ class ConfigImport(Body):
     dry_run: Annotated[bool, Field(description="Validate and report only, without changes.")] = False
 
 
-class Imported(Shown):
+class Imported(ResponseBody):
     part: Annotated[str, Field(examples=["dlp_rules"])]
     name: str
 
@@ -48,12 +48,12 @@ class Skipped(Imported):
     reason: str
 
 
-class Fault(Shown):
+class Fault(ResponseBody):
     where: Annotated[str, Field(description="Path in the document.", examples=["custom_patterns[2].pattern"])]
     message: str
 
 
-class ConfigImported(Shown):
+class ConfigImported(ResponseBody):
     dry_run: bool
     standard_patterns: Annotated[
         int, Field(description="Number of built-in patterns in `patterns`, which need no import.")

@@ -16,7 +16,7 @@ from gatehouse.platform.governance.content_filters.schemas import (
 )
 from gatehouse.platform.governance.content_filters.table import ContentFilterRow, all_filters
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
 
 router = APIRouter(prefix="/api/admin/content-filters", tags=["Content filters"], responses=RESPONSES)
 
@@ -38,7 +38,9 @@ async def create_content_filter(caller: Admin, body: NewContentFilter, change: C
 
 
 @router.post("/test", response_model=FilterTried)
-async def test_content_filters(caller: Admin, body: FilterTrial, parts: InParts, host: TheHost) -> FilterTried:
+async def test_content_filters(
+    caller: Admin, body: FilterTrial, parts: InSplitTransactions, host: TheHost
+) -> FilterTried:
     """Returns what the filters in force do with a text. Stores nothing."""
     return await service.try_out(parts, host.ports, body)
 

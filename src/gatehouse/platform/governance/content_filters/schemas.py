@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints
 
-from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
 from gatehouse.policy.governance import FilterType
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Project names"])]
@@ -40,17 +40,17 @@ class NewContentFilter(Body):
 class ContentFilterUpdate(Body):
     """Partial: omitted fields keep their values. `config` is replaced as a whole. `scope` `org` removes the group."""
 
-    name: Annotated[Name, Field(default_factory=unsent)]
+    name: Annotated[Name, Field(default_factory=omitted)]
     description: Description | None = None
-    filter_type: Annotated[FilterType, Field(default_factory=unsent)]
-    config: Annotated[Config, Field(default_factory=unsent)]
-    scope: Annotated[Scope, Field(default_factory=unsent)]
+    filter_type: Annotated[FilterType, Field(default_factory=omitted)]
+    config: Annotated[Config, Field(default_factory=omitted)]
+    scope: Annotated[Scope, Field(default_factory=omitted)]
     group_id: Id | None = None
-    enabled: Annotated[bool, Field(default_factory=unsent)]
-    priority: Annotated[Priority, Field(default_factory=unsent)]
+    enabled: Annotated[bool, Field(default_factory=omitted)]
+    priority: Annotated[Priority, Field(default_factory=omitted)]
 
 
-class ContentFilter(Shown):
+class ContentFilter(ResponseBody):
     id: UUID
     tenant_id: UUID
     name: str
@@ -76,19 +76,19 @@ class FilterTrial(Body):
     )
 
 
-class TriedFilter(Shown):
+class TriedFilter(ResponseBody):
     id: str
     name: str
     filter_type: FilterType
 
 
-class TriedInstruction(Shown):
+class TriedInstruction(ResponseBody):
     id: str
     name: str
     instruction: str
 
 
-class FilterTried(Shown):
+class FilterTried(ResponseBody):
     blocked: bool
     blocked_by: Annotated[TriedFilter | None, Field(description="The first filter that refuses the text.")]
     instructions: Annotated[

@@ -28,7 +28,7 @@ from gatehouse.platform.governance.content_filters.table import (
     count_keywords,
     lock_group,
 )
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 
 #: Filters of an organization.
 MAX_FILTERS: Final = 1_000
@@ -73,14 +73,14 @@ async def delete(change: Change, row: ContentFilterRow) -> None:
     _record(change, "content_filter.deleted", row)
 
 
-async def try_out(parts: Apart, ports: Ports, trial: FilterTrial) -> FilterTried:
+async def try_out(parts: SplitTransactions, ports: Ports, trial: FilterTrial) -> FilterTried:
     """Return what the filters in force do with a text. Raises `BadScope` if the group does not exist."""
     if trial.group_id is not None:
         async with parts.reading() as session:
             await _check_scope(session, "group", trial.group_id)
     filter_set = (await ports.policies.current(parts.tenant_id)).filters
     filters = filter_set.of(() if trial.group_id is None else (trial.group_id,))
-    blocking, failed, reason = await content_filters.judge(filter_set, filters, {"text": trial.text}, ports)
+    blocking, failed, reason = await content_filters.evaluate(filter_set, filters, {"text": trial.text}, ports)
     return FilterTried(
         blocked=blocking is not None,
         blocked_by=None if blocking is None else TriedFilter.model_validate(blocking),

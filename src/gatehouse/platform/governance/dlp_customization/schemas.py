@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from gatehouse.detection.pattern import ActionTier, Category
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.governance.dlp_fields import ContextWords, EntityType, Name, Regex, StreamMaxLength, Threshold
 
 
@@ -18,7 +18,7 @@ class NewSuppression(Body):
     reason: Annotated[str | None, Field(max_length=1_000, examples=["Support answers customers by name."])] = None
 
 
-class Suppression(Shown):
+class Suppression(ResponseBody):
     id: UUID
     pattern_id: str
     reason: str | None
@@ -40,17 +40,17 @@ class NewCustomPattern(Body):
 class CustomPatternUpdate(Body):
     """Partial: omitted fields keep their values."""
 
-    name: Annotated[Name, Field(default_factory=unsent)]
-    entity_type: Annotated[EntityType, Field(default_factory=unsent)]
-    pattern: Annotated[Regex, Field(default_factory=unsent)]
-    action_tier: Annotated[ActionTier, Field(default_factory=unsent, examples=["block"])]
-    category: Annotated[Category, Field(default_factory=unsent)]
-    confidence_threshold: Annotated[Threshold, Field(default_factory=unsent)]
-    context_words: Annotated[ContextWords, Field(default_factory=unsent)]
-    enabled: Annotated[bool, Field(default_factory=unsent)]
+    name: Annotated[Name, Field(default_factory=omitted)]
+    entity_type: Annotated[EntityType, Field(default_factory=omitted)]
+    pattern: Annotated[Regex, Field(default_factory=omitted)]
+    action_tier: Annotated[ActionTier, Field(default_factory=omitted, examples=["block"])]
+    category: Annotated[Category, Field(default_factory=omitted)]
+    confidence_threshold: Annotated[Threshold, Field(default_factory=omitted)]
+    context_words: Annotated[ContextWords, Field(default_factory=omitted)]
+    enabled: Annotated[bool, Field(default_factory=omitted)]
 
 
-class CustomPattern(Shown):
+class CustomPattern(ResponseBody):
     id: UUID
     name: str
     entity_type: str

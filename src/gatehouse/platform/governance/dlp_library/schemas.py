@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gatehouse.detection.pattern import ActionTier, Category
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 
 
-class LibraryPattern(Shown):
+class LibraryPattern(ResponseBody):
     id: Annotated[str, Field(description="The id that a suppression refers to.")]
     name: str
     entity_type: str
@@ -17,18 +17,18 @@ class LibraryPattern(Shown):
     category: Category
 
 
-class AvailablePatterns(Shown):
+class AvailablePatterns(ResponseBody):
     total_patterns: int
     categories: dict[str, list[LibraryPattern]]
 
 
-class EntityTypeShown(Shown):
+class EntityTypeShown(ResponseBody):
     entity_type: Annotated[str, Field(examples=["credit_card"])]
     category: Category | None
     detectors: Annotated[list[Literal["regex", "ner"]], Field(description="Detectors of this entity type.")]
     patterns: Annotated[list[str], Field(description="Ids of the built-in patterns that detect it.")]
 
 
-class EntityTypes(Shown):
+class EntityTypes(ResponseBody):
     total: int
     entity_types: list[EntityTypeShown]

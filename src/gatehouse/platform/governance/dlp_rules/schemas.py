@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from gatehouse.detection.pattern import ActionTier
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.governance.dlp_fields import MAX_RULES, EntityType, Name, StreamMaxLength, Threshold
 from gatehouse.policy.governance import DetectorType
 
@@ -35,16 +35,16 @@ class NewDlpRule(Body):
 class DlpRuleUpdate(Body):
     """Partial: omitted fields keep their values. `config_json` is replaced as a whole."""
 
-    detector_name: Annotated[Name, Field(default_factory=unsent)]
-    detector_type: Annotated[DetectorType, Field(default_factory=unsent)]
-    entity_type: Annotated[EntityType, Field(default_factory=unsent)]
-    action_tier: Annotated[ActionTier, Field(default_factory=unsent, examples=["block"])]
-    enabled: Annotated[bool, Field(default_factory=unsent)]
-    confidence_threshold: Annotated[Threshold, Field(default_factory=unsent)]
-    config_json: Annotated[Config, Field(default_factory=unsent)]
+    detector_name: Annotated[Name, Field(default_factory=omitted)]
+    detector_type: Annotated[DetectorType, Field(default_factory=omitted)]
+    entity_type: Annotated[EntityType, Field(default_factory=omitted)]
+    action_tier: Annotated[ActionTier, Field(default_factory=omitted, examples=["block"])]
+    enabled: Annotated[bool, Field(default_factory=omitted)]
+    confidence_threshold: Annotated[Threshold, Field(default_factory=omitted)]
+    config_json: Annotated[Config, Field(default_factory=omitted)]
 
 
-class ExportedRule(Shown):
+class ExportedRule(ResponseBody):
     detector_name: str
     detector_type: DetectorType
     entity_type: str
@@ -59,7 +59,7 @@ class DlpRule(ExportedRule):
     stream_max_length: StreamMaxLength
 
 
-class DlpRuleVersion(Shown):
+class DlpRuleVersion(ResponseBody):
     id: UUID
     rule_id: UUID
     changed_by: str | None
@@ -69,7 +69,7 @@ class DlpRuleVersion(Shown):
     changed_at: datetime
 
 
-class DlpRulesExport(Shown):
+class DlpRulesExport(ResponseBody):
     version: Annotated[str, Field(examples=["1.0"])]
     exported_at: datetime
     tenant_id: UUID
@@ -95,13 +95,13 @@ class DlpRulesImport(Body):
     tenant_id: str | None = None
 
 
-class ImportFault(Shown):
+class ImportFault(ResponseBody):
     index: Annotated[int, Field(description="Index in `rules`, from 0.")]
     detector_name: str | None
     error: str
 
 
-class DlpRulesImported(Shown):
+class DlpRulesImported(ResponseBody):
     imported: int
     skipped: int
     errors: list[ImportFault]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.governance.dlp_fields import EntityType
 from gatehouse.policy.governance import PolicyAction
 
@@ -24,11 +24,11 @@ ExpectedAction = Annotated[PolicyAction, Field(description="Expected action of p
 class NewLabels(Body):
     """Labels of a sample. Fields in the body replace the stored ones. Null removes them."""
 
-    labels: Annotated[Labels | None, Field(default_factory=unsent)]
-    expected_action: Annotated[ExpectedAction | None, Field(default_factory=unsent)]
+    labels: Annotated[Labels | None, Field(default_factory=omitted)]
+    expected_action: Annotated[ExpectedAction | None, Field(default_factory=omitted)]
 
 
-class Sample(Shown):
+class Sample(ResponseBody):
     """A sample without its contents."""
 
     id: UUID
@@ -66,6 +66,6 @@ class RevealedSample(Sample):
     ]
 
 
-class SampleList(Shown):
+class SampleList(ResponseBody):
     samples: list[Sample]
     total: int

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
-from gatehouse.foundation.http.lists import OffsetWindow, counted
+from gatehouse.foundation.http.lists import OffsetWindow, count_query
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.platform.change import Change
 from gatehouse.platform.governance.dlp_samples.contents import opened
@@ -20,7 +20,7 @@ async def list_page(session: AsyncSession, window: OffsetWindow, labelled: bool 
     if labelled is not None:
         any_label = is_labelled("labels", "expected_action")
         query = query.where(any_label if labelled else not_(any_label))
-    total = (await session.execute(counted(query))).scalar_one()
+    total = (await session.execute(count_query(query))).scalar_one()
     rows = (await session.scalars(window.apply(query.order_by(SampleRow.id.desc())))).all()
     return window.envelope("samples", rows, total)
 

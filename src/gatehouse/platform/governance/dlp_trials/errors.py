@@ -3,13 +3,13 @@
 from gatehouse.foundation.errors import NotFound
 
 
-class OrganizationNotFound(NotFound):
+class TrialOrganizationNotFound(NotFound):
     message = "Organization not found"
 
 
-class GroupNotFound(NotFound):
+class TrialGroupNotFound(NotFound):
     message = "Group not found"
 
 
-class UserNotFound(NotFound):
+class TrialUserNotFound(NotFound):
     message = "User not found"

@@ -7,12 +7,16 @@ from uuid import UUID
 from gatehouse.engine.dlp.decide import Hit
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.dlp_input import owner
-from gatehouse.platform.governance.dlp_trials.errors import GroupNotFound, OrganizationNotFound, UserNotFound
+from gatehouse.platform.governance.dlp_trials.errors import (
+    TrialGroupNotFound,
+    TrialOrganizationNotFound,
+    TrialUserNotFound,
+)
 from gatehouse.platform.governance.dlp_trials.examining import Examined, examine
 from gatehouse.platform.governance.dlp_trials.schemas import EvaluatedMatch, Evaluation, MatchedRule, NewEvaluation
 from gatehouse.platform.governance.dlp_trials.table import group_exists, groups_of
-from gatehouse.platform.requests import Apart
-from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
+from gatehouse.platform.requests import SplitTransactions
+from gatehouse.policy.dlp import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
 #: Matches of one rule in the response.
 MAX_MATCHES: Final = 20
@@ -20,10 +24,10 @@ MAX_MATCHES: Final = 20
 _MAX_TRACE_SENTENCES: Final = 1_000
 
 
-async def evaluate(parts: Apart, ports: Ports, body: NewEvaluation) -> Evaluation:
-    """Evaluate the policy in force. Raises `OrganizationNotFound`, `GroupNotFound`, `UserNotFound`."""
+async def evaluate(parts: SplitTransactions, ports: Ports, body: NewEvaluation) -> Evaluation:
+    """Evaluate the policy in force. Raises `TrialOrganizationNotFound`, `TrialGroupNotFound`, `TrialUserNotFound`."""
     if body.org_id not in (None, parts.tenant_id):
-        raise OrganizationNotFound
+        raise TrialOrganizationNotFound
     groups = await _groups(parts, body)
     policy = (await ports.policies.current(parts.tenant_id)).dlp
     trace = _trace_start(policy, body, groups)
@@ -42,7 +46,7 @@ async def evaluate(parts: Apart, ports: Ports, body: NewEvaluation) -> Evaluatio
     )
 
 
-async def _groups(parts: Apart, body: NewEvaluation) -> tuple[UUID, ...]:
+async def _groups(parts: SplitTransactions, body: NewEvaluation) -> tuple[UUID, ...]:
     if body.group_id is None and body.user_id is None:
         return ()
     groups: dict[UUID, None] = {}
@@ -50,11 +54,11 @@ async def _groups(parts: Apart, body: NewEvaluation) -> tuple[UUID, ...]:
         if body.user_id is not None:
             memberships = await groups_of(session, body.user_id)
             if memberships is None:
-                raise UserNotFound
+                raise TrialUserNotFound
             groups.update(dict.fromkeys(memberships))
         if body.group_id is not None:
             if not await group_exists(session, body.group_id):
-                raise GroupNotFound
+                raise TrialGroupNotFound
             groups[body.group_id] = None
     return tuple(groups)
 
@@ -85,10 +89,10 @@ def _matched(hits: Sequence[Hit]) -> list[MatchedRule]:
     for hit in hits:
         hits_by_rule.setdefault(hit.rule.id, []).append(hit)
     matched = [_to_shown(rule_hits[0].rule, rule_hits) for rule_hits in hits_by_rule.values()]
-    return sorted(matched, key=lambda rule: -STRENGTH[rule.action_tier])
+    return sorted(matched, key=lambda rule: -DLP_ACTION_STRENGTH[rule.action_tier])
 
 
-def _to_shown(rule: Rule, hits: Sequence[Hit]) -> MatchedRule:
+def _to_shown(rule: CompiledDlpRule, hits: Sequence[Hit]) -> MatchedRule:
     return MatchedRule(
         rule_id=rule.id,
         rule_name=rule.name,

@@ -9,7 +9,7 @@ from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings,
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.dlp.turns import Owner
+from gatehouse.engine.dlp.turns import WorkOwner
 from gatehouse.engine.ports import Ports
 from gatehouse.policy.dlp import DlpPolicy
 
@@ -32,7 +32,7 @@ async def examine(
     groups: Sequence[UUID] = (),
     trace: list[str] | None = None,
     *,
-    owner: Owner,
+    owner: WorkOwner,
     direction: Direction = "input",
 ) -> Examined:
     """Examine `text`. Appends sentences about each step to `trace`, which never contain parts of the text. Long texts

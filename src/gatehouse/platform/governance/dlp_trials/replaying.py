@@ -10,14 +10,14 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.engine.dlp.decide import Effect, Hit
-from gatehouse.engine.dlp.turns import Owner
+from gatehouse.engine.dlp.turns import WorkOwner
 from gatehouse.engine.ports import Ports
 from gatehouse.platform.governance.dlp_trials.examining import Direction, Examined, examine
 from gatehouse.platform.governance.dlp_trials.excerpts import excerpts
 from gatehouse.platform.governance.replays.measuring import Measure
 from gatehouse.platform.governance.replays.pace import Pace, one_at_a_time
 from gatehouse.platform.governance.replays.recorded import RecordedSample
-from gatehouse.policy.dlp import STRENGTH, DlpPolicy, Rule
+from gatehouse.policy.dlp import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
 #: Excerpts of one sample.
 MAX_EXCERPTS: Final = 20
@@ -30,7 +30,7 @@ class _PolicyResults:
 
     def __init__(self) -> None:
         self.totals: dict[str, int] = dict.fromkeys(_ACTIONS, 0)
-        self.rules: dict[tuple[str, str, str], Rule] = {}
+        self.rules: dict[tuple[str, str, str], CompiledDlpRule] = {}
         self.samples: Counter[tuple[str, str, str]] = Counter()
         self.matches: Counter[tuple[str, str, str]] = Counter()
         self.costs_us: list[float] = []
@@ -90,7 +90,7 @@ class _SampleResult(NamedTuple):
 
 
 async def replay(
-    ports: Ports, draft: DlpPolicy, in_force: DlpPolicy, samples: Sequence[ReplaySample], *, owner: Owner
+    ports: Ports, draft: DlpPolicy, in_force: DlpPolicy, samples: Sequence[ReplaySample], *, owner: WorkOwner
 ) -> bytes:
     """Return a `schemas.Replayed` as JSON. It is encoded by msgspec, because pydantic would block the event loop too
     long for ten thousand results.
@@ -105,7 +105,7 @@ def _by_direction(sample: ReplaySample) -> Sequence[tuple[Direction, Sequence[st
     return ("input", sample.texts), ("output", sample.answer)
 
 
-async def _examine_sample(policy: DlpPolicy, ports: Ports, sample: ReplaySample, owner: Owner) -> _SampleResult:
+async def _examine_sample(policy: DlpPolicy, ports: Ports, sample: ReplaySample, owner: WorkOwner) -> _SampleResult:
     examined: list[Examined] = []
     for direction, texts in _by_direction(sample):
         examined += [
@@ -113,14 +113,20 @@ async def _examine_sample(policy: DlpPolicy, ports: Ports, sample: ReplaySample,
         ]
     effects = [result.effect for result in examined]
     return _SampleResult(
-        max(effects, key=STRENGTH.__getitem__, default="allow"),
+        max(effects, key=DLP_ACTION_STRENGTH.__getitem__, default="allow"),
         [result.decision.hits for result in examined],
         any(result.failures for result in examined),
     )
 
 
 async def _replay(
-    ports: Ports, draft: DlpPolicy, in_force: DlpPolicy, samples: Sequence[ReplaySample], *, owner: Owner, pace: Pace
+    ports: Ports,
+    draft: DlpPolicy,
+    in_force: DlpPolicy,
+    samples: Sequence[ReplaySample],
+    *,
+    owner: WorkOwner,
+    pace: Pace,
 ) -> dict[str, Any]:
     drafted, present = _PolicyResults(), _PolicyResults()
     measure, measure_in_force, labelled = Measure(), Measure(), 0
@@ -144,7 +150,7 @@ async def _replay(
             labelled += 1
             measure.add(sample.labels, _entity_types(new))
             measure_in_force.add(sample.labels, _entity_types(old))
-        change = STRENGTH[new.effect] - STRENGTH[old.effect]
+        change = DLP_ACTION_STRENGTH[new.effect] - DLP_ACTION_STRENGTH[old.effect]
         differences["stricter" if change > 0 else "weaker" if change < 0 else "same"] += 1
         if sample.action_then is not None:
             totals_then[sample.action_then] += 1

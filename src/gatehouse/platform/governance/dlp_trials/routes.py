@@ -21,7 +21,7 @@ from gatehouse.platform.governance.dlp_trials.schemas import (
 from gatehouse.platform.governance.replays import recorded
 from gatehouse.platform.governance.replays.schemas import Recorded
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import InParts
+from gatehouse.platform.requests import InSplitTransactions
 
 router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPONSES)
 
@@ -33,7 +33,7 @@ async def test_dlp_pattern(caller: Admin, body: NewTest, host: TheHost, recognis
 
 
 @router.post("/evaluate", response_model=Evaluation, responses={404: {"description": "Not in your organization."}})
-async def evaluate_dlp(caller: Admin, body: NewEvaluation, parts: InParts, host: TheHost) -> Evaluation:
+async def evaluate_dlp(caller: Admin, body: NewEvaluation, parts: InSplitTransactions, host: TheHost) -> Evaluation:
     """Returns the action of the policy in force on a text, with a trace of the decision."""
     return await evaluating.evaluate(parts, host.ports, body)
 
@@ -83,7 +83,7 @@ _BODY: Final[dict[str, Any]] = {
     responses={413: {"description": "Too many bytes."}, 429: {"description": "A replay is running on this worker."}},
 )
 async def replay_dlp_draft(
-    caller: Admin, request: Request, parts: InParts, host: TheHost, recognisers: TheRecognisers
+    caller: Admin, request: Request, parts: InSplitTransactions, host: TheHost, recognisers: TheRecognisers
 ) -> Response:
     """Evaluates a draft of DLP rules on the texts in the body, or on samples of the organization's own requests
     (`recorded`), and compares it with the policy in force. Stores nothing. The access to samples is recorded in the

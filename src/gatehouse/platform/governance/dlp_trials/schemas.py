@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from gatehouse.detection.pattern import ActionTier
-from gatehouse.foundation.http.bodies import Body, Id, Shown
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
 from gatehouse.platform.governance.dlp_fields import (
     MAX_RULES,
     MAX_TEXT_CHARACTERS,
@@ -31,7 +31,7 @@ class NewTest(Body):
     action_tier: Annotated[ActionTier, Field(description="Action in the matches.")] = "log_only"
 
 
-class TestMatch(Shown):
+class TestMatch(ResponseBody):
     __test__ = False
 
     start: Annotated[int, Field(description="Offset in `sample_text`, in Unicode code points.")]
@@ -41,7 +41,7 @@ class TestMatch(Shown):
     action: ActionTier
 
 
-class TestResult(Shown):
+class TestResult(ResponseBody):
     __test__ = False
 
     matches: Annotated[list[TestMatch], Field(description="The first 1,000.")]
@@ -59,13 +59,13 @@ class NewEvaluation(Body):
     user_id: Annotated[Id | None, Field(description="Evaluate as this user, with all their groups.")] = None
 
 
-class EvaluatedMatch(Shown):
+class EvaluatedMatch(ResponseBody):
     start: Annotated[int, Field(description="Offset in `text`, in Unicode code points.")]
     end: int
     score: float
 
 
-class MatchedRule(Shown):
+class MatchedRule(ResponseBody):
     rule_id: str
     rule_name: str
     detector_type: DetectorType
@@ -76,7 +76,7 @@ class MatchedRule(Shown):
     source: Literal["platform", "organization"]
 
 
-class Evaluation(Shown):
+class Evaluation(ResponseBody):
     text_length: int
     org_id: UUID
     rules_evaluated: int
@@ -122,7 +122,7 @@ class NewReplay(Draft):
     model_config = ConfigDict(str_strip_whitespace=False)
 
 
-class ReplayedMatch(Shown):
+class ReplayedMatch(ResponseBody):
     rule_name: str
     entity_type: str
     direction: Literal["input", "output"]
@@ -145,7 +145,7 @@ class ReplayMeasure(Measured):
     entity_type: str
 
 
-class ReplayedSample(Shown):
+class ReplayedSample(ResponseBody):
     index: Annotated[int, Field(description="Index from 0. Empty lines of a file are not counted.")]
     id: str | int | None
     action: FinalAction
@@ -158,7 +158,7 @@ class ReplayedSample(Shown):
     ]
 
 
-class ReplayedRule(Shown):
+class ReplayedRule(ResponseBody):
     rule_name: str
     entity_type: str
     detector_type: DetectorType
@@ -171,7 +171,7 @@ class ReplayedRule(Shown):
     matches_now: int
 
 
-class ReplayCost(Shown):
+class ReplayCost(ResponseBody):
     """Time of one sample's evaluation, in microseconds."""
 
     mean_us: float

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from gatehouse.detection.as_written import SearchGivenUp
-from gatehouse.detection.custom import Refused, custom_pattern, stream_max_length
+from gatehouse.detection.as_written import SearchAborted
+from gatehouse.detection.custom import PatternRefused, custom_pattern, stream_max_length
 from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.detection.findings import Finding, by_place
 from gatehouse.detection.matcher import Matcher
@@ -40,14 +40,14 @@ async def test(ports: Ports, body: NewTest, recognisers: Recognisers) -> TestRes
 def _regex(body: NewTest) -> TestResult:
     try:
         pattern = custom_pattern("test", "test", body.entity_type, body.pattern)
-    except Refused as refused:
+    except PatternRefused as refused:
         return _invalid(body, str(refused))
     findings: list[Finding] = []
     error = None
     try:
         for slice_findings in Matcher([pattern]).scan_in_slices(body.sample_text):
             findings += slice_findings
-    except SearchGivenUp as given_up:
+    except SearchAborted as given_up:
         error = str(given_up)
     return _result(body, sorted(findings, key=by_place), error)
 

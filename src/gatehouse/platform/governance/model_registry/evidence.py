@@ -26,7 +26,7 @@ from gatehouse.platform.governance.model_registry.schemas import (
 )
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow
 from gatehouse.platform.organization.system_config import table as system_config
-from gatehouse.platform.records.hot import shown_since
+from gatehouse.platform.records.hot import visible_since
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
     name = row.provider, row.model_id
     # All lists end at this head: events that are written meanwhile come after it.
     head = (await session.scalars(select(AuditHead).where(AuditHead.tenant_id == session.info["tenant_id"]))).one()
-    since = await shown_since(session)
+    since = await visible_since(session)
     history = await _events(session, head, since, _HISTORY, name)
     switches = await _events(session, head, since, _SWITCHES, name, (row.provider, "*"))
     approvals = await _approvals(session, name)

@@ -15,7 +15,7 @@ from gatehouse.foundation.http.variants import Variant
 from gatehouse.platform.governance.model_registry import figures, service, table, variants
 from gatehouse.platform.governance.model_registry.figures import UNUSED, ModelName, Use
 from gatehouse.platform.governance.model_registry.schemas import RegisteredModel
-from gatehouse.platform.governance.model_registry.table import Filters, RegisteredModelRow
+from gatehouse.platform.governance.model_registry.table import RegisteredModelRow, RegistryFilters
 from gatehouse.platform.governance.model_registry.variants import Sheet
 
 #: Characters that begin a formula in a spreadsheet.
@@ -30,7 +30,7 @@ class InventoryFile(NamedTuple):
     filename: str | None
 
 
-async def export(session: AsyncSession, filters: Filters, variant: Variant, format: str) -> InventoryFile:
+async def export(session: AsyncSession, filters: RegistryFilters, variant: Variant, format: str) -> InventoryFile:
     """Return the filtered registry as CSV or JSON (`format`), newest first."""
     uses = await figures.uses(session)
     if format == "json":

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.governance.model_registry.states import FirstStatus, RiskTier, Status
 from gatehouse.platform.records.audit.schemas import AuditEventShown, Hash
 from gatehouse.platform.routing.fields import Line, ModelId
@@ -65,17 +65,17 @@ class NewRegisteredModel(Body):
 class RegisteredModelUpdate(Body):
     """Partial: omitted fields keep their values. `tags` are replaced as a whole."""
 
-    model_id: Annotated[str, Field(default_factory=unsent, description="Cannot change.")]
-    provider: Annotated[str, Field(default_factory=unsent, description="Cannot change.")]
+    model_id: Annotated[str, Field(default_factory=omitted, description="Cannot change.")]
+    provider: Annotated[str, Field(default_factory=omitted, description="Cannot change.")]
     display_name: Annotated[Line | None, Field(description="Null: the model's id.", examples=["GPT-4o mini"])] = None
-    risk_tier: Annotated[RiskTier, Field(default_factory=unsent)]
-    validation_status: Annotated[Status, Field(default_factory=unsent, examples=["pending_validation"])]
+    risk_tier: Annotated[RiskTier, Field(default_factory=omitted)]
+    validation_status: Annotated[Status, Field(default_factory=omitted, examples=["pending_validation"])]
     owner: Annotated[Line | None, Field(examples=["Model risk"])] = None
     description: Description | None = None
-    tags: Annotated[Tags, Field(default_factory=unsent)]
+    tags: Annotated[Tags, Field(default_factory=omitted)]
 
 
-class RegisteredModel(Shown):
+class RegisteredModel(ResponseBody):
     id: UUID
     model_id: str
     provider: str
@@ -95,7 +95,7 @@ class RegisteredModel(Shown):
     updated_at: datetime
 
 
-class RegisteredModelsPage(Shown):
+class RegisteredModelsPage(ResponseBody):
     """Variant A."""
 
     items: list[RegisteredModel]
@@ -104,7 +104,7 @@ class RegisteredModelsPage(Shown):
     offset: int
 
 
-class RegisteredModelsPageB(Shown):
+class RegisteredModelsPageB(ResponseBody):
     """Variant B."""
 
     models: list[RegisteredModel]
@@ -126,7 +126,7 @@ class Discovery(Body):
     dry_run: bool = False
 
 
-class DiscoveredModel(Shown):
+class DiscoveredModel(ResponseBody):
     model_id: str
     provider: str
     status: Annotated[
@@ -139,7 +139,7 @@ class DiscoveredModel(Shown):
     last_seen_at: datetime | None
 
 
-class Discovered(Shown):
+class Discovered(ResponseBody):
     discovered: Annotated[int, Field(description="Number of called models, created and existing.")]
     created: Annotated[int, Field(description="0 with `dry_run`.")]
     existing: int
@@ -153,7 +153,7 @@ class EvidenceEvent(AuditEventShown):
     personal_digest: Annotated[Hash, Field(description="SHA-256 over salt, actor, address and details; hexadecimal.")]
 
 
-class Move(Shown):
+class Move(ResponseBody):
     """A transition of the validation status."""
 
     old_status: str
@@ -163,7 +163,7 @@ class Move(Shown):
     sequence: Annotated[int, Field(description="Sequence of the audit event in `history`.")]
 
 
-class HeldRequest(Shown):
+class HeldRequest(ResponseBody):
     """A request for the model that was held for approval."""
 
     id: UUID
@@ -179,7 +179,7 @@ class HeldRequest(Shown):
     decision_reason: str | None
 
 
-class MonthOfUse(Shown):
+class MonthOfUse(ResponseBody):
     month: Annotated[str, Field(description="UTC.", examples=["2026-11"])]
     requests: int
     errors: Annotated[int, Field(description="Failed attempts and interrupted answers.")]
@@ -190,7 +190,7 @@ class MonthOfUse(Shown):
     cost_usd: Decimal
 
 
-class Incidents(Shown):
+class Incidents(ResponseBody):
     """Sums over all months. `kill_switches` counts how often the model was disabled."""
 
     errors: int
@@ -199,7 +199,7 @@ class Incidents(Shown):
     kill_switches: int
 
 
-class Enforcement(Shown):
+class Enforcement(ResponseBody):
     mode: Literal["off", "warn", "block"]
     objection: Annotated[
         str | None,
@@ -207,14 +207,14 @@ class Enforcement(Shown):
     ]
 
 
-class ChainHead(Shown):
+class ChainHead(ResponseBody):
     """The last event of the organization's audit chain at the time of the evidence."""
 
     sequence: int
     hash: Hash
 
 
-class Evidence(Shown):
+class Evidence(ResponseBody):
     generated_at: datetime
     model: RegisteredModel
     enforcement: Enforcement

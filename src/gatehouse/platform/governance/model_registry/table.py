@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import Window, counted
+from gatehouse.foundation.http.lists import Window, count_query
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.governance.model_registry.figures import ModelName
@@ -43,7 +43,7 @@ _BATCH_ROWS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class RegistryFilters:
     """Filters of the list. None matches every value. `provider_part` matches a substring of the provider, `search` a
     substring of `model_id`, `display_name` or `description`; both ignore case."""
 
@@ -55,16 +55,16 @@ class Filters:
 
 
 async def page_of_models(
-    session: AsyncSession, window: Window, filters: Filters
+    session: AsyncSession, window: Window, filters: RegistryFilters
 ) -> tuple[Sequence[RegisteredModelRow], int]:
     """Return a page of entries, newest first, and the total count."""
     query = _filtered(filters)
-    total = (await session.execute(counted(query))).scalar_one()
+    total = (await session.execute(count_query(query))).scalar_one()
     ordered = query.order_by(RegisteredModelRow.created_at.desc(), RegisteredModelRow.id.desc())
     return (await session.scalars(window.apply(ordered))).all(), total
 
 
-def _filtered(filters: Filters) -> Select[RegisteredModelRow]:
+def _filtered(filters: RegistryFilters) -> Select[RegisteredModelRow]:
     row, query = RegisteredModelRow, select(RegisteredModelRow)
     for column, value in (
         (row.risk_tier, filters.risk_tier),
@@ -93,7 +93,7 @@ async def lock_model_id(session: AsyncSession, model_id: str) -> bool:
     return await session.scalar(query) is not None
 
 
-async def all_models(session: AsyncSession, filters: Filters) -> AsyncIterator[Sequence[RegisteredModelRow]]:
+async def all_models(session: AsyncSession, filters: RegistryFilters) -> AsyncIterator[Sequence[RegisteredModelRow]]:
     """Yield all filtered entries in batches, newest first."""
     ordered = _filtered(filters).order_by(RegisteredModelRow.created_at.desc(), RegisteredModelRow.id.desc())
     result = await session.stream_scalars(ordered.execution_options(yield_per=_BATCH_ROWS))

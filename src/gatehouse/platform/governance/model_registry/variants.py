@@ -15,7 +15,7 @@ from gatehouse.foundation.http.variants import RequestVariant, Variant
 from gatehouse.platform.governance.model_registry.errors import TierRequired
 from gatehouse.platform.governance.model_registry.schemas import Discovery, NewRegisteredModel
 from gatehouse.platform.governance.model_registry.states import RiskTier, Status
-from gatehouse.platform.governance.model_registry.table import Filters
+from gatehouse.platform.governance.model_registry.table import RegistryFilters
 
 _MAX_LIMIT_B: Final = 200
 
@@ -38,11 +38,11 @@ def _filters(
     validation_status: Status | None = None,
     provider: Annotated[str | None, _Filter] = None,
     search: Annotated[str | None, _Filter] = None,
-) -> Filters:
+) -> RegistryFilters:
     """Return the filters. `search` matches substrings of `model_id`, `display_name` and `description`, ignoring case.
     `provider` matches the whole name in variant A, a substring ignoring case in B."""
     field = "provider_part" if variant is Variant.B else "provider"
-    return Filters(risk_tier, validation_status, search=search, **{field: provider})
+    return RegistryFilters(risk_tier, validation_status, search=search, **{field: provider})
 
 
 def _inventory_filters(
@@ -50,7 +50,7 @@ def _inventory_filters(
     risk_tier: RiskTier | None = None,
     validation_status: Status | None = None,
     provider: Annotated[str | None, _Filter] = None,
-) -> Filters:
+) -> RegistryFilters:
     """Return the filters of the list, without `search`."""
     return _filters(variant, risk_tier, validation_status, provider)
 
@@ -82,8 +82,8 @@ def _unique_model_id(variant: RequestVariant) -> bool:
 
 
 ListWindow = Annotated[OffsetWindow, Depends(_window)]
-TheFilters = Annotated[Filters, Depends(_filters)]
-InventoryFilters = Annotated[Filters, Depends(_inventory_filters)]
+TheFilters = Annotated[RegistryFilters, Depends(_filters)]
+InventoryFilters = Annotated[RegistryFilters, Depends(_inventory_filters)]
 #: `csv` or `json`.
 Format = Annotated[str, Depends(_format)]
 #: Options with the variant's defaults: `auto_assign_tier` is never None.

@@ -10,13 +10,13 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.platform.governance.policies.errors import BadField
 from gatehouse.platform.governance.policies.schemas import NewPolicy, PolicyDraft
 from gatehouse.platform.governance.policies.service import check_condition, check_target, is_terminal
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 from gatehouse.platform.routing.model_catalog.table import known_pairs
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 from gatehouse.policy.rules import RuleSet, compile_rules
 
 
-async def compiled(parts: Apart, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
+async def compiled(parts: SplitTransactions, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:
     """Compile a draft. Raises `Unprocessable` with the names of the fields. The draft is compiled as if the
     configuration `governance_enabled` were true."""
     drafted = [(f"rules.{index}", rule) for index, rule in enumerate(draft.rules or ())]

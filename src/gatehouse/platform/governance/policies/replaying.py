@@ -20,7 +20,7 @@ from gatehouse.platform.governance.replays.recorded import RecordedSample
 from gatehouse.platform.governance.replays.schemas import Differences
 from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS
 from gatehouse.policy.governance import PolicyAction
-from gatehouse.policy.rules import STRENGTH, Rule, RuleSet, Ruling, context_of, decide, matched
+from gatehouse.policy.rules import POLICY_ACTION_STRENGTH, PolicyRule, RuleSet, Ruling, context_of, decide, matched
 
 _ACTIONS: Final[Sequence[PolicyAction]] = ("ALLOW", "LOG", "REQUIRE_APPROVAL", "ROUTE", "BLOCK")
 _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
@@ -33,7 +33,7 @@ class _RuleSetResults:
         self._rules = rules.rules
         self.totals: dict[PolicyAction, int] = dict.fromkeys(_ACTIONS, 0)
         #: Rules by name, which is unique in an organization.
-        self.rules: dict[str, Rule] = {}
+        self.rules: dict[str, PolicyRule] = {}
         self.samples: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.measure = Measure()
@@ -71,7 +71,7 @@ async def _replay(draft: RuleSet, in_force: RuleSet, samples: Sequence[RecordedS
         new = drafted.decide(variables, sample.expected_action)
         old = present.decide(variables, sample.expected_action)
         totals_then[recorded_action] += 1
-        change = STRENGTH[new.action] - STRENGTH[old.action]
+        change = POLICY_ACTION_STRENGTH[new.action] - POLICY_ACTION_STRENGTH[old.action]
         differences.stricter += change > 0
         differences.weaker += change < 0
         differences.same += change == 0

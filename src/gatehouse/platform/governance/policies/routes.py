@@ -19,7 +19,7 @@ from gatehouse.platform.governance.policies.schemas import (
 from gatehouse.platform.governance.policies.table import PolicyRow, all_policies
 from gatehouse.platform.governance.replays import recorded
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
 
 router = APIRouter(prefix="/api/admin/policies", tags=["Policies"], responses=RESPONSES)
 
@@ -43,7 +43,7 @@ async def create_policy(caller: Admin, body: NewPolicy, change: Changing) -> obj
 
 @router.post("/test", response_model=PolicyTried)
 async def test_policies(
-    caller: Admin, body: PolicyTrial, request: Request, parts: InParts, host: TheHost
+    caller: Admin, body: PolicyTrial, request: Request, parts: InSplitTransactions, host: TheHost
 ) -> PolicyTried:
     """Evaluates a condition, or the rules in force, on a described request. Stores nothing."""
     return await trying.try_out(parts, host.ports, body, request.scope["state"]["client_address"])
@@ -54,7 +54,9 @@ async def test_policies(
     response_model=PoliciesReplayed,
     responses={429: {"description": "A replay is running on this worker."}},
 )
-async def replay_policies(caller: Admin, body: NewPolicyReplay, parts: InParts, host: TheHost) -> PoliciesReplayed:
+async def replay_policies(
+    caller: Admin, body: NewPolicyReplay, parts: InSplitTransactions, host: TheHost
+) -> PoliciesReplayed:
     """Evaluates a draft of policy rules on samples of the organization's own requests, and compares it with the rules
     in force and with the recorded decisions. Changes nothing. The access to the samples is recorded in the audit chain.
     """

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.governance.replays.schemas import Measured, Recorded, ReplaySummary
-from gatehouse.policy.conditions import LONGEST
+from gatehouse.policy.conditions import MAX_CONDITION_CHARACTERS
 from gatehouse.policy.governance import PolicyAction
 
 #: Policy rules of an organization.
@@ -21,7 +21,7 @@ Priority = Annotated[
 ]
 Condition = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=LONGEST),
+    StringConstraints(min_length=1, max_length=MAX_CONDITION_CHARACTERS),
     Field(
         description="CEL expression of type bool.",
         examples=['provider == "openai" && "ssn" in dlp.entities'],
@@ -58,18 +58,18 @@ class NewPolicy(Body):
 class PolicyUpdate(Body):
     """Partial: omitted fields keep their values."""
 
-    name: Annotated[Name, Field(default_factory=unsent)]
+    name: Annotated[Name, Field(default_factory=omitted)]
     description: Description | None = None
-    priority: Annotated[Priority, Field(default_factory=unsent)]
-    enabled: Annotated[bool, Field(default_factory=unsent)]
-    condition: Annotated[Condition, Field(default_factory=unsent)]
-    action: Annotated[PolicyAction, Field(default_factory=unsent)]
+    priority: Annotated[Priority, Field(default_factory=omitted)]
+    enabled: Annotated[bool, Field(default_factory=omitted)]
+    condition: Annotated[Condition, Field(default_factory=omitted)]
+    action: Annotated[PolicyAction, Field(default_factory=omitted)]
     route_to: RouteTo | None = None
-    terminal: Annotated[bool, Field(default_factory=unsent)]
+    terminal: Annotated[bool, Field(default_factory=omitted)]
     message: Message | None = None
 
 
-class Policy(Shown):
+class Policy(ResponseBody):
     id: UUID
     tenant_id: UUID
     name: str
@@ -127,7 +127,7 @@ class PolicyTrial(Body):
     context: TrialContext | None = None
 
 
-class TriedRule(Shown):
+class TriedRule(ResponseBody):
     """An evaluated rule. A condition that failed counts as matched for BLOCK, and as unmatched for other actions."""
 
     id: str
@@ -138,7 +138,7 @@ class TriedRule(Shown):
     reason: Annotated[str | None, Field(description="Why it failed.")]
 
 
-class PolicyTried(Shown):
+class PolicyTried(ResponseBody):
     matched: Annotated[bool, Field(description="The condition holds, or a rule in force matches.")]
     error: Annotated[str | None, Field(description="Why the condition's evaluation failed.")]
     action: Annotated[PolicyAction | None, Field(description="Resulting action. Null for a condition alone.")]
@@ -163,7 +163,7 @@ class NewPolicyReplay(PolicyDraft):
     recorded: Recorded
 
 
-class ReplayedRequest(Shown):
+class ReplayedRequest(ResponseBody):
     """A replayed sample. `action_then` is the recorded action for the first candidate model."""
 
     index: Annotated[int, Field(description="Index from 0, newest first.")]
@@ -177,7 +177,7 @@ class ReplayedRequest(Shown):
     route_to: Annotated[str | None, Field(description="The draft's target.")]
 
 
-class ReplayedPolicy(Shown):
+class ReplayedPolicy(ResponseBody):
     """A rule that matched, or whose condition failed."""
 
     rule_name: str

@@ -7,20 +7,20 @@ from gatehouse.engine.stages.policy_rules import user_of
 from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.governance.policies.schemas import PolicyTrial, PolicyTried, TrialContext, TrialDlp, TriedRule
 from gatehouse.platform.governance.policies.service import check_condition
-from gatehouse.platform.requests import Apart
-from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS, Failed, compiled, holds
-from gatehouse.policy.rules import RuleSet, Said, context_of, decide, matched
+from gatehouse.platform.requests import SplitTransactions
+from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS, ConditionFailed, compile_condition, evaluate
+from gatehouse.policy.rules import RuleResult, RuleSet, context_of, decide, matched
 
 _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
 
 
-async def try_out(parts: Apart, ports: Ports, trial: PolicyTrial, client_address: str) -> PolicyTried:
+async def try_out(parts: SplitTransactions, ports: Ports, trial: PolicyTrial, client_address: str) -> PolicyTried:
     """Evaluate a condition or the rules in force. Raises `BadField` for a condition that does not compile."""
     rules = (await ports.policies.current(parts.tenant_id)).rules
     variables = _variables(trial.context or TrialContext(), rules, parts, client_address)
     if trial.condition is not None:
         return _try_condition(trial.condition, variables)
-    trace: list[Said] = []
+    trace: list[RuleResult] = []
     ruling = decide(rules.rules, context_of(variables, _ALL), variables["model"], trace)
     decisive = ruling.decisive
     return PolicyTried(
@@ -44,8 +44,8 @@ def _try_condition(condition: str, variables: dict[str, Any]) -> PolicyTried:
     check_condition(condition)
     is_match, error = False, None
     try:
-        is_match = holds(compiled(condition), context_of(variables, _ALL))
-    except Failed as failed:
+        is_match = evaluate(compile_condition(condition), context_of(variables, _ALL))
+    except ConditionFailed as failed:
         error = str(failed)
     return PolicyTried(
         matched=is_match,
@@ -59,7 +59,7 @@ def _try_condition(condition: str, variables: dict[str, Any]) -> PolicyTried:
     )
 
 
-def _variables(context: TrialContext, rules: RuleSet, parts: Apart, client_address: str) -> dict[str, Any]:
+def _variables(context: TrialContext, rules: RuleSet, parts: SplitTransactions, client_address: str) -> dict[str, Any]:
     status = rules.standing(context.model)
     caller = parts.caller
     return {

@@ -9,7 +9,7 @@ from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.platform.governance.dlp_samples.contents import opened
 from gatehouse.platform.governance.dlp_samples.table import LabelKind, SampleRow, newest
 from gatehouse.platform.governance.replays.schemas import Recorded
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 from gatehouse.policy.governance import PolicyAction
 
 #: Characters of all samples of one replay.
@@ -26,7 +26,7 @@ class RecordedSample(NamedTuple):
 
 
 async def read(
-    parts: Apart,
+    parts: SplitTransactions,
     sealer: Sealer,
     selection: Recorded,
     *,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 
 
 class Recorded(Body):
@@ -20,7 +20,7 @@ class Recorded(Body):
     ] = None
 
 
-class Measured(Shown):
+class Measured(ResponseBody):
     """Scores of the draft on labelled samples, and of the rules in force (`_now`). Null: the divisor is zero."""
 
     right: Annotated[int, Field(description="True positives: named by the label and by the draft.")]
@@ -35,7 +35,7 @@ class Measured(Shown):
     recall_now: float | None
 
 
-class Differences(Shown):
+class Differences(ResponseBody):
     """Numbers of samples by how the draft's decision compares with the one in force."""
 
     stricter: int
@@ -43,7 +43,7 @@ class Differences(Shown):
     same: int
 
 
-class ReplaySummary(Shown):
+class ReplaySummary(ResponseBody):
     samples: Annotated[int, Field(description="Number of samples evaluated.")]
     complete: Annotated[bool, Field(description="False: the time limit ended the replay before the last sample.")]
     differences: Differences

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from gatehouse.foundation.http.lists import OffsetWindow, counted, offset_window
+from gatehouse.foundation.http.lists import OffsetWindow, count_query, offset_window
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.operations.alerts import service, table
 from gatehouse.platform.operations.alerts.errors import AlertRuleNotFound
 from gatehouse.platform.operations.alerts.schemas import AlertRule, AlertRuleUpdate, Evaluated, History, NewAlertRule
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
 
 router = APIRouter(
     prefix="/api/alerts",
@@ -22,12 +22,12 @@ router = APIRouter(
 LoadedRule = Annotated[AlertRuleRow, Depends(loaded(AlertRuleRow, "rule_id", AlertRuleNotFound))]
 
 
-async def _new(parts: InParts, host: TheHost, body: NewAlertRule) -> NewAlertRule:
+async def _new(parts: InSplitTransactions, host: TheHost, body: NewAlertRule) -> NewAlertRule:
     await service.check(parts, host.receivers, body.webhook_url)
     return body
 
 
-async def _update(parts: InParts, host: TheHost, body: AlertRuleUpdate) -> AlertRuleUpdate:
+async def _update(parts: InSplitTransactions, host: TheHost, body: AlertRuleUpdate) -> AlertRuleUpdate:
     await service.check(parts, host.receivers, body.webhook_url)
     return body
 
@@ -78,5 +78,5 @@ async def delete_alert_rule(caller: Admin, rule: LoadedRule, change: Changing) -
 async def read_alert_history(caller: AdminReader, rule: LoadedRule, session: Session, window: Window) -> object:
     """Lists when the rule triggered, newest first."""
     query = table.history(rule.id)
-    total = await session.scalar(counted(query)) or 0
+    total = await session.scalar(count_query(query)) or 0
     return {"history": (await session.scalars(window.apply(query))).all(), "total": total}

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 
 Metric = Annotated[
     Literal["cost", "error_rate", "latency_p95", "dlp_trigger_count", "blocked_request_count"],
@@ -40,17 +40,17 @@ class NewAlertRule(Body):
 class AlertRuleUpdate(Body):
     """Fields that are not sent stay as they are."""
 
-    name: Annotated[Name, Field(default_factory=unsent)]
-    metric_type: Annotated[Metric, Field(default_factory=unsent)]
-    threshold: Annotated[Threshold, Field(default_factory=unsent)]
-    comparison: Annotated[Comparison, Field(default_factory=unsent)]
-    window_minutes: Annotated[Window, Field(default_factory=unsent)]
+    name: Annotated[Name, Field(default_factory=omitted)]
+    metric_type: Annotated[Metric, Field(default_factory=omitted)]
+    threshold: Annotated[Threshold, Field(default_factory=omitted)]
+    comparison: Annotated[Comparison, Field(default_factory=omitted)]
+    window_minutes: Annotated[Window, Field(default_factory=omitted)]
     webhook_url: WebhookUrl = None
-    enabled: Annotated[bool, Field(default_factory=unsent)]
-    cooldown_minutes: Annotated[Cooldown, Field(default_factory=unsent)]
+    enabled: Annotated[bool, Field(default_factory=omitted)]
+    cooldown_minutes: Annotated[Cooldown, Field(default_factory=omitted)]
 
 
-class AlertRule(Shown):
+class AlertRule(ResponseBody):
     id: UUID
     tenant_id: UUID
     name: str
@@ -66,7 +66,7 @@ class AlertRule(Shown):
     updated_at: datetime
 
 
-class HistoryRecord(Shown):
+class HistoryRecord(ResponseBody):
     id: UUID
     rule_id: UUID
     rule_name: Annotated[str, Field(description="As it was when the rule triggered, like the threshold.")]
@@ -80,18 +80,18 @@ class HistoryRecord(Shown):
     ]
 
 
-class History(Shown):
+class History(ResponseBody):
     history: list[HistoryRecord]
     total: int
 
 
-class Triggered(Shown):
+class Triggered(ResponseBody):
     rule_id: UUID
     rule_name: str
     metric_value: float
 
 
-class Evaluated(Shown):
+class Evaluated(ResponseBody):
     rules_evaluated: Annotated[int, Field(description="Including those in cooldown.")]
     rules_triggered: int
     triggered: list[Triggered]

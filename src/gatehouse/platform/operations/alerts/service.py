@@ -14,13 +14,13 @@ from gatehouse.platform.operations.alerts.errors import BadWebhookUrl, TooManyAl
 from gatehouse.platform.operations.alerts.evaluation import evaluate
 from gatehouse.platform.operations.alerts.schemas import AlertRuleUpdate, Evaluated, NewAlertRule, Triggered
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 
 #: Of an organization.
 MAX_ALERT_RULES: Final = 200
 
 
-async def check(parts: Apart, receivers: Receivers, url: str | None) -> None:
+async def check(parts: SplitTransactions, receivers: Receivers, url: str | None) -> None:
     """Check the URL without opening a connection. Raises `BadWebhookUrl`."""
     if reason := await receiver_urls.fault(parts, receivers, url, kind="alert_rule"):
         raise BadWebhookUrl(reason)

@@ -5,25 +5,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 
 Status = Literal["healthy", "degraded", "unhealthy", "unknown"]
 
 
-class Alive(Shown):
+class Alive(ResponseBody):
     status: Literal["ok"] = "ok"
 
 
-class NotAlive(Shown):
+class NotAlive(ResponseBody):
     status: Literal["unhealthy"] = "unhealthy"
     reason: Annotated[str, Field(examples=["the change feed has ended"])]
 
 
-class Ready(Shown):
+class Ready(ResponseBody):
     status: Literal["ready"] = "ready"
 
 
-class NotReady(Shown):
+class NotReady(ResponseBody):
     status: Literal["not_ready"] = "not_ready"
     failing_checks: Annotated[
         list[str],
@@ -34,18 +34,18 @@ class NotReady(Shown):
     ]
 
 
-class Started(Shown):
+class Started(ResponseBody):
     status: Literal["started"] = "started"
     startup_duration_ms: Annotated[float, Field(examples=[312.4])]
 
 
-class Starting(Shown):
+class Starting(ResponseBody):
     status: Literal["starting"] = "starting"
     phase: Annotated[str, Field(examples=["database"])]
     elapsed_ms: Annotated[float, Field(examples=[120.1])]
 
 
-class SystemHealth(Shown):
+class SystemHealth(ResponseBody):
     status: Literal["healthy", "degraded", "unhealthy"]
     timestamp: datetime
     version: str
@@ -58,7 +58,7 @@ class SystemHealth(Shown):
     ]
 
 
-class Version(Shown):
+class Version(ResponseBody):
     platform_version: Annotated[str, Field(examples=["0.1.0"])]
     api_version: Literal["v1"] = "v1"
     build_date: str | None
@@ -68,7 +68,7 @@ class Version(Shown):
     feature_flags: dict[str, bool]
 
 
-class Requests(Shown):
+class Requests(ResponseBody):
     total: int
     success: int
     error: Annotated[int, Field(description="All that did not succeed, refused and cancelled ones included.")]
@@ -80,7 +80,7 @@ class Requests(Shown):
     ]
 
 
-class Latency(Shown):
+class Latency(ResponseBody):
     """Percentiles; null without requests."""
 
     p50_ms: float | None
@@ -88,19 +88,19 @@ class Latency(Shown):
     p99_ms: float | None
 
 
-class Triggers(Shown):
+class Triggers(ResponseBody):
     block: int
     redact: int
     flag: int
     require_approval: int
 
 
-class DlpSummary(Shown):
+class DlpSummary(ResponseBody):
     requests_scanned: int
     triggers: Triggers
 
 
-class MetricsSummary(Shown):
+class MetricsSummary(ResponseBody):
     period: Annotated[str, Field(description="The period up to now, as an ISO 8601 duration.", examples=["PT1H"])]
     requests: Requests
     latency: Latency

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 
 
 class MaintenanceSwitch(Body):
@@ -18,7 +18,7 @@ class MaintenanceSwitch(Body):
     ] = 30
 
 
-class MaintenanceState(Shown):
+class MaintenanceState(ResponseBody):
     maintenance_enabled: bool
     enabled_at: Annotated[datetime | None, Field(description="Null when maintenance is off.")]
     message: str | None

@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from gatehouse.foundation import certified, ecies
 from gatehouse.foundation.identity import Caller, TenantId
-from gatehouse.platform.live.credentials import InvalidToken
+from gatehouse.platform.live.credentials import InvalidBearerToken
 from gatehouse.platform.operations.outposts.service import enabled
 from gatehouse.platform.ports import Host
 from gatehouse.platform.uploads import Confirmed
 from gatehouse.policy import signing, wire
-from gatehouse.policy.wire import Contents
+from gatehouse.policy.wire import BundleContents
 
 #: Outposts that may wait on one worker, in all and of one organization.
 MAX_WAITING: Final = 2_000
@@ -70,13 +70,13 @@ async def bundle(
     """Return the outpost's bundle, after at most `wait_seconds`. `token` is the caller's; `if_none_match` holds the
     entity tags of the bundles that it has.
 
-    Raises `OutpostsDisabled`, `InvalidToken`, `PolicyUnavailable`.
+    Raises `OutpostsDisabled`, `InvalidBearerToken`, `PolicyUnavailable`.
     """
     assert caller.tenant_id is not None
     assert caller.outpost_id is not None
     tenant_id, news = caller.tenant_id, host.replica.news
     versions = {digest: int(version) for version, digest in _find_etags(if_none_match)}
-    certificate = certified.shown(token)
+    certificate = certified.certificate_of(token)
     key = certificate.public_key()
     # Authentication accepts no other kind of key.
     assert isinstance(key, EllipticCurvePublicKey)
@@ -95,7 +95,7 @@ async def bundle(
         while True:
             await enabled(caller, host)
             if not host.ports.credentials.still_good(caller):
-                raise InvalidToken
+                raise InvalidBearerToken
             seen = news.seen(tenant_id)
             contents = await host.supply.contents(tenant_id, max(versions.values(), default=0))
             digest = _digest(contents, caller.outpost_id, key, host.clock.now())
@@ -116,7 +116,7 @@ async def bundle(
             await news.after(seen, tenant_id, remaining_seconds)
 
 
-def _digest(contents: Contents, outpost_id: UUID, key: EllipticCurvePublicKey, now: float) -> str:
+def _digest(contents: BundleContents, outpost_id: UUID, key: EllipticCurvePublicKey, now: float) -> str:
     """Return a digest of the contents, of the key that credentials are sealed to, and of the day. Each outpost's day
     begins at another time, which spreads the renewals."""
     day = (int(now) + outpost_id.int % _RENEWAL_SECONDS) // _RENEWAL_SECONDS
@@ -124,7 +124,7 @@ def _digest(contents: Contents, outpost_id: UUID, key: EllipticCurvePublicKey, n
     return hashlib.sha256(msgspec.json.encode([outpost_id, day, recipient, contents.digest])).hexdigest()
 
 
-async def _signed(contents: Contents, caller: Caller, key: EllipticCurvePublicKey, host: Host) -> str:
+async def _signed(contents: BundleContents, caller: Caller, key: EllipticCurvePublicKey, host: Host) -> str:
     assert caller.tenant_id is not None
     assert caller.outpost_id is not None
     now, tenant_id, outpost_id = int(host.clock.now()), caller.tenant_id, caller.outpost_id

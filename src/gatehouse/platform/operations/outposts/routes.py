@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
-from gatehouse.ingress.credentials import presented
+from gatehouse.ingress.credentials import credential_of
 from gatehouse.platform.callers import RESPONSES, OutpostCaller, PlatformClient
 from gatehouse.platform.operations.outposts import polling, service
 from gatehouse.platform.operations.outposts.polling import WaitingOutposts
@@ -60,7 +60,7 @@ async def read_policy_bundle(
     """Returns the policy of the outpost's organization with its callers, signed for this outpost only. It includes
     providers' credentials, sealed to the certificate's key, where the organization sends them
     (`outpost_provider_credentials`)."""
-    token = presented(request.state.received) or ""
+    token = credential_of(request.state.received) or ""
     polled = await polling.bundle(caller, host, waiting, token=token, if_none_match=if_none_match, wait_seconds=wait)
     headers = {"ETag": polled.etag}
     if polled.retry_after is not None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gatehouse.foundation.http.bodies import Body, Id, Shown
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
 
 #: Records in one upload.
 MAX_RECORDS = 2_000
@@ -37,12 +37,12 @@ class NewTrust(Body):
     outposts: Annotated[list[TrustedOutpost], Field(max_length=20_000)]
 
 
-class Authority(Shown):
+class Authority(ResponseBody):
     sha256: Annotated[str, Field(description="The certificate's fingerprint.")]
     not_after: datetime
 
 
-class Trust(Shown):
+class Trust(ResponseBody):
     ca_certificates: list[Authority]
     organizations: int
     outposts: int
@@ -66,12 +66,12 @@ class Records(BaseModel):
     ]
 
 
-class RejectedRecord(Shown):
+class RejectedRecord(ResponseBody):
     sequence: int
     reason: str
 
 
-class RecordsStored(Shown):
+class RecordsStored(ResponseBody):
     next_sequence: Annotated[int, Field(description="The number of the next record to send.")]
     stored: Annotated[int, Field(description="How many of these records are new; those stored before do not count.")]
     rejected: list[RejectedRecord]

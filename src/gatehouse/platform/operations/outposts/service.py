@@ -7,7 +7,7 @@ from uuid import UUID
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.x509 import Certificate
 
-from gatehouse.foundation.certified import authority
+from gatehouse.foundation.certified import parse_authority
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
@@ -87,7 +87,7 @@ def _checked(new: NewTrust) -> list[Certificate]:
     faults, authorities = [], []
     for number, pem in enumerate(new.ca_certificates):
         try:
-            authorities.append(authority(pem))
+            authorities.append(parse_authority(pem))
         except ValueError as error:
             faults.append(FieldFault(f"ca_certificates.{number}", str(error)))
     faults += _duplicates([("org_id", organization.org_id) for organization in new.organizations], "organizations")

@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 
-from gatehouse.foundation.siem.senders.sender import NotTaken
+from gatehouse.foundation.siem.senders.sender import BatchRefused
 from gatehouse.platform.jobs import Tools
 from gatehouse.platform.operations.siem import queue
 from gatehouse.platform.operations.siem.queue import EventBatch, ForwardingTurn, SendResult
@@ -90,7 +90,7 @@ class Forwarding:
                 while True:
                     try:
                         await self._senders.send(work.target, work.events[:count])
-                    except NotTaken as error:
+                    except BatchRefused as error:
                         if not error.too_large or count == 1:
                             return SendResult(work, count, error.reason)
                         count //= 2

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
 from gatehouse.foundation.siem import events
-from gatehouse.foundation.siem.events import Forwarded
+from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.sending import BACKOFF_SECONDS
 from gatehouse.platform.operations.siem.sending import SealedTarget
 
@@ -89,7 +89,7 @@ class EventBatch(msgspec.Struct, frozen=True):
     """A batch to send. `after` is the sequence of the last audit event before it."""
 
     target: SealedTarget
-    events: Sequence[Forwarded]
+    events: Sequence[SiemEvent]
     places: Sequence[EventPosition]
     after: int
 
@@ -147,7 +147,7 @@ async def _next(
     session: AsyncSession, target: SealedTarget, sequence: int, head: int, *, probing: bool
 ) -> EventBatch | None:
     key: dict[str, Any] = {"tenant": target.tenant_id}
-    waiting: list[tuple[EventPosition, Forwarded]] = []
+    waiting: list[tuple[EventPosition, SiemEvent]] = []
     values = {**key, "sequence": sequence, "most": PROBE_EVENTS if probing else MAX_AUDIT_EVENTS}
     rows = (await session.execute(_READ_AUDIT, values)).all()
     waiting += [(EventPosition(sequence=row.sequence), events.of_audit(row)) for row in rows]
@@ -168,8 +168,8 @@ async def _next(
     return EventBatch(target, [event for _, event in waiting], [place for place, _ in waiting], sequence)
 
 
-def _of_queue(tenant_id: UUID, row: Any) -> Forwarded:
+def _of_queue(tenant_id: UUID, row: Any) -> SiemEvent:
     at: datetime = row.at
     if row.kind == "dlp":
         return events.of_dlp(tenant_id, row.body, at)
-    return events.of_news(tenant_id, row.id, row.body, at)
+    return events.of_outbox_event(tenant_id, row.id, row.body, at)

@@ -10,19 +10,19 @@ from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders
 from gatehouse.platform.operations.siem.table import SiemTargetRow
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session
-from gatehouse.platform.versions import READING, TheVersions
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session
+from gatehouse.platform.versions import READ_METHODS, TheVersions
 
 router = APIRouter(prefix="/api/v1/admin/siem", tags=["SIEM"], responses=RESPONSES)
 
 
-async def _checked(parts: InParts, host: TheHost, body: SiemUpdate) -> SiemUpdate:
+async def _checked(parts: InSplitTransactions, host: TheHost, body: SiemUpdate) -> SiemUpdate:
     await service.check(parts, host.receivers, body)
     return body
 
 
 async def _own(request: Request, session: Session, versions: TheVersions) -> SiemTargetRow | None:
-    row = await (table.find if request.method in READING else table.find_for_change)(session)
+    row = await (table.find if request.method in READ_METHODS else table.find_for_change)(session)
     if row is not None:
         versions.about(row)
     return row
@@ -49,6 +49,6 @@ async def update_siem(caller: AdminStepUp, body: Checked, own: OwnSiem, change: 
 
 
 @router.post("/test", response_model=Tested, responses={409: {"description": "No receiver is configured yet."}})
-async def test_siem(caller: Admin, parts: InParts, host: TheHost) -> Tested:
+async def test_siem(caller: Admin, parts: InSplitTransactions, host: TheHost) -> Tested:
     """Sends one event at once and returns whether the receiver accepted it."""
     return await service.test(parts, SealedSenders(host.receivers, host.sealer, host.settings.gatehouse_home))

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 
 Type = Literal["hec", "syslog_tcp", "syslog_tls", "webhook", "file"]
 
@@ -59,18 +59,18 @@ Secret = Annotated[
 class SiemUpdate(Body):
     """Fields that are not sent stay as they are. Another `type` removes all other fields but `enabled`."""
 
-    type: Chosen = Field(default_factory=unsent)
-    enabled: bool = Field(default_factory=unsent)
-    url: Url = Field(default_factory=unsent)
-    host: Host = Field(default_factory=unsent)
-    port: Port = Field(default_factory=unsent)
+    type: Chosen = Field(default_factory=omitted)
+    enabled: bool = Field(default_factory=omitted)
+    url: Url = Field(default_factory=omitted)
+    host: Host = Field(default_factory=omitted)
+    port: Port = Field(default_factory=omitted)
     ca_certificate: Ca | None = None
     index: Index | None = None
-    token: Token = Field(default_factory=unsent)
-    secret: Secret = Field(default_factory=unsent)
+    token: Token = Field(default_factory=omitted)
+    secret: Secret = Field(default_factory=omitted)
 
 
-class Status(Shown):
+class Status(ResponseBody):
     active: Annotated[bool, Field(description="`enabled`, and the feature flag `audit_log_streaming` is on.")] = False
     backlog: Annotated[int, Field(description="Events that wait to be sent.", examples=[0])] = 0
     lag_seconds: Annotated[float | None, Field(description="Age of the oldest of them; null without any.")] = None
@@ -82,7 +82,7 @@ class Status(Shown):
     ] = 0
 
 
-class Siem(Shown):
+class Siem(ResponseBody):
     type: Annotated[Type | None, Field(description="Null where no receiver is configured yet.", examples=["hec"])]
     enabled: bool
     url: str | None
@@ -97,7 +97,7 @@ class Siem(Shown):
     status: Status
 
 
-class Tested(Shown):
+class Tested(ResponseBody):
     success: bool
     error: Annotated[str | None, Field(description="Why the receiver has not accepted it.")]
     latency_ms: float

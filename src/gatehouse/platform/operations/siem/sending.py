@@ -7,12 +7,12 @@ from uuid import UUID
 
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import CannotOpen, Sealer
-from gatehouse.foundation.siem.events import Forwarded
-from gatehouse.foundation.siem.senders.sender import NotTaken, Target
+from gatehouse.foundation.siem.events import SiemEvent
+from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
 from gatehouse.foundation.siem.sending import Senders
 
 
-class SealedTarget(Target, frozen=True, kw_only=True):
+class SealedTarget(SiemTarget, frozen=True, kw_only=True):
     """A receiver as stored, with its sealed secret."""
 
     sealed_secret: str | None = None
@@ -29,8 +29,8 @@ class SealedSenders:
         self._senders = Senders(receivers, home)
         self._sealer = sealer
 
-    async def send(self, target: SealedTarget, events: Sequence[Forwarded]) -> None:
-        """Send `events`; return when the receiver has accepted all of them. Raises `NotTaken`."""
+    async def send(self, target: SealedTarget, events: Sequence[SiemEvent]) -> None:
+        """Send `events`; return when the receiver has accepted all of them. Raises `BatchRefused`."""
         await self._senders.send(target, self._opened(target), events)
 
     def _opened(self, target: SealedTarget) -> bytes:
@@ -39,7 +39,7 @@ class SealedSenders:
         try:
             return self._sealer.open(target.sealed_secret, context=secret_context(target.tenant_id))
         except CannotOpen:
-            raise NotTaken("its secret cannot be opened with the master keys at hand: set it again") from None
+            raise BatchRefused("its secret cannot be opened with the master keys at hand: set it again") from None
 
 
 def secret_context(tenant_id: UUID) -> bytes:

@@ -14,7 +14,7 @@ from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.receivers import Receivers
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.siem import events
-from gatehouse.foundation.siem.senders.sender import NotTaken, address
+from gatehouse.foundation.siem.senders.sender import BatchRefused, url_of
 from gatehouse.platform.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.siem import table
@@ -22,7 +22,7 @@ from gatehouse.platform.operations.siem.errors import FileIsForOperators, SiemNo
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Status, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget, secret_context
 from gatehouse.platform.operations.siem.table import SiemTargetRow
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 
 _SHOWN_FIELDS: Final = ("type", "enabled", "url", "host", "port", "ca_certificate", "index", "created_at", "updated_at")
 #: The required and the optional fields of each type.
@@ -34,7 +34,7 @@ _OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {"hec": ("index",), "syslog_tl
 _TYPE_FIELDS: Final = ("url", "host", "port", "ca_certificate", "index")
 
 
-async def check(parts: Apart, receivers: Receivers, body: SiemUpdate) -> None:
+async def check(parts: SplitTransactions, receivers: Receivers, body: SiemUpdate) -> None:
     """Check the body's URL, host and certificates with the address guard and TLS, without opening a connection.
     Raises `Unprocessable`."""
     faults = []
@@ -100,7 +100,7 @@ async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body
     return row
 
 
-async def test(parts: Apart, senders: SealedSenders) -> Tested:
+async def test(parts: SplitTransactions, senders: SealedSenders) -> Tested:
     """Send one event at once, without the queue and regardless of the switches. Raises `SiemNotConfigured`."""
     async with parts.reading() as session:
         row = await table.find(session)
@@ -110,7 +110,7 @@ async def test(parts: Apart, senders: SealedSenders) -> Tested:
     started, error = monotonic(), None
     try:
         await senders.send(target, [events.of_test(target.tenant_id)])
-    except NotTaken as not_taken:
+    except BatchRefused as not_taken:
         error = not_taken.reason
     milliseconds = round((monotonic() - started) * 1000, 1)
     async with parts.changing() as change:
@@ -150,10 +150,10 @@ def _check_fields(row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
         raise Unprocessable(faults=sorted(faults, key=lambda fault: fault.field))
 
 
-async def _unsafe_host(parts: Apart, receivers: Receivers, host: str) -> str | None:
+async def _unsafe_host(parts: SplitTransactions, receivers: Receivers, host: str) -> str | None:
     if set(host) & set("/?#@[]"):
         return "not a host name or an address"
-    return await receiver_urls.fault(parts, receivers, address(host, 443), kind="siem")
+    return await receiver_urls.fault(parts, receivers, url_of(host, 443), kind="siem")
 
 
 def _origin(url: str | None) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation.tasks import wanted
+from gatehouse.foundation.tasks import is_running
 from gatehouse.platform.jobs import Tools, scheduled
 from gatehouse.platform.operations.portal_notices import queue as portal_notices
 from gatehouse.platform.operations.webhooks import queue
@@ -121,7 +121,7 @@ class Deliveries:
     async def _extend_leases(self) -> None:
         """Extend leases regularly. They are short, so that those of a killed process expire soon."""
         logged = False
-        while wanted():
+        while is_running():
             await asyncio.sleep(_EXTEND_INTERVAL_SECONDS)
             if not self._turns:
                 continue

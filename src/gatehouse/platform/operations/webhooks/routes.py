@@ -22,17 +22,17 @@ from gatehouse.platform.operations.webhooks.schemas import (
 )
 from gatehouse.platform.operations.webhooks.table import WebhookRow
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
 
 LoadedWebhook = Annotated[WebhookRow, Depends(loaded(WebhookRow, "webhook_id", WebhookNotFound))]
 
 
-async def _new(parts: InParts, host: TheHost, body: NewWebhook) -> NewWebhook:
+async def _new(parts: InSplitTransactions, host: TheHost, body: NewWebhook) -> NewWebhook:
     await service.check(parts, host.receivers, body.url)
     return body
 
 
-async def _update(parts: InParts, host: TheHost, body: WebhookUpdate) -> WebhookUpdate:
+async def _update(parts: InSplitTransactions, host: TheHost, body: WebhookUpdate) -> WebhookUpdate:
     await service.check(parts, host.receivers, body.url)
     return body
 
@@ -76,7 +76,7 @@ async def delete_webhook(caller: AdminStepUp, webhook: LoadedWebhook, change: Ch
 
 
 async def test_webhook(
-    caller: Admin, webhook_id: UUID, variant: RequestVariant, parts: InParts, host: TheHost
+    caller: Admin, webhook_id: UUID, variant: RequestVariant, parts: InSplitTransactions, host: TheHost
 ) -> Tested:
     """Sends a `webhook_test` event at once and returns the receiver's response."""
     return variants.tested(variant, await service.test(parts, host.receivers, host.sealer, webhook_id))

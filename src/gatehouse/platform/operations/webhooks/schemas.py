@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 
 #: All types of events (docs/webhooks.md, Events).
 EventType = Literal[
@@ -55,15 +55,15 @@ class NewWebhook(Body):
 class WebhookUpdate(Body):
     """Fields that are not sent, `secret` included, stay as they are."""
 
-    name: Name = Field(default_factory=unsent)
-    url: Url = Field(default_factory=unsent)
-    events: Events = Field(default_factory=unsent)
-    secret: Secret = Field(default_factory=unsent)
-    enabled: bool = Field(default_factory=unsent)
-    include_logged: IncludeLogged = Field(default_factory=unsent)
+    name: Name = Field(default_factory=omitted)
+    url: Url = Field(default_factory=omitted)
+    events: Events = Field(default_factory=omitted)
+    secret: Secret = Field(default_factory=omitted)
+    enabled: bool = Field(default_factory=omitted)
+    include_logged: IncludeLogged = Field(default_factory=omitted)
 
 
-class Webhook(Shown):
+class Webhook(ResponseBody):
     id: UUID
     name: str
     url: str
@@ -80,7 +80,7 @@ class WebhookCreated(Webhook):
     secret: Annotated[str, Field(description="As it was sent. It is only in this response.")]
 
 
-class DeliveryA(Shown):
+class DeliveryA(ResponseBody):
     id: UUID
     webhook_id: UUID
     event_type: str
@@ -94,7 +94,7 @@ class DeliveryA(Shown):
     created_at: datetime
 
 
-class DeliveryB(Shown):
+class DeliveryB(ResponseBody):
     id: UUID
     webhook_id: UUID
     event_type: str
@@ -107,7 +107,7 @@ class DeliveryB(Shown):
     payload: Annotated[str, Field(description="As JSON, its first 10000 characters.")]
 
 
-class DeliveryC(Shown):
+class DeliveryC(ResponseBody):
     id: UUID
     webhook_id: UUID
     event_type: str
@@ -131,7 +131,7 @@ class WebhookC(Webhook):
     recent_deliveries: Annotated[list[DeliveryC], Field(description="The last 20, newest first.")]
 
 
-class Tested(Shown):
+class Tested(ResponseBody):
     success: bool
     status_code: Annotated[int | None, Field(description="Null without a response.")]
     error: str | None

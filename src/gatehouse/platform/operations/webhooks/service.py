@@ -23,7 +23,7 @@ from gatehouse.platform.operations.webhooks.sending import (
     send,
 )
 from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 
 #: Of an organization. Bounded because each event may be sent to all of them.
 MAX_WEBHOOKS: Final = 500
@@ -31,7 +31,7 @@ MAX_WEBHOOKS: Final = 500
 _TEST_EVENT_TYPE: Final = "webhook_test"
 
 
-async def check(parts: Apart, receivers: Receivers, url: str | None) -> None:
+async def check(parts: SplitTransactions, receivers: Receivers, url: str | None) -> None:
     """Check the URL without opening a connection. Raises `UnsafeReceiver`."""
     if reason := await receiver_urls.fault(parts, receivers, url, kind="webhook"):
         raise UnsafeReceiver(reason)
@@ -84,7 +84,7 @@ async def delete(change: Change, row: WebhookRow) -> None:
     change.record("webhook.deleted", "webhook", row.id, name=row.name)
 
 
-async def test(parts: Apart, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> DeliveryAttempt:
+async def test(parts: SplitTransactions, receivers: Receivers, sealer: Sealer, webhook_id: UUID) -> DeliveryAttempt:
     """Send a `webhook_test` at once, without the queue and regardless of `enabled` and `events`. It is not retried, and
     is listed among the deliveries. Raises `WebhookNotFound`."""
     async with parts.reading() as session:

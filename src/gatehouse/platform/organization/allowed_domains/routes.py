@@ -18,7 +18,7 @@ from gatehouse.platform.organization.allowed_domains.schemas import (
 from gatehouse.platform.organization.allowed_domains.table import all_domains, find
 from gatehouse.platform.organization.tenants.own import OwnTenant
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session
 
 router = APIRouter(prefix="/api/v1/admin/org/allowed-domains", tags=["Organization"], responses=RESPONSES)
 
@@ -60,7 +60,7 @@ async def remove_allowed_domain(caller: AdminStepUp, tenant: OwnTenant, domain: 
     responses={409: {"description": "The TXT record does not exist, or another organization has proven the domain."}},
 )
 async def verify_allowed_domain(
-    caller: AdminStepUp, domain: DomainName, parts: InParts, host: TheHost, tenant_id: TargetTenant = None
+    caller: AdminStepUp, domain: DomainName, parts: InSplitTransactions, host: TheHost, tenant_id: TargetTenant = None
 ) -> AllowedDomain:
     """Checks the domain's TXT record. An operator proves a domain without the record."""
     name = domain.lower()

@@ -7,13 +7,13 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from gatehouse.foundation import emails
-from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
 
 
 def _normalized(domain: str) -> str:
     """Return the domain in the form that addresses use."""
     try:
-        return emails.domain(emails.normal(f"x@{domain}"))
+        return emails.domain(emails.normalize(f"x@{domain}"))
     except ValueError:
         raise ValueError("is not a mail domain, such as example.com") from None
 
@@ -36,19 +36,19 @@ class NewDomain(Body):
 class DomainUpdate(Body):
     """Partial: omitted fields keep their values. Null removes the group."""
 
-    jit_provisioning: bool = Field(default_factory=unsent, examples=[True])
-    self_registration: bool = Field(default_factory=unsent, examples=[False])
+    jit_provisioning: bool = Field(default_factory=omitted, examples=[True])
+    self_registration: bool = Field(default_factory=omitted, examples=[False])
     default_group_id: Id | None = None
 
 
-class TxtRecord(Shown):
+class TxtRecord(ResponseBody):
     """The record that the domain's owner publishes to prove it."""
 
     name: Annotated[str, Field(examples=["_gatehouse.example.com"])]
     value: Annotated[str, Field(examples=["gatehouse-verification=5f0e..."])]
 
 
-class AllowedDomain(Shown):
+class AllowedDomain(ResponseBody):
     domain: str
     jit_provisioning: bool
     self_registration: bool
@@ -59,7 +59,7 @@ class AllowedDomain(Shown):
     created_at: datetime
 
 
-class AllowedDomains(Shown):
+class AllowedDomains(ResponseBody):
     domains: list[str]
     jit_provisioning: Annotated[bool, Field(description="True if at least one domain has it.")]
     self_registration: Annotated[bool, Field(description="True if at least one domain has it.")]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 
 Share = Annotated[float, Field(ge=0, le=1, description="Share of model calls that are kept. 0: none.", examples=[0.05])]
 RetentionDays = Annotated[int, Field(ge=1, le=90, description="Days after which a sample is removed.", examples=[30])]
@@ -13,10 +13,10 @@ RetentionDays = Annotated[int, Field(ge=1, le=90, description="Days after which 
 class DlpSamplingUpdate(Body):
     """Partial: omitted fields keep their values."""
 
-    share: Annotated[Share, Field(default_factory=unsent)]
-    retention_days: Annotated[RetentionDays, Field(default_factory=unsent)]
+    share: Annotated[Share, Field(default_factory=omitted)]
+    retention_days: Annotated[RetentionDays, Field(default_factory=omitted)]
 
 
-class DlpSampling(Shown):
+class DlpSampling(ResponseBody):
     share: Share
     retention_days: RetentionDays

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 
 from gatehouse.platform.change import Change
-from gatehouse.platform.organization.dlp_sampling.values import DlpSampling, read
+from gatehouse.platform.organization.dlp_sampling.values import DlpSamplingValues, read
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
-def update(change: Change, tenant: TenantRecord, changes: dict[str, Any]) -> DlpSampling:
+def update(change: Change, tenant: TenantRecord, changes: dict[str, Any]) -> DlpSamplingValues:
     """Change the setting. It is in force on every worker when the response is sent."""
     before = read(tenant.dlp_sampling)
     after = msgspec.structs.replace(before, **changes)

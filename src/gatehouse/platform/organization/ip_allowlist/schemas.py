@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.foundation.networks import network
 
 
@@ -27,14 +27,14 @@ Cidrs = Annotated[list[Cidr], Field(max_length=1000), AfterValidator(_without_du
 class IpAllowlistUpdate(Body):
     """Partial: omitted fields keep their values."""
 
-    enabled: bool = Field(default_factory=unsent, examples=[True])
-    cidrs: Cidrs = Field(default_factory=unsent, description="IPv4 and IPv6 ranges or single addresses.")
+    enabled: bool = Field(default_factory=omitted, examples=[True])
+    cidrs: Cidrs = Field(default_factory=omitted, description="IPv4 and IPv6 ranges or single addresses.")
     bypass_for_mfa: bool = Field(
-        default_factory=unsent, description="Callers with a fresh second factor are accepted from any address."
+        default_factory=omitted, description="Callers with a fresh second factor are accepted from any address."
     )
 
 
-class IpAllowlist(Shown):
+class IpAllowlist(ResponseBody):
     enabled: bool
     cidrs: Annotated[list[str], Field(examples=[["192.0.2.0/24", "2001:db8::/32"]])]
     bypass_for_mfa: bool

@@ -8,13 +8,13 @@ import msgspec
 from gatehouse.foundation.networks import network
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.ip_allowlist.errors import CallerAddressExcluded
-from gatehouse.platform.organization.ip_allowlist.values import IpAllowlist, read
+from gatehouse.platform.organization.ip_allowlist.values import IpAllowlistValues, read
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.policy.addresses import AddressRanges
 
 
-def update(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> IpAllowlist:
+def update(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> IpAllowlistValues:
     """Change the allowlist. It is in force on every worker when the response is sent. Raises
     `CallerAddressExcluded`."""
     before = read(tenant.ip_allowlist)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 
-class IpAllowlist(msgspec.Struct, frozen=True, kw_only=True):
+class IpAllowlistValues(msgspec.Struct, frozen=True, kw_only=True):
     """`bypass_for_mfa`: callers with a fresh second factor are accepted from any address."""
 
     enabled: bool = False
@@ -13,5 +13,5 @@ class IpAllowlist(msgspec.Struct, frozen=True, kw_only=True):
     bypass_for_mfa: bool = False
 
 
-def read(stored: dict[str, Any]) -> IpAllowlist:
-    return msgspec.convert(stored, IpAllowlist)
+def read(stored: dict[str, Any]) -> IpAllowlistValues:
+    return msgspec.convert(stored, IpAllowlistValues)

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.policies import schemas, service
 from gatehouse.platform.organization.policies.table import last_run, read_session_policy
-from gatehouse.platform.organization.policies.values import RetentionPolicy, read_retention_policy
+from gatehouse.platform.organization.policies.values import HotRetention, read_retention_policy
 from gatehouse.platform.organization.tenants.own import OwnTenant
 from gatehouse.platform.requests import Changing, Session
 
@@ -63,7 +63,7 @@ async def update_retention_policy(
     return await _with_last_run(change.session, service.set_retention_policy(change, tenant, body.sent()))
 
 
-async def _with_last_run(session: AsyncSession, policy: RetentionPolicy) -> schemas.RetentionPolicy:
+async def _with_last_run(session: AsyncSession, policy: HotRetention) -> schemas.RetentionPolicy:
     run = await last_run(session)
     shown = schemas.RetentionPolicy(**msgspec.to_builtins(policy))
     if run is not None:

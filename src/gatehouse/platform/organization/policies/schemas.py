@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from croniter import croniter
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.organization.policies.values import Concurrency, Enforcement, MfaMethod
 
 SessionTimeout = Annotated[int, Field(ge=15, le=1440, examples=[480])]
@@ -36,19 +36,19 @@ class SessionPolicyUpdate(Body):
     """Partial: omitted fields keep their values. If only the session time-out is sent, the idle time-out is reduced to
     it where necessary."""
 
-    session_timeout_minutes: SessionTimeout = Field(default_factory=unsent)
+    session_timeout_minutes: SessionTimeout = Field(default_factory=omitted)
     idle_timeout_minutes: IdleTimeout = Field(
-        default_factory=unsent, description="Not longer than `session_timeout_minutes`."
+        default_factory=omitted, description="Not longer than `session_timeout_minutes`."
     )
     concurrent_sessions: Annotated[Concurrency, BeforeValidator(_as_text)] = Field(
-        default_factory=unsent, description="A number is converted to a string."
+        default_factory=omitted, description="A number is converted to a string."
     )
-    enforce_single_session: bool = Field(default_factory=unsent)
-    refresh_token_enabled: bool = Field(default_factory=unsent)
-    refresh_token_ttl_days: Annotated[int, Field(ge=1, le=365)] = Field(default_factory=unsent)
+    enforce_single_session: bool = Field(default_factory=omitted)
+    refresh_token_enabled: bool = Field(default_factory=omitted)
+    refresh_token_ttl_days: Annotated[int, Field(ge=1, le=365)] = Field(default_factory=omitted)
 
 
-class SessionPolicy(Shown):
+class SessionPolicy(ResponseBody):
     session_timeout_minutes: int
     idle_timeout_minutes: int
     concurrent_sessions: Concurrency
@@ -60,19 +60,19 @@ class SessionPolicy(Shown):
 class MfaPolicyUpdate(Body):
     """Partial: omitted fields keep their values."""
 
-    enforcement_level: Enforcement = Field(default_factory=unsent, examples=["required"])
-    sensitive_endpoints_require_mfa: bool = Field(default_factory=unsent)
+    enforcement_level: Enforcement = Field(default_factory=omitted, examples=["required"])
+    sensitive_endpoints_require_mfa: bool = Field(default_factory=omitted)
     mfa_methods: Annotated[list[MfaMethod], Field(min_length=1), AfterValidator(_require_unique)] = Field(
-        default_factory=unsent
+        default_factory=omitted
     )
-    grace_period_hours: Annotated[int, Field(ge=0, le=8760)] = Field(default_factory=unsent)
-    mfa_assertion_ttl_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(default_factory=unsent)
+    grace_period_hours: Annotated[int, Field(ge=0, le=8760)] = Field(default_factory=omitted)
+    mfa_assertion_ttl_seconds: Annotated[int, Field(ge=60, le=86_400)] = Field(default_factory=omitted)
     enrollment_deadline: Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)] | None = Field(
         default=None, description="Latest end of the grace period. Null: none."
     )
 
 
-class MfaPolicy(Shown):
+class MfaPolicy(ResponseBody):
     enforcement_level: Enforcement
     sensitive_endpoints_require_mfa: bool
     mfa_methods: list[MfaMethod]
@@ -108,15 +108,15 @@ Schedule = Annotated[str, Field(max_length=100, examples=["0 2 * * *"]), AfterVa
 class RetentionPolicyUpdate(Body):
     """Partial: omitted fields keep their values."""
 
-    hot_retention_days: Annotated[int, Field(ge=1, le=3650, examples=[90])] = Field(default_factory=unsent)
-    warm_retention_days: Annotated[int, Field(ge=0, le=3650, examples=[365])] = Field(default_factory=unsent)
-    cold_retention_years: Annotated[int, Field(ge=0, le=100, examples=[7])] = Field(default_factory=unsent)
+    hot_retention_days: Annotated[int, Field(ge=1, le=3650, examples=[90])] = Field(default_factory=omitted)
+    warm_retention_days: Annotated[int, Field(ge=0, le=3650, examples=[365])] = Field(default_factory=omitted)
+    cold_retention_years: Annotated[int, Field(ge=0, le=100, examples=[7])] = Field(default_factory=omitted)
     archiver_schedule: Schedule = Field(
-        default_factory=unsent, description="Cron schedule in the organization's time zone."
+        default_factory=omitted, description="Cron schedule in the organization's time zone."
     )
 
 
-class RetentionPolicy(Shown):
+class RetentionPolicy(ResponseBody):
     hot_retention_days: Annotated[int, Field(description="Days in the database.")]
     warm_retention_days: Annotated[int, Field(description="Days in the archive after that.")]
     cold_retention_years: Annotated[int, Field(description="Years under the archive's cold prefix after that.")]

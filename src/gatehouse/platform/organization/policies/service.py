@@ -18,16 +18,16 @@ from gatehouse.platform.organization.policies.table import (
     second_factor_in_force,
 )
 from gatehouse.platform.organization.policies.values import (
-    MfaPolicy,
-    RetentionPolicy,
-    SessionPolicy,
+    HotRetention,
+    MfaRules,
+    SessionRules,
     read_retention_policy,
 )
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 
-def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> SessionPolicy:
+def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> SessionRules:
     """Change the session policy. Raises `IdleLongerThanSession`."""
     before = read_session_policy(tenant.session_policy)
     after = read_session_policy({**tenant.session_policy, **changes})
@@ -39,7 +39,7 @@ def set_session_policy(change: Change, tenant: TenantRecord, changes: Mapping[st
     return after
 
 
-async def mfa_policy_in_force(session: AsyncSession, tenant: TenantRecord) -> MfaPolicy:
+async def mfa_policy_in_force(session: AsyncSession, tenant: TenantRecord) -> MfaRules:
     """Return the stored policy. The level is `required` if the configuration `mfa_required` is true."""
     policy = read_mfa_policy(tenant.mfa_policy)
     return msgspec.structs.replace(policy, enforcement_level=(await second_factor_in_force(session)).level)
@@ -55,7 +55,7 @@ async def require_caller_factor(change: Change) -> None:
         raise CallerHasNoFactor
 
 
-async def set_mfa_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> MfaPolicy:
+async def set_mfa_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> MfaRules:
     """Change the policy for second factors. Raises `CallerHasNoFactor`."""
     before = read_mfa_policy(tenant.mfa_policy)
     after = read_mfa_policy({**tenant.mfa_policy, **changes})
@@ -67,7 +67,7 @@ async def set_mfa_policy(change: Change, tenant: TenantRecord, changes: Mapping[
     return await mfa_policy_in_force(change.session, tenant)
 
 
-def set_retention_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> RetentionPolicy:
+def set_retention_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> HotRetention:
     before = read_retention_policy(tenant.retention_policy)
     after = read_retention_policy({**tenant.retention_policy, **changes})
     store_changes(change, tenant, "retention_policy", before, after)

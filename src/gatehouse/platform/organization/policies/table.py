@@ -10,23 +10,23 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.live import second_factor
 from gatehouse.platform.live.second_factor import SecondFactor
-from gatehouse.platform.sign_in_policies import MfaPolicy, SessionPolicy, read_mfa_policy, read_session_policy
+from gatehouse.platform.sign_in_policies import MfaRules, SessionRules, read_mfa_policy, read_session_policy
 
 __all__ = ["last_run", "mfa_policy", "read_mfa_policy", "read_session_policy", "session_policy"]
 
 _SECOND_FACTOR = text(
-    f"SELECT {second_factor.COLUMNS} FROM tenants t {second_factor.JOIN} WHERE t.id = :tenant"  # noqa: S608
+    f"SELECT {second_factor.POLICY_COLUMNS} FROM tenants t {second_factor.JOIN} WHERE t.id = :tenant"  # noqa: S608
 )
 _USER_FACTORS = text(f"SELECT u.created_at, {second_factor.ENROLLED} FROM users u WHERE u.id = :user")  # noqa: S608
 _LAST_RUN = text("SELECT at, status, rows FROM archive_runs WHERE tenant_id = :tenant")
 _POLICIES = text("SELECT session_policy, mfa_policy FROM tenants WHERE id = :tenant")
 
 
-async def session_policy(session: AsyncSession) -> SessionPolicy:
+async def session_policy(session: AsyncSession) -> SessionRules:
     return read_session_policy(await _stored(session, "session_policy"))
 
 
-async def mfa_policy(session: AsyncSession) -> MfaPolicy:
+async def mfa_policy(session: AsyncSession) -> MfaRules:
     return read_mfa_policy(await _stored(session, "mfa_policy"))
 
 

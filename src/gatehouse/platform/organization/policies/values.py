@@ -1,9 +1,15 @@
 """The policies as values. They are defined in lower layers: the replica uses those of sessions and second factors, the
 records use that of retention."""
 
-from gatehouse.platform.records.hot import RetentionPolicy, read_retention_policy
-from gatehouse.platform.sign_in_policies import Concurrency, Enforcement, MfaMethod, MfaPolicy, SessionPolicy
+from gatehouse.platform.records.hot import HotRetention, read_retention_policy
+from gatehouse.platform.sign_in_policies import Concurrency, Enforcement, MfaMethod, MfaRules, SessionRules
 
 __all__ = [
-    "Concurrency", "Enforcement", "MfaMethod", "MfaPolicy", "RetentionPolicy", "SessionPolicy", "read_retention_policy",
+    "Concurrency",
+    "Enforcement",
+    "HotRetention",
+    "MfaMethod",
+    "MfaRules",
+    "SessionRules",
+    "read_retention_policy",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 
 
 def _sorted_unique(names: list[str]) -> list[str]:
@@ -30,12 +30,12 @@ class RequestFieldsUpdate(Body):
     ]
 
 
-class RefusedField(Shown):
+class RefusedField(ResponseBody):
     field: Annotated[str, Field(examples=["models"])]
     reason: Annotated[str, Field(examples=["names another model"])]
 
 
-class RequestFields(Shown):
+class RequestFields(ResponseBody):
     allowed: Annotated[list[str], Field(examples=[["service_tier", "tools.mcp"]])]
     refused: Annotated[list[RefusedField], Field(description="Fields that are refused unless they are allowed.")]
     unknown_fields: Annotated[

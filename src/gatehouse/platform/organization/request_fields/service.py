@@ -5,22 +5,22 @@ from typing import Final, Literal
 from gatehouse.engine.fields.tables import ALL_TOOLS, OPENAI_CHAT, TOOL
 from gatehouse.platform.change import Change
 from gatehouse.platform.organization.request_fields import schemas
-from gatehouse.platform.organization.request_fields.values import RequestFields, read
+from gatehouse.platform.organization.request_fields.values import RequestFieldsValues, read
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 _GUARDED: Final = {**OPENAI_CHAT, ALL_TOOLS: TOOL}
 
 
-def update(change: Change, tenant: TenantRecord, allowed: list[str]) -> RequestFields:
+def update(change: Change, tenant: TenantRecord, allowed: list[str]) -> RequestFieldsValues:
     """Replace the allowed fields. The list is in force on every worker when the response is sent."""
-    before, after = read(tenant.request_fields), RequestFields(allowed=tuple(allowed))
+    before, after = read(tenant.request_fields), RequestFieldsValues(allowed=tuple(allowed))
     if store_changes(change, tenant, "request_fields", before, after):
         change.touch("policy", tenant.id, urgent=True)
     return after
 
 
-def to_shown(value: RequestFields, unknown_fields: Literal["pass", "refuse"]) -> schemas.RequestFields:
+def to_shown(value: RequestFieldsValues, unknown_fields: Literal["pass", "refuse"]) -> schemas.RequestFields:
     return schemas.RequestFields(
         allowed=list(value.allowed),
         refused=[

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 
-class RequestFields(msgspec.Struct, frozen=True, kw_only=True):
+class RequestFieldsValues(msgspec.Struct, frozen=True, kw_only=True):
     allowed: tuple[str, ...] = ()
 
 
-def read(stored: dict[str, Any]) -> RequestFields:
-    return msgspec.convert(stored, RequestFields)
+def read(stored: dict[str, Any]) -> RequestFieldsValues:
+    return msgspec.convert(stored, RequestFieldsValues)

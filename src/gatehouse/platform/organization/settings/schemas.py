@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, Field, create_model
 
 from gatehouse.foundation.emails import Email
-from gatehouse.foundation.http.bodies import Body, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.organization.allowed_domains.schemas import Domain
 from gatehouse.platform.organization.feature_flags.table import DEFAULTS
 from gatehouse.platform.organization.ip_allowlist.schemas import Cidrs
@@ -29,25 +29,25 @@ def _zone(name: str) -> str:
 
 Timezone = Annotated[str, Field(max_length=64, examples=["Europe/Berlin"]), AfterValidator(_zone)]
 
-_flags: dict[str, Any] = {name: (bool, Field(default_factory=unsent)) for name in DEFAULTS}
+_flags: dict[str, Any] = {name: (bool, Field(default_factory=omitted)) for name in DEFAULTS}
 FeatureFlagsUpdate: Any = create_model("FeatureFlagsUpdate", __base__=Body, __doc__="Some of the flags.", **_flags)
 
 
 class SettingsUpdate(Body):
     """Partial: omitted fields keep their values. `allowed_domains` and `ip_allowlist` are replaced as a whole."""
 
-    display_name: Name = Field(default_factory=unsent)
-    slug: Slug = Field(default_factory=unsent)
-    allowed_domains: Annotated[list[Domain], Field(max_length=100)] = Field(default_factory=unsent)
+    display_name: Name = Field(default_factory=omitted)
+    slug: Slug = Field(default_factory=omitted)
+    allowed_domains: Annotated[list[Domain], Field(max_length=100)] = Field(default_factory=omitted)
     contact_email: Email | None = Field(default=None)
-    timezone: Timezone = Field(default_factory=unsent)
-    session_timeout_minutes: SessionTimeout = Field(default_factory=unsent)
-    idle_timeout_minutes: IdleTimeout = Field(default_factory=unsent)
-    ip_allowlist: Cidrs = Field(default_factory=unsent, description="Enforced unless it is empty.")
-    feature_flags: FeatureFlagsUpdate = Field(default_factory=unsent)
+    timezone: Timezone = Field(default_factory=omitted)
+    session_timeout_minutes: SessionTimeout = Field(default_factory=omitted)
+    idle_timeout_minutes: IdleTimeout = Field(default_factory=omitted)
+    ip_allowlist: Cidrs = Field(default_factory=omitted, description="Enforced unless it is empty.")
+    feature_flags: FeatureFlagsUpdate = Field(default_factory=omitted)
 
 
-class Settings(Shown):
+class Settings(ResponseBody):
     org_id: str
     display_name: str
     slug: str

@@ -35,7 +35,7 @@ def model(value: str) -> str | None:
     return None if is_valid else "must be provider/model_id, or empty for the conversation's own model"
 
 
-class Key(msgspec.Struct, frozen=True):
+class ConfigKey(msgspec.Struct, frozen=True):
     """A configuration key. `environment` is the variable that supplies the value of organizations without their own."""
 
     name: str
@@ -59,35 +59,39 @@ def to_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _setting(name: str, category: str, description: str) -> Key:
-    return Key(name, category, None, to_text(Settings.model_fields[name].default), description)
+def _setting(name: str, category: str, description: str) -> ConfigKey:
+    return ConfigKey(name, category, None, to_text(Settings.model_fields[name].default), description)
 
 
 _TIERS: Final = one_of("tier_1", "tier_2", "tier_3", "tier_4")
 
-KEYS: Final[dict[str, Key]] = {
+KEYS: Final[dict[str, ConfigKey]] = {
     key.name: key
     for key in (
-        Key("auto_title_enabled", "conversation", boolean, "true", "Conversations get a title from a model."),
-        Key("auto_title_model", "conversation", model, "", "The model that makes titles; empty: the conversation's."),
-        Key(
+        ConfigKey("auto_title_enabled", "conversation", boolean, "true", "Conversations get a title from a model."),
+        ConfigKey(
+            "auto_title_model", "conversation", model, "", "The model that makes titles; empty: the conversation's.",
+        ),
+        ConfigKey(
             "max_conversation_messages", "conversation", whole_number(1, 100_000), "1000",
             "Messages that a conversation may have.",
         ),
-        Key("governance_enabled", "security", boolean, "true", "Policy rules are in force."),
-        Key(
+        ConfigKey("governance_enabled", "security", boolean, "true", "Policy rules are in force."),
+        ConfigKey(
             "registry_enforcement", "security", one_of("off", "warn", "block"), "off",
             "What is done about models that the model registry does not hold as validated.",
         ),
-        Key(
+        ConfigKey(
             "unregistered_model_tier", "security", _TIERS, "tier_4",
             "The risk tier that policy rules assume for a model that is not registered.",
         ),
-        Key(
+        ConfigKey(
             "outpost_provider_credentials", "security", one_of("off", "sealed"), "off",
             "Outposts are sent providers' credentials, sealed to the key of each one's certificate.",
         ),
-        Key("mfa_required", "auth", boolean, "false", "Everybody needs a second factor for sensitive operations."),
+        ConfigKey(
+            "mfa_required", "auth", boolean, "false", "Everybody needs a second factor for sensitive operations.",
+        ),
         _setting("oauth_scope_enforcement", "auth", "Tokens are held to their scopes."),
         _setting("rate_limit_requests_per_minute", "limits", "The general limit of requests a minute."),
         _setting("api_variant", "platform", "The contract's variant."),
@@ -95,7 +99,7 @@ KEYS: Final[dict[str, Key]] = {
 }  # fmt: skip
 
 
-def environment_value(key: Key) -> str | None:
+def environment_value(key: ConfigKey) -> str | None:
     """Return the value of the key's environment variable, or None if it is not set. Raises `BadSettings`."""
     assert key.validate is not None
     value = os.environ.get(key.environment, "").strip()

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Path
 
 from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.system_config import service
-from gatehouse.platform.organization.system_config.keys import Key
+from gatehouse.platform.organization.system_config.keys import ConfigKey
 from gatehouse.platform.organization.system_config.schemas import Entry, NewValue
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.requests import Changing, Session
@@ -14,7 +14,7 @@ from gatehouse.platform.requests import Changing, Session
 router = APIRouter(prefix="/api/admin/config", tags=["System configuration"], responses=RESPONSES)
 
 
-def _existing_key(name: Annotated[str, Path(alias="key")]) -> Key:
+def _existing_key(name: Annotated[str, Path(alias="key")]) -> ConfigKey:
     return service.require_key(name)
 
 
@@ -26,7 +26,7 @@ async def list_configuration(caller: AdminReader, session: Session, host: TheHos
 
 @router.put("/{key}", response_model=Entry, responses={404: {"description": "There is no such key."}})
 async def set_configuration(
-    caller: AdminStepUp, key: Annotated[Key, Depends(_existing_key)], body: NewValue, change: Changing
+    caller: AdminStepUp, key: Annotated[ConfigKey, Depends(_existing_key)], body: NewValue, change: Changing
 ) -> Entry:
     """Sets the organization's own value. It is in force on every worker when the response arrives."""
     return await service.put(change, key, body.value)

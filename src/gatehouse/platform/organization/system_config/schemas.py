@@ -4,14 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 
 
 class NewValue(Body):
     value: Annotated[str, Field(max_length=1000, examples=["true"])]
 
 
-class Entry(Shown):
+class Entry(ResponseBody):
     key: Annotated[str, Field(examples=["auto_title_enabled"])]
     category: Annotated[str, Field(examples=["conversation"])]
     value: Annotated[

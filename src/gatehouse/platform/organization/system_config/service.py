@@ -7,11 +7,11 @@ from gatehouse.platform.change import Change
 from gatehouse.platform.organization.policies.service import require_caller_factor
 from gatehouse.platform.organization.system_config import table
 from gatehouse.platform.organization.system_config.errors import BadValue, EntryNotFound, NotEditable
-from gatehouse.platform.organization.system_config.keys import KEYS, Key, to_text
+from gatehouse.platform.organization.system_config.keys import KEYS, ConfigKey, to_text
 from gatehouse.platform.organization.system_config.schemas import Entry
 
 
-def require_key(name: str) -> Key:
+def require_key(name: str) -> ConfigKey:
     """Return the key of this name. Raises `EntryNotFound`."""
     key = KEYS.get(name)
     if key is None:
@@ -26,7 +26,7 @@ async def entries(session: AsyncSession, settings: Settings) -> list[Entry]:
     ]
 
 
-async def put(change: Change, key: Key, value: str) -> Entry:
+async def put(change: Change, key: ConfigKey, value: str) -> Entry:
     """Set the organization's own value. Raises `NotEditable`, `BadValue`, `CallerHasNoFactor`."""
     if key.validate is None:
         raise NotEditable
@@ -49,7 +49,7 @@ async def put(change: Change, key: Key, value: str) -> Entry:
     return _entry(key, value)
 
 
-def _entry(key: Key, value: str) -> Entry:
+def _entry(key: ConfigKey, value: str) -> Entry:
     return Entry(
         key=key.name,
         category=key.category,

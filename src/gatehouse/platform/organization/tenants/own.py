@@ -7,12 +7,12 @@ from fastapi import Depends, Request
 from gatehouse.platform.organization.tenants.errors import OrganizationNotFound
 from gatehouse.platform.organization.tenants.table import TenantRecord, lock_tenant
 from gatehouse.platform.requests import Session
-from gatehouse.platform.versions import READING, TheVersions
+from gatehouse.platform.versions import READ_METHODS, TheVersions
 
 
 async def _own_tenant(request: Request, session: Session, versions: TheVersions) -> TenantRecord:
     tenant_id = session.info["tenant_id"]
-    reading = request.method in READING
+    reading = request.method in READ_METHODS
     tenant = await session.get(TenantRecord, tenant_id) if reading else await lock_tenant(session, tenant_id)
     if tenant is None:
         raise OrganizationNotFound

@@ -8,15 +8,15 @@ import msgspec
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.records.archive import manifest
 from gatehouse.platform.records.archive.checkpoints import opened, seal
-from gatehouse.platform.records.archive.manifest import File
+from gatehouse.platform.records.archive.manifest import ArchiveFile
 from gatehouse.platform.records.archive.workshop import ArchiveWriter
-from gatehouse.platform.records.hot import RetentionPolicy
+from gatehouse.platform.records.hot import HotRetention
 
 
-def age(writer: ArchiveWriter, tenant_id: UUID, policy: RetentionPolicy) -> None:
+def age(writer: ArchiveWriter, tenant_id: UUID, policy: HotRetention) -> None:
     """Move and delete the files of one organization that are due. Raises `Held`."""
     today = writer.now.date()
-    for file in manifest.kept(writer.connection, tenant_id):
+    for file in manifest.list_files(writer.connection, tenant_id):
         writer.check_stop()
         if file.removed_at is None:
             continue
@@ -27,7 +27,7 @@ def age(writer: ArchiveWriter, tenant_id: UUID, policy: RetentionPolicy) -> None
             _move(writer, file, until)
 
 
-def ends(file: File, policy: RetentionPolicy) -> tuple[date, date]:
+def ends(file: ArchiveFile, policy: HotRetention) -> tuple[date, date]:
     """Return the last day on which the file is warm, and the last day on which it is kept."""
     warm = file.last_at.date() + timedelta(days=policy.hot_retention_days + policy.warm_retention_days)
     try:
@@ -36,7 +36,7 @@ def ends(file: File, policy: RetentionPolicy) -> tuple[date, date]:
         return warm, date(warm.year + policy.cold_retention_years, 3, 1)
 
 
-def _move(writer: ArchiveWriter, file: File, until: date) -> None:
+def _move(writer: ArchiveWriter, file: ArchiveFile, until: date) -> None:
     file_id = new_id()
     path = manifest.path("cold", file.records, file.tenant_id, until, file_id)
     manifest.begin(writer.connection, file_id, file.tenant_id, file.records, tier="cold", path=path)
@@ -47,7 +47,7 @@ def _move(writer: ArchiveWriter, file: File, until: date) -> None:
     writer.keep(file._replace(id=file_id, tier="cold", path=path, sealed_checkpoint=sealed), (file,))
 
 
-def _delete(writer: ArchiveWriter, file: File) -> None:
+def _delete(writer: ArchiveWriter, file: ArchiveFile) -> None:
     checkpoint = opened(writer.sealer, file.tenant_id, file.id, file.sealed_checkpoint)
     sealed = seal(writer.sealer, file.tenant_id, file.id, msgspec.structs.replace(checkpoint, gone=True))
     with writer.connection.transaction():

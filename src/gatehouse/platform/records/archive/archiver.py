@@ -11,9 +11,9 @@ import psycopg
 
 from gatehouse.platform.records.archive import ageing, files, forgetting, joining, manifest
 from gatehouse.platform.records.archive.contents import ORDER, RECORDS, Records
-from gatehouse.platform.records.archive.manifest import File, Held
+from gatehouse.platform.records.archive.manifest import ArchiveFile, UnderLegalHold
 from gatehouse.platform.records.archive.workshop import ArchiveWriter, Stopped
-from gatehouse.platform.records.hot import RetentionPolicy, hot_since, read_retention_policy
+from gatehouse.platform.records.hot import HotRetention, hot_since, read_retention_policy
 
 #: Rows that one transaction deletes from the database.
 _REMOVAL_ROWS: Final = 5_000
@@ -42,7 +42,7 @@ _LAST_KEY: Final = (
 class ArchivedTenant(NamedTuple):
     id: UUID
     timezone: str
-    policy: RetentionPolicy
+    policy: HotRetention
 
 
 class Archiver(ArchiveWriter):
@@ -61,7 +61,7 @@ class Archiver(ArchiveWriter):
                 for archived in self._steps(tenant):
                     rows += archived
                 status = "success"
-        except Held:
+        except UnderLegalHold:
             status = "held"
         except Stopped:
             status = "stopped"
@@ -74,7 +74,7 @@ class Archiver(ArchiveWriter):
 
     def forget(self, tenant_id: UUID) -> None:
         """Remove people who are to be forgotten from the archive, unless there is a legal hold."""
-        with contextlib.suppress(Held):
+        with contextlib.suppress(UnderLegalHold):
             if not self.is_held(tenant_id):
                 forgetting.forget(self, tenant_id)
 
@@ -104,7 +104,7 @@ class Archiver(ArchiveWriter):
         month = (self.now - _INVOICE_DELAY).astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         return min(hot, month.astimezone(UTC))
 
-    def _write_next(self, tenant: ArchivedTenant, records: Records, before: datetime) -> File | None:
+    def _write_next(self, tenant: ArchivedTenant, records: Records, before: datetime) -> ArchiveFile | None:
         """Write a file with the oldest rows that are in no file; None if there are none."""
         values = self._next_range(tenant.id, records, before)
         if values is None:
@@ -128,8 +128,8 @@ class Archiver(ArchiveWriter):
                 return {**values, "last_at": key[0], "last_id": key[1]}
         return None
 
-    def _remove(self, file: File) -> None:
-        """Delete a kept file's rows from the database. Raises `Held`."""
+    def _remove(self, file: ArchiveFile) -> None:
+        """Delete a kept file's rows from the database. Raises `UnderLegalHold`."""
         if file.records == "audit_events":
             while self._call_removal("gatehouse_remove_audit_events(%s, %s)", [file.id, _REMOVAL_ROWS]):
                 pass
@@ -147,9 +147,9 @@ class Archiver(ArchiveWriter):
         manifest.note_removed(self.connection, file.id)
 
     def _call_removal(self, call: str, values: Sequence[Any]) -> int:
-        """Call a function that deletes rows, and return their number. Raises `Held`."""
+        """Call a function that deletes rows, and return their number. Raises `UnderLegalHold`."""
         self.check_stop()
         row = self.connection.execute(f"SELECT {call}", values).fetchone()
         if row is None or row[0] is None:
-            raise Held
+            raise UnderLegalHold
         return int(row[0])

@@ -2,9 +2,9 @@
 
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.lazily import LazyModule
 
-pa: Any = Lazily("pyarrow")
+pa: Any = LazyModule("pyarrow")
 
 Records: TypeAlias = Literal["audit_events", "usage_records", "dlp_events"]
 RECORDS: Final[tuple[Records, ...]] = get_args(Records)
@@ -41,18 +41,18 @@ _COLUMNS: Final[dict[Records, dict[str, str]]] = {
 }  # fmt: skip
 
 
-class Order(NamedTuple):
+class SortOrder(NamedTuple):
     """The order of rows in the archive, and the condition that selects the rows of one file."""
 
     columns: str
     part: str
 
 
-ORDER: Final[dict[Records, Order]] = {
-    "audit_events": Order("sequence, timestamp", "sequence BETWEEN %(first)s AND %(last)s"),
+ORDER: Final[dict[Records, SortOrder]] = {
+    "audit_events": SortOrder("sequence, timestamp", "sequence BETWEEN %(first)s AND %(last)s"),
     **dict.fromkeys(
         ("usage_records", "dlp_events"),
-        Order("timestamp, id", "timestamp < %(before)s AND (timestamp, id) <= (%(last_at)s, %(last_id)s)"),
+        SortOrder("timestamp, id", "timestamp < %(before)s AND (timestamp, id) <= (%(last_at)s, %(last_id)s)"),
     ),
 }
 

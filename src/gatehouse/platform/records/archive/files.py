@@ -6,13 +6,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
-from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.lazily import LazyModule
 from gatehouse.platform.records.archive.contents import Records, csv_types, names, schema, selection
 from gatehouse.platform.records.archive.manifest import Connection
 
-pa: Any = Lazily("pyarrow")
-csv: Any = Lazily("pyarrow.csv")
-parquet: Any = Lazily("pyarrow.parquet")
+pa: Any = LazyModule("pyarrow")
+csv: Any = LazyModule("pyarrow.csv")
+parquet: Any = LazyModule("pyarrow.parquet")
 
 MAX_FILE_ROWS: Final = 200_000
 #: Rows in memory at a time, in one row group.

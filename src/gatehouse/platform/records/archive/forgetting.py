@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.lazily import LazyModule
 from gatehouse.platform.records.archive import files, manifest, verifying
-from gatehouse.platform.records.archive.manifest import File
+from gatehouse.platform.records.archive.manifest import ArchiveFile
 from gatehouse.platform.records.archive.workshop import ArchiveWriter
 
-pa: Any = Lazily("pyarrow")
-compute: Any = Lazily("pyarrow.compute")
+pa: Any = LazyModule("pyarrow")
+compute: Any = LazyModule("pyarrow.compute")
 
 _MAX_PEOPLE_PER_PASS: Final = 1000
 
@@ -21,7 +21,7 @@ def forget(writer: ArchiveWriter, tenant_id: UUID) -> None:
     """Rewrite all files of the organization that name a person who is to be forgotten. Raises `Held`, `Unsound`."""
     waiting = "SELECT person_id::text FROM archive_forgets WHERE tenant_id = %s ORDER BY since LIMIT %s"
     while people := {row[0] for row in writer.connection.execute(waiting, [tenant_id, _MAX_PEOPLE_PER_PASS])}:
-        for file in manifest.kept(writer.connection, tenant_id, records="audit_events"):
+        for file in manifest.list_files(writer.connection, tenant_id, records="audit_events"):
             if _names(writer, file, people):
                 # The new file gets a new seal, so check the old one first: a forged file must not become valid.
                 verifying.check(writer.sealer, writer.place, file)
@@ -31,7 +31,7 @@ def forget(writer: ArchiveWriter, tenant_id: UUID) -> None:
         writer.connection.execute(delete, [tenant_id, list(people)])
 
 
-def _names(writer: ArchiveWriter, file: File, people: set[str]) -> bool:
+def _names(writer: ArchiveWriter, file: ArchiveFile, people: set[str]) -> bool:
     """Return whether the file contains personal data of one of the people."""
     with writer.place.open(file.path) as source:
         for group in files.columns(source, "actor_id", "resource_type", "resource_id", "salt", "details"):
@@ -61,7 +61,7 @@ def _is_about(row: dict[str, Any], people: set[str]) -> bool:
     return row["resource_type"] == "user" and row["resource_id"] in people
 
 
-def _anonymised_groups(writer: ArchiveWriter, file: File, people: set[str]) -> Generator[Any, None, None]:
+def _anonymised_groups(writer: ArchiveWriter, file: ArchiveFile, people: set[str]) -> Generator[Any, None, None]:
     with writer.place.open(file.path) as source:
         for group in files.read(source):
             if any(_has_personal_data(row, people) for row in _candidates(group, people)):

@@ -19,7 +19,7 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.platform.jobs import Tools, scheduled
 from gatehouse.platform.records.archive.archiver import Archiver
 from gatehouse.platform.records.archive.places import place
-from gatehouse.platform.records.archive.workshop import Busy, Stopped
+from gatehouse.platform.records.archive.workshop import ArchiverRunning, Stopped
 from gatehouse.platform.records.hot import read_retention_policy
 
 log = structlog.get_logger(__name__)
@@ -75,13 +75,13 @@ def run(
 ) -> int:
     """Run the archiver for `tenants`, and forget people of the organizations in `forgetting`. Returns the number of
     archived rows. A failure of one organization is logged and shown in its status; the others continue. Raises
-    `BadSettings`, `psycopg.Error`, and without `stop` (outside a job) `Busy`."""
+    `BadSettings`, `psycopg.Error`, and without `stop` (outside a job) `ArchiverRunning`."""
     scratch: Path = settings.gatehouse_home / "archive-unfinished"
     now = now or datetime.now(UTC)
     rows = 0
     try:
         archiver = Archiver(url, place(settings), sealer, scratch, now=now, stop=stop)
-    except Busy:
+    except ArchiverRunning:
         if stop is None:
             raise
         return 0

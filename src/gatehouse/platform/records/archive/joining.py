@@ -11,17 +11,17 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.lazily import LazyModule
 from gatehouse.platform.records.archive import files, manifest, verifying
 from gatehouse.platform.records.archive.contents import RECORDS, Records
-from gatehouse.platform.records.archive.manifest import File
+from gatehouse.platform.records.archive.manifest import ArchiveFile
 from gatehouse.platform.records.archive.workshop import ArchiveWriter
-from gatehouse.platform.records.hot import RetentionPolicy, hot_since
+from gatehouse.platform.records.hot import HotRetention, hot_since
 
-pa: Any = Lazily("pyarrow")
+pa: Any = LazyModule("pyarrow")
 
 
-def join(writer: ArchiveWriter, tenant_id: UUID, policy: RetentionPolicy) -> None:
+def join(writer: ArchiveWriter, tenant_id: UUID, policy: HotRetention) -> None:
     """Join the organization's warm files of months that are completely older than the hot window. Raises `Held`,
     `Unsound`."""
     if not policy.cold_retention_years:
@@ -30,7 +30,7 @@ def join(writer: ArchiveWriter, tenant_id: UUID, policy: RetentionPolicy) -> Non
     for records in RECORDS:
         candidates = [
             file
-            for file in manifest.kept(writer.connection, tenant_id, records=records)
+            for file in manifest.list_files(writer.connection, tenant_id, records=records)
             if file.tier == "warm" and file.removed_at is not None and _month(file) < (hot.year, hot.month)
         ]
         for _, month_files in groupby(candidates, key=_month):
@@ -41,14 +41,14 @@ def join(writer: ArchiveWriter, tenant_id: UUID, policy: RetentionPolicy) -> Non
                 writer.store(tenant_id, records, "warm", partial(_joined_groups, writer, records, part), replaces=part)
 
 
-def _month(file: File) -> tuple[int, int]:
+def _month(file: ArchiveFile) -> tuple[int, int]:
     last: datetime = file.last_at
     return last.year, last.month
 
 
-def _parts(month_files: Iterator[File]) -> Iterator[Sequence[File]]:
+def _parts(month_files: Iterator[ArchiveFile]) -> Iterator[Sequence[ArchiveFile]]:
     """Yield runs of two or more consecutive files that fit into one file."""
-    part: list[File] = []
+    part: list[ArchiveFile] = []
     for file in month_files:
         rows = sum(previous.rows for previous in part) + file.rows
         if part and not (_follows(part[-1], file) and rows <= files.MAX_FILE_ROWS):
@@ -60,12 +60,12 @@ def _parts(month_files: Iterator[File]) -> Iterator[Sequence[File]]:
         yield part
 
 
-def _follows(before: File, file: File) -> bool:
+def _follows(before: ArchiveFile, file: ArchiveFile) -> bool:
     """Return whether the files may be joined: a file of audit events must contain an unbroken range of the chain."""
     return before.last_sequence is None or before.last_sequence + 1 == file.first_sequence
 
 
-def _joined_groups(writer: ArchiveWriter, records: Records, part: Sequence[File]) -> Generator[Any, None, None]:
+def _joined_groups(writer: ArchiveWriter, records: Records, part: Sequence[ArchiveFile]) -> Generator[Any, None, None]:
     """Yield the files' groups, concatenated up to the usual size of a group."""
     pending: list[Any] = []
     for file in part:

@@ -13,7 +13,7 @@ from gatehouse.platform.records.archive.contents import Records
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 
-class File(NamedTuple):
+class ArchiveFile(NamedTuple):
     """A row of `archive_files`."""
 
     id: UUID
@@ -33,7 +33,7 @@ class File(NamedTuple):
     removed_at: datetime | None
 
 
-_COLUMNS: Final = ", ".join(File._fields)
+_COLUMNS: Final = ", ".join(ArchiveFile._fields)
 _BEGIN: Final = (
     "INSERT INTO archive_files (id, tenant_id, records, state, tier, path) VALUES (%s, %s, %s, 'writing', %s, %s)"
 )
@@ -49,12 +49,12 @@ def begin(connection: Connection, file_id: UUID, tenant_id: UUID, records: Recor
     connection.execute(_BEGIN, [file_id, tenant_id, records, tier, path])
 
 
-class Held(Exception):
+class UnderLegalHold(Exception):
     """The organization is under a legal hold: none of its records may be deleted or moved."""
 
 
-def keep(connection: Connection, file: File, *, replaces: Sequence[UUID] = ()) -> None:
-    """Mark the file as kept, and the files that it replaces as replaced. Raises `Held`."""
+def keep(connection: Connection, file: ArchiveFile, *, replaces: Sequence[UUID] = ()) -> None:
+    """Mark the file as kept, and the files that it replaces as replaced. Raises `UnderLegalHold`."""
     with connection.transaction():
         if replaces:
             ensure_not_held(connection, file.tenant_id)
@@ -65,9 +65,10 @@ def keep(connection: Connection, file: File, *, replaces: Sequence[UUID] = ()) -
 
 
 def ensure_not_held(connection: Connection, tenant_id: UUID) -> None:
-    """Check that there is no legal hold, and keep one from being set until the transaction ends. Raises `Held`."""
+    """Check that there is no legal hold, and keep one from being set until the transaction ends. Raises
+    `UnderLegalHold`."""
     if connection.execute("SELECT gatehouse_held(%s)", [tenant_id]).fetchone() != (False,):
-        raise Held
+        raise UnderLegalHold
 
 
 def unfinished(connection: Connection) -> list[tuple[UUID, str]]:
@@ -92,22 +93,22 @@ def note_expired(connection: Connection, file_id: UUID, sealed_checkpoint: str) 
     connection.execute(update, [sealed_checkpoint, file_id])
 
 
-def kept(
+def list_files(
     connection: Connection, tenant_id: UUID | None = None, *, records: Records | None = None, state: str = "kept"
-) -> Sequence[File]:
+) -> Sequence[ArchiveFile]:
     """Return the files in this state, in the order of their records; files of audit events in the chain's order."""
     query = (
         f"SELECT {_COLUMNS} FROM archive_files WHERE state = %(state)s"  # noqa: S608
         " AND tenant_id = coalesce(%(tenant)s, tenant_id) AND records = coalesce(%(records)s, records)"
         " ORDER BY tenant_id, records, first_sequence, first_at, id"
     )
-    with connection.cursor(row_factory=class_row(File)) as cursor:
+    with connection.cursor(row_factory=class_row(ArchiveFile)) as cursor:
         return cursor.execute(query, {"tenant": tenant_id, "records": records, "state": state}).fetchall()
 
 
-def to_remove(connection: Connection, tenant_id: UUID) -> list[File]:
+def to_remove(connection: Connection, tenant_id: UUID) -> list[ArchiveFile]:
     """Return the kept files whose rows may still be in the database."""
-    return [file for file in kept(connection, tenant_id) if file.removed_at is None]
+    return [file for file in list_files(connection, tenant_id) if file.removed_at is None]
 
 
 def note_run(connection: Connection, tenant_id: UUID, at: datetime, status: str, rows: int) -> None:

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
-from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.lazily import LazyModule
 from gatehouse.foundation.settings import BadSettings, Settings
 
-fs: Any = Lazily("pyarrow.fs")
+fs: Any = LazyModule("pyarrow.fs")
 
 _CHUNK_BYTES: Final = 8 * 1024**2
 
 
-class Place(Protocol):
+class ArchiveStorage(Protocol):
     """The storage of the archive."""
 
     def put(self, source: Path, path: str) -> None:
@@ -112,7 +112,7 @@ class Bucket:
         return f"{self._root}/{path}"
 
 
-def place(settings: Settings) -> Place:
+def place(settings: Settings) -> ArchiveStorage:
     """Return the archive's storage by `ARCHIVE_URL`. Raises `BadSettings`."""
     if settings.archive_url is None:
         return Folder(settings.gatehouse_home / "archive")

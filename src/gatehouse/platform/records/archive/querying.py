@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
 
-from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.lazily import LazyModule
 from gatehouse.platform.records.archive import manifest
 from gatehouse.platform.records.archive.contents import RECORDS, schema
 from gatehouse.platform.records.archive.manifest import Connection
-from gatehouse.platform.records.archive.places import Place
+from gatehouse.platform.records.archive.places import ArchiveStorage
 
-pa: Any = Lazily("pyarrow")
-duckdb: Any = Lazily("duckdb")
-dataset: Any = Lazily("pyarrow.dataset")
+pa: Any = LazyModule("pyarrow")
+duckdb: Any = LazyModule("duckdb")
+dataset: Any = LazyModule("pyarrow.dataset")
 
 #: Settings that isolate DuckDB, applied after the tables are registered. The last keeps a query from changing them.
 _ISOLATION_SETTINGS: Final = (
@@ -28,13 +28,13 @@ class BadQuery(Exception):
     """DuckDB refuses the query; the message is its reason in one line."""
 
 
-def query(connection: Connection, place: Place, sql: str, tenant_id: UUID | None = None) -> Iterator[Any]:
+def query(connection: Connection, place: ArchiveStorage, sql: str, tenant_id: UUID | None = None) -> Iterator[Any]:
     """Yield the result as `pyarrow.RecordBatch`es, at least one, which names the columns. Raises `BadQuery`,
     `OSError`."""
     engine = duckdb.connect(":memory:")
     try:
         for records in RECORDS:
-            files = manifest.kept(connection, tenant_id, records=records)
+            files = manifest.list_files(connection, tenant_id, records=records)
             paths = [place.absolute(file.path) for file in files]
             columns = schema(records)
             data = dataset.dataset(paths, schema=columns, format="parquet", filesystem=place.filesystem)

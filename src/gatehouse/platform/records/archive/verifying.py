@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.lazily import LazyModule
 from gatehouse.foundation.sealing import CannotOpen, Sealer
 from gatehouse.platform.records.archive import files
 from gatehouse.platform.records.archive.checkpoints import Checkpoint, opened
-from gatehouse.platform.records.archive.manifest import File
-from gatehouse.platform.records.archive.places import Place
+from gatehouse.platform.records.archive.manifest import ArchiveFile
+from gatehouse.platform.records.archive.places import ArchiveStorage
 
-pa: Any = Lazily("pyarrow")
+pa: Any = LazyModule("pyarrow")
 
 
-class Unsound(Exception):
+class DamagedFile(Exception):
     """A file is damaged or forged; the message says how, for the operator."""
 
 
@@ -26,50 +26,50 @@ class ChainRange(NamedTuple):
     hash: bytes
 
 
-def checkpoint(sealer: Sealer, file: File) -> Checkpoint:
-    """Open the file's checkpoint. Raises `Unsound`."""
+def checkpoint(sealer: Sealer, file: ArchiveFile) -> Checkpoint:
+    """Open the file's checkpoint. Raises `DamagedFile`."""
     try:
         return opened(sealer, file.tenant_id, file.id, file.sealed_checkpoint)
     except CannotOpen as error:
-        raise Unsound(f"its checkpoint does not open under the master key: {error}") from None
+        raise DamagedFile(f"its checkpoint does not open under the master key: {error}") from None
 
 
-def check(sealer: Sealer, place: Place, file: File) -> None:
-    """Read the whole file and compare it with its checkpoint. Raises `Unsound`."""
+def check(sealer: Sealer, place: ArchiveStorage, file: ArchiveFile) -> None:
+    """Read the whole file and compare it with its checkpoint. Raises `DamagedFile`."""
     expected = checkpoint(sealer, file)
     try:
         with place.open(file.path) as source:
             size, sha256 = files.digest(source)
     except OSError as error:
-        raise Unsound(f"it cannot be read: {error}".split("\n", 1)[0]) from None
+        raise DamagedFile(f"it cannot be read: {error}".split("\n", 1)[0]) from None
     if (size, sha256, expected.records, expected.rows) != (file.bytes, expected.sha256, file.records, file.rows):
-        raise Unsound("it is not the file that was kept")
+        raise DamagedFile("it is not the file that was kept")
 
 
-def chain_range(sealer: Sealer, file: File) -> ChainRange:
-    """Return the range of a file of audit events, even of an expired one. Raises `Unsound`."""
+def chain_range(sealer: Sealer, file: ArchiveFile) -> ChainRange:
+    """Return the range of a file of audit events, even of an expired one. Raises `DamagedFile`."""
     sealed = checkpoint(sealer, file)
     if sealed.gone != (file.state == "gone"):
-        raise Unsound(
+        raise DamagedFile(
             "it is marked as expired, but its checkpoint does not say so"
             if not sealed.gone
             else "it has expired by its checkpoint, but is not marked so"
         )
     if sealed.first_sequence is None or sealed.last_sequence is None or sealed.prev_hash is None or sealed.hash is None:
-        raise Unsound("its checkpoint is not of audit events")
+        raise DamagedFile("its checkpoint is not of audit events")
     return ChainRange(
         sealed.first_sequence, sealed.last_sequence, bytes.fromhex(sealed.prev_hash), bytes.fromhex(sealed.hash)
     )
 
 
-def events(place: Place, file: File) -> Iterator[dict[str, Any]]:
-    """Yield a file's audit events in the order of the chain, with the values of the database. Raises `Unsound`."""
+def events(place: ArchiveStorage, file: ArchiveFile) -> Iterator[dict[str, Any]]:
+    """Yield a file's audit events in the order of the chain, with the values of the database. Raises `DamagedFile`."""
     try:
         with place.open(file.path) as source:
             for group in files.read(source):
                 yield from map(_as_stored, group.to_pylist())
     except (OSError, pa.ArrowInvalid) as error:
-        raise Unsound(f"it cannot be read: {error}".split("\n", 1)[0]) from None
+        raise DamagedFile(f"it cannot be read: {error}".split("\n", 1)[0]) from None
 
 
 def _as_stored(row: dict[str, Any]) -> dict[str, Any]:

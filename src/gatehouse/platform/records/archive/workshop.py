@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.lazily import Lazily
+from gatehouse.foundation.lazily import LazyModule
 from gatehouse.foundation.sealing import Sealer
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.locks import GlobalLock
@@ -17,10 +17,10 @@ from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform.records.archive import files, manifest
 from gatehouse.platform.records.archive.checkpoints import Checkpoint, seal
 from gatehouse.platform.records.archive.contents import Records
-from gatehouse.platform.records.archive.manifest import File
-from gatehouse.platform.records.archive.places import Place
+from gatehouse.platform.records.archive.manifest import ArchiveFile
+from gatehouse.platform.records.archive.places import ArchiveStorage
 
-compute: Any = Lazily("pyarrow.compute")
+compute: Any = LazyModule("pyarrow.compute")
 
 #: Row groups, each a `pyarrow.Table`.
 RowGroups: TypeAlias = Generator[Any, None, None]
@@ -32,18 +32,18 @@ class Stopped(Exception):
     """The run was stopped on request; the next run continues."""
 
 
-class Busy(Exception):
+class ArchiverRunning(Exception):
     """Another archiver works on this database."""
 
 
 class ArchiveWriter:
     """The connection and storage of one archiver, which runs in a thread. The constructor deletes what an earlier run
-    left unfinished. It raises `Busy`, `psycopg.Error`, `OSError`."""
+    left unfinished. It raises `ArchiverRunning`, `psycopg.Error`, `OSError`."""
 
     def __init__(
         self,
         url: str,
-        place: Place,
+        place: ArchiveStorage,
         sealer: Sealer,
         scratch: Path,
         *,
@@ -81,8 +81,8 @@ class ArchiveWriter:
         tier: str,
         rows: Callable[[], RowGroups],
         *,
-        replaces: Sequence[File] = (),
-    ) -> File | None:
+        replaces: Sequence[ArchiveFile] = (),
+    ) -> ArchiveFile | None:
         """Write a file of these rows, read it back, and keep it; None if there are no rows. `rows` must return the same
         groups at each call. Raises `DifferentRows`, `Held`, `OSError`."""
         file_id = new_id()
@@ -103,7 +103,7 @@ class ArchiveWriter:
                 files.compare(source, groups)
         self.check(path, size, sha256)
         checkpoint = Checkpoint(records=records, rows=count, sha256=sha256, **bounds.chain)
-        file = File(
+        file = ArchiveFile(
             id=file_id, tenant_id=tenant_id, records=records, state="kept", tier=tier, path=path, rows=count,
             bytes=size, first_at=bounds.first_at, last_at=bounds.last_at, first_sequence=checkpoint.first_sequence,
             last_sequence=checkpoint.last_sequence, removed_at=replaces[-1].removed_at if replaces else None,
@@ -118,7 +118,7 @@ class ArchiveWriter:
             if files.digest(source) != (size, sha256):
                 raise files.DifferentRows(f"{path} is not what was written")
 
-    def keep(self, file: File, replaces: Sequence[File] = ()) -> None:
+    def keep(self, file: ArchiveFile, replaces: Sequence[ArchiveFile] = ()) -> None:
         """Mark the file as kept and delete the files that it replaces. Raises `Held`."""
         manifest.keep(self.connection, file, replaces=[other.id for other in replaces])
         if replaces:
@@ -126,7 +126,7 @@ class ArchiveWriter:
 
     def _prepare(self) -> None:
         if self.connection.execute(GlobalLock.ARCHIVER.try_session_sql).fetchone() != (True,):
-            raise Busy
+            raise ArchiverRunning
         self._scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
         for leftover in self._scratch.iterdir():
             leftover.unlink()

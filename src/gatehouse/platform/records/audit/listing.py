@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.http.lists import OpenCursor
 from gatehouse.platform.chain.table import AuditEventRow
-from gatehouse.platform.records.hot import shown_since
+from gatehouse.platform.records.hot import visible_since
 
 # The range of the chain that can contain events of this period, by whole hours.
 _SEQUENCE_RANGE: Final = text(
@@ -25,7 +25,7 @@ async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[Au
     query = select(AuditEventRow).where(AuditEventRow.tenant_id == tenant_id)
     filters = dict(opened.filters)
     since, until = (datetime.fromisoformat(filters.pop(end)) if end in filters else None for end in ("from", "to"))
-    hot = await shown_since(session)
+    hot = await visible_since(session)
     if hot is not None:
         since = hot if since is None else max(hot, since)
     if since is not None:

@@ -12,7 +12,7 @@ from gatehouse.platform.chain.table import AuditEventRow
 from gatehouse.platform.ports import TheHost
 from gatehouse.platform.records.audit.listing import events_after
 from gatehouse.platform.records.audit.schemas import ActionList, ActionShown, AuditEventShown, AuditEventsPage
-from gatehouse.platform.records.filters import Exactly, From, To
+from gatehouse.platform.records.filters import ExactFilter, From, To
 from gatehouse.platform.requests import Session
 
 router = APIRouter(tags=["Audit"], responses=RESPONSES)
@@ -22,11 +22,11 @@ Window = Annotated[CursorWindow, Depends(cursor_window(default=50, maximum=500))
 
 def _filters(
     *,
-    action: Exactly = None,
-    actor_id: Exactly = None,
-    resource_type: Exactly = None,
-    resource_id: Exactly = None,
-    request_id: Exactly = None,
+    action: ExactFilter = None,
+    actor_id: ExactFilter = None,
+    resource_type: ExactFilter = None,
+    resource_id: ExactFilter = None,
+    request_id: ExactFilter = None,
     since: From = None,
     until: To = None,
 ) -> dict[str, str | None]:

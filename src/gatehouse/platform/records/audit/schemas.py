@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 
 
 def _hexadecimal(value: object) -> object:
@@ -16,7 +16,7 @@ def _hexadecimal(value: object) -> object:
 Hash = Annotated[str, BeforeValidator(_hexadecimal), Field(description="SHA-256, hexadecimal.", examples=["9f86d081"])]
 
 
-class AuditEventShown(Shown):
+class AuditEventShown(ResponseBody):
     id: Annotated[UUID, Field(description="For a `gateway.request` also the id of its usage record.")]
     sequence: Annotated[int, Field(description="Counts from 1 in each organization, without a gap.", examples=[1])]
     timestamp: datetime
@@ -36,7 +36,7 @@ class AuditEventShown(Shown):
     hash: Hash
 
 
-class AuditEventsPage(Shown):
+class AuditEventsPage(ResponseBody):
     events: list[AuditEventShown]
     next_cursor: Annotated[str | None, Field(description="Pass it back unchanged as `cursor`; null when finished.")]
     has_more: bool
@@ -45,10 +45,10 @@ class AuditEventsPage(Shown):
     ]
 
 
-class ActionShown(Shown):
+class ActionShown(ResponseBody):
     action: Annotated[str, Field(examples=["api_key.created"])]
     description: str
 
 
-class ActionList(Shown):
+class ActionList(ResponseBody):
     actions: list[ActionShown]

@@ -23,9 +23,9 @@ from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.platform.chain.actions import RECORDS_LOST
 from gatehouse.platform.chain.links import GENESIS, AuditEvent, link, personal_digest
 from gatehouse.platform.records.archive import manifest, verifying
-from gatehouse.platform.records.archive.manifest import File
-from gatehouse.platform.records.archive.places import Place
-from gatehouse.platform.records.archive.verifying import Unsound
+from gatehouse.platform.records.archive.manifest import ArchiveFile
+from gatehouse.platform.records.archive.places import ArchiveStorage
+from gatehouse.platform.records.archive.verifying import DamagedFile
 
 #: Number of events read at a time.
 _BATCH_EVENTS: Final = 2_000
@@ -37,7 +37,7 @@ _CHAINS: Final = (
 _EVENTS: Final = "SELECT * FROM audit_events WHERE tenant_id = %s AND sequence > %s ORDER BY sequence, timestamp"
 
 
-class Chain(NamedTuple):
+class AuditChain(NamedTuple):
     """A chain with the last sequence and hash by its head."""
 
     tenant_id: UUID
@@ -63,7 +63,7 @@ class Gap(NamedTuple):
 class Verifier:
     """Verifies the chains in one snapshot of the database. Raises `psycopg.Error`."""
 
-    def __init__(self, url: str, sealer: Sealer, place: Place) -> None:
+    def __init__(self, url: str, sealer: Sealer, place: ArchiveStorage) -> None:
         self._sealer = sealer
         self._place = place
         self._connection = roles.connect(url, SERVICE_ROLE, connect_timeout=10)
@@ -75,17 +75,17 @@ class Verifier:
     def close(self) -> None:
         self._connection.close()
 
-    def chains(self, slug: str | None = None) -> list[Chain]:
-        with self._connection.cursor(row_factory=class_row(Chain)) as cursor:
+    def chains(self, slug: str | None = None) -> list[AuditChain]:
+        with self._connection.cursor(row_factory=class_row(AuditChain)) as cursor:
             return cursor.execute(_CHAINS, [slug]).fetchall()
 
-    def breaks(self, chain: Chain) -> Iterator[Break]:
+    def breaks(self, chain: AuditChain) -> Iterator[Break]:
         """Yield the chain's breaks in order, each once: after a break it continues with the existing event."""
         self.gaps = []
         sequence, previous = 0, GENESIS
         archived = [
-            *manifest.kept(self._connection, chain.tenant_id, records="audit_events", state="gone"),
-            *manifest.kept(self._connection, chain.tenant_id, records="audit_events"),
+            *manifest.list_files(self._connection, chain.tenant_id, records="audit_events", state="gone"),
+            *manifest.list_files(self._connection, chain.tenant_id, records="audit_events"),
         ]
         for file in sorted(archived, key=lambda file: file.first_sequence or 0):
             try:
@@ -96,7 +96,7 @@ class Verifier:
                 elif (file_range.first, file_range.prev_hash) != (sequence + 1, previous):
                     yield Break(sequence + 1, "missing: what the archive had does not begin there")
                 sequence, previous = file_range.last, file_range.hash
-            except Unsound as error:
+            except DamagedFile as error:
                 yield Break(file.first_sequence or sequence + 1, f"archived in {file.path}: {error}")
                 sequence, previous = file.last_sequence or sequence, b""
         with self._connection.cursor("audit_events", row_factory=namedtuple_row) as cursor:
@@ -111,7 +111,7 @@ class Verifier:
         elif (sequence, previous) != (chain.sequence, chain.hash):
             yield Break(sequence, f"not the end that the chain's head names ({chain.sequence})")
 
-    def _check_file(self, file: File, sequence: int, previous: bytes) -> Iterator[Break]:
+    def _check_file(self, file: ArchiveFile, sequence: int, previous: bytes) -> Iterator[Break]:
         for event in verifying.events(self._place, file):
             row = SimpleNamespace(**event)
             row.details = msgspec.json.decode(row.details)

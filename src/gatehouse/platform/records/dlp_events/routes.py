@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.lists import PageWindow, page_window
 from gatehouse.platform.callers import RESPONSES, DlpReader
-from gatehouse.platform.records.by_day import Filters
+from gatehouse.platform.records.by_day import RecordFilters
 from gatehouse.platform.records.dlp_events.schemas import Direction, DlpEventsPage, Status
 from gatehouse.platform.records.dlp_events.table import EVENTS
 from gatehouse.platform.records.filters import From, To
@@ -26,14 +26,14 @@ def _filters(
     user_id: UUID | None = None,
     since: From = None,
     until: To = None,
-) -> Filters:
+) -> RecordFilters:
     kind = {"status": status, "entity_type": entity, "direction": direction, "user_id": user_id}
-    return Filters({name: value for name, value in kind.items() if value is not None}, since, until)
+    return RecordFilters({name: value for name, value in kind.items() if value is not None}, since, until)
 
 
 @router.get("/api/v1/dlp/events", response_model=DlpEventsPage)
 async def list_dlp_events(
-    caller: DlpReader, session: Session, window: Window, filters: Annotated[Filters, Depends(_filters)]
+    caller: DlpReader, session: Session, window: Window, filters: Annotated[RecordFilters, Depends(_filters)]
 ) -> dict[str, Any]:
     """List detection's findings in the organization's requests, newest first."""
     rows, total = await EVENTS.page(session, window, filters)

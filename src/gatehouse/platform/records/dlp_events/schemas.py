@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 
 Status = Literal["logged", "redacted", "pending", "approved", "blocked", "cancelled"]
 Direction = Literal["input", "output"]
@@ -15,7 +15,7 @@ Severity = Literal["low", "medium", "high", "critical"]
 Source = Literal["platform", "organization"]
 
 
-class DlpEvent(Shown):
+class DlpEvent(ResponseBody):
     id: UUID
     timestamp: datetime
     request_id: str
@@ -35,7 +35,7 @@ class DlpEvent(Shown):
     source: Annotated[Source | None, Field(description="The rule's owner: the platform or the organization.")]
 
 
-class DlpEventsPage(Shown):
+class DlpEventsPage(ResponseBody):
     items: list[DlpEvent]
     total: int
     page: int

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import Row
-from gatehouse.platform.records.by_day import ByDay
+from gatehouse.platform.records.by_day import CountedRecords
 
 
 class DlpEventRow(Row):
@@ -50,4 +50,4 @@ dlp_event_counts = Table(
     ),
 )
 
-EVENTS = ByDay(DlpEventRow, dlp_event_counts)
+EVENTS = CountedRecords(DlpEventRow, dlp_event_counts)

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.attribution import bounded_end_user
 from gatehouse.foundation.http.lists import OffsetWindow
-from gatehouse.platform.records.by_day import ByDay, Filters
+from gatehouse.platform.records.by_day import CountedRecords, RecordFilters
 from gatehouse.platform.records.usage.table import (
     UsageRecordRow,
     usage_count_deltas,
@@ -17,8 +17,10 @@ from gatehouse.platform.records.usage.table import (
     usage_totals,
 )
 
-_COUNTED_BY_USER = ByDay(UsageRecordRow, union_all(select(usage_counts), select(usage_count_deltas)).subquery())
-_COUNTED_IN_TOTAL = ByDay(UsageRecordRow, usage_totals, usage_hour_totals)
+_COUNTED_BY_USER = CountedRecords(
+    UsageRecordRow, union_all(select(usage_counts), select(usage_count_deltas)).subquery()
+)
+_COUNTED_IN_TOTAL = CountedRecords(UsageRecordRow, usage_totals, usage_hour_totals)
 
 
 def uncounted(*, api_key_id: UUID | None, tag: str | None, end_user: str | None) -> Iterator[ColumnElement[bool]]:
@@ -34,7 +36,7 @@ def uncounted(*, api_key_id: UUID | None, tag: str | None, end_user: str | None)
 
 
 async def page(
-    session: AsyncSession, window: OffsetWindow, filters: Filters, *, only: UUID | None
+    session: AsyncSession, window: OffsetWindow, filters: RecordFilters, *, only: UUID | None
 ) -> tuple[Sequence[UsageRecordRow], int]:
     """Return the rows of the window, newest first, and the total number. `only` restricts them to one user."""
     if only is not None:

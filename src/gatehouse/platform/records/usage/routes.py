@@ -10,8 +10,8 @@ from gatehouse.engine.attribution import TAG_PATTERN
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.platform.callers import RESPONSES, ApiReader
-from gatehouse.platform.records.by_day import Filters
-from gatehouse.platform.records.filters import Exactly, From, To
+from gatehouse.platform.records.by_day import RecordFilters
+from gatehouse.platform.records.filters import ExactFilter, From, To
 from gatehouse.platform.records.usage import listing
 from gatehouse.platform.records.usage.schemas import UsageRecord, UsageRecordsPage
 from gatehouse.platform.requests import Session
@@ -28,17 +28,17 @@ def _filters(
     user_id: UUID | None = None,
     group_id: UUID | None = None,
     api_key_id: UUID | None = None,
-    provider: Exactly = None,
-    model_id: Exactly = None,
+    provider: ExactFilter = None,
+    model_id: ExactFilter = None,
     tag: Annotated[str | None, Query(pattern=TAG_PATTERN, description="One of the record's tags.")] = None,
     end_user: Annotated[
-        Exactly, Query(description="The end user named in the body; only the first 256 characters are compared.")
+        ExactFilter, Query(description="The end user named in the body; only the first 256 characters are compared.")
     ] = None,
     since: From = None,
     until: To = None,
-) -> Filters:
+) -> RecordFilters:
     kind = {"user_id": user_id, "group_id": group_id, "provider": provider, "model_id": model_id}
-    return Filters(
+    return RecordFilters(
         {name: value for name, value in kind.items() if value is not None},
         since,
         until,
@@ -48,7 +48,7 @@ def _filters(
 
 @router.get("/api/v1/usage/records", response_model=UsageRecordsPage)
 async def list_usage_records(
-    caller: ApiReader, session: Session, window: Window, filters: Annotated[Filters, Depends(_filters)]
+    caller: ApiReader, session: Session, window: Window, filters: Annotated[RecordFilters, Depends(_filters)]
 ) -> Response:
     """List usage records, newest first: all of the organization for administrators, auditors and clients; for others
     their own."""

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from pydantic import Field, PlainSerializer
 
-from gatehouse.foundation.http.bodies import Shown
+from gatehouse.foundation.http.bodies import ResponseBody
 
 #: A JSON number. The route encodes the decimal itself, with all digits.
 Cost = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
 
-class UsageRecord(Shown):
+class UsageRecord(ResponseBody):
     id: UUID
     timestamp: Annotated[datetime, Field(description="When the request arrived.")]
     request_id: str
@@ -51,7 +51,7 @@ class UsageRecord(Shown):
     ]
 
 
-class UsageRecordsPage(Shown):
+class UsageRecordsPage(ResponseBody):
     records: list[UsageRecord]
     total: int
     limit: int

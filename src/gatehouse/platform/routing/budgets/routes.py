@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.bodies import Id
-from gatehouse.foundation.http.lists import PageWindow, counted, page_window
+from gatehouse.foundation.http.lists import PageWindow, count_query, page_window
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.requests import Changing, Session, loaded
 from gatehouse.platform.routing.budgets import service
@@ -34,7 +34,7 @@ async def list_budgets(
 ) -> object:
     """Lists the organization's budgets, newest first, with what is spent of them."""
     query = matching(scope_type, scope_id)
-    total = await session.scalar(counted(query)) or 0
+    total = await session.scalar(count_query(query)) or 0
     rows = (await session.scalars(window.apply(query))).all()
     return window.envelope("items", await service.shown(session, rows), total)
 

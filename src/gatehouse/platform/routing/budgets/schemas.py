@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field, PlainSerializer
 
-from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
 from gatehouse.policy.budgets import Period, ScopeType
 
 Usd = Annotated[
@@ -46,10 +46,10 @@ class BudgetUpdate(Body):
     limit_usd: Usd | None = None
     limit_requests: Count | None = None
     limit_tokens: Count | None = None
-    action: Annotated[Action, Field(default_factory=unsent)]
+    action: Annotated[Action, Field(default_factory=omitted)]
 
 
-class Current(Shown):
+class Current(ResponseBody):
     """What is recorded for the current period. Requests in progress are not included."""
 
     period_start: datetime
@@ -59,7 +59,7 @@ class Current(Shown):
     spent_tokens: int
 
 
-class Budget(Shown):
+class Budget(ResponseBody):
     id: UUID
     tenant_id: UUID
     scope_type: ScopeType
@@ -74,7 +74,7 @@ class Budget(Shown):
     updated_at: datetime
 
 
-class BudgetPage(Shown):
+class BudgetPage(ResponseBody):
     items: list[Budget]
     total: int
     page: int

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends
 from gatehouse.foundation.http.bodies import Id
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
 from gatehouse.platform.routing.cost_routing import bundle, service
 from gatehouse.platform.routing.cost_routing.errors import InvalidRoutingPolicyField, RoutingPolicyNotFound
 from gatehouse.platform.routing.cost_routing.schemas import (
@@ -77,7 +77,7 @@ async def delete_routing_policy(caller: Admin, policy: LoadedPolicy, change: Cha
 
 
 @router.post("/simulate", response_model=Simulated, responses={404: {"description": "There is no such policy."}})
-async def simulate_routing(caller: Admin, body: Simulation, parts: InParts, host: TheHost) -> Simulated:
+async def simulate_routing(caller: Admin, body: Simulation, parts: InSplitTransactions, host: TheHost) -> Simulated:
     """Returns what a policy would do with a described request. Nothing is sent to a provider."""
     async with parts.reading() as session:
         row = await session.get(RoutingPolicyRow, body.policy_id)

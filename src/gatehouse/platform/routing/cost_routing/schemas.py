@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field, PlainSerializer
 
-from gatehouse.foundation.http.bodies import Body, Id, Shown, unsent
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
 from gatehouse.policy.records import CapAction, Strategy
 from gatehouse.policy.routing import Capability
 
@@ -91,16 +91,16 @@ class NewPolicy(Body):
 class PolicyUpdate(Body):
     """Fields that are not sent stay as they are. Name, description and filters are changed by PUT."""
 
-    enabled: Annotated[bool, Field(default_factory=unsent)]
-    strategy: Annotated[StrategyField, Field(default_factory=unsent)]
+    enabled: Annotated[bool, Field(default_factory=omitted)]
+    strategy: Annotated[StrategyField, Field(default_factory=omitted)]
     cost_cap: Cap | None = None
     latency_budget_ms: LatencyBudget | None = None
-    group_ids: Annotated[Groups, Field(default_factory=unsent)]
-    fallback_chain: Annotated[Chain, Field(default_factory=unsent)]
+    group_ids: Annotated[Groups, Field(default_factory=omitted)]
+    fallback_chain: Annotated[Chain, Field(default_factory=omitted)]
     cache_ttl_seconds: CacheTtl | None = None
 
 
-class ShownFilters(Shown):
+class ShownFilters(ResponseBody):
     min_context_window: int | None
     required_capabilities: list[Capability]
     excluded_models: list[str]
@@ -108,19 +108,19 @@ class ShownFilters(Shown):
     max_cost_per_1k_input_tokens_usd: ShownUsd | None
 
 
-class ShownEntry(Shown):
+class ShownEntry(ResponseBody):
     provider: str
     model_id: str
     priority: int
     cost_weight: float
 
 
-class ShownCap(Shown):
+class ShownCap(ResponseBody):
     max_cost_per_request_usd: ShownUsd
     action_on_exceed: CapAction
 
 
-class Policy(Shown):
+class Policy(ResponseBody):
     policy_id: UUID
     name: str
     description: str | None
@@ -136,7 +136,7 @@ class Policy(Shown):
     updated_at: datetime
 
 
-class Policies(Shown):
+class Policies(ResponseBody):
     policies: list[Policy]
     total: int
 
@@ -163,30 +163,30 @@ class Simulation(Body):
     request: SimulatedRequest
 
 
-class Selected(Shown):
+class Selected(ResponseBody):
     provider: str
     model_id: str
     reason: str
 
 
-class Fallback(Shown):
+class Fallback(ResponseBody):
     provider: str
     model_id: str
     estimated_cost_usd: Annotated[ShownUsd | None, Field(description="Null: the catalog has no price.")]
 
 
-class CapCheck(Shown):
+class CapCheck(ResponseBody):
     estimated_cost_usd: Annotated[ShownUsd | None, Field(description="Of the policy's first choice.")]
     limit_usd: ShownUsd | None
     would_block: bool
 
 
-class Refused(Shown):
+class Refused(ResponseBody):
     code: str | None
     message: str
 
 
-class Simulated(Shown):
+class Simulated(ResponseBody):
     selected_model: Annotated[Selected | None, Field(description="Null: no model may answer; see `refusal`.")]
     fallback_sequence: list[Fallback]
     cost_cap_check: CapCheck
@@ -196,7 +196,7 @@ class Simulated(Shown):
 Span = Literal["day", "week", "month"]
 
 
-class ByModel(Shown):
+class ByModel(ResponseBody):
     provider: str
     model_id: str
     requests: int
@@ -204,13 +204,13 @@ class ByModel(Shown):
     pct: Annotated[float, Field(description="Percentage of the requests that went to a model.")]
 
 
-class Decisions(Shown):
+class Decisions(ResponseBody):
     by_model: list[ByModel]
     cost_cap_blocks: int
     fallback_activations: Annotated[int, Field(description="Requests whose first choice did not answer.")]
 
 
-class Analytics(Shown):
+class Analytics(ResponseBody):
     period: Span
     total_requests: int
     routing_decisions: Decisions

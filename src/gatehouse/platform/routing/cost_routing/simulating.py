@@ -12,7 +12,7 @@ from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.estimate import estimate, routing_needs
 from gatehouse.engine.exchange import (
-    Asked,
+    CallRequest,
     Derived,
     Identified,
     NotRouted,
@@ -60,7 +60,7 @@ def simulate(
     return _result(asked, routed.choice, routed)
 
 
-def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked:
+def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> CallRequest:
     received = Received(
         request_id="simulation",
         method="POST",
@@ -87,7 +87,7 @@ def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> Asked
         counted=True,
     )
     identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
-    return Asked(identified=identified, call=call, derived=Derived(routing_needs=requirements))
+    return CallRequest(identified=identified, call=call, derived=Derived(routing_needs=requirements))
 
 
 def _fields(names: list[str]) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _fields(names: list[str]) -> dict[str, Any]:
     return {**fields, "tools": tools} if tools else fields
 
 
-def _result(asked: Asked, choice: PolicyChoice, routed: Routed | NotRouted) -> Simulated:
+def _result(asked: CallRequest, choice: PolicyChoice, routed: Routed | NotRouted) -> Simulated:
     chain = routed.chain if isinstance(routed, Routed) else ()
     # The first choice is shown even where the cost cap refuses it.
     selected = chain[0] if chain else choice.first
@@ -125,11 +125,11 @@ def _result(asked: Asked, choice: PolicyChoice, routed: Routed | NotRouted) -> S
     )
 
 
-def _cost(asked: Asked, candidate: Candidate) -> Decimal | None:
+def _cost(asked: CallRequest, candidate: Candidate) -> Decimal | None:
     return estimate(candidate.model, routing_needs(asked))
 
 
-def _selected(asked: Asked, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> Selected:
+def _selected(asked: CallRequest, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> Selected:
     return Selected(
         provider=selected.provider.id,
         model_id=selected.model.model_id,
@@ -137,7 +137,7 @@ def _selected(asked: Asked, choice: PolicyChoice, selected: Candidate, *, holds:
     )
 
 
-def _reason(asked: Asked, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> str:
+def _reason(asked: CallRequest, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> str:
     name = f"{selected.provider.id}/{selected.model.model_id}"
     if choice.first is not None and selected != choice.first:
         return "use_cheapest: the cheapest capable model under the cost cap"

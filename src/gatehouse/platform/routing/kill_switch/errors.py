@@ -8,11 +8,11 @@ from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
 FORM: Final[ErrorForm] = DETAIL.validating(400)
 
 
-class ModelNotFound(NotFound):
+class SwitchedModelNotFound(NotFound):
     message = "Model config not found"
 
 
-class ProviderNotFound(NotFound):
+class SwitchedProviderNotFound(NotFound):
     message = "Provider not found"
 
 

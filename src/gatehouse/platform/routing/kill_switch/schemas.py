@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 
 Reason = Literal["maintenance", "cost_runaway", "security_event", "other"]
 
@@ -15,7 +15,7 @@ class Disable(Body):
     reason: Annotated[Reason, Field(examples=["cost_runaway"])]
 
 
-class ModelState(Shown):
+class ModelState(ResponseBody):
     id: UUID
     provider: Annotated[str, Field(examples=["sandbox"])]
     model_id: Annotated[str, Field(examples=["echo"])]
@@ -26,7 +26,7 @@ class ModelState(Shown):
     disabled_reason: Reason | None
 
 
-class ProviderSummary(Shown):
+class ProviderSummary(ResponseBody):
     provider: Annotated[str, Field(examples=["sandbox"])]
     total_models: int
     kill_switch_disabled_count: int
@@ -38,7 +38,7 @@ class ProviderSummary(Shown):
     models: list[ModelState]
 
 
-class HowFar(Shown):
+class HowFar(ResponseBody):
     """The workers that have confirmed a change, and those that have not."""
 
     confirmed: Annotated[int, Field(description="Workers that apply it.", examples=[4])]
@@ -55,19 +55,19 @@ class SwitchedProvider(ProviderSummary):
     propagation: HowFar
 
 
-class Worker(Shown):
+class Worker(ResponseBody):
     name: Annotated[str, Field(examples=["gateway-7-1204"])]
     revision: Annotated[int, Field(description="The last revision that it has confirmed.")]
     seen_at: datetime
 
 
-class ReachedOutpost(Shown):
+class ReachedOutpost(ResponseBody):
     outpost_id: UUID
     confirmed_at: Annotated[datetime | None, Field(description="When the outpost confirmed the change.")]
     elapsed_ms: Annotated[float | None, Field(description="From the change to the confirmation.", examples=[120.4])]
 
 
-class ConnectedOutpost(Shown):
+class ConnectedOutpost(ResponseBody):
     outpost_id: UUID
     version: Annotated[int, Field(description="Version of the policy in force at the outpost; 0 without one.")]
     seen_at: datetime
@@ -75,7 +75,7 @@ class ConnectedOutpost(Shown):
     certificate_ends: datetime
 
 
-class RecentChange(Shown):
+class RecentChange(ResponseBody):
     revision: int
     at: datetime
     topic: Annotated[str, Field(description="The kind of change.", examples=["switch"])]
@@ -89,7 +89,7 @@ class RecentChange(Shown):
     ]
 
 
-class PropagationReport(Shown):
+class PropagationReport(ResponseBody):
     nodes: list[Worker]
     outposts: Annotated[list[ConnectedOutpost], Field(description="The 200 that were seen last.")]
     changes: Annotated[list[RecentChange], Field(description="Newest first.")]

@@ -14,7 +14,11 @@ from gatehouse.platform.live.nodes import Propagation, live_nodes
 from gatehouse.platform.ports import Host
 from gatehouse.platform.requests import commit
 from gatehouse.platform.routing.kill_switch import table
-from gatehouse.platform.routing.kill_switch.errors import ModelNotFound, ProviderNotFound, ProviderSwitchedOff
+from gatehouse.platform.routing.kill_switch.errors import (
+    ProviderSwitchedOff,
+    SwitchedModelNotFound,
+    SwitchedProviderNotFound,
+)
 from gatehouse.platform.routing.kill_switch.schemas import (
     ConnectedOutpost,
     HowFar,
@@ -41,19 +45,19 @@ async def summaries(session: AsyncSession) -> list[ProviderSummary]:
 
 
 async def model(session: AsyncSession, model_config_id: UUID) -> ModelState:
-    """Return a model's state. Raises `ModelNotFound`."""
+    """Return a model's state. Raises `SwitchedModelNotFound`."""
     state = await table.state(session, model_config_id)
     if state is None:
-        raise ModelNotFound
+        raise SwitchedModelNotFound
     return ModelState.model_validate(state)
 
 
 async def switch_model(change: Change, host: Host, model_config_id: UUID, reason: Reason | None) -> SwitchedModel:
     """Switch a model off, or on with `reason` None. Returns when every live worker has confirmed it. Raises
-    `ModelNotFound`, and `ProviderSwitchedOff` where the model would stay off."""
+    `SwitchedModelNotFound`, and `ProviderSwitchedOff` where the model would stay off."""
     ids = await table.lock_model(change.session, model_config_id)
     if not ids:
-        raise ModelNotFound
+        raise SwitchedModelNotFound
     if reason is None:
         before = await table.state(change.session, model_config_id)
         if before is not None and before.provider in await table.provider_switches(change.session):
@@ -65,10 +69,10 @@ async def switch_model(change: Change, host: Host, model_config_id: UUID, reason
 
 async def switch_provider(change: Change, host: Host, provider: str, reason: Reason | None) -> SwitchedProvider:
     """Switch a provider off, or on with `reason` None: all of its models, including those added before it is released.
-    Returns when every live worker has confirmed it. Raises `ProviderNotFound`."""
+    Returns when every live worker has confirmed it. Raises `SwitchedProviderNotFound`."""
     ids = await table.lock_models_of(change.session, provider)
     if not ids and provider not in await table.provider_ids(change.session):
-        raise ProviderNotFound
+        raise SwitchedProviderNotFound
     change.record(
         _action(reason),
         "provider",

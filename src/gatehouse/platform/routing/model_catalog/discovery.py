@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.engine.providers import FoundModel, ProviderFailed
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.change import Change
-from gatehouse.platform.requests import Apart
+from gatehouse.platform.requests import SplitTransactions
 from gatehouse.platform.routing.fields import MODEL_ID
 from gatehouse.platform.routing.model_catalog.schemas import DiscoveredModel
 from gatehouse.platform.routing.model_catalog.service import new_row, touch
@@ -31,7 +31,9 @@ _is_model_id = re.compile(MODEL_ID).match
 Discovered = tuple[str, FoundModel]
 
 
-async def discover(parts: Apart, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS) -> list[DiscoveredModel]:
+async def discover(
+    parts: SplitTransactions, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS
+) -> list[DiscoveredModel]:
     """Return every model of every provider that answers, by provider and in its order. Stores nothing."""
     discovered = await list_all(parts, prober, timeout_ms=timeout_ms)
     async with parts.reading() as session:
@@ -71,7 +73,7 @@ async def add_missing(change: Change, discovered: Sequence[Discovered]) -> Seque
     return added
 
 
-async def list_all(parts: Apart, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS) -> list[Discovered]:
+async def list_all(parts: SplitTransactions, prober: Prober, *, timeout_ms: int = LIST_TIMEOUT_MS) -> list[Discovered]:
     """List the models of all providers concurrently. Providers that fail are left out."""
     async with parts.reading() as session:
         counts = await model_counts(session)

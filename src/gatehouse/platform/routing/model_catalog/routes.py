@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query
 from gatehouse.foundation.http.variants import RequestVariant
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, stepped_up
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session, loaded
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
 from gatehouse.platform.routing.model_catalog import discovery, service
 from gatehouse.platform.routing.model_catalog.errors import ModelConfigNotFound
 from gatehouse.platform.routing.model_catalog.schemas import (
@@ -78,14 +78,14 @@ async def create_model(caller: Admin, body: NewModelBody, change: Changing) -> M
 
 
 @router.get(_BASE + "/discover", response_model=list[DiscoveredModel])
-async def discover_models(caller: AdminReader, parts: InParts, host: TheHost) -> list[DiscoveredModel]:
+async def discover_models(caller: AdminReader, parts: InSplitTransactions, host: TheHost) -> list[DiscoveredModel]:
     """Lists the models of the connected providers. Stores nothing; a provider that does not answer is left out."""
     return await discovery.discover(parts, Prober(host.outbound, host.sealer))
 
 
 @router.post(_BASE + "/sync", response_model=SyncResult | list[ModelConfig])
 async def sync_models(
-    caller: Admin, variant: RequestVariant, parts: InParts, host: TheHost
+    caller: Admin, variant: RequestVariant, parts: InSplitTransactions, host: TheHost
 ) -> SyncResult | list[ModelConfig]:
     """Adds the discovered models that the catalog lacks, active and without prices. The call is idempotent."""
     discovered = await discovery.list_all(parts, Prober(host.outbound, host.sealer))

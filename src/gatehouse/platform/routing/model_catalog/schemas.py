@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Id, Shown
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody
 from gatehouse.platform.routing.fields import Line, ModelId, Price, ShownPrice
 
 Access = Literal["open", "restricted"]
@@ -71,7 +71,7 @@ class BulkUpdate(Body):
     is_active: bool
 
 
-class Capabilities(Shown):
+class Capabilities(ResponseBody):
     streaming: bool = False
     function_calling: bool = False
     vision: bool = False
@@ -81,7 +81,7 @@ class Capabilities(Shown):
     max_context_window: int | None = None
 
 
-class ModelConfig(Shown):
+class ModelConfig(ResponseBody):
     id: UUID
     provider: str
     model_id: str
@@ -100,7 +100,7 @@ class ModelConfig(Shown):
     cost_per_cache_write_token: ShownPrice | None
 
 
-class ModelsPage(Shown):
+class ModelsPage(ResponseBody):
     """Variant A."""
 
     items: list[ModelConfig]
@@ -109,7 +109,7 @@ class ModelsPage(Shown):
     per_page: int
 
 
-class ModelsPageB(Shown):
+class ModelsPageB(ResponseBody):
     """Variant B."""
 
     items: list[ModelConfig]
@@ -118,7 +118,7 @@ class ModelsPageB(Shown):
     page_size: int
 
 
-class DiscoveredModel(Shown):
+class DiscoveredModel(ResponseBody):
     """A provider's model. Null where the provider does not state a value."""
 
     provider: str
@@ -131,12 +131,12 @@ class DiscoveredModel(Shown):
     supports_streaming: bool | None
 
 
-class AddedModel(Shown):
+class AddedModel(ResponseBody):
     provider: str
     model_id: str
 
 
-class SyncResult(Shown):
+class SyncResult(ResponseBody):
     """Variant A."""
 
     added: int

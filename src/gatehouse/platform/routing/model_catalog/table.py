@@ -11,7 +11,7 @@ from sqlalchemy import Select, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.http.lists import Window, counted
+from gatehouse.foundation.http.lists import Window, count_query
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.foundation.storage.rows import TenantRow
 
@@ -53,7 +53,7 @@ async def page_of_models(
 ) -> tuple[Sequence[ModelConfigRow], int]:
     """Return a page of entries, newest first, and the total number."""
     query = _filtered(filters)
-    total = (await session.execute(counted(query))).scalar_one()
+    total = (await session.execute(count_query(query))).scalar_one()
     ordered = query.order_by(ModelConfigRow.created_at.desc(), ModelConfigRow.id.desc())
     return (await session.scalars(window.apply(ordered))).all(), total
 

@@ -13,7 +13,7 @@ import msgspec
 
 from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.providers import KINDS, FoundModel, NotConfigured, ProviderFailed, call_provider
+from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed, ProviderNotConfigured, call_provider
 from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import sentence
 from gatehouse.foundation.clock import utc_now
@@ -57,7 +57,7 @@ class Prober:
                 return await kind.list_models(self._outbound, with_timeout, secret)
         except TimeoutError:
             raise ProviderFailed("timeout") from None
-        except NotConfigured:
+        except ProviderNotConfigured:
             raise ProviderFailed("not_configured") from None
 
     async def check(self, tenant_id: TenantId, provider: ProviderRecord, timeout_ms: int) -> CheckOutcome:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 
 from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp, ApiReader
 from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InParts, Session
+from gatehouse.platform.requests import Changing, InSplitTransactions, Session
 from gatehouse.platform.routing.providers import service
 from gatehouse.platform.routing.providers.errors import NoSuchModel
 from gatehouse.platform.routing.providers.probe import Prober
@@ -35,7 +35,7 @@ from gatehouse.platform.routing.providers.table import (
     the_provider,
     trial_model,
 )
-from gatehouse.platform.versions import READING, TheVersions
+from gatehouse.platform.versions import READ_METHODS, TheVersions
 
 router = APIRouter(tags=["Providers"], responses=RESPONSES)
 
@@ -47,7 +47,7 @@ ProviderId = Annotated[str, Path(description="The provider's slug.", examples=["
 
 
 async def _loaded(session: Session, request: Request, versions: TheVersions, provider_id: ProviderId) -> ProviderRow:
-    provider = await the_provider(session, provider_id, lock=request.method not in READING)
+    provider = await the_provider(session, provider_id, lock=request.method not in READ_METHODS)
     versions.about(provider, "provider_id")
     return provider
 
@@ -111,7 +111,9 @@ async def set_provider_status(
 
 
 @router.post(_BASE + "/{provider_id}/health-check", response_model=HealthChecked)
-async def check_provider_health(caller: Admin, provider_id: ProviderId, parts: InParts, host: TheHost) -> HealthChecked:
+async def check_provider_health(
+    caller: Admin, provider_id: ProviderId, parts: InSplitTransactions, host: TheHost
+) -> HealthChecked:
     """Checks the provider now, with the same effect as a scheduled check. No model is called."""
     async with parts.reading() as session:
         provider = await the_provider(session, provider_id)
@@ -153,7 +155,7 @@ async def read_providers_health(caller: ApiReader, session: Session) -> Provider
 async def check_provider(
     caller: Admin,
     provider_id: ProviderId,
-    parts: InParts,
+    parts: InSplitTransactions,
     host: TheHost,
     model_id: Annotated[
         str | None, Query(alias="model", max_length=512, description="An active model; else the cheapest one.")

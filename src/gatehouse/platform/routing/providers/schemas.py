@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, Shown
+from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.platform.routing.fields import Line
 from gatehouse.platform.routing.providers.health import HealthStatus
 
@@ -61,7 +61,7 @@ def _absent(value: object) -> bool:
     return value is None
 
 
-class ProviderConfigShown(Shown):
+class ProviderConfigShown(ResponseBody):
     """Fields that the provider's kind does not use are absent."""
 
     timeout_ms: Annotated[int, Field(examples=[30_000])]
@@ -76,7 +76,7 @@ class ProviderConfigShown(Shown):
     use_instance_role: bool = Field(False, exclude_if=operator.not_)
 
 
-class Provider(Shown):
+class Provider(ResponseBody):
     id: Annotated[str, Field(examples=["openai"])]
     name: Annotated[str, Field(examples=["OpenAI"])]
     kind: Annotated[str, Field(description="Determines its credentials and protocol.", examples=["openai"])]
@@ -92,23 +92,23 @@ class Provider(Shown):
     health_check_config: HealthCheckConfig
 
 
-class Providers(Shown):
+class Providers(ResponseBody):
     providers: list[Provider]
 
 
-class CredentialsSet(Shown):
+class CredentialsSet(ResponseBody):
     provider_id: str
     credentials_configured: bool
     updated_at: datetime
 
 
-class ConfigUpdated(Shown):
+class ConfigUpdated(ResponseBody):
     provider_id: str
     config: ProviderConfigShown
     updated_at: datetime
 
 
-class StatusChanged(Shown):
+class StatusChanged(ResponseBody):
     provider_id: str
     status: Annotated[
         ProviderStatus, Field(description="`kill_switched` takes precedence over `disabled`; see the next two.")
@@ -120,7 +120,7 @@ class StatusChanged(Shown):
     changed_at: datetime
 
 
-class HealthChecked(Shown):
+class HealthChecked(ResponseBody):
     provider_id: str
     health_check_status: HealthStatus
     response_time_ms: Annotated[float | None, Field(description="Null on failure.")]
@@ -128,7 +128,7 @@ class HealthChecked(Shown):
     error: Annotated[str | None, Field(description="Null on success.")]
 
 
-class HealthCheckConfigured(Shown):
+class HealthCheckConfigured(ResponseBody):
     provider_id: str
     enabled: bool
     interval_seconds: int
@@ -138,7 +138,7 @@ class HealthCheckConfigured(Shown):
     updated_at: datetime
 
 
-class ProviderHealth(Shown):
+class ProviderHealth(ResponseBody):
     id: str
     name: str
     status: ProviderStatus
@@ -147,11 +147,11 @@ class ProviderHealth(Shown):
     last_checked: datetime | None
 
 
-class ProvidersHealth(Shown):
+class ProvidersHealth(ResponseBody):
     providers: list[ProviderHealth]
 
 
-class ProviderReachable(Shown):
+class ProviderReachable(ResponseBody):
     provider_id: str
     status: Literal["reachable"]
     latency_ms: float
@@ -159,7 +159,7 @@ class ProviderReachable(Shown):
     checked_at: datetime
 
 
-class ProviderUnreachable(Shown):
+class ProviderUnreachable(ResponseBody):
     provider_id: str
     status: Literal["unreachable"]
     latency_ms: None

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.engine.providers import KINDS, Kind
+from gatehouse.engine.providers import KINDS, ProviderKind
 from gatehouse.engine.providers.credentials import MissingCredentials, ReadCredentials, read_credentials
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.egress import BlockedAddress, EgressGuard, UnsafeUrl
@@ -300,7 +300,7 @@ async def insert_provider(
     return await find_provider(change.session, provider_id, lock=True)
 
 
-async def _create_or_find(change: Change, provider_id: str, kind: Kind) -> ProviderRow:
+async def _create_or_find(change: Change, provider_id: str, kind: ProviderKind) -> ProviderRow:
     name = kind.title if provider_id == kind.name else provider_id
     row = await insert_provider(change, provider_id, name=name, kind=kind.name, config={})
     if row is not None:
@@ -313,7 +313,7 @@ async def _create_or_find(change: Change, provider_id: str, kind: Kind) -> Provi
     return row
 
 
-def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *, sandbox: bool) -> Kind:
+def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *, sandbox: bool) -> ProviderKind:
     """Return the kind of the existing provider, or of the one to create. Raises `ProviderNotFound`."""
     if row is not None:
         kind = KINDS.get(row.kind)
@@ -332,7 +332,7 @@ def _kind(row: ProviderRow | None, provider_id: str, body: Mapping[str, Any], *,
     return kind
 
 
-def _checked(kind: Kind, name: str, value: str | bool | None, addresses: Addresses) -> str | bool | None:
+def _checked(kind: ProviderKind, name: str, value: str | bool | None, addresses: Addresses) -> str | bool | None:
     form = next(field.form for field in kind.credential_fields if field.name == name)
     return provider_url(name, value, addresses) if form == "url" and isinstance(value, str) else value
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.engine.conversation.arguments import as_object
-from gatehouse.engine.conversation.call_ids import fitting
+from gatehouse.engine.conversation.arguments import arguments_object
+from gatehouse.engine.conversation.call_ids import accepted_id
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import Image, Message, Part, Text, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import FormMessage, Image, Part, Text, ToolCall, ToolResult
 
 #: types of blocks of earlier answers that are dropped, because other providers cannot use them
 _DROPPED_TYPES = frozenset({"thinking", "redacted_thinking"})
 _ID = re.compile("[a-zA-Z0-9_-]{1,64}")
 
 
-def read_message(message: Mapping[str, Any], path: str) -> Message:
-    return Message(message["role"], read_content(message["content"], f"{path}.content"))
+def read_message(message: Mapping[str, Any], path: str) -> FormMessage:
+    return FormMessage(message["role"], read_content(message["content"], f"{path}.content"))
 
 
 def read_content(content: Any, path: str) -> tuple[Part, ...]:
@@ -27,7 +27,7 @@ def read_content(content: Any, path: str) -> tuple[Part, ...]:
     return tuple(part for part in parts if part is not None)
 
 
-def write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def write_messages(messages: Sequence[FormMessage]) -> list[dict[str, Any]]:
     """Return the messages without system messages. Consecutive messages of one role are merged, because roles alternate
     in this dialect."""
     written: list[dict[str, Any]] = []
@@ -82,7 +82,12 @@ def _write_block(part: Part) -> dict[str, Any]:
         case Image():
             return {"type": "image", "source": {"type": "url", "url": part.url}}
         case ToolCall():
-            return {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": as_object(part.arguments)}
+            return {
+                "type": "tool_use",
+                "id": _id(part.id),
+                "name": part.name,
+                "input": arguments_object(part.arguments),
+            }
         case ToolResult():
             content = [_write_block(item) for item in part.content]
             result = {"type": "tool_result", "tool_use_id": _id(part.call_id), "content": content}
@@ -90,4 +95,4 @@ def _write_block(part: Part) -> dict[str, Any]:
 
 
 def _id(call_id: str) -> str:
-    return fitting(call_id, _ID, 32)
+    return accepted_id(call_id, _ID, 32)

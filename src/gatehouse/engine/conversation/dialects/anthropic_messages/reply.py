@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import UsageIn, decoded
-from gatehouse.engine.conversation.arguments import as_object
+from gatehouse.engine.conversation.answers import UsageReader, decode
+from gatehouse.engine.conversation.arguments import arguments_object
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 
@@ -44,12 +44,12 @@ class _Reply(msgspec.Struct):
     usage: UsageShape | None = None
 
 
-usage_in = UsageIn("content", UsageShape)
+usage_in = UsageReader("content", UsageShape)
 _reply = msgspec.json.Decoder(_Reply)
 
 
 def read(body: bytes) -> Completion:
-    reply = decoded(_reply, body)
+    reply = decode(_reply, body)
     parts: list[Text | ToolCall] = []
     for block in reply.content:
         # Other dialects have no equivalent for other blocks, such as thinking.
@@ -90,7 +90,9 @@ def _write_parts(parts: Iterable[Text | ToolCall]) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     for part in parts:
         if isinstance(part, ToolCall):
-            blocks.append({"type": "tool_use", "id": part.id, "name": part.name, "input": as_object(part.arguments)})
+            blocks.append(
+                {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_object(part.arguments)}
+            )
         elif blocks and blocks[-1]["type"] == "text":
             blocks[-1]["text"] += part.text
         else:

@@ -5,7 +5,7 @@ from typing import Any
 
 from gatehouse.engine.conversation.dialects.anthropic_messages import content
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import Message, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
+from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
 from gatehouse.engine.conversation.reading import integer, number, text, texts
 
 #: used if the client sets no limit, which this dialect requires
@@ -20,7 +20,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     messages = [content.read_message(item, f"messages[{index}]") for index, item in enumerate(body["messages"])]
     system = content.read_content(body.get("system"), "system")
     if system:
-        messages.insert(0, Message("system", system))
+        messages.insert(0, FormMessage("system", system))
     choice = body.get("tool_choice") or {}
     return Request(
         model=model,

@@ -5,20 +5,20 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decoded
+from gatehouse.engine.conversation.answers import decode
 from gatehouse.engine.conversation.dialects.anthropic_messages.reply import FINISH, stop_reason
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import fault_in
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields
 from gatehouse.engine.conversation.form import (
     Delta,
-    Ended,
-    Faulted,
-    Finished,
-    Started,
+    GenerationFinished,
+    StreamEnded,
+    StreamFailed,
+    StreamStarted,
     TextDelta,
     ToolArguments,
     ToolStarted,
-    UsageTold,
+    UsageDelta,
 )
 from gatehouse.engine.conversation.sse import data_of, frame
 from gatehouse.engine.conversation.usage import Usage
@@ -72,7 +72,7 @@ class Reader:
         data = data_of(event)
         if not data:
             return ()
-        parsed = decoded(_event, data)
+        parsed = decode(_event, data)
         match parsed.type:
             case "message_start":
                 return self._started(parsed.message or _Message())
@@ -86,15 +86,15 @@ class Reader:
             case "message_delta":
                 return self._message_delta(parsed.delta or _Delta(), parsed.usage)
             case "message_stop":
-                return (Ended(),)
+                return (StreamEnded(),)
             case "error":
-                return (Faulted(fault_in(data) or ""),)
+                return (StreamFailed(fault_in(data) or ""),)
             case _:
                 return ()
 
     def _started(self, message: _Message) -> Sequence[Delta]:
         self._usage = merged(None, message.usage)
-        return (Started(id=message.id, model=message.model, usage=self._usage),)
+        return (StreamStarted(id=message.id, model=message.model, usage=self._usage),)
 
     def _block(self, index: int, block: _Block) -> Sequence[Delta]:
         if block.type == "tool_use":
@@ -115,10 +115,10 @@ class Reader:
         deltas: list[Delta] = []
         if delta.stop_reason is not None:
             reason = FINISH.get(delta.stop_reason, "stop")
-            deltas.append(Finished(reason=reason, stop_sequence=delta.stop_sequence))
+            deltas.append(GenerationFinished(reason=reason, stop_sequence=delta.stop_sequence))
         self._usage = merged(self._usage, usage)
         if self._usage is not None:
-            deltas.append(UsageTold(self._usage))
+            deltas.append(UsageDelta(self._usage))
         return deltas
 
 
@@ -132,12 +132,12 @@ class Writer:
         #: the open block: `text`, `tool`, or None
         self._kind: str | None = None
         self._tools: dict[int, int] = {}
-        self._finished = Finished(reason="stop")
+        self._finished = GenerationFinished(reason="stop")
         self._usage: Usage | None = None
 
     def write(self, delta: Delta) -> bytes:
         match delta:
-            case Started():
+            case StreamStarted():
                 self._usage = delta.usage
                 return self._start(delta)
             case TextDelta():
@@ -151,19 +151,19 @@ class Writer:
             case ToolArguments():
                 index = self._tools.get(delta.index, self._blocks - 1)
                 return self._delta(index, {"type": "input_json_delta", "partial_json": delta.text})
-            case Finished():
+            case GenerationFinished():
                 # Sent together with the usage, which is last in other dialects.
                 self._finished = delta
                 return b""
-            case UsageTold():
+            case UsageDelta():
                 self._usage = delta.usage
                 return b""
-            case Ended():
+            case StreamEnded():
                 return self._end()
-            case Faulted():
+            case StreamFailed():
                 return b""
 
-    def _start(self, started: Started) -> bytes:
+    def _start(self, started: StreamStarted) -> bytes:
         message: dict[str, Any] = {
             "id": started.id,
             "type": "message",

@@ -7,7 +7,15 @@ import msgspec
 
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.conversation.sse import data_of
-from gatehouse.engine.conversation.view import EventView, Growth, Piece, decoded, growing_texts, plain, whole_texts
+from gatehouse.engine.conversation.view import (
+    EventView,
+    Growth,
+    TextPiece,
+    decode_event,
+    decode_simple_event,
+    growing_texts,
+    whole_texts,
+)
 
 #: the field with a delta's text by the delta's type
 _TEXT_FIELDS = {
@@ -23,7 +31,7 @@ def view(event: bytes) -> EventView | None:
     data = data_of(event)
     if not data:
         return None
-    parsed = decoded(data)
+    parsed = decode_event(data)
     kind = parsed.get("type")
     number = parsed.get("index", 0)
     match kind:
@@ -55,7 +63,7 @@ _block_delta = msgspec.json.Decoder(_BlockDelta)
 
 def growth(event: bytes) -> Growth | None:
     """Return the growth for the next piece of a block's text."""
-    delta_event = plain(event, _DELTA_PREFIX, _block_delta)
+    delta_event = decode_simple_event(event, _DELTA_PREFIX, _block_delta)
     return (
         None
         if delta_event is None or not delta_event.delta.text
@@ -63,7 +71,7 @@ def growth(event: bytes) -> Growth | None:
     )
 
 
-def _pieces_of_delta(event: dict[str, Any], number: object) -> Iterator[Piece]:
+def _pieces_of_delta(event: dict[str, Any], number: object) -> Iterator[TextPiece]:
     delta = event.get("delta")
     if not isinstance(delta, dict):
         if "delta" in event:
@@ -78,7 +86,7 @@ def _pieces_of_delta(event: dict[str, Any], number: object) -> Iterator[Piece]:
     yield from _pieces_of_field(delta, field, number)
 
 
-def _pieces_of_start(event: dict[str, Any], number: object) -> Iterator[Piece]:
+def _pieces_of_start(event: dict[str, Any], number: object) -> Iterator[TextPiece]:
     """Yields the texts at the start of a block, which may have some of its text."""
     block = event.get("content_block")
     if not isinstance(block, dict):
@@ -92,12 +100,12 @@ def _pieces_of_start(event: dict[str, Any], number: object) -> Iterator[Piece]:
         yield from _pieces_of_field(block, field, number)
 
 
-def _pieces_of_field(holder: dict[str, object], field: str, number: object) -> Iterator[Piece]:
+def _pieces_of_field(holder: dict[str, object], field: str, number: object) -> Iterator[TextPiece]:
     value = holder.get(field)
     if isinstance(value, str):
         if value:
             # A signature comes in one piece, after the content that it signs.
-            yield Piece(f"{number}.{field}", _slot(holder, field, value), whole=field == "signature")
+            yield TextPiece(f"{number}.{field}", _slot(holder, field, value), whole=field == "signature")
         if len(holder) == 2:
             # Only the text and the type.
             return

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import Image, Message, Part, Role, Text, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
 from gatehouse.engine.conversation.images import from_url, to_url
 
 #: a tool call's field for the extensions of one provider
@@ -12,11 +12,11 @@ _EXTRA: Final = "extra_content"
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
-def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[FormMessage, ...]:
     return tuple(_read_message(message, f"messages[{index}]") for index, message in enumerate(messages))
 
 
-def write_message(message: Message) -> Iterator[dict[str, Any]]:
+def write_message(message: FormMessage) -> Iterator[dict[str, Any]]:
     """Yields the messages for one internal message: in this dialect each tool result is its own message."""
     contents: list[Text | Image] = []
     calls: list[dict[str, Any]] = []
@@ -27,7 +27,7 @@ def write_message(message: Message) -> Iterator[dict[str, Any]]:
             contents.extend(item for item in part.content if isinstance(item, Image))
         elif isinstance(part, ToolCall):
             function = {"name": part.name, "arguments": part.arguments}
-            calls.append({"id": part.id, "type": "function", "function": function, **signed(part.signature)})
+            calls.append({"id": part.id, "type": "function", "function": function, **signature_fields(part.signature)})
         else:
             contents.append(part)
     if calls:
@@ -36,18 +36,18 @@ def write_message(message: Message) -> Iterator[dict[str, Any]]:
         yield {"role": message.role, "content": _write_content(contents, images=message.role == "user")}
 
 
-def _read_message(message: Mapping[str, Any], path: str) -> Message:
+def _read_message(message: Mapping[str, Any], path: str) -> FormMessage:
     role = message["role"]
     if role in {"tool", "function"}:
         call_id = message.get("tool_call_id") or message.get("name")
         if not isinstance(call_id, str):
             raise InvalidField(f"{path}.tool_call_id", f"`{path}.tool_call_id` is required.")
         content = tuple(part for part in _read_content(message, path) if isinstance(part, Text | Image))
-        return Message("user", (ToolResult(call_id=call_id, content=content),))
+        return FormMessage("user", (ToolResult(call_id=call_id, content=content),))
     calls = tuple(
         _read_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(message.get("tool_calls") or ())
     )
-    return Message(_ROLES[role], _read_content(message, path) + calls)
+    return FormMessage(_ROLES[role], _read_content(message, path) + calls)
 
 
 def _read_content(message: Mapping[str, Any], path: str) -> tuple[Part, ...]:
@@ -85,12 +85,12 @@ def _read_call(call: Mapping[str, Any], path: str) -> ToolCall:
     )
 
 
-def signed(signature: str | None) -> dict[str, Any]:
+def signature_fields(signature: str | None) -> dict[str, Any]:
     """Return a tool call's field with the signature, where Google's endpoint for this dialect has it."""
     return {} if signature is None else {_EXTRA: {"google": {"thought_signature": signature}}}
 
 
-def unsigned(body: dict[str, Any]) -> dict[str, Any]:
+def without_signatures(body: dict[str, Any]) -> dict[str, Any]:
     """Return the body without signatures, for a provider that refuses unknown fields. Does not change the client's
     messages, because another candidate may need the signatures."""
     messages = body.get("messages") or ()

@@ -5,8 +5,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import UsageIn, decoded
-from gatehouse.engine.conversation.dialects.openai_chat.content import signed
+from gatehouse.engine.conversation.answers import UsageReader, decode
+from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_fields, usage_of
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
@@ -43,7 +43,7 @@ class Function(msgspec.Struct):
     @property
     def text(self) -> str:
         raw = bytes(self.arguments)
-        return decoded(_string, raw) or "" if raw.startswith((b'"', b"null")) else raw.decode()
+        return decode(_string, raw) or "" if raw.startswith((b'"', b"null")) else raw.decode()
 
 
 class _ToolCall(msgspec.Struct):
@@ -70,7 +70,7 @@ class _Reply(msgspec.Struct):
     usage: UsageShape | None = None
 
 
-usage_in = UsageIn("choices", UsageShape)
+usage_in = UsageReader("choices", UsageShape)
 _reply = msgspec.json.Decoder(_Reply)
 _string = msgspec.json.Decoder(str | None)
 
@@ -82,7 +82,7 @@ def text_of(content: Content) -> str:
 
 
 def read(body: bytes) -> Completion:
-    reply = decoded(_reply, body)
+    reply = decode(_reply, body)
     if not reply.choices:
         raise NotConvertible("no choices")
     choice = reply.choices[0]
@@ -120,7 +120,7 @@ def write(completion: Completion) -> bytes:
                 "id": call.id,
                 "type": "function",
                 "function": {"name": call.name, "arguments": call.arguments},
-                **signed(call.signature),
+                **signature_fields(call.signature),
             }
             for call in calls
         ]

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decoded
-from gatehouse.engine.conversation.dialects.openai_chat.content import signed
+from gatehouse.engine.conversation.answers import decode
+from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
 from gatehouse.engine.conversation.dialects.openai_chat.reply import (
     FAILED_FINISH_REASON,
     FINISH,
@@ -19,14 +19,14 @@ from gatehouse.engine.conversation.dialects.openai_chat.tap import fault_in
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_fields, usage_of
 from gatehouse.engine.conversation.form import (
     Delta,
-    Ended,
-    Faulted,
-    Finished,
-    Started,
+    GenerationFinished,
+    StreamEnded,
+    StreamFailed,
+    StreamStarted,
     TextDelta,
     ToolArguments,
     ToolStarted,
-    UsageTold,
+    UsageDelta,
 )
 from gatehouse.engine.conversation.sse import data_of, frame
 
@@ -78,23 +78,23 @@ class Reader:
         if not data:
             return ()
         if data == b"[DONE]":
-            return (Ended(),)
-        chunk = decoded(_chunk, data)
+            return (StreamEnded(),)
+        chunk = decode(_chunk, data)
         if chunk.choices is None and chunk.usage is None and (fault := fault_in(data)) is not None:
-            return (Faulted(fault),)
+            return (StreamFailed(fault),)
         deltas: list[Delta] = []
         # Some servers first send a chunk without id and choices about the prompt.
         if not self._started and (chunk.choices or chunk.id or chunk.usage is not None):
             self._started = True
-            deltas.append(Started(id=chunk.id, model=chunk.model, created=chunk.created))
+            deltas.append(StreamStarted(id=chunk.id, model=chunk.model, created=chunk.created))
         for choice in chunk.choices or ():
             if choice.finish_reason == FAILED_FINISH_REASON:
-                return [*deltas, Faulted("the model broke down")]
+                return [*deltas, StreamFailed("the model broke down")]
             if choice.index == 0:
                 self._choice(choice, deltas)
         usage = usage_of(chunk.usage)
         if usage is not None:
-            deltas.append(UsageTold(usage))
+            deltas.append(UsageDelta(usage))
         return deltas
 
     def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
@@ -105,7 +105,7 @@ class Reader:
             for call in choice.delta.tool_calls or ():
                 self._tool_call(call, deltas)
         if choice.finish_reason is not None:
-            deltas.append(Finished(reason=FINISH.get(choice.finish_reason, "stop")))
+            deltas.append(GenerationFinished(reason=FINISH.get(choice.finish_reason, "stop")))
 
     def _tool_call(self, call: _ToolCall, deltas: list[Delta]) -> None:
         function = call.function or Function()
@@ -140,7 +140,7 @@ class Writer:
 
     def write(self, delta: Delta) -> bytes:
         match delta:
-            case Started():
+            case StreamStarted():
                 self._id, self._model = delta.id, delta.model
                 self._created = delta.created or self._created
                 return self._choice({"role": "assistant", "content": ""})
@@ -149,18 +149,18 @@ class Writer:
             case ToolStarted():
                 function = {"name": delta.name, "arguments": ""}
                 call = {"index": delta.index, "id": delta.id, "type": "function", "function": function}
-                call |= signed(delta.signature)
+                call |= signature_fields(delta.signature)
                 return self._choice({"tool_calls": [call]})
             case ToolArguments():
                 return self._choice({"tool_calls": [{"index": delta.index, "function": {"arguments": delta.text}}]})
-            case Finished():
+            case GenerationFinished():
                 return self._choice({}, delta.reason)
-            case UsageTold():
+            case UsageDelta():
                 self._usage = usage_fields(delta.usage)
                 return b""
-            case Ended():
+            case StreamEnded():
                 return self._usage_chunk() + frame(b"[DONE]")
-            case Faulted():
+            case StreamFailed():
                 return b""
 
     def _usage_chunk(self) -> bytes:

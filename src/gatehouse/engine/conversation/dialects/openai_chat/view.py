@@ -11,10 +11,10 @@ from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.conversation.view import (
     EventView,
     Growth,
-    Piece,
-    decoded,
+    TextPiece,
+    decode_event,
+    decode_simple_event,
     growing_texts,
-    plain,
     whole_texts,
     without_logprobs,
 )
@@ -73,12 +73,12 @@ def view(event: bytes) -> EventView | None:
         return EventView({}, [], follows=None)
     if data == b"[DONE]":
         return EventView({}, [], ends=("",))
-    return _view(decoded(data))
+    return _view(decode_event(data))
 
 
 def growth(event: bytes) -> Growth | None:
     """Return the growth for nearly all chunks of a stream. The shape has no other field that `_view` would read."""
-    chunk = plain(event, _DATA_PREFIX, _chunk)
+    chunk = decode_simple_event(event, _DATA_PREFIX, _chunk)
     if chunk is None:
         return None
     [choice] = chunk.choices
@@ -88,7 +88,7 @@ def growth(event: bytes) -> Growth | None:
 
 def _view(chunk: dict[str, Any]) -> EventView:
     altered = without_logprobs(chunk)
-    pieces: list[Piece] = []
+    pieces: list[TextPiece] = []
     finished: set[str] = set()
     ends: list[str] = []
     choices = chunk.get("choices") or ()
@@ -116,7 +116,7 @@ def _view(chunk: dict[str, Any]) -> EventView:
     return EventView(chunk, pieces, tuple(ends), altered=altered and not pieces, follows=follows, group=group)
 
 
-def _pieces_of_choice(choice: dict[str, Any], number: str) -> Iterator[Piece]:
+def _pieces_of_choice(choice: dict[str, Any], number: str) -> Iterator[TextPiece]:
     delta = choice.get("delta")
     if isinstance(delta, dict):
         yield from _pieces_of_delta(delta, number)
@@ -125,13 +125,13 @@ def _pieces_of_choice(choice: dict[str, Any], number: str) -> Iterator[Piece]:
             yield from whole_texts(choice, f"{number}.{key}", key=key)
 
 
-def _pieces_of_delta(delta: dict[str, Any], number: str) -> Iterator[Piece]:
+def _pieces_of_delta(delta: dict[str, Any], number: str) -> Iterator[TextPiece]:
     for key, value in delta.items():
         if key == "role":
             yield from whole_texts(delta, f"{number}.{key}", key=key)
         elif isinstance(value, str):
             if value:
-                yield Piece(f"{number}.{key}", Slot(delta, key, value))
+                yield TextPiece(f"{number}.{key}", Slot(delta, key, value))
         elif key == "tool_calls" and isinstance(value, list):
             for position, call in enumerate(value):
                 index = call.get("index", 0) if isinstance(call, dict) else 0

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import UsageIn, decoded
+from gatehouse.engine.conversation.answers import UsageReader, decode
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.decoding import CallShape, decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
@@ -37,7 +37,7 @@ class _Answer(msgspec.Struct):
     usage: UsageShape | None = None
 
 
-_usage_in = UsageIn("data", UsageShape)
+_usage_in = UsageReader("data", UsageShape)
 _answer = msgspec.json.Decoder(_Answer)
 
 
@@ -72,7 +72,7 @@ class OpenAIEmbeddings:
         return body if request.dimensions is None else {**body, "dimensions": request.dimensions}
 
     def parse_reply(self, body: bytes) -> Embeddings:
-        answer = decoded(_answer, body)
+        answer = decode(_answer, body)
         vectors = tuple(item.embedding for item in answer.data)
         return Embeddings(model=answer.model, vectors=vectors, usage=usage_of(answer.usage))
 

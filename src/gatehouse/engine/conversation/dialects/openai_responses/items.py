@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_of
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import Image, Message, Part, Role, Text, ToolCall, ToolResult
+from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
 from gatehouse.engine.conversation.images import from_url
 
 _ROLES: Final[dict[str, Role]] = {
@@ -18,12 +18,12 @@ _ROLES: Final[dict[str, Role]] = {
 _TEXT_FIELDS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 
 
-def read_items(items: str | Sequence[Mapping[str, Any]]) -> list[Message]:
+def read_items(items: str | Sequence[Mapping[str, Any]]) -> list[FormMessage]:
     """Return the messages. Consecutive items that are one message in other dialects are merged: an assistant's text and
     tool calls, and the results of tools."""
     if isinstance(items, str):
-        return [Message("user", (Text(items),) if items else ())]
-    messages: list[Message] = []
+        return [FormMessage("user", (Text(items),) if items else ())]
+    messages: list[FormMessage] = []
     joins = False
     for index, item in enumerate(items):
         message = _read_item(item, f"input[{index}]")
@@ -31,20 +31,20 @@ def read_items(items: str | Sequence[Mapping[str, Any]]) -> list[Message]:
             continue
         one_of_several = message.role == "assistant" or any(isinstance(part, ToolResult) for part in message.parts)
         if joins and one_of_several and messages[-1].role == message.role:
-            message = Message(message.role, messages.pop().parts + message.parts)
+            message = FormMessage(message.role, messages.pop().parts + message.parts)
         messages.append(message)
         joins = one_of_several
     return messages
 
 
-def _read_item(item: Mapping[str, Any], path: str) -> Message | None:
+def _read_item(item: Mapping[str, Any], path: str) -> FormMessage | None:
     match item.get("type", "message"):
         case "message":
             return _read_message(item, path)
         case "function_call":
-            return Message("assistant", (_read_call(item, path),))
+            return FormMessage("assistant", (_read_call(item, path),))
         case "function_call_output":
-            return Message("user", (_read_result(item, path),))
+            return FormMessage("user", (_read_result(item, path),))
         case "reasoning":
             # From another provider's answer; other providers cannot use it.
             return None
@@ -55,11 +55,11 @@ def _read_item(item: Mapping[str, Any], path: str) -> Message | None:
     )
 
 
-def _read_message(item: Mapping[str, Any], path: str) -> Message:
+def _read_message(item: Mapping[str, Any], path: str) -> FormMessage:
     role = item.get("role")
     if role not in _ROLES:
         raise InvalidField(f"{path}.role", f"`{path}.role` must be `user`, `assistant`, `system` or `developer`.")
-    return Message(_ROLES[role], _read_content(item.get("content"), f"{path}.content"))
+    return FormMessage(_ROLES[role], _read_content(item.get("content"), f"{path}.content"))
 
 
 def _read_content(content: Any, path: str) -> tuple[Text | Image, ...]:

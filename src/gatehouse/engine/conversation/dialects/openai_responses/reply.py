@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.dialects.openai_chat.content import signed
+from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.ids import new_id
@@ -90,7 +90,7 @@ def call_item(id: str, status_: str, call: ToolCall) -> dict[str, Any]:
         "call_id": call.id,
         "name": call.name,
         "arguments": call.arguments,
-        **signed(call.signature),
+        **signature_fields(call.signature),
     }
 
 

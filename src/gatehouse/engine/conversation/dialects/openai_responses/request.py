@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gatehouse.engine.conversation.dialects.openai_responses.items import read_items
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import Message, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
+from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
 from gatehouse.engine.conversation.reading import boolean, integer, number, text
 
 #: fields of this dialect; other fields are extensions of a provider
@@ -24,7 +24,7 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     messages = read_items(body["input"])
     instructions = text(body, "instructions")
     if instructions:
-        messages.insert(0, Message("system", (Text(instructions),)))
+        messages.insert(0, FormMessage("system", (Text(instructions),)))
     if not any(message.parts for message in messages):
         raise InvalidField("input", "`input` holds nothing to answer: no text, image, tool call or result.")
     return Request(

@@ -17,16 +17,16 @@ from gatehouse.engine.conversation.dialects.openai_responses.reply import (
 )
 from gatehouse.engine.conversation.form import (
     Delta,
-    Ended,
-    Faulted,
     Finish,
-    Finished,
-    Started,
+    GenerationFinished,
+    StreamEnded,
+    StreamFailed,
+    StreamStarted,
     TextDelta,
     ToolArguments,
     ToolCall,
     ToolStarted,
-    UsageTold,
+    UsageDelta,
 )
 from gatehouse.engine.conversation.sse import frame
 from gatehouse.engine.conversation.usage import Usage
@@ -84,7 +84,7 @@ class Writer:
 
     def write(self, delta: Delta) -> bytes:
         match delta:
-            case Started():
+            case StreamStarted():
                 return b"".join(self._start(delta))
             case TextDelta():
                 return b"".join(self._text(delta))
@@ -92,17 +92,17 @@ class Writer:
                 return b"".join(self._call(delta))
             case ToolArguments():
                 return self._arguments(delta)
-            case Finished():
+            case GenerationFinished():
                 self._finish = delta.reason
-            case UsageTold():
+            case UsageDelta():
                 self._usage = delta.usage
-            case Ended():
+            case StreamEnded():
                 return b"".join(self._end())
-            case Faulted():
+            case StreamFailed():
                 pass
         return b""
 
-    def _start(self, started: Started) -> Iterator[bytes]:
+    def _start(self, started: StreamStarted) -> Iterator[bytes]:
         self._completion_id, self._id, self._model = started.id, response_id(started.id), started.model
         self._created = started.created or int(time.time())
         self._usage = started.usage

@@ -6,14 +6,14 @@ from typing import Any
 
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.conversation.sse import data_of
-from gatehouse.engine.conversation.view import EventView, Piece, Unreadable, decoded
+from gatehouse.engine.conversation.view import EventView, TextPiece, Unreadable, decode_event
 
 
 def view(event: bytes) -> EventView | None:
     data = data_of(event)
     if not data:
         return None
-    event_data = decoded(data)
+    event_data = decode_event(data)
     try:
         return _view(event_data)
     except (KeyError, TypeError):
@@ -62,7 +62,7 @@ def _view(event_data: dict[str, Any]) -> EventView | None:
     return None
 
 
-def _pieces_of_item(index: int, item: dict[str, Any]) -> Iterator[Piece]:
+def _pieces_of_item(index: int, item: dict[str, Any]) -> Iterator[TextPiece]:
     if item["type"] == "function_call":
         yield _piece(_name_channel(index), item, "name")
         yield _piece(f"{index}.arguments", item, "arguments", json_text=True)
@@ -71,12 +71,12 @@ def _pieces_of_item(index: int, item: dict[str, Any]) -> Iterator[Piece]:
         yield _piece_of_part(f"{index}.{position}.text", part)
 
 
-def _piece_of_part(channel: str, part: dict[str, Any]) -> Piece:
+def _piece_of_part(channel: str, part: dict[str, Any]) -> TextPiece:
     return _piece(channel, part, "text" if part["type"] == "output_text" else "refusal")
 
 
-def _piece(channel: str, holder: dict[str, Any], field: str, *, json_text: bool = False) -> Piece:
-    return Piece(channel, Slot(holder, field, holder[field], json_text=json_text))
+def _piece(channel: str, holder: dict[str, Any], field: str, *, json_text: bool = False) -> TextPiece:
+    return TextPiece(channel, Slot(holder, field, holder[field], json_text=json_text))
 
 
 def _text_channel(event_data: dict[str, Any]) -> str:
