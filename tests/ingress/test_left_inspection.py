@@ -100,7 +100,7 @@ async def test_work_on_a_request_whose_client_has_left_ends_at_its_next_step(
         while SCHEDULER.waiting:
             await asyncio.sleep(0.01)
         steps.left.set()
-        while SCHEDULER._serving:
+        while SCHEDULER._running_threads:
             await asyncio.sleep(0.01)
     assert steps.count == LEAVES_AFTER
 
