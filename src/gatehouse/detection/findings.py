@@ -34,11 +34,11 @@ def by_place(finding: Finding) -> Place:
 Found: TypeAlias = dict[Place, Finding]
 
 
-def keep(found: Found, new: Iterable[Finding]) -> None:
+def keep(kept: Found, new: Iterable[Finding]) -> None:
     for finding in new:
-        previous = found.get(by_place(finding))
+        previous = kept.get(by_place(finding))
         if previous is None or previous.score < finding.score:
-            found[by_place(finding)] = finding
+            kept[by_place(finding)] = finding
 
 
 class Known:

@@ -15,7 +15,7 @@ NOTHING: Final[Triple] = (0, 0, 0)
 #: names of the three metrics, for clients and events
 METRICS: Final = ("usd", "requests", "tokens")
 #: The least that a call takes.
-LEAST: Final[Triple] = (1, 1, 1)
+MIN_CALL_AMOUNTS: Final[Triple] = (1, 1, 1)
 
 _HEADER_NAMES: Final = tuple(
     (f"X-Budget-Limit-{name}", f"X-Budget-Remaining-{name}", f"X-Budget-Reset-{name}")

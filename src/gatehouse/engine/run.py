@@ -141,7 +141,7 @@ class Engine:
                 del verdict
             if hold is not None:
                 if asked.call.stream and not exchange.stream_held:
-                    return await self._held(request, self._proceed(request, steps, hold))
+                    return await self._hold_stream(request, self._proceed(request, steps, hold))
                 await self._approved(hold, asked)
             if timing is not None:
                 timing.part(part)
@@ -155,7 +155,7 @@ class Engine:
         if not await dlp_output.approved(asked, hold, self._ports):
             raise hold.denied
 
-    async def _held(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
+    async def _hold_stream(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Begin the stream at once, and continue in it when a person has decided."""
         exchange = request.exchange
         exchange.stream_held = True

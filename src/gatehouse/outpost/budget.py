@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from gatehouse.engine.ports import Reserved
-from gatehouse.engine.quotas import LEAST, NOTHING, QuotaExceeded, Triple, shown
+from gatehouse.engine.quotas import MIN_CALL_AMOUNTS, NOTHING, QuotaExceeded, Triple, shown
 from gatehouse.foundation.clock import Clock, iso
 from gatehouse.foundation.errors import Refusal, TooManyRequests, Unavailable
 from gatehouse.foundation.identity import TenantId
@@ -144,9 +144,9 @@ class LocalSpend:
             if budget.own:
                 start = account.span.start
                 peers_empty = self._leases.begun(start) and self.peers.empty(start)
-                if self.expired or (peers_empty and self._lacks(account, LEAST) is not None):
-                    return self._exceeded(account, LEAST)
-            elif budget.blocks and (metric := self._lacks(account, LEAST)) is not None:
+                if self.expired or (peers_empty and self._lacks(account, MIN_CALL_AMOUNTS) is not None):
+                    return self._exceeded(account, MIN_CALL_AMOUNTS)
+            elif budget.blocks and (metric := self._lacks(account, MIN_CALL_AMOUNTS)) is not None:
                 return QuotaExceeded.of(account, metric, now)
         return None
 
@@ -223,7 +223,9 @@ class LocalSpend:
         own = self._own(self.month().start)
         if own is None:
             return None
-        if self.expired or (not self._fits(own, LEAST) and (self.peers.empty(own.span.start) or self._used(own) >= 1)):
+        if self.expired or (
+            not self._fits(own, MIN_CALL_AMOUNTS) and (self.peers.empty(own.span.start) or self._used(own) >= 1)
+        ):
             return "exceeded"
         return self._status(own, NOTHING)
 

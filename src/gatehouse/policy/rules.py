@@ -72,12 +72,12 @@ class RuleResult(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """`decisive` is the first rule with the strongest action, or None if no rule matched; `said` contains the rules
+    """`decisive` is the first rule with the strongest action, or None if no rule matched; `results` contains the rules
     that matched or failed, in order."""
 
     action: PolicyAction
     decisive: PolicyRule | None
-    said: Sequence[RuleResult]
+    results: Sequence[RuleResult]
 
 
 def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:

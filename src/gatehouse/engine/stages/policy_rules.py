@@ -86,7 +86,7 @@ def _approval_hold(x: CallRequest, rule: PolicyRule, model: str) -> Hold:
 def _note(x: CallRequest, ruling: Ruling, model: str) -> None:
     """Record one event for each rule and result, with the first candidate that it was about."""
     noted = {(event.rule_id, event.result) for event in x.rule_events}
-    for rule, result, _ in ruling.said:
+    for rule, result, _ in ruling.results:
         if result == "matched" and rule.action == "ALLOW":
             continue
         if (rule.id, result) not in noted and len(x.rule_events) < _MAX_EVENTS:

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from gatehouse.engine.ports import Reserved
-from gatehouse.engine.quotas import LEAST, NOTHING, QuotaExceeded, Triple, left
+from gatehouse.engine.quotas import MIN_CALL_AMOUNTS, NOTHING, QuotaExceeded, Triple, left
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.storage.database import Database
@@ -115,7 +115,7 @@ class Spender:
             account = self._accounts.get(budget.id)
             # What the call will cost is not known yet, so only an exhausted budget refuses it here.
             if account is not None and budget.blocks and account.budget is budget:
-                metric = account.exhausted_metric(LEAST, now)
+                metric = account.exhausted_metric(MIN_CALL_AMOUNTS, now)
                 if metric is not None and account.span.end > self._clock.now():
                     return QuotaExceeded.of(account, metric, self._clock.now())
         return None

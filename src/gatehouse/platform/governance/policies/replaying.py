@@ -41,7 +41,7 @@ class _RuleSetResults:
     def decide(self, variables: Mapping[str, Any], expected: PolicyAction | None) -> Ruling:
         ruling = decide(self._rules, context_of(variables, _ALL), variables["model"])
         self.totals[ruling.action] += 1
-        for evaluation in ruling.said:
+        for evaluation in ruling.results:
             name = evaluation.rule.name
             self.rules[name] = evaluation.rule
             self.samples[name] += matched(evaluation)
@@ -82,8 +82,8 @@ async def _replay(draft: RuleSet, in_force: RuleSet, samples: Sequence[RecordedS
                 action=new.action,
                 action_now=old.action,
                 action_then=recorded_action,
-                rules=[evaluation.rule.name for evaluation in new.said if matched(evaluation)],
-                failed=[evaluation.rule.name for evaluation in new.said if evaluation.result == "failed"],
+                rules=[evaluation.rule.name for evaluation in new.results if matched(evaluation)],
+                failed=[evaluation.rule.name for evaluation in new.results if evaluation.result == "failed"],
                 model=variables["model"],
                 route_to=new.decisive.route_to if new.decisive and new.action == "ROUTE" else None,
             )

@@ -24,7 +24,7 @@ async def try_out(parts: SplitTransactions, ports: Ports, trial: PolicyTrial, cl
     ruling = decide(rules.rules, context_of(variables, _ALL), variables["model"], trace)
     decisive = ruling.decisive
     return PolicyTried(
-        matched=any(map(matched, ruling.said)),
+        matched=any(map(matched, ruling.results)),
         error=None,
         action=ruling.action,
         rule_id=decisive.id if decisive else None,

@@ -35,7 +35,7 @@ _BASE = "/api/admin/models/catalog"
 LoadedModel = Annotated[ModelConfigRow, Depends(loaded(ModelConfigRow, "model_config_id", ModelConfigNotFound))]
 
 
-async def _found(session: Session, versions: TheVersions, model_config_id: UUID) -> ModelConfigRow:
+async def _load_model_config(session: Session, versions: TheVersions, model_config_id: UUID) -> ModelConfigRow:
     row = await find_model(session, model_config_id)
     if row is None:
         raise ModelConfigNotFound
@@ -44,7 +44,7 @@ async def _found(session: Session, versions: TheVersions, model_config_id: UUID)
 
 
 #: Not locked: the service locks it, after other rows that must be locked first.
-FoundModelConfig = Annotated[ModelConfigRow, Depends(_found)]
+FoundModelConfig = Annotated[ModelConfigRow, Depends(_load_model_config)]
 
 #: PostgreSQL's text holds no NUL.
 _Filter = Query(max_length=255, pattern=r"^[^\x00]*$")
