@@ -6,7 +6,7 @@ import sys
 HEAD = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
-from gatehouse.foundation.processes import Flag, Forked, return_large_blocks
+from gatehouse.foundation.processes import SharedFlag, Forked, return_large_blocks
 def shown(pid):
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\\0")[0].decode()
 def until(true):
@@ -60,7 +60,7 @@ print(*codes, sleeping.wait(10), ended)
 
 def test_a_flag_that_a_child_raises_is_up_for_all() -> None:
     program = """
-flag = Flag()
+flag = SharedFlag()
 before = bool(flag)
 child = Forked("gatehouse: a test", flag.up)
 until(lambda: flag)

@@ -389,7 +389,10 @@ async def test_a_file_that_nobody_waits_for_any_more_is_not_read_on(home: Path) 
         (reader,) = psutil.Process(process.process.pid).children() if process.process else []
         reader.suspend()
         asking = asyncio.create_task(client.document(b"a", is_called_text=False, seconds=60))
-        await client.health()
+        # Until the process has handed the file to its reader.
+        for _ in range(50):
+            await client.health()
+            await asyncio.sleep(0.01)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         async with asyncio.timeout(60):
