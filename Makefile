@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup run test lint reference docs bench lock clean
+.PHONY: setup run test lint reference new-family docs bench lock clean
 
 setup: .venv/installed
 
@@ -32,6 +32,10 @@ lint: setup
 # docs/reference/ from the OpenAPI documents; a test fails while it is out of date.
 reference: setup
 	$(BIN)/python -m tools.reference
+
+# The files of a family with a table: make new-family NAME=notes ONE=note CHAPTER=governance. CONTRIBUTING.md lists them.
+new-family: setup
+	$(BIN)/python -m tools.new_family "$(NAME)" "$(ONE)" "$(CHAPTER)"
 
 docs: setup
 	$(BIN)/mkdocs build --strict

@@ -35,9 +35,9 @@ class Refused(Exception):
 
 def values(name: str, one: str, chapter: str) -> dict[str, str]:
     """Return the values of the templates' placeholders. Raises `Refused` if a name has the wrong form."""
-    for each in (name, one):
-        if not re.fullmatch(r"[a-z]+(_[a-z]+)*", each) or keyword.iskeyword(each) or len(each) > MAX_NAME_CHARS:
-            raise Refused(f"{each!r} is not a name of up to {MAX_NAME_CHARS} letters and underscores")
+    for word in (name, one):
+        if not re.fullmatch(r"[a-z]+(_[a-z]+)*", word) or keyword.iskeyword(word) or len(word) > MAX_NAME_CHARS:
+            raise Refused(f"{word!r} is not a name of up to {MAX_NAME_CHARS} lowercase letters and underscores")
     if name == one:
         raise Refused("NAME is the plural, ONE the singular: they must differ")
     chapters = sorted({path.parts[-3] for path in (ROOT / PLATFORM).glob("*/*/routes.py")})
@@ -82,8 +82,8 @@ def require_unused(names: dict[str, str]) -> None:
     ):
         expression = re.compile(Template(pattern).substitute(names))
         for path, text in texts.items():
-            if found := expression.search(text):
-                raise Refused(f"{path.relative_to(ROOT)} has {found[0].strip()!r} already")
+            if match := expression.search(text):
+                raise Refused(f"{path.relative_to(ROOT)} has {match[0].strip()!r} already")
 
 
 def new_files(names: dict[str, str]) -> dict[str, str]:
@@ -194,7 +194,7 @@ def registrations(names: dict[str, str]) -> dict[str, str]:
         Edited("ARCHITECTURE.md").appended_to(of(r"\| `$chapter` \| "), " |", of(", `$name`")),
         Edited("mkdocs.yml").before(r"      - Errors: errors\.md", of("      - $Things: $slug.md")),
     ]
-    return {each.path: each.text for each in edited}
+    return {file.path: file.text for file in edited}
 
 
 def generate(name: str, one: str, chapter: str) -> list[str]:

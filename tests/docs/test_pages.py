@@ -113,8 +113,8 @@ def test_help_names_only_deployables_that_can_be_served() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_every_make_target_that_is_shown_exists(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):", _text("Makefile"), re.MULTILINE))
-    shown = re.findall(r"(?:^|[\s`])make ([a-z]+)", _code(page.read_text("utf-8")))
+    targets = set(re.findall(r"^([a-z-]+):", _text("Makefile"), re.MULTILINE))
+    shown = re.findall(r"(?:^|[\s`])make ([a-z-]+)", _code(page.read_text("utf-8")))
     assert set(shown) <= targets
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -9,6 +10,8 @@ import httpx2
 import pytest
 from tests.contract.conftest import certificate
 from tests.support.platform import RunningPlatform, Tenant
+
+import gatehouse.platform
 
 #: Requests that arrive together.
 _AT_ONCE = 6
@@ -116,6 +119,17 @@ async def test_creations_that_arrive_together_stay_within_the_limit(
     monkeypatch.setattr(limit, 1)
     answers = await asyncio.gather(*(create(client, parent, number) for number, parent in enumerate(parents)))
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_AT_ONCE - 1), answers[0].text
+
+
+#: Families whose limit is a user's; they have a test of their own.
+OF_USERS = {f"{P}.access.api_keys.service", f"{P}.access.mfa.enrolment"}
+
+
+def test_every_family_with_a_limit_is_tested_here() -> None:
+    source = Path(gatehouse.platform.__file__).parent
+    users = [path for path in source.rglob("*.py") if "await require_room(" in path.read_text("utf-8")]
+    modules = {".".join((P, *path.relative_to(source).with_suffix("").parts)) for path in users}
+    assert modules == OF_USERS | {limit.rpartition(".")[0] for limit, _ in FAMILIES.values()}
 
 
 async def test_keys_made_together_stay_within_a_users_limit(platform: RunningPlatform, tenant: Tenant) -> None:
