@@ -12,11 +12,11 @@ from urllib.parse import unquote
 import aiohttp
 import structlog
 
-from gatehouse.engine import tracing
 from gatehouse.engine.exchange import Exchange, Received
-from gatehouse.engine.tracing import Trace
+from gatehouse.engine.records import tracing
+from gatehouse.engine.records.tracing import Trace
 from gatehouse.foundation.clock import Clock
-from gatehouse.foundation.lazily import LazyModule
+from gatehouse.foundation.lazy_import import LazyModule
 from gatehouse.foundation.metrics import Counter
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.platform.tracing import spans

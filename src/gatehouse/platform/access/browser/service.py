@@ -5,18 +5,18 @@ from uuid import UUID
 
 from starlette.requests import Request
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.browser import cookie, table
 from gatehouse.platform.access.browser.table import BrowserSessionRow
 from gatehouse.platform.access.sessions.lifetimes import ends_at
 from gatehouse.platform.access.sessions.service import as_caller, end_session, open_session
 from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.table import session_policy
 from gatehouse.platform.organization.policies.values import SessionRules
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.ports import Host
 
 
 async def open_in_browser(

@@ -4,28 +4,27 @@ from uuid import UUID, uuid4
 
 from starlette.requests import Request
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.revoking import end_sessions
-from gatehouse.platform.access.saml import (
+from gatehouse.platform.access.saml import sign_in, table
+from gatehouse.platform.access.saml.errors import AssertionExpired, InvalidSignature, SamlRefused, UnknownIssuer
+from gatehouse.platform.access.saml.protocol import (
     assertion,
     certificates,
     keys,
     messages,
     service_provider,
-    sign_in,
-    table,
     trust,
 )
-from gatehouse.platform.access.saml.aside import offload
-from gatehouse.platform.access.saml.errors import AssertionExpired, InvalidSignature, SamlRefused, UnknownIssuer
-from gatehouse.platform.access.saml.service_provider import ServiceProvider
+from gatehouse.platform.access.saml.protocol.service_provider import ServiceProvider
+from gatehouse.platform.access.saml.protocol.trust import Element, find_one, text_of
+from gatehouse.platform.access.saml.protocol.xml_threads import offload
 from gatehouse.platform.access.saml.table import SamlProvider, SamlSessionRow
-from gatehouse.platform.access.saml.trust import Element, find_one, text_of
-from gatehouse.platform.change import DEFAULT_TENANT, Change
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 
 async def logout_request_url(request: Request, host: Host, tenant_id: TenantId, session_id: UUID) -> str | None:

@@ -10,17 +10,15 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.engine.stages.ip_allowlist import AddressNotAllowed
-from gatehouse.foundation import emails, tokens
+from gatehouse.engine.stages.callers.ip_allowlist import AddressNotAllowed
+from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.browser import add_browser_session, cookie_digest, end_former_session
 from gatehouse.platform.access.linking import AddressNotProven
-from gatehouse.platform.access.saml import assertion as assertions
-from gatehouse.platform.access.saml import certificates, keys, members, messages, service_provider, table, trust
-from gatehouse.platform.access.saml.aside import offload
-from gatehouse.platform.access.saml.assertion import SamlAssertion
+from gatehouse.platform.access.saml import members, table
 from gatehouse.platform.access.saml.errors import (
     AssertionExpired,
     IdpNotFound,
@@ -29,13 +27,23 @@ from gatehouse.platform.access.saml.errors import (
     UnknownIssuer,
     UnsolicitedResponse,
 )
-from gatehouse.platform.access.saml.service_provider import ServiceProvider
+from gatehouse.platform.access.saml.protocol import assertion as assertions
+from gatehouse.platform.access.saml.protocol import (
+    certificates,
+    keys,
+    messages,
+    service_provider,
+    trust,
+)
+from gatehouse.platform.access.saml.protocol.assertion import SamlAssertion
+from gatehouse.platform.access.saml.protocol.service_provider import ServiceProvider
+from gatehouse.platform.access.saml.protocol.xml_threads import offload
 from gatehouse.platform.access.saml.table import RequestRow, SamlProvider, SamlSessionRow, SentRequest
 from gatehouse.platform.access.sessions.service import open_session
 from gatehouse.platform.access.users import table as users
-from gatehouse.platform.change import DEFAULT_TENANT
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 #: Time that a user has at the identity provider before the request expires.
 REQUEST_LIFETIME: Final = timedelta(minutes=30)
