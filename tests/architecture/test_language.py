@@ -16,17 +16,9 @@ EMPTY_CONSTANTS: Final = frozenset(
 )
 #: Modules that are still to be renamed.
 EXCEPTIONS: Final = (
-    "detection/service",
-    "detection/semantic",
-    "detection/entities",
-    "detection/documents",
-    "detection/validators",
-    "detection/normalise",
-    "detection/catalog",
     "detection/scanning/texts.py",
     "detection/scanning/windows.py",
     "detection/search/candidates.py",
-    "detection/units.py",
 )
 #: Names that files in use have, or a protocol.
 ALLOWED: Final = {

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gatehouse.detection.semantic.backbone import HEAD_CHARACTERS, TAIL_CHARACTERS, readable
-from gatehouse.detection.semantic.windows import MOST, OVERLAP, PASSAGE, WINDOW, chosen, passages, spans
+from gatehouse.detection.semantic.windows import MAX_WINDOWS, OVERLAP, PASSAGE, WINDOW, chosen, passages, spans
 
 
 @pytest.mark.parametrize("tokens", [0, 1, WINDOW, WINDOW + 1, 1000, 12_345])
@@ -31,8 +31,8 @@ def test_a_short_text_has_no_passages() -> None:
 
 
 def test_few_windows_are_all_read() -> None:
-    found = spans(WINDOW + (WINDOW - OVERLAP) * (MOST - 1))
-    assert len(found) == MOST
+    found = spans(WINDOW + (WINDOW - OVERLAP) * (MAX_WINDOWS - 1))
+    assert len(found) == MAX_WINDOWS
     assert chosen(found, np.zeros(len(found), dtype=np.float32)) == found
 
 
