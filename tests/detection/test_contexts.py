@@ -3,6 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.normalise import seen
 from gatehouse.detection.pattern import Shape
 from gatehouse.detection.search import matching
@@ -46,3 +48,9 @@ def test_words_of_a_part_of_a_text_are_those_near_it() -> None:
 
 def test_where_no_word_stands_nothing_is_near() -> None:
     assert CONTEXTS.standing(seen("discard the cardboard", json_escapes=False), 0, 21).bits_of_all == 0
+
+
+def test_the_letter_behind_a_words_punctuation_is_no_plural() -> None:
+    matcher = Matcher(BUILT_IN)
+    for text in ("dx:S72.0", "dx: S72.0", "diagnosis:S72.0", "DX:S72.0"):
+        assert any(finding.entity_type == "diagnosis_code" for finding in matcher.scan(text)), text
