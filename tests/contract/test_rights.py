@@ -129,7 +129,7 @@ async def test_a_share_link_is_found_in_its_own_conversation_alone(furnished: Fu
     assert (await auditor.delete(link)).status_code == 404
 
 
-#: A person's own affairs, for which they are there themselves: with a session (reference 1, Authentication).
+#: Operations on a person's own account, which need a session (docs/authentication.md, People).
 IN_PERSON = [(method, path) for method, path in COMMON if path.startswith("/api/auth/")]
 
 
@@ -143,7 +143,7 @@ async def admins_key(platform: RunningPlatform, somebody: Tenant) -> httpx2.Asyn
     return platform.client(await platform.new_key(somebody.admin))
 
 
-#: What is the platform's own: no organization's administrators have a say in it (decisions 2).
+#: Operations of the platform's operators, which no administrator of an organization may call (docs/authentication.md).
 OPERATORS = [
     (method, path)
     for method, path in ADMIN

@@ -1,5 +1,5 @@
-"""Sensitive operations ask for a fresh second factor (decisions 3), over every operation there is: a new one that
-changes something asks for it, or is entered here as one that does not."""
+"""Sensitive operations require a fresh second factor (docs/mfa.md, Step-up). The tests cover every operation: a new one
+that changes something requires it, or is listed here as an exception."""
 
 import re
 from time import time

@@ -1,5 +1,5 @@
-"""Taking over somebody of another organization: an administrator who controls everything in their own (its identity
-provider, its directory, its domains, its invitations) gets no hold of anybody elsewhere (decisions 2)."""
+"""An administrator who controls everything in their own organization (its identity provider, directory, domains and
+invitations) gains no access to a user of another one (docs/accounts.md)."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""Tokens that must not be believed, over HTTP, at the gateway and in administration: 401 each (reference 1,
-Authentication, 2; RFC 8725)."""
+"""Invalid tokens are refused with 401 over HTTP, by the gateway and by administration (docs/authentication.md; RFC
+8725)."""
 
 import asyncio
 import base64

@@ -24,7 +24,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 #: as the page of the documentation shows them
 SHOWN_SCHEMAS: dict[str, Any] = downgraded(DOCUMENT)["components"]["schemas"]
-#: Without a credential by contract (reference 1, Authentication, 6), or with one in the body.
+#: Operations that need no credential, or have it in the body (docs/authentication.md).
 OPEN = {
     "POST /api/auth/login", "POST /api/auth/register", "POST /api/auth/refresh", "POST /api/auth/password/reset",
     "POST /oauth/token", "GET /.well-known/jwks.json", "GET /health", "GET /api/health/live", "GET /api/health/ready",

@@ -1,4 +1,4 @@
-"""Reference 1, Rate limiting on the platform; decisions on rate-limit keys."""
+"""Which rate limit applies to a request, and which counter it enters (docs/rate-limits.md)."""
 
 import json
 import time

@@ -1,6 +1,6 @@
-"""Workers that lose PostgreSQL while others keep it (decisions 7, Kill switch; `SWITCH_FAIL_MODE`).
+"""Workers that lose PostgreSQL while others keep it (docs/kill-switch.md; `SWITCH_FAIL_MODE`).
 
-Three servers over one database: one beside it, and two that reach it by a way which the test cuts.
+Three servers over one database: one connects directly, and two through a relay that the test cuts.
 """
 
 import asyncio

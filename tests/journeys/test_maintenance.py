@@ -1,5 +1,5 @@
-"""Closing for maintenance with several workers (reference 3, Maintenance mode): what is under way on any of them is
-waited for, nothing new comes in, and a worker that dies meanwhile keeps nobody waiting."""
+"""Maintenance mode with several workers (docs/operations.md): requests in progress on any worker are waited for, new
+ones are refused, and a worker that dies meanwhile does not block it."""
 
 import asyncio
 import http.client

@@ -1,5 +1,6 @@
-"""After the 200 nothing more (decisions 7, Kill switch): four workers under load, and a provider that notes when first
-bytes arrive. The load waits in retries, in fallback chains and for connections, of which there are few."""
+"""No request reaches a provider after the kill switch has answered 200 (docs/kill-switch.md): four workers under load,
+and a provider that records when the first bytes of each request arrive. Requests are waiting in retries, in fallback
+chains and for one of a few connections."""
 
 import asyncio
 import time

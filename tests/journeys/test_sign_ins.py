@@ -1,4 +1,4 @@
-"""Tries to get in are counted over all workers, whatever becomes of Redis (reference 1, Rate limiting, 6)."""
+"""Sign-in attempts are counted over all workers, also without Redis (docs/rate-limits.md)."""
 
 import asyncio
 import time

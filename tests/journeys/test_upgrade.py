@@ -1,5 +1,5 @@
-"""An upgrade without a stop: the version before serves on the new schema until this one has taken over (decisions of
-the contract: Running it).
+"""An upgrade without downtime: the previous version serves on the new schema until this one has taken over
+(docs/operations.md, Upgrades).
 
 `earlier/0003.tar.xz` is the package as it was when its schema was 0003, without the models' data: `git archive
 --prefix=0003/ COMMIT src/gatehouse`, less `detection/*/data`. The next schema's test takes the next one.

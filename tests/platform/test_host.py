@@ -18,7 +18,7 @@ from gatehouse.platform.worker.host import PlatformHost
 async def test_expired_counts_are_forgotten_also_when_no_request_comes(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reference 1, Rate limiting on the platform, 2."""
+    """The counts of rate limits (docs/rate-limits.md)."""
     monkeypatch.setattr(host, "_PURGE_INTERVAL_SECONDS", 0.02)
     monkeypatch.setattr(host, "MemoryCounters", partial(MemoryCounters, window=0.05))
     async with RunningPlatform.start(platform.installed.settings) as another:

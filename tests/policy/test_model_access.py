@@ -1,4 +1,4 @@
-"""Who may use which model, by the rules of their groups (reference 2, Group)."""
+"""Access to models by the rules of a caller's groups (docs/model-access.md)."""
 
 from timeit import repeat
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""One form for every error (reference 1, Cloud portal errors), and what stands in front of every route."""
+"""The one format of the portal's errors (docs/errors.md), and the checks before every route."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Members (reference 2, Cloud portal resources; decisions 8, Members)."""
+"""Members of an organization (docs/portal.md, Members)."""
 
 import asyncio
 import time

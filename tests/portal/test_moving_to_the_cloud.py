@@ -1,5 +1,5 @@
-"""docs/moving-to-the-cloud.md does what it says: its commands, pasted one after the other, with a platform, a portal
-and an outpost as processes of their own (reference 1, What the service does, 8)."""
+"""Runs the commands of docs/moving-to-the-cloud.md one after the other, with a platform, a portal and an outpost as
+processes of their own."""
 
 import json
 import re

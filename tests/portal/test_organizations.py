@@ -1,4 +1,4 @@
-"""Organizations (reference 2, Organization; Endpoints, Cloud portal)."""
+"""The portal's organizations (docs/portal.md, Organizations)."""
 
 from typing import Any
 from uuid import UUID, uuid4

@@ -1,5 +1,5 @@
-"""Outposts from their registration to their end: a platform, a portal and an outpost, each as its own process
-(decisions 8, Outposts, Wires)."""
+"""Outposts from registration to revocation: a platform, a portal and an outpost, each as its own process
+(docs/portal.md, Outposts; docs/outpost-protocol.md)."""
 
 import time
 from collections.abc import Callable, Iterator

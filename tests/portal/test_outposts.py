@@ -1,4 +1,4 @@
-"""Outposts: registration, certificates, heartbeats (reference 2, Outpost; decisions 8, Outposts)."""
+"""Outposts: registration, certificates, heartbeats (docs/portal.md, Outposts)."""
 
 import asyncio
 import time

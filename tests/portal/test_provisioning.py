@@ -1,4 +1,4 @@
-"""What reaches the platform (reference 2, Organization; decisions 8): a real one, in processes of its own, that is away
+"""Organizations reach the platform (docs/portal.md, Organizations): a real one, in processes of its own, that is away
 for a while. The portal's tables are in the same database as the platform's."""
 
 import asyncio

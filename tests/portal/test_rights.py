@@ -1,5 +1,4 @@
-"""Every operation of the document, with every credential that must not open it (reference 1, Authentication, 5;
-Cloud portal errors; decisions 8, Members)."""
+"""Every operation of the document refuses every credential that must not open it (docs/portal.md, docs/errors.md)."""
 
 import re
 import time

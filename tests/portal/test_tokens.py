@@ -1,4 +1,4 @@
-"""Organization tokens (reference 1, Authentication, 5; reference 2, Cloud portal; decisions 7, Plan limits)."""
+"""Organization tokens (docs/portal.md, Tokens)."""
 
 import asyncio
 import time

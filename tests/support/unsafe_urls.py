@@ -1,5 +1,5 @@
-"""URLs that no receiver of an organization may have, names that lead where a test says, and a net for whatever would
-connect (decisions 7; reference 3, Webhooks, Delivery rules 3)."""
+"""URLs that are refused for receivers, names that resolve where a test says, and a guard that records every connection
+(docs/webhooks.md; docs/security.md)."""
 
 import asyncio
 import socket

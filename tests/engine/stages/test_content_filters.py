@@ -1,4 +1,4 @@
-"""Content filters, through the whole engine (reference 3, Content filter)."""
+"""Content filters, through the whole engine (docs/content-filters.md)."""
 
 import asyncio
 import json

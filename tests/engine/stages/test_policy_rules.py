@@ -1,4 +1,4 @@
-"""Policy rules, through the whole engine (decisions of the contract: Policy engine)."""
+"""Policy rules, through the whole engine (docs/policies.md)."""
 
 import json
 from typing import Any

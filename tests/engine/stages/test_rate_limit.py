@@ -1,4 +1,4 @@
-"""Reference 1, Rate limiting on the platform, 6 and 10."""
+"""The rate limit of requests, through the whole engine (docs/rate-limits.md)."""
 
 import asyncio
 from uuid import UUID

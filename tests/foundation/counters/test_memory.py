@@ -1,4 +1,4 @@
-"""Reference 1, Rate limiting on the platform, 1 and 2."""
+"""The sliding window of rate limits in memory (docs/rate-limits.md)."""
 
 import asyncio
 import math

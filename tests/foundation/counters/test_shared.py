@@ -1,5 +1,5 @@
-"""Reference 1, Rate limiting on the platform, 2, against a real Redis. Where nothing is said of time, the budget of a
-call is wide, so that a busy machine does not decide the test."""
+"""The sliding window of rate limits in a real Redis (docs/rate-limits.md). Tests that do not concern time give a call a
+long timeout, so that a busy machine does not decide the result."""
 
 import asyncio
 import socket

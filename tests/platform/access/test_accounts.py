@@ -1,4 +1,4 @@
-"""Registering, and one's password (decisions 2 and 3)."""
+"""A user's own account: registration and password (docs/accounts.md)."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""API keys (reference 2, API key; Endpoints, API keys)."""
+"""API keys (docs/authentication.md, API keys)."""
 
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -252,6 +252,6 @@ async def test_the_administrators_list_is_bounded_and_filtered(platform: Running
 
 
 async def test_a_machine_cannot_make_a_persons_key(platform: RunningPlatform, tenant: Tenant) -> None:
-    """Its credential is valid and of the wrong kind (reference 1, Authorization)."""
+    """Its credential is valid, but of the wrong kind (docs/authentication.md)."""
     machine = await platform.new_m2m(tenant.id, "admin:write")
     assert (await machine.post(BASE, json={"description": "x"})).status_code == 403

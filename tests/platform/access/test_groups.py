@@ -1,4 +1,4 @@
-"""Groups, their members and DLP overrides (reference 2, Group; Endpoints, Groups and model access)."""
+"""Groups, their members and DLP overrides (docs/groups.md)."""
 
 import asyncio
 from pathlib import Path

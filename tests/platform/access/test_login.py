@@ -1,4 +1,4 @@
-"""Signing in (decisions 2, Users; decisions 3)."""
+"""Sign-in with a password (docs/accounts.md, docs/sessions.md)."""
 
 import asyncio
 import threading

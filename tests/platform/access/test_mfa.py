@@ -1,4 +1,4 @@
-"""Second factors: authenticator apps, recovery codes, the login that asks for them, step-up (decisions 3)."""
+"""Second factors: authenticator apps, recovery codes, sign-in with a second factor, step-up (docs/mfa.md)."""
 
 import asyncio
 from base64 import b32encode

@@ -1,4 +1,5 @@
-"""Who is asked for a second factor: the organization's policy, its grace, the system configuration (reference 2)."""
+"""When a second factor is required: the organization's policy, its grace period, the system configuration
+(docs/mfa.md)."""
 
 from datetime import UTC, datetime, timedelta
 from time import time

@@ -1,4 +1,4 @@
-"""Model access rules of groups (reference 2, Endpoints, Groups and model access), and what they do."""
+"""Model access rules of groups, and their effect on requests (docs/model-access.md)."""
 
 from typing import Any
 from urllib.parse import quote

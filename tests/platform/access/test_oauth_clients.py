@@ -1,4 +1,4 @@
-"""OAuth clients (reference 2, OAuth client; Endpoints, OAuth clients)."""
+"""The endpoints of OAuth clients (docs/authentication.md, OAuth clients)."""
 
 import asyncio
 from datetime import UTC, datetime

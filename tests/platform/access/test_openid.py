@@ -1,5 +1,5 @@
-"""The platform as an OpenID provider: `/oauth/authorize`, codes, userinfo, discovery (decisions 3; OpenID Connect Core
-1.0; RFC 6749, 7636, 9207)."""
+"""The platform as an OpenID provider: `/oauth/authorize`, codes, userinfo, discovery (docs/openid.md; OpenID Connect
+Core 1.0; RFC 6749, 7636, 9207)."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""People's preferences and pictures (reference 2, User preferences; Endpoints, User settings)."""
+"""Users' preferences and pictures (docs/preferences.md)."""
 
 import asyncio
 from io import BytesIO

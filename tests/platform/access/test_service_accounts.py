@@ -1,4 +1,5 @@
-"""Service accounts: users without a password, whose keys administrators make (decisions 2)."""
+"""Service accounts: users without a password, whose keys administrators create (docs/authentication.md, Service
+accounts)."""
 
 from typing import Any
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""What an organization's session policy changes, for new sessions and for those that are open (reference 2)."""
+"""The effect of an organization's session policy on new and on open sessions (docs/sessions.md)."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Sessions: refreshing, ending, and tokens that must not be believed (decisions 3)."""
+"""Sessions: refresh, end, and tokens that are refused (docs/sessions.md)."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""The sign-in page as a browser without scripts sees it (decisions 3)."""
+"""The sign-in page in a browser without scripts (docs/sign-in.md)."""
 
 import re
 from typing import Any

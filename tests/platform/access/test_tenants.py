@@ -1,4 +1,4 @@
-"""Tenants (decisions 2)."""
+"""Tenants, as the platform's operator manages them (docs/reference/platform-tenants.md)."""
 
 from time import time
 from typing import Any

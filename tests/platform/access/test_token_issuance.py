@@ -1,4 +1,4 @@
-"""POST /oauth/token and the key set (reference 1, Token issuance; RFC 6749)."""
+"""POST /oauth/token and the key set (docs/authentication.md, OAuth clients; RFC 6749)."""
 
 import asyncio
 import base64

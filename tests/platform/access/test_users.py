@@ -1,4 +1,4 @@
-"""Users and their administration (decisions 2, Users)."""
+"""Users and their administration (docs/accounts.md)."""
 
 import asyncio
 from typing import Any

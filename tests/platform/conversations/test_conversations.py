@@ -1,4 +1,4 @@
-"""Conversations as things that are made, listed, changed and removed (decisions 4, Conversations)."""
+"""Conversations: create, list, change and delete (docs/conversations.md)."""
 
 from typing import Any
 from uuid import uuid4

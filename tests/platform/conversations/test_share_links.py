@@ -1,4 +1,4 @@
-"""Share links (reference 2, Share link; decisions 4, Conversations)."""
+"""Share links (docs/conversations.md, Sharing)."""
 
 from uuid import UUID, uuid4
 

@@ -1,4 +1,4 @@
-"""Titles and summaries, which models make (reference 2, System configuration entry and User preferences)."""
+"""Titles and summaries that models generate (docs/conversations.md, Titles and summaries)."""
 
 import pytest
 from tests.platform.conversations.conftest import CARD, Begin, answering, redacting, said, stored

@@ -1,4 +1,4 @@
-"""Approvals: who decides, and the port behind which a held request waits (decisions, DLP, `human_in_loop`)."""
+"""Approvals: the endpoints, and the port on which a held request waits (docs/approvals.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator

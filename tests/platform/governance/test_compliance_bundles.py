@@ -1,4 +1,4 @@
-"""Compliance bundles: CRUD, states, export and import (reference 3, Compliance bundles; decisions, 6)."""
+"""Compliance bundles: endpoints, states, export and import (docs/compliance.md)."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Stats, summary and report of compliance (reference 3, Compliance bundles, Reporting objects)."""
+"""Statistics, summary and report of compliance (docs/compliance.md)."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Taking over an outpost's configuration (reference 1, What the service does, 8; decisions 8, Config import)."""
+"""Import of an outpost's configuration into an organization (docs/moving-to-the-cloud.md)."""
 
 import asyncio
 from typing import Any

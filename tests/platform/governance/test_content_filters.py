@@ -1,4 +1,4 @@
-"""Content filters (reference 3, Content filter; Endpoints, Content filters)."""
+"""The endpoints of content filters (docs/content-filters.md)."""
 
 from typing import Any
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""Suppressions and custom patterns (decisions of the contract: DLP)."""
+"""Suppressions and custom patterns (docs/dlp-rules.md)."""
 
 from typing import Any
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""The library of built-in patterns and the taxonomy (reference 3, Pattern library entry)."""
+"""The library of built-in patterns, and the taxonomy (docs/dlp-patterns.md, docs/dlp-entities.md)."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant

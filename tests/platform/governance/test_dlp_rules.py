@@ -1,4 +1,4 @@
-"""DLP rules (reference 3, DLP rule; Endpoints, DLP rules)."""
+"""The endpoints of DLP rules (docs/dlp-rules.md)."""
 
 from datetime import datetime
 from typing import Any

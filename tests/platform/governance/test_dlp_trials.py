@@ -1,4 +1,4 @@
-"""Trying out patterns and the policy (reference 3, Endpoints, DLP rules: test, evaluate)."""
+"""Trials of patterns and of the policy (docs/dlp-rules.md)."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

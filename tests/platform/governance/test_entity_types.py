@@ -1,4 +1,4 @@
-"""What a rule finds has the rule's own `entity_type` wherever it is shown (reference 3, DLP rule; decisions, 11)."""
+"""Findings of a rule are shown everywhere with the rule's own `entity_type` (docs/dlp-rules.md)."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Discovery of models and the inventory's export, both variants (reference 3, Endpoints, Model registry)."""
+"""Discovery of models and export of the inventory, in both variants (docs/model-registry.md)."""
 
 import csv
 import io

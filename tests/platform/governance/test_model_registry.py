@@ -1,4 +1,4 @@
-"""The model registry, both variants (reference 3, Model registry entry; States; Endpoints, Model registry)."""
+"""The model registry in both variants (docs/model-registry.md)."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import product
@@ -13,7 +13,7 @@ from gatehouse.platform.governance.model_registry.schemas import Status
 BASE = "/api/admin/models"
 A, B = {"X-API-Variant": "a"}, {"X-API-Variant": "b"}
 CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hi"}]}
-#: The contract's table (reference 3, Model validation status), and `unclassified`, which moves as `draft` does.
+#: Permitted changes of the status (docs/model-registry.md, Validation). `unclassified` changes as `draft` does.
 PERMITTED = {
     ("draft", "pending_validation"), ("unclassified", "pending_validation"), ("pending_validation", "in_validation"),
     ("in_validation", "validated"), ("in_validation", "needs_remediation"), ("in_validation", "deprecated"),

@@ -1,4 +1,4 @@
-"""Policy rules (decisions of the contract: Policy engine)."""
+"""Policy rules (docs/policies.md)."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,5 @@
-"""The change feed: what stands between a worker and a provider (decisions 7, Kill switch)."""
+"""The change feed, which stops requests to a provider after a kill switch (docs/kill-switch.md,
+docs/decisions/change-feed.md)."""
 
 import asyncio
 import time

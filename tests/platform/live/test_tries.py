@@ -1,4 +1,4 @@
-"""Counting tries to get in over a real PostgreSQL (reference 1, Rate limiting on the platform, 1, 6)."""
+"""Counting sign-in attempts in PostgreSQL (docs/rate-limits.md)."""
 
 import asyncio
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""When API keys were last used, as their rows show it (reference 2, API key, `last_used`)."""
+"""The last use of API keys, as their rows show it (docs/authentication.md, API keys)."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime

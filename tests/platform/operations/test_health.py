@@ -1,4 +1,4 @@
-"""Probes and the system's health (reference 3, Health and system)."""
+"""Probes and the health of the system (docs/operations.md, Probes)."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

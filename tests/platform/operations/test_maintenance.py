@@ -1,4 +1,4 @@
-"""Maintenance (reference 3, Maintenance mode)."""
+"""Maintenance mode (docs/operations.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""`/metrics` (reference 3, Metric families)."""
+"""`/metrics` (docs/operations.md, Metrics)."""
 
 import asyncio
 import os

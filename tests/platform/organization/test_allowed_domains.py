@@ -1,4 +1,4 @@
-"""Allowed domains (reference 2, Organization settings; decisions 2)."""
+"""An organization's mail domains (docs/organization.md, Mail domains)."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Feature flags (reference 2, Organization settings)."""
+"""Feature flags (docs/feature-flags.md)."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant

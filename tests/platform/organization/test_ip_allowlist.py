@@ -1,4 +1,4 @@
-"""The IP allowlist (reference 1, Authentication, 8; reference 2, Organization settings)."""
+"""The IP allowlist (docs/ip-allowlist.md)."""
 
 from time import time
 from typing import Any

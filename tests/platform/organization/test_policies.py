@@ -1,5 +1,5 @@
-"""Session and MFA policy: what may be set, and who may (reference 2, Organization settings). What the policies do is
-shown where sessions and second factors are."""
+"""The session and MFA policies: valid values, and who may set them (docs/organization.md). The tests of sessions and
+second factors show their effects."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The retention policy (reference 2, Organization settings): stored and validated; the archiver comes later."""
+"""The retention policy: storage and validation (docs/organization.md, Retention)."""
 
 from typing import Any
 

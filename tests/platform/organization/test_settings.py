@@ -1,4 +1,4 @@
-"""Organization settings (reference 2, Organization settings)."""
+"""Organization settings (docs/organization.md)."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""System configuration (reference 2, System configuration entry)."""
+"""System configuration (docs/settings.md)."""
 
 from time import time
 

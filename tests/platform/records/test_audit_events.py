@@ -1,4 +1,4 @@
-"""GET /v1/audit/events and /v1/audit/actions (reference 1, Paginated read-back lists; decisions, Records)."""
+"""GET /v1/audit/events and /v1/audit/actions (docs/records.md, docs/reference/platform-audit.md)."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""GET /api/v1/dlp/events (reference 1, Paginated read-back lists; decisions, Records)."""
+"""GET /api/v1/dlp/events (docs/records.md, docs/reference/platform-dlp.md)."""
 
 import random
 import re

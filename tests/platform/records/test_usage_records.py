@@ -1,4 +1,4 @@
-"""GET /api/v1/usage/records (reference 1, Paginated read-back lists; decisions, Records)."""
+"""GET /api/v1/usage/records (docs/records.md, docs/reference/platform-usage.md)."""
 
 import random
 from datetime import UTC, datetime, timedelta

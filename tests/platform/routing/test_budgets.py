@@ -1,4 +1,4 @@
-"""Budgets (decisions 7): the family, and what it does to requests."""
+"""Budgets: the endpoints, and the effect on requests (docs/budgets.md)."""
 
 import asyncio
 import time

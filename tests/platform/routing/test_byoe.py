@@ -1,4 +1,4 @@
-"""Own endpoints (reference 3, Endpoints, Providers, byoe)."""
+"""Bring your own endpoint: a provider and its models in one body (docs/providers.md)."""
 
 from typing import Any
 

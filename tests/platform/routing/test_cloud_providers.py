@@ -1,5 +1,5 @@
-"""The cloud-managed kind's credentials, and both clouds' vendors as an administrator meets them (reference 3,
-Provider)."""
+"""Amazon Bedrock and Google Gemini, as administrators configure them: the credentials of the cloud-managed type
+(docs/providers.md)."""
 
 from typing import Any
 

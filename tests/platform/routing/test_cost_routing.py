@@ -1,4 +1,4 @@
-"""Cost routing (reference 3, Cost routing): the family, and what it does to requests."""
+"""Cost routing: the endpoints, and the effect on requests (docs/cost-routing.md)."""
 
 import asyncio
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The state machine of a provider's health, and the scheduled checks (reference 3, Provider status)."""
+"""The states of a provider's health, and the scheduled checks (docs/providers.md)."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Azure OpenAI and Mistral as an administrator and a caller meet them (reference 3, Provider, Credentials)."""
+"""Azure OpenAI and Mistral, as administrators configure and callers use them (docs/providers.md)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The model catalog, both variants (reference 3, Model catalog entry; Endpoints, Model catalog)."""
+"""The model catalog in both variants (docs/providers.md, docs/variants.md)."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Providers (reference 3, Provider; Endpoints, Providers)."""
+"""The provider endpoints (docs/providers.md, docs/reference/platform-providers.md)."""
 
 import asyncio
 from typing import Any

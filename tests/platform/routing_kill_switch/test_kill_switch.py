@@ -1,4 +1,4 @@
-"""The kill switch (reference 3, Kill switch; decisions 7)."""
+"""The kill switch of models and providers (docs/kill-switch.md)."""
 
 from time import time
 from typing import Any

@@ -1,4 +1,5 @@
-"""Config import at the portal (decisions 8, Config import): what it takes, what it refuses, and that it arrives."""
+"""Config import at the portal: what it accepts, what it refuses, and that it reaches the platform
+(docs/moving-to-the-cloud.md)."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Single sign-on, the whole way (reference 2, Cloud portal; decisions 8, Members and SSO session)."""
+"""Single sign-on from the portal's start to its session (docs/portal-sign-in.md)."""
 
 import html
 import re

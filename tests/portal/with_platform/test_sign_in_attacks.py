@@ -1,5 +1,4 @@
-"""What somebody else may try with a sign-in: all of it ends before anybody has a session (RFC 6749, 10.12; RFC 9700, 4;
-reference 2, Cloud portal: validates state)."""
+"""Attacks on a sign-in: each ends before a session exists (RFC 6749, 10.12; RFC 9700, 4; docs/portal-sign-in.md)."""
 
 import asyncio
 from urllib.parse import parse_qsl, urlencode, urlsplit

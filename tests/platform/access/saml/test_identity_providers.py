@@ -1,4 +1,4 @@
-"""The configuration of identity providers (reference 2, SAML identity provider)."""
+"""The configuration of SAML identity providers (docs/saml.md)."""
 
 from datetime import UTC, datetime
 from typing import Any

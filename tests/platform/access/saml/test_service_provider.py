@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import httpx2
 import pytest
 import xmlsec
+from gatehouse.platform.access.saml.protocol.xml_threads import offload
 from onelogin.saml2.xml_utils import OneLogin_Saml2_XML
 from pydantic import SecretStr
 from starlette.requests import Request
@@ -25,7 +26,6 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.access.saml import logout
 from gatehouse.platform.access.saml.errors import SamlBusy
 from gatehouse.platform.access.saml.protocol import keys
-from gatehouse.platform.access.saml.protocol.xml_threads import offload
 
 PUBLIC = "https://gateway.example.com"
 

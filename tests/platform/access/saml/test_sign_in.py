@@ -1,4 +1,4 @@
-"""Signing in by SAML: what leads to a session, and whose (reference 2, SAML; decisions 2)."""
+"""Sign-in by SAML: which answers open a session, and for which user (docs/saml.md)."""
 
 import asyncio
 import json

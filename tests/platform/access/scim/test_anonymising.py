@@ -1,4 +1,4 @@
-"""A user whom the directory removes: the audit chain forgets who it was, and holds (reference 2, SCIM, DELETE)."""
+"""A user whom the directory deletes is anonymized in the audit chain, which stays valid (docs/scim.md)."""
 
 from uuid import UUID, uuid4
 

@@ -1,4 +1,4 @@
-"""Groups as a directory makes, reads, changes and removes them (reference 2, SCIM; RFC 7644)."""
+"""A directory creates, reads, changes and deletes groups (docs/scim.md; RFC 7644)."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Lists: filters, pages, and which attributes are shown (RFC 7644, 3.4.2 and 3.9; reference 2, SCIM)."""
+"""Lists of users and groups: filters, pages, and the attributes shown (RFC 7644, 3.4.2 and 3.9; docs/scim.md)."""
 
 from typing import Any
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""SCIM tokens (reference 2, Endpoints, SCIM; reference 1, Authentication)."""
+"""SCIM tokens (docs/scim.md)."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Users as a directory makes, reads, changes and removes them (reference 2, SCIM; RFC 7644)."""
+"""A directory creates, reads, changes and deletes users (docs/scim.md; RFC 7644)."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""When a rule triggers, by a clock that only the test moves (reference 3, Alert rule)."""
+"""When an alert rule triggers, by a clock that the test controls (docs/alerts.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator

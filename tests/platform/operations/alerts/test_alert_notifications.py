@@ -1,4 +1,4 @@
-"""What receivers are told, once, and where nobody is told (reference 3, Alerts, Notification)."""
+"""Notifications of alerts: each is sent once, or not at all where a rule says so (docs/alerts.md, Notifications)."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""The alerts' endpoints (reference 3, Endpoints, Alerts). Who may call them is in `tests/contract`."""
+"""The alerts' endpoints (docs/alerts.md). `tests/contract` tests who may call them."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an outpost is sent, and when (decisions 9, Bundle)."""
+"""The bundle that an outpost downloads: its contents, and when it changes (docs/outpost-protocol.md)."""
 
 import asyncio
 import hashlib

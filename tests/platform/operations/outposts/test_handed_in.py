@@ -1,4 +1,5 @@
-"""Outposts' records: once each, in order, and of nobody else (decisions 8, Wires)."""
+"""Uploaded records of outposts are stored once each, in order, and only for their own organization
+(docs/outpost-protocol.md)."""
 
 import asyncio
 import time

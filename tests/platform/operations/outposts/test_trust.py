@@ -1,4 +1,4 @@
-"""Whom the platform believes to be an outpost (decisions 8, Wires)."""
+"""Which callers the platform accepts as outposts (docs/outpost-protocol.md)."""
 
 from base64 import urlsafe_b64decode
 from typing import Any

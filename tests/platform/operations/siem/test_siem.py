@@ -1,4 +1,4 @@
-"""The SIEM endpoints (decisions 5)."""
+"""The SIEM endpoints (docs/siem.md)."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""How events come to receivers: signed, in order, tried again, dead (reference 3, Delivery rules and states)."""
+"""Deliveries of events to receivers: signature, order, retries, dead letters (docs/webhooks.md)."""
 
 import asyncio
 import hashlib

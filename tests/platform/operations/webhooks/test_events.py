@@ -1,4 +1,4 @@
-"""Each event as it comes to a receiver, from its real cause (reference 3, Events)."""
+"""Each type of event reaches a receiver after its real cause (docs/webhooks.md, Events)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the portal is told of dead letters (decisions 8, Wires)."""
+"""Notices to the portal about dead letters (docs/portal.md, Notifications)."""
 
 import json
 from collections.abc import AsyncIterator

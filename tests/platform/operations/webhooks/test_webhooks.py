@@ -1,4 +1,4 @@
-"""The webhooks' family: both prefixes, three variants (reference 3, Webhooks; decisions 1)."""
+"""The webhook endpoints under both prefixes, in three variants (docs/webhooks.md, docs/variants.md)."""
 
 import hashlib
 import hmac
