@@ -160,7 +160,7 @@ async def test_an_organizations_administrator_is_no_operator(
         assert (await client.request(method, filled(path))).status_code == 403
 
 
-@pytest.mark.parametrize(("method", "path"), [each for each in SCIM if "s/{id}" in each[1]])
+@pytest.mark.parametrize(("method", "path"), [item for item in SCIM if "s/{id}" in item[1]])
 async def test_a_directory_gets_404_for_another_organizations_id(
     platform: RunningPlatform, somebody: Tenant, furnished: Furnished, method: str, path: str
 ) -> None:
@@ -185,7 +185,7 @@ _ANY_BODY: dict[str, str] = {}
 
 
 def test_the_document_says_who_needs_a_credential() -> None:
-    said = {(method, path): DOCUMENT["paths"][path][method.lower()].get("security") for method, path in OPERATIONS}
+    security = {(method, path): DOCUMENT["paths"][path][method.lower()].get("security") for method, path in OPERATIONS}
     # An empty one among several says that it need not be in a header.
-    assert {each for each, ways in said.items() if ways and {} not in ways} == set(CLOSED)
-    assert {each for each, ways in said.items() if ways and {} in ways} == set(GUARDED) - set(CLOSED)
+    assert {item for item, ways in security.items() if ways and {} not in ways} == set(CLOSED)
+    assert {item for item, ways in security.items() if ways and {} in ways} == set(GUARDED) - set(CLOSED)

@@ -142,8 +142,8 @@ async def test_an_identity_provider_of_the_same_name_does_not_answer_for_the_oth
         theirs = await configured(platform, victim.tenant, browser, Signer.new(), entity_id=entity_id)
         own = await configured(platform, tenant, browser, key, entity_id=entity_id)
         begun_there = await theirs.begin()
-        said = await own.said(email=victim.email, in_response_to=begun_there)
-        answers = [await own.post(saml.signed(said, key)), await own.sign_in(email=victim.email)]
+        fields = await own.assertion_fields(email=victim.email, in_response_to=begun_there)
+        answers = [await own.post(saml.signed(fields, key)), await own.sign_in(email=victim.email)]
         assert [answer.status_code for answer in answers] == [400, 403]
         assert "gatehouse_session" not in browser.cookies
     await victim.check()
@@ -160,9 +160,9 @@ async def test_a_directory_does_not_reach_another_organizations_people(
     off = {"schemas": [PATCH], "Operations": [{"op": "replace", "value": {"active": False}}]}
     for method, body in (("GET", None), ("PUT", whole), ("PATCH", off), ("DELETE", None)):
         assert (await directory.request(method, path, json=body)).status_code == 404
-    for wanted in (f'userName eq "{victim.email}"', f'emails.value eq "{victim.email}"', "active eq true"):
-        found = (await directory.get("/api/scim/v2/Users", params={"filter": wanted})).json()
-        assert victim.email not in str(found.get("Resources", found)), found
+    for item in (f'userName eq "{victim.email}"', f'emails.value eq "{victim.email}"', "active eq true"):
+        result = (await directory.get("/api/scim/v2/Users", params={"filter": item})).json()
+        assert victim.email not in str(result.get("Resources", result)), result
     await victim.check()
 
 

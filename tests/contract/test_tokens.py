@@ -194,7 +194,7 @@ async def http(platform: RunningPlatform) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @pytest.fixture(scope="module")
-async def asked() -> AsyncIterator[tuple[str, list[bytes]]]:
+async def key_server() -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server of a stranger's key set: its URL, and what it was asked."""
     requests: list[bytes] = []
     body = json.dumps({"keys": [STRANGER.published()]}).encode()
@@ -212,8 +212,8 @@ async def asked() -> AsyncIterator[tuple[str, list[bytes]]]:
 
 
 @pytest.fixture(scope="module")
-async def ground(platform: RunningPlatform, somebody: Tenant, asked: tuple[str, list[bytes]]) -> Ground:
-    return Ground(platform, somebody, asked[0])
+async def ground(platform: RunningPlatform, somebody: Tenant, key_server: tuple[str, list[bytes]]) -> Ground:
+    return Ground(platform, somebody, key_server[0])
 
 
 async def refused_everywhere(http: httpx2.AsyncClient, credential: str) -> None:
@@ -237,14 +237,14 @@ async def test_a_forged_token_is_refused_everywhere(http: httpx2.AsyncClient, gr
 
 
 async def test_no_address_that_a_token_names_is_ever_asked(
-    http: httpx2.AsyncClient, ground: Ground, asked: tuple[str, list[bytes]]
+    http: httpx2.AsyncClient, ground: Ground, key_server: tuple[str, list[bytes]]
 ) -> None:
     for name in ("jku", "jku under our id", "x5u", "x5u under our id"):
         await refused_everywhere(http, FORGED[name](ground))
-    assert asked[1] == []
+    assert key_server[1] == []
     # It is there, and would have been found.
     async with httpx2.AsyncClient() as client:
-        assert (await client.get(asked[0])).json()["keys"][0]["kid"] == STRANGER.kid
+        assert (await client.get(key_server[0])).json()["keys"][0]["kid"] == STRANGER.kid
 
 
 @pytest.mark.parametrize("claim", ["iat", "nbf"])

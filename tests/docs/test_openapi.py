@@ -114,10 +114,10 @@ def test_a_field_with_a_pattern_has_an_example(name: str) -> None:
 
 def test_the_page_lists_the_most_of_every_list() -> None:
     rows = {
-        f"| `{name}` | `{each['name']}` | {each['schema']['default']} | {each['schema']['maximum']} |"
+        f"| `{name}` | `{parameter['name']}` | {parameter['schema']['default']} | {parameter['schema']['maximum']} |"
         for name, operation in OPERATIONS.items()
-        for each in operation.get("parameters", [])
-        if each["in"] == "query" and each["name"] in {"limit", "per_page", "page_size"}
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] == "query" and parameter["name"] in {"limit", "per_page", "page_size"}
     }
     assert rows == {
         line for line in Path("docs/variants.md").read_text("utf-8").splitlines() if line.startswith("| `GET ")

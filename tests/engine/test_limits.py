@@ -129,8 +129,8 @@ def test_every_step_of_the_precedence_wins_over_the_next() -> None:
 
 def test_a_prefix_covers_whole_segments() -> None:
     table = limits({"/v1/chat": 5})
-    found = [table.resolve("POST", path, USER, "x") for path in ("/v1/chat", "/v1/chat/completions", "/v1/chats")]
-    assert [rule and rule.limit for rule in found] == [5, 5, 60]
+    results = [table.resolve("POST", path, USER, "x") for path in ("/v1/chat", "/v1/chat/completions", "/v1/chats")]
+    assert [rule and rule.limit for rule in results] == [5, 5, 60]
 
 
 def test_of_two_patterns_the_more_literal_one_wins() -> None:
@@ -148,8 +148,10 @@ def test_a_parameter_is_one_segment() -> None:
 
 def test_tiers_replace_defaults_whatever_their_parameter_is_called() -> None:
     table = limits({"POST /api/conversations/{conversation_id}/messages": 5, "/api/auth/register/": 3})
-    found = [table.resolve("POST", path, USER, "x") for path in ("/api/conversations/7/messages", "/api/auth/register")]
-    assert [rule and rule.limit for rule in found] == [5, 3]
+    results = [
+        table.resolve("POST", path, USER, "x") for path in ("/api/conversations/7/messages", "/api/auth/register")
+    ]
+    assert [rule and rule.limit for rule in results] == [5, 3]
 
 
 def test_a_tier_over_an_auth_endpoint_still_counts_by_address() -> None:
@@ -210,8 +212,8 @@ def test_all_bad_tiers_are_named_at_once() -> None:
 
 def test_the_numbers_come_from_the_settings() -> None:
     table = limits(rate_limit_requests_per_minute=7, rate_limit_admin_rpm=9)
-    found = [table.resolve("GET", "/x", caller, "x") for caller in (USER, ADMIN)]
-    assert [rule and rule.limit for rule in found] == [7, 9]
+    results = [table.resolve("GET", "/x", caller, "x") for caller in (USER, ADMIN)]
+    assert [rule and rule.limit for rule in results] == [7, 9]
 
 
 def test_an_exempt_admin_has_no_limit_and_others_keep_theirs() -> None:

@@ -74,9 +74,9 @@ def gatehouse_command(server: GatehouseServer, *arguments: str) -> str:
 
 def answered(*loads: Load) -> int:
     """All of them well."""
-    for each in loads:
-        assert set(each.statuses) == {200}
-    return sum(each.statuses[200] for each in loads)
+    for one in loads:
+        assert set(one.statuses) == {200}
+    return sum(one.statuses[200] for one in loads)
 
 
 async def recorded(server: GatehouseServer, requests: int) -> None:

@@ -66,10 +66,10 @@ def test_rules_over_a_wire_decide_as_their_meaning_says(
     here = TenantRecords(tenant_id=TenantId(UUID(int=9)), revision=4, model_access=tuple(records))
     there = msgspec.json.decode(msgspec.json.encode(here), type=TenantRecords)
     assert there == here
-    said = {record.access_type for record in records if record.group_id in groups and record.model == model}
-    meant = "DENY" not in said and (not restricted or "ALLOW" in said)
-    for each in (here, there):
-        snapshot = compile_policy(each)
+    access_types = {record.access_type for record in records if record.group_id in groups and record.model == model}
+    meant = "DENY" not in access_types and (not restricted or "ALLOW" in access_types)
+    for item in (here, there):
+        snapshot = compile_policy(item)
         assert isinstance(snapshot, Snapshot)
         assert permits(snapshot.access, groups, model, restricted=restricted) is meant
 

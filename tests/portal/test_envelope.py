@@ -87,9 +87,9 @@ async def test_it_says_that_it_is_alive_and_ready(portal: RunningPortal) -> None
 async def test_figures_are_for_the_addresses_that_may_scrape(portal: RunningPortal) -> None:
     refused = await portal.anonymous.get("/metrics", headers={"X-Forwarded-For": "203.0.113.9"})
     assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
-    told = await portal.anonymous.get("/metrics", headers={"X-Forwarded-For": "10.0.0.9"})
-    assert told.status_code == 200
-    assert 'portal_http_requests_total{method="POST",route="/v1/orgs",status="401"}' in told.text
+    response = await portal.anonymous.get("/metrics", headers={"X-Forwarded-For": "10.0.0.9"})
+    assert response.status_code == 200
+    assert 'portal_http_requests_total{method="POST",route="/v1/orgs",status="401"}' in response.text
 
 
 async def test_the_documentation_runs_no_foreign_script(portal: RunningPortal) -> None:

@@ -19,11 +19,11 @@ def someone(role: str = "member") -> dict[str, str]:
 
 
 async def test_a_person_is_invited_by_a_token_of_which_the_hash_is_kept(portal: RunningPortal, org: Org) -> None:
-    wanted = someone("admin")
-    answer = await org.client.post(f"{org.path}/members", json=wanted)
+    expected = someone("admin")
+    answer = await org.client.post(f"{org.path}/members", json=expected)
     assert answer.status_code == 201, answer.text
     member, token = answer.json()["member"], answer.json()["invite_token"]
-    assert {"email": member["email"], "role": member["role"]} == wanted
+    assert {"email": member["email"], "role": member["role"]} == expected
     assert (member["org_id"], member["accepted_at"]) == (str(org.id), None)
     assert set(member) == {"id", "org_id", "email", "role", "invited_at", "accepted_at", "created_at"}
     assert token.startswith("inv_")
@@ -39,11 +39,11 @@ async def test_an_invitation_is_in_the_audit_without_its_token(portal: RunningPo
 
 
 async def test_an_address_is_a_member_once(org: Org, other_org: Org) -> None:
-    wanted = someone()
-    await org.client.post(f"{org.path}/members", json=wanted)
-    again = await org.client.post(f"{org.path}/members", json={**wanted, "email": wanted["email"].upper()})
+    expected = someone()
+    await org.client.post(f"{org.path}/members", json=expected)
+    again = await org.client.post(f"{org.path}/members", json={**expected, "email": expected["email"].upper()})
     assert (again.status_code, again.json()["detail"].partition(":")[0]) == (409, "email")
-    assert (await other_org.client.post(f"{other_org.path}/members", json=wanted)).status_code == 201
+    assert (await other_org.client.post(f"{other_org.path}/members", json=expected)).status_code == 201
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
     assert (would_be.pop("dry_run"), imported.pop("dry_run")) == (True, False)
     assert would_be == imported
     assert imported["standard_patterns"] == 75
-    assert {(each["part"], each["name"]) for each in imported["imported"]} == {
+    assert {(item["part"], item["name"]) for item in imported["imported"]} == {
         ("dlp_rules", "Cards"),
         ("custom_patterns", "Employee numbers"),
         ("suppressions", "email"),
@@ -120,7 +120,7 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
     }
     # Both judge as the organization's rules say.
     verdicts = [json.loads(line) for line in (tmp_path / "cloud.txt").read_text().splitlines()]
-    assert [each["action"] for each in verdicts] == ["ALLOW", "BLOCK", "ALLOW", "REDACT", "BLOCK"], verdicts
+    assert [verdict["action"] for verdict in verdicts] == ["ALLOW", "BLOCK", "ALLOW", "REDACT", "BLOCK"], verdicts
     assert "the same verdicts" in done.stdout
     assert "Hello, cloud" in done.stdout
     assert "Hello again" in done.stdout
@@ -130,4 +130,4 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
 
 def test_the_page_says_how_long_both_run(portal: PortalServer) -> None:
     text = PAGE.read_text("utf-8")
-    assert all(told in text for told in ("48 to 72 hours", "14 days", "It has 76", "does not come back"))
+    assert all(item in text for item in ("48 to 72 hours", "14 days", "It has 76", "does not come back"))

@@ -16,14 +16,14 @@ def new(**more: Any) -> dict[str, Any]:
 
 
 async def test_an_organization_is_made_with_a_key_that_is_told_once(portal: RunningPortal) -> None:
-    wanted = new(contact_email="Ada@Example.com", billing_email="bills@example.com")
-    answer = await portal.admin.post(BASE, json=wanted)
+    expected = new(contact_email="Ada@Example.com", billing_email="bills@example.com")
+    answer = await portal.admin.post(BASE, json=expected)
     assert answer.status_code == 201, answer.text
     made = answer.json()
     assert set(made) == {"org", "api_key", "provisioning_job_id"}
     org = made["org"]
     assert {name: org[name] for name in ("name", "slug", "plan_tier", "status", "provisioning_status")} == {
-        **{name: wanted[name] for name in ("name", "slug", "plan_tier")},
+        **{name: expected[name] for name in ("name", "slug", "plan_tier")},
         "status": "active",
         "provisioning_status": "provisioning",
     }
@@ -90,8 +90,8 @@ async def test_a_bad_field_is_named(portal: RunningPortal, body: dict[str, Any],
 
 
 async def test_every_missing_field_is_named(portal: RunningPortal) -> None:
-    told = (await portal.admin.post(BASE, json={})).json()["detail"]
-    assert [part.partition(":")[0] for part in told.split("; ")] == ["name", "slug", "plan_tier"]
+    detail = (await portal.admin.post(BASE, json={})).json()["detail"]
+    assert [part.partition(":")[0] for part in detail.split("; ")] == ["name", "slug", "plan_tier"]
 
 
 async def test_a_token_shows_its_organization(portal: RunningPortal, org: Org) -> None:
@@ -171,7 +171,7 @@ async def test_an_organization_and_a_member_can_be_written_back_as_read(portal: 
     assert {**after, **moving} == {**shown, **moving}
     member = await portal.new_member(org, "member")
     members = (await org.client.get(f"{org.path}/members")).json()
-    (shown,) = [each for each in members if each["id"] == str(member.id)]
+    (shown,) = [item for item in members if item["id"] == str(member.id)]
     answer = await org.client.put(f"{org.path}/members/{member.id}", json=shown)
     assert answer.status_code == 200, answer.text
 

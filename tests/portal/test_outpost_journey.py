@@ -111,10 +111,10 @@ def test_what_else_told_the_platform_whom_to_believe_is_put_right(portal: Portal
     until(lambda: polled(portal, registration) == 200)
     nobody: dict[str, Any] = {"ca_certificates": [], "organizations": [], "outposts": []}
     key = portal.platform.key
-    told = httpx2.put(
+    response = httpx2.put(
         f"{portal.platform.url}/v1/platform/outpost-trust", json=nobody, headers={"X-API-Key": key}, timeout=30
     )
-    assert told.status_code == 200
+    assert response.status_code == 200
     assert polled(portal, registration) == 401
     # Half a minute later.
     portal.sql("UPDATE portal.jobs SET updated_at = updated_at - interval '30 seconds' WHERE kind = 'trust_push'")
@@ -123,14 +123,14 @@ def test_what_else_told_the_platform_whom_to_believe_is_put_right(portal: Portal
 
 def test_two_authorities_are_good_at_once_until_one_is_stolen(portal: PortalServer, org: UUID) -> None:
     before = portal.register(org)
-    said = portal.command("keys", "rotate-ca")
-    assert said.startswith("Authority ")
+    output = portal.command("keys", "rotate-ca")
+    assert output.startswith("Authority ")
     after = portal.register(org)
     (first,) = x509.load_pem_x509_certificates(before["ca_chain"].encode())
     second, still = x509.load_pem_x509_certificates(after["ca_chain"].encode())
     assert (still, first != second) == (first, True)
-    for each in (before, after):
-        until(lambda each=each: polled(portal, each) == 200)  # type: ignore[misc]
+    for item in (before, after):
+        until(lambda item=item: polled(portal, item) == 200)  # type: ignore[misc]
     portal.command("keys", "rotate-ca", "--stolen")
     until(lambda: polled(portal, before) == 401)
     assert polled(portal, after) == 401
@@ -152,12 +152,12 @@ def test_a_dead_letter_of_a_webhook_is_told_to_its_organization(portal: PortalSe
     client = httpx2.Client(base_url=portal.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
     with client:
 
-        def told() -> list[dict[str, Any]]:
-            found = client.get(f"/v1/orgs/{org}/notifications").json()["items"]
-            return [each for each in found if each["subject_id"] == str(webhook_id)]
+        def notifications_of_webhook() -> list[dict[str, Any]]:
+            items = client.get(f"/v1/orgs/{org}/notifications").json()["items"]
+            return [item for item in items if item["subject_id"] == str(webhook_id)]
 
-        until(told)
-        (one,) = told()
+        until(notifications_of_webhook)
+        (one,) = notifications_of_webhook()
         assert (one["type"], one["severity"], one["resolved_at"]) == ("dead_letter", "warning", None)
         assert one["message"].startswith('Deliveries of the webhook "on call" have failed for good, the last of them')
         until(lambda: not portal.sql("SELECT 1 FROM portal_notices"))
@@ -165,7 +165,7 @@ def test_a_dead_letter_of_a_webhook_is_told_to_its_organization(portal: PortalSe
         assert resolved.json()["resolved_at"] is not None
         # The next one is news.
         die(portal, tenant_id, webhook_id)
-        until(lambda: len(told()) == 2)
+        until(lambda: len(notifications_of_webhook()) == 2)
 
 
 def die(portal: PortalServer, tenant_id: UUID, webhook_id: UUID) -> None:
@@ -200,8 +200,8 @@ def test_nobody_but_the_platform_tells_the_portal(portal: PortalServer, org: UUI
 
 def test_the_platforms_absence_is_survived(portal: PortalServer, org: UUID) -> None:
     gone, stays = portal.register(org), portal.register(org)
-    for each in (gone, stays):
-        until(lambda each=each: polled(portal, each) == 200)  # type: ignore[misc]
+    for item in (gone, stays):
+        until(lambda item=item: polled(portal, item) == 200)  # type: ignore[misc]
     assert portal.platform.stop() == 0
     try:
         portal.platform.stop_database()

@@ -62,17 +62,17 @@ def new(**more: Any) -> dict[str, Any]:
 async def made(portal: RunningPortal, **more: Any) -> dict[str, Any]:
     answer = await portal.admin.post(BASE, json=new(**more))
     assert answer.status_code == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def status(portal: RunningPortal, org_id: str) -> str:
     return str(portal.sql("SELECT provisioning_status FROM organizations WHERE id = %s", [org_id])[0][0])
 
 
-async def until(portal: RunningPortal, org_id: str, wanted: str, *, patience: float = 30.0) -> None:
+async def until(portal: RunningPortal, org_id: str, expected: str, *, patience: float = 30.0) -> None:
     deadline = time.monotonic() + patience
-    while status(portal, org_id) != wanted:
+    while status(portal, org_id) != expected:
         assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE org_id = %s", [org_id])
         await asyncio.sleep(0.05)
 
@@ -201,8 +201,8 @@ async def test_the_platforms_absence_is_survived(portal: RunningPortal, server: 
     cancelled = (await made(portal))["org"]["id"]
     await until(portal, cancelled, "active")
     # A job that loses the database at its last word holds its organization's lane until its lease is over.
-    for each in (before, cancelled):
-        await settled(portal, each)
+    for item in (before, cancelled):
+        await settled(portal, item)
     assert server.stop() == 0
     server.stop_database()
     try:
@@ -226,9 +226,9 @@ async def test_the_platforms_absence_is_survived(portal: RunningPortal, server: 
         assert pause.total_seconds() > 3
     finally:
         server.start()
-    for each in (org_id, before, cancelled):
-        now(portal, each)
-        await settled(portal, each)
+    for item in (org_id, before, cancelled):
+        now(portal, item)
+        await settled(portal, item)
     assert status(portal, org_id) == "active"
     assert called(server, created["api_key"]).status_code == 200
     assert server.sql("SELECT plan FROM tenants WHERE id = %s", [before]) == [("enterprise",)]

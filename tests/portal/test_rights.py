@@ -24,7 +24,7 @@ OPERATIONS = [
 
 def schemes(operation: dict[str, Any]) -> set[str]:
     """Any one of them opens it."""
-    return {scheme for each in operation.get("security", ()) for scheme in each}
+    return {scheme for item in operation.get("security", ()) for scheme in item}
 
 
 def _those(fits: Callable[[dict[str, Any]], bool]) -> list[Any]:
@@ -56,9 +56,9 @@ class Cast:
 
 @pytest.fixture(scope="module")
 async def cast(portal: RunningPortal) -> Cast:
-    found = Cast(await portal.new_org(), await portal.new_org(), await portal.new_org())
-    assert (await portal.admin.delete(found.cancelled.path)).status_code == 204
-    return found
+    result = Cast(await portal.new_org(), await portal.new_org(), await portal.new_org())
+    assert (await portal.admin.delete(result.cancelled.path)).status_code == 204
+    return result
 
 
 def filled(path: str, org: Org) -> str:
@@ -77,8 +77,8 @@ async def status(client: httpx2.AsyncClient, method: str, path: str, org: Org, *
 
 def test_every_operation_says_who_may_call_it() -> None:
     """One that asks for nothing is entered above, by hand."""
-    told = {(method, path) for method, path, operation in OPERATIONS if "security" not in operation}
-    assert told == OPEN
+    result = {(method, path) for method, path, operation in OPERATIONS if "security" not in operation}
+    assert result == OPEN
     assert {scheme for _, _, operation in OPERATIONS for scheme in schemes(operation)} <= set(
         DOCUMENT["components"]["securitySchemes"]
     )
@@ -118,7 +118,7 @@ async def test_without_the_admin_key_nothing_is_administered(
     assert await status(cast.org.client, method, path, cast.org) == 401
 
 
-@pytest.mark.parametrize(("method", "path"), [each for each in ADMIN_KEY_ONLY if "{org_id}" in each.values[1]])
+@pytest.mark.parametrize(("method", "path"), [item for item in ADMIN_KEY_ONLY if "{org_id}" in item.values[1]])
 async def test_a_cancelled_organization_is_not_administered(
     portal: RunningPortal, cast: Cast, method: str, path: str
 ) -> None:
@@ -168,7 +168,7 @@ async def test_a_revoked_token_is_refused(portal: RunningPortal, cast: Cast, met
     assert await status(portal.client(nobodys), method, path, cast.org) == 403
 
 
-@pytest.mark.parametrize(("method", "path"), [each for each in ORG_TOKEN if "{org_id}" in each.values[1]])
+@pytest.mark.parametrize(("method", "path"), [item for item in ORG_TOKEN if "{org_id}" in item.values[1]])
 async def test_a_token_is_good_for_its_own_organization_alone(cast: Cast, method: str, path: str) -> None:
     assert await status(cast.other.client, method, path, cast.org) == 403
     assert await status(cast.other.client, method, path.replace("{org_id}", "nonsense"), cast.org) == 403

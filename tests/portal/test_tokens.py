@@ -66,9 +66,9 @@ async def test_all_tokens_are_revoked_and_the_next_one_is_good(portal: RunningPo
     assert (await org.client.get(org.path)).status_code == 200
     answer = await portal.admin.post(f"{org.path}/tokens/revoke")
     assert answer.status_code == 200
-    told = answer.json()
-    assert (set(told), told["org_id"]) == ({"org_id", "tokens_revoked_before", "message"}, str(org.id))
-    assert abs(datetime.fromisoformat(told["tokens_revoked_before"]) - datetime.now(UTC)).total_seconds() < 60
+    body = answer.json()
+    assert (set(body), body["org_id"]) == ({"org_id", "tokens_revoked_before", "message"}, str(org.id))
+    assert abs(datetime.fromisoformat(body["tokens_revoked_before"]) - datetime.now(UTC)).total_seconds() < 60
     for client in (org.client, member.client):
         refused = await client.get(org.path)
         assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
@@ -89,9 +89,9 @@ async def test_one_token_is_revoked_by_name(portal: RunningPortal, org: Org) -> 
     assert (await org.client.get(org.path)).status_code == 200
     answer = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "lost laptop"})
     assert answer.status_code == 200
-    told = answer.json()
-    assert (set(told)) == {"jti", "org_id", "revoked_at", "reason", "message"}
-    assert (told["jti"], told["org_id"], told["reason"]) == (org.jti, str(org.id), "lost laptop")
+    body = answer.json()
+    assert (set(body)) == {"jti", "org_id", "revoked_at", "reason", "message"}
+    assert (body["jti"], body["org_id"], body["reason"]) == (org.jti, str(org.id), "lost laptop")
     assert (await org.client.get(org.path)).status_code == 403
     assert (await other.get(org.path)).status_code == 200
     again = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "again"})
@@ -240,10 +240,10 @@ async def test_all_tokens_of_an_organization_have_one_limit(portal: RunningPorta
     assert {answer.status_code for answer in answers} == {200}
     refused = await org.client.get(org.path)
     assert refused.status_code == 429
-    told = refused.json()
-    assert set(told) == {"error", "detail", "limit", "reset_at", "message"}
-    assert (told["error"], told["limit"]) == ("rate_limit_exceeded", 60)
-    wait = datetime.fromisoformat(told["reset_at"]).timestamp() - time.time()
+    body = refused.json()
+    assert set(body) == {"error", "detail", "limit", "reset_at", "message"}
+    assert (body["error"], body["limit"]) == ("rate_limit_exceeded", 60)
+    wait = datetime.fromisoformat(body["reset_at"]).timestamp() - time.time()
     assert 0 < wait <= 61
     assert 0 < int(refused.headers["Retry-After"]) <= 60
     assert (await other_org.client.get(other_org.path)).status_code == 200

@@ -80,9 +80,9 @@ def test_of_500_takes_over_four_processes_exactly_the_limit_is_let_through(serve
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
-    told = [p.communicate(timeout=60)[0].split() for p in processes]
-    assert sum(int(allowed) for allowed, _ in told) == 60
-    assert [degraded for _, degraded in told] == ["0"] * 4
+    results = [p.communicate(timeout=60)[0].split() for p in processes]
+    assert sum(int(allowed) for allowed, _ in results) == 60
+    assert [degraded for _, degraded in results] == ["0"] * 4
 
 
 async def test_a_key_stands_in_redis_as_documented_and_goes_by_itself(server: RedisServer) -> None:

@@ -196,9 +196,9 @@ async def test_overrides_are_replaced_whole(platform: RunningPlatform, tenant: T
     assert (await tenant.admin.client.put(path, json=[])).json() == []
     assert (await tenant.auditor.client.get(path)).json() == []
     events = [event["details"] for event in await platform.audit(tenant, "group.dlp_overrides_set")]
-    told = {"credit_card": "ALLOW", "ssn": "BLOCK"}
+    body = {"credit_card": "ALLOW", "ssn": "BLOCK"}
     assert [(event["before"], event["overrides"]) for event in events] == [
-        ({}, told), (told, {"email": "REDACT"}), ({"email": "REDACT"}, {}),
+        ({}, body), (body, {"email": "REDACT"}), ({"email": "REDACT"}, {}),
     ]  # fmt: skip
 
 

@@ -81,8 +81,8 @@ async def test_a_login_gives_tokens_that_work(platform: RunningPlatform, tenant:
 async def test_a_user_name_signs_in_too(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
     name, email = f"Ada-{uuid4().hex[:8]}", address()
     await member(tenant, email, username=name)
-    for given in (name, name.lower(), email):
-        answer = await platform.anonymous.post(LOGIN, json={"username": given, "password": PASSWORD})
+    for written in (name, name.lower(), email):
+        answer = await platform.anonymous.post(LOGIN, json={"username": written, "password": PASSWORD})
         assert answer.status_code == 200
 
 
@@ -230,11 +230,11 @@ async def test_an_account_of_the_same_address_elsewhere_locks_nobody_out(
 
 async def test_the_eight_oldest_accounts_with_a_password_are_tried(platform: RunningPlatform, member: Member) -> None:
     email, tenants = address(), [await platform.new_tenant() for _ in range(10)]
-    for place, each in enumerate(tenants):
+    for place, item in enumerate(tenants):
         columns = {"password_hash": None} if place == 0 else {}
-        await member(each, email, created_at=f"2026-01-{place + 1:02d}", **columns)
+        await member(item, email, created_at=f"2026-01-{place + 1:02d}", **columns)
     several = await platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD})
-    assert several.json()["tenants"] == [each.slug for each in tenants[1:9]]
+    assert several.json()["tenants"] == [tenant.slug for tenant in tenants[1:9]]
     named = {"email": email, "password": PASSWORD, "tenant": tenants[9].slug}
     assert (await platform.anonymous.post(LOGIN, json=named)).status_code == 200
 
@@ -248,8 +248,8 @@ async def test_the_sign_in_page_asks_which_organization(
     visitor = Visitor(platform)
     await visitor.sign_in(email, PASSWORD)
     assert visitor.page.status_code == 400
-    for each in (tenant, other_tenant):
-        assert f'<option value="{each.slug}">' in visitor.page.text
+    for item in (tenant, other_tenant):
+        assert f'<option value="{item.slug}">' in visitor.page.text
     await visitor.client.aclose()
 
 

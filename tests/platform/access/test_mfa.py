@@ -65,9 +65,9 @@ async def test_a_wrong_first_code_enrols_nothing(ada: Member) -> None:
 
 async def test_a_login_with_a_method_needs_it(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     secret, _ = await enrol(platform, ada)
-    asked = await sign_in(ada)
-    body = asked.json()
-    assert (asked.status_code, body["error"], body["methods"]) == (401, "mfa_required", ["totp", "recovery"])
+    request = await sign_in(ada)
+    body = request.json()
+    assert (request.status_code, body["error"], body["methods"]) == (401, "mfa_required", ["totp", "recovery"])
     assert (body["enrollment_required"], "access_token" in body) == (False, False)
     assert body["mfa_token"] not in str(platform.sql("SELECT * FROM pending_logins WHERE user_id = %s", [ada.id]))
     answer = await verify(platform, body["mfa_token"], "totp", code=code_of(secret, 1))

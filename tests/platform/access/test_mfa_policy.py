@@ -185,7 +185,7 @@ async def test_during_grace_the_login_works_and_says_until_when(
 
 
 @pytest.mark.parametrize(
-    ("set_before", "made_before_", "deadline", "asked"),
+    ("set_before", "made_before_", "deadline", "is_required"),
     [
         (25, 720, None, True),
         (23, 720, None, False),
@@ -207,7 +207,7 @@ async def test_grace_begins_with_the_policy_or_the_user_and_ends_at_the_deadline
     set_before: int,
     made_before_: int,
     deadline: int | None,
-    asked: bool,
+    is_required: bool,
 ) -> None:
     """In hours, with a grace of 24."""
     until = None if deadline is None else (datetime.now(UTC) + timedelta(hours=deadline)).isoformat()
@@ -216,8 +216,8 @@ async def test_grace_begins_with_the_policy_or_the_user_and_ends_at_the_deadline
         platform, tenant, since=timedelta(hours=set_before),
         enforcement_level="required", grace_period_hours=24, enrollment_deadline=until,
     )  # fmt: skip
-    assert (await sign_in(ada)).status_code == (401 if asked else 200)
-    assert await make_key(ada) == (403 if asked else 201)
+    assert (await sign_in(ada)).status_code == (401 if is_required else 200)
+    assert await make_key(ada) == (403 if is_required else 201)
 
 
 async def test_the_configuration_is_the_policy_required_with_its_grace(

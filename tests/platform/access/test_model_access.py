@@ -36,7 +36,7 @@ async def ruled(tenant: Tenant, rules: str, access_type: str, model: str = "sand
     return rule
 
 
-async def asked(person: Person, model: str = "sandbox/echo") -> int:
+async def status_for(person: Person, model: str = "sandbox/echo") -> int:
     body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
     return (await person.client.post("/v1/chat/completions", json=body)).status_code
 
@@ -163,8 +163,8 @@ async def test_only_group_administrators_change_rules(
         ("DELETE", f"{rules}/{SLASHED}", [401, 403, 403, 404, 403, 403]),
     ):
         sent = body if method == "POST" else None
-        told = [(await person.request(method, path, json=sent)).status_code for person in people]
-        assert told == expected, (method, path)
+        results = [(await person.request(method, path, json=sent)).status_code for person in people]
+        assert results == expected, (method, path)
     assert (await writer.post(rules, json=body)).status_code == 201
     assert (await writer.delete(f"{rules}/{SLASHED}")).status_code == 204
 
@@ -172,10 +172,10 @@ async def test_only_group_administrators_change_rules(
 async def test_a_deleted_group_takes_its_rules_with_it(platform: RunningPlatform, tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
     await ruled(tenant, rules, "DENY")
-    assert await asked(tenant.user) == 404
+    assert await status_for(tenant.user) == 404
     assert (await tenant.admin.client.delete(rules.removesuffix("/model-access"))).status_code == 204
     assert platform.sql("SELECT count(*) FROM group_model_access WHERE tenant_id = %s", [tenant.id]) == [(0,)]
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
 
 
 # what they do --------------------------------------------------------------------------------------------------------
@@ -183,13 +183,13 @@ async def test_a_deleted_group_takes_its_rules_with_it(platform: RunningPlatform
 
 async def test_a_denial_holds_for_members_from_the_answer_on_and_ends_with_it(tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
     await ruled(tenant, rules, "DENY")
-    assert (await asked(tenant.user), await asked(tenant.admin)) == (404, 200)
+    assert (await status_for(tenant.user), await status_for(tenant.admin)) == (404, 200)
     assert await shown(tenant.user) == {"sandbox/stream-50", SLASHED}
     assert (await tenant.user.client.get("/v1/models/sandbox/echo")).status_code == 404
     await tenant.admin.client.delete(f"{rules}/sandbox/echo")
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
 
 
 async def test_a_restricted_model_is_open_to_those_who_are_granted_it(
@@ -197,9 +197,9 @@ async def test_a_restricted_model_is_open_to_those_who_are_granted_it(
 ) -> None:
     rules = await group_of(tenant, tenant.user)
     await restrict(platform, tenant)
-    assert await asked(tenant.user) == 404
+    assert await status_for(tenant.user) == 404
     await ruled(tenant, rules, "ALLOW")
-    assert (await asked(tenant.user), await asked(tenant.admin)) == (200, 404)
+    assert (await status_for(tenant.user), await status_for(tenant.admin)) == (200, 404)
     assert "sandbox/echo" in await shown(tenant.user)
     assert "sandbox/echo" not in await shown(tenant.admin)
 
@@ -210,18 +210,18 @@ async def test_the_denial_of_one_group_goes_before_the_grant_of_another(
     first, second = await group_of(tenant, tenant.user), await group_of(tenant, tenant.user, name="Second")
     await restrict(platform, tenant)
     await ruled(tenant, first, "ALLOW")
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
     await ruled(tenant, second, "DENY")
-    assert await asked(tenant.user) == 404
+    assert await status_for(tenant.user) == 404
 
 
 async def test_who_leaves_a_group_leaves_its_rules(tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
     await ruled(tenant, rules, "DENY")
-    assert await asked(tenant.user) == 404
+    assert await status_for(tenant.user) == 404
     members = rules.replace("model-access", "members")
     assert (await tenant.admin.client.delete(f"{members}/{tenant.user.id}")).status_code == 204
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
 
 
 async def test_a_machine_uses_open_models_and_no_restricted_ones(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -244,14 +244,14 @@ async def test_a_rule_outlives_its_model_and_holds_for_one_that_comes_back(
     assert (await tenant.admin.client.get(rules)).json() == [rule]
     again = await tenant.admin.client.post(f"{CATALOG}/", json={"provider": "sandbox", "model_id": "echo"})
     assert again.status_code == 201
-    assert (await asked(tenant.user), await asked(tenant.admin)) == (404, 200)
+    assert (await status_for(tenant.user), await status_for(tenant.admin)) == (404, 200)
 
 
 async def test_the_words_for_a_denied_model_are_those_for_an_unknown_one(tenant: Tenant) -> None:
     await ruled(tenant, await group_of(tenant, tenant.user), "DENY")
-    told = []
+    results = []
     for model in ("sandbox/echo", f"sandbox/{uuid4().hex}"):
         body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
         answer = await tenant.user.client.post("/v1/chat/completions", json=body)
-        told.append((answer.status_code, answer.text.replace(model, "it"), sorted(answer.headers)))
-    assert told[0] == told[1]
+        results.append((answer.status_code, answer.text.replace(model, "it"), sorted(answer.headers)))
+    assert results[0] == results[1]

@@ -26,7 +26,9 @@ async def made(client: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
     return created
 
 
-async def asked(platform: RunningPlatform, created: dict[str, Any], secret: str | None = None) -> httpx2.Response:
+async def request_token(
+    platform: RunningPlatform, created: dict[str, Any], secret: str | None = None
+) -> httpx2.Response:
     """The answer to a token request of this client's."""
     form = {
         "grant_type": "client_credentials",
@@ -38,7 +40,7 @@ async def asked(platform: RunningPlatform, created: dict[str, Any], secret: str 
 
 async def machine(platform: RunningPlatform, created: dict[str, Any]) -> httpx2.AsyncClient:
     """Calls with a token of this client's."""
-    answer = await asked(platform, created)
+    answer = await request_token(platform, created)
     assert answer.status_code == 200, answer.text
     return platform.client(answer.json()["access_token"])
 
@@ -231,8 +233,8 @@ async def test_an_organization_sees_in_its_own_chain_what_operators_did_to_its_c
     for action in ("created", "updated", "secret_rotated", "deleted"):
         (event,) = await platform.audit(tenant, f"oauth_client.{action}")
         assert (event["resource_id"], event["actor_id"]) == (created["client_id"], str(operator.id))
-    told = (await tenant.admin.client.get("/api/v1/admin/kill-switch/propagation")).json()["changes"]
-    assert created["client_id"] in {target for change in told for target in change["targets"]}
+    changes = (await tenant.admin.client.get("/api/v1/admin/kill-switch/propagation")).json()["changes"]
+    assert created["client_id"] in {target for change in changes for target in change["targets"]}
 
 
 # nobody gains rights ------------------------------------------------------------------------------------------------
@@ -297,7 +299,7 @@ async def three(tenant: Tenant) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("query", "headers", "wanted"),
+    ("query", "headers", "expected"),
     [
         ("", {}, [0, 1, 2]),
         ("limit=2", {}, [0, 1]),
@@ -308,15 +310,15 @@ async def three(tenant: Tenant) -> list[str]:
     ],
 )
 async def test_variant_a_lists_an_array_newest_first(
-    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], wanted: list[int]
+    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], expected: list[int]
 ) -> None:
     answer = await tenant.admin.client.get(f"{BASE}/?{query}", headers=headers)
-    assert [row["client_id"] for row in answer.json()] == [three[index] for index in wanted]
+    assert [row["client_id"] for row in answer.json()] == [three[index] for index in expected]
     assert all(row.keys() == FIELDS for row in answer.json())
 
 
 @pytest.mark.parametrize(
-    ("query", "headers", "wanted", "page", "size"),
+    ("query", "headers", "expected", "page", "size"),
     [
         ("page=1", {}, [0, 1, 2], 1, 20),
         ("page_size=2", {}, [0, 1], 1, 2),
@@ -327,11 +329,11 @@ async def test_variant_a_lists_an_array_newest_first(
     ],
 )
 async def test_variant_b_lists_pages(
-    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], wanted: list[int], page: int, size: int
+    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], expected: list[int], page: int, size: int
 ) -> None:
     answer = await tenant.admin.client.get(f"{BASE}/?{query}", headers=headers)
     body = answer.json()
-    assert [row["client_id"] for row in body.pop("items")] == [three[index] for index in wanted]
+    assert [row["client_id"] for row in body.pop("items")] == [three[index] for index in expected]
     assert body == {"total": 3, "page": page, "page_size": size}
     assert answer.headers["X-API-Variant"] == "b"
 
@@ -391,11 +393,11 @@ async def test_a_disabled_client_and_its_tokens_stop_at_once_and_can_come_back(
     assert (await client.get("/v1/models")).status_code == 200
     await tenant.admin.client.put(path, json={"enabled": False})
     assert (await client.get("/v1/models")).status_code == 401
-    refused = await asked(platform, created)
+    refused = await request_token(platform, created)
     assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
     await tenant.admin.client.patch(path, json={"enabled": True})
     assert (await client.get("/v1/models")).status_code == 200
-    assert (await asked(platform, created)).status_code == 200
+    assert (await request_token(platform, created)).status_code == 200
 
 
 async def test_a_scope_that_a_client_loses_its_tokens_lose_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -416,7 +418,7 @@ async def test_a_client_outlives_who_made_it(platform: RunningPlatform, tenant: 
     platform.sql("DELETE FROM users WHERE id = %s", [maker.id])
     shown = (await tenant.admin.client.get(f"{BASE}/{created['client_id']}")).json()
     assert shown["created_by"] is None
-    assert (await asked(platform, created)).status_code == 200
+    assert (await request_token(platform, created)).status_code == 200
 
 
 # removing -----------------------------------------------------------------------------------------------------------
@@ -428,7 +430,7 @@ async def test_deleting_ends_the_clients_tokens_at_once(platform: RunningPlatfor
     path = f"{BASE}/{created['client_id']}"
     assert (await tenant.admin.client.delete(path)).status_code == 204
     assert (await client.get("/v1/models")).status_code == 401
-    assert (await asked(platform, created)).json()["error"] == "invalid_client"
+    assert (await request_token(platform, created)).json()["error"] == "invalid_client"
     assert (await tenant.admin.client.get(path)).status_code == 404
     assert (await tenant.admin.client.delete(path)).status_code == 404
     ((kind, seconds),) = platform.sql(
@@ -452,7 +454,7 @@ async def test_by_setting_tokens_live_until_they_expire(platform: RunningPlatfor
     client = await machine(platform, created)
     assert (await tenant.admin.client.delete(f"{BASE}/{created['client_id']}")).status_code == 204
     assert (await client.get("/v1/models")).status_code == 200
-    assert (await asked(platform, created)).status_code == 401
+    assert (await request_token(platform, created)).status_code == 401
 
 
 @pytest.mark.usefixtures("tokens_outlive_clients")
@@ -482,11 +484,11 @@ async def test_the_previous_secret_is_taken_until_its_grace_is_over(platform: Ru
     left = (datetime.fromisoformat(rotated["previous_secret_expires_at"]) - datetime.now(UTC)).total_seconds()
     assert 86_390 < left <= 86_400
     new = rotated["new_client_secret"]
-    assert (await asked(platform, created)).status_code == 200
-    assert (await asked(platform, created, new)).status_code == 200
+    assert (await request_token(platform, created)).status_code == 200
+    assert (await request_token(platform, created, new)).status_code == 200
     platform.sql("UPDATE oauth_clients SET previous_secret_expires_at = now() WHERE id = %s", [created["id"]])
-    assert (await asked(platform, created)).json()["error"] == "invalid_client"
-    assert (await asked(platform, created, new)).status_code == 200
+    assert (await request_token(platform, created)).json()["error"] == "invalid_client"
+    assert (await request_token(platform, created, new)).status_code == 200
     (event,) = await platform.audit(tenant, "oauth_client.secret_rotated")
     assert new not in str(event)
 
@@ -499,8 +501,8 @@ async def test_a_grace_of_nothing_ends_the_previous_secret_at_once(
     created = await made(tenant.admin.client)
     rotated = (await tenant.admin.client.post(f"{BASE}/{created['client_id']}/rotate-secret")).json()
     assert rotated["grace_period_seconds"] == 0
-    assert (await asked(platform, created)).status_code == 401
-    assert (await asked(platform, created, rotated["new_client_secret"])).status_code == 200
+    assert (await request_token(platform, created)).status_code == 401
+    assert (await request_token(platform, created, rotated["new_client_secret"])).status_code == 200
 
 
 async def test_a_second_rotation_leaves_earlier_secrets_their_grace(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -509,7 +511,7 @@ async def test_a_second_rotation_leaves_earlier_secrets_their_grace(platform: Ru
     secrets = [created["client_secret"]]
     for _ in range(3):
         secrets.append((await tenant.admin.client.post(path)).json()["new_client_secret"])
-    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [200] * 4
+    assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [200] * 4
     refused = await tenant.admin.client.post(path)
     assert (refused.status_code, refused.json()["error"]) == (409, "too_many_secrets")
     # Each has its own end.
@@ -517,9 +519,9 @@ async def test_a_second_rotation_leaves_earlier_secrets_their_grace(platform: Ru
         "UPDATE oauth_clients SET earlier_secrets = jsonb_set(earlier_secrets, '{0,expires_at}', '1') WHERE id = %s",
         [created["id"]],
     )
-    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
+    assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
     assert (await tenant.admin.client.post(path)).status_code == 200
-    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
+    assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
 
 
 async def test_a_rotation_without_grace_ends_all_earlier_secrets(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -530,8 +532,8 @@ async def test_a_rotation_without_grace_ends_all_earlier_secrets(platform: Runni
         secrets.append((await tenant.admin.client.post(path)).json()["new_client_secret"])
     rotated = await tenant.admin.client.post(path, json={"grace_period_seconds": 0})
     assert (rotated.status_code, rotated.json()["grace_period_seconds"]) == (200, 0)
-    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [401] * 4
-    assert (await asked(platform, created, rotated.json()["new_client_secret"])).status_code == 200
+    assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [401] * 4
+    assert (await request_token(platform, created, rotated.json()["new_client_secret"])).status_code == 200
     refused = await tenant.admin.client.post(path, json={"grace_period_seconds": -1})
     assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["body", "grace_period_seconds"])
 
@@ -545,7 +547,7 @@ async def test_rotations_at_once_leave_one_current_secret_and_three_in_grace(
     assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 409, 409]
     secrets = [answer.json()["new_client_secret"] for answer in answers if answer.status_code == 200]
     for secret in (created["client_secret"], *secrets):
-        assert (await asked(platform, created, secret)).status_code == 200
+        assert (await request_token(platform, created, secret)).status_code == 200
 
 
 async def test_the_step_up_is_asked_of_people_where_it_is_enforced(platform: RunningPlatform, tenant: Tenant) -> None:

@@ -48,7 +48,7 @@ async def application(public: RunningPlatform, /, **body: Any) -> dict[str, Any]
     return created
 
 
-def asked(client: dict[str, Any], /, **more: str | None) -> str:
+def authorize_url(client: dict[str, Any], /, **more: str | None) -> str:
     """The address that an application sends somebody to; None leaves a parameter out."""
     values = {
         "response_type": "code",
@@ -70,7 +70,7 @@ def query(address: str) -> dict[str, str]:
 
 async def come_back(visitor: Visitor, client: dict[str, Any], /, **more: str | None) -> str:
     """Goes to the application's address, signed in already; the answer is the code."""
-    await visitor.get(asked(client, **more))
+    await visitor.get(authorize_url(client, **more))
     return query_of(visitor.page)["code"]
 
 
@@ -102,7 +102,7 @@ async def id_claims(public: RunningPlatform, id_token: str) -> dict[str, Any]:
 async def test_a_person_signs_in_for_an_application(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, tenant: Tenant, visitor: Visitor
 ) -> None:
-    await visitor.get(asked(portal))
+    await visitor.get(authorize_url(portal))
     assert visitor.page.headers["Location"].startswith("/login?next=%2Foauth%2Fauthorize%3F")
     await visitor.follow()
     assert "the portal" in visitor.page.text
@@ -110,11 +110,11 @@ async def test_a_person_signs_in_for_an_application(
     await visitor.follow()
     assert visitor.page.status_code == 303
     assert visitor.page.headers["Location"].startswith(CALLBACK + "?")
-    told = query_of(visitor.page)
-    assert told.keys() == {"code", "state", "iss"}
-    assert (told["state"], told["iss"]) == ("a state & more", "https://gatehouse.test")
+    result = query_of(visitor.page)
+    assert result.keys() == {"code", "state", "iss"}
+    assert (result["state"], result["iss"]) == ("a state & more", "https://gatehouse.test")
 
-    answer = await traded(public, portal, told["code"])
+    answer = await traded(public, portal, result["code"])
     assert answer.status_code == 200, answer.text
     assert (answer.headers["Cache-Control"], answer.headers["Pragma"]) == ("no-store", "no-cache")
     tokens = answer.json()
@@ -137,13 +137,13 @@ async def test_a_person_signs_in_for_an_application(
     assert info.json() == {name: claims[name] for name in same}
     (event,) = await public.audit(tenant, "oauth_code.issued")
     assert (event["actor_id"], event["resource_id"]) == (str(ada.id), portal["client_id"])
-    assert told["code"] not in str(event)
+    assert result["code"] not in str(event)
 
 
 async def test_who_is_signed_in_goes_straight_back(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email)
     for more in ({}, {"prompt": "none"}):
-        await visitor.get(asked(portal, **more))
+        await visitor.get(authorize_url(portal, **more))
         assert visitor.page.headers["Location"].startswith(CALLBACK)
         assert "code" in query_of(visitor.page)
 
@@ -151,7 +151,7 @@ async def test_who_is_signed_in_goes_straight_back(portal: dict[str, Any], ada: 
 async def test_an_application_may_send_a_form(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
     """OpenID Connect Core, 3.1.2.1. Another site's form comes without the cookie of the session, so it leads by GET to
     where that is sent along."""
-    fields = query(asked(portal))
+    fields = query(authorize_url(portal))
     await visitor.sign_in(ada.email)
     visitor.page = await visitor.client.post("/oauth/authorize", data=fields)
     assert visitor.page.status_code == 303
@@ -200,7 +200,7 @@ async def test_a_request_without_state_and_nonce_has_none_back(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    await visitor.get(asked(portal, state=None, nonce=None))
+    await visitor.get(authorize_url(portal, state=None, nonce=None))
     assert query_of(visitor.page).keys() == {"code", "iss"}
     tokens = (await traded(public, portal, query_of(visitor.page)["code"])).json()
     assert "nonce" not in await id_claims(public, tokens["id_token"])
@@ -210,7 +210,7 @@ async def test_an_address_with_a_query_keeps_it(public: RunningPlatform, ada: Me
     uri = CALLBACK + "?org=1"
     client = await application(public, redirect_uris=[uri])
     await visitor.sign_in(ada.email)
-    await visitor.get(asked(client, redirect_uri=uri))
+    await visitor.get(authorize_url(client, redirect_uri=uri))
     assert visitor.page.headers["Location"].startswith(uri + "&code=")
 
 
@@ -267,7 +267,7 @@ async def test_nobody_is_sent_to_an_address_that_is_not_registered(
     portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str | None]
 ) -> None:
     await visitor.sign_in(ada.email)
-    await visitor.get(asked(portal, **more))
+    await visitor.get(authorize_url(portal, **more))
     assert visitor.page.status_code == 400
     assert "Location" not in visitor.page.headers
     assert visitor.page.headers["Content-Type"].startswith("text/html")
@@ -278,7 +278,7 @@ async def test_nobody_is_sent_to_an_address_that_is_not_registered(
 async def test_a_parameter_that_stands_there_twice_is_refused(
     portal: dict[str, Any], visitor: Visitor, twice: str
 ) -> None:
-    await visitor.get(asked(portal) + f"&{twice}=x")
+    await visitor.get(authorize_url(portal) + f"&{twice}=x")
     assert visitor.page.status_code == 400
 
 
@@ -307,12 +307,12 @@ async def test_a_parameter_that_stands_there_twice_is_refused(
 async def test_what_else_is_wrong_the_application_hears(
     portal: dict[str, Any], visitor: Visitor, more: dict[str, str | None], error: str
 ) -> None:
-    await visitor.get(asked(portal, **more))
+    await visitor.get(authorize_url(portal, **more))
     assert visitor.page.status_code == 303
     assert visitor.page.headers["Location"].startswith(CALLBACK + "?")
-    told = query_of(visitor.page)
-    assert (told["error"], told["state"], told["iss"]) == (error, "a state & more", "https://gatehouse.test")
-    assert "code" not in told
+    result = query_of(visitor.page)
+    assert (result["error"], result["state"], result["iss"]) == (error, "a state & more", "https://gatehouse.test")
+    assert "code" not in result
 
 
 async def test_a_tenants_own_client_signs_nobody_in(
@@ -327,7 +327,7 @@ async def test_a_tenants_own_client_signs_nobody_in(
     # Not even if its row says so.
     public.sql("UPDATE oauth_clients SET redirect_uris = %s::jsonb WHERE id = %s", [f'["{CALLBACK}"]', created["id"]])
     await visitor.sign_in(ada.email)
-    assert (await visitor.get(asked(created))).status_code == 400
+    assert (await visitor.get(authorize_url(created))).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ async def test_who_must_sign_in_anew_does_and_then_goes_on(
     await visitor.sign_in(ada.email)
     before = visitor.cookie()
     await asyncio.sleep(0.01)  # `max_age` counts from the sign-in on
-    await visitor.get(asked(portal, **more))
+    await visitor.get(authorize_url(portal, **more))
     await visitor.follow()
     assert visitor.page.status_code == 200
     assert "Sign in" in visitor.page.text
@@ -376,7 +376,7 @@ async def test_the_proof_of_when_somebody_came_cannot_be_made_up(
 ) -> None:
     await visitor.sign_in(ada.email)
     for made_up in ("x", "0", "A" * 80):
-        await visitor.get(asked(portal, prompt="login", asked_at=made_up))
+        await visitor.get(authorize_url(portal, prompt="login", asked_at=made_up))
         assert visitor.page.headers["Location"].startswith("/login?")
 
 
@@ -384,15 +384,15 @@ async def test_a_session_that_is_old_enough_passes_max_age_only_while_it_is_youn
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    await visitor.get(asked(portal, max_age="100"))
+    await visitor.get(authorize_url(portal, max_age="100"))
     assert "code" in query_of(visitor.page)
     public.sql("UPDATE sessions SET created_at = now() - interval '101 s' WHERE user_id = %s", [ada.id])
-    await visitor.get(asked(portal, max_age="100", prompt="none"))
+    await visitor.get(authorize_url(portal, max_age="100", prompt="none"))
     assert query_of(visitor.page)["error"] == "login_required"
 
 
 async def test_the_hint_of_who_comes_is_on_the_page(portal: dict[str, Any], visitor: Visitor) -> None:
-    await visitor.get(asked(portal, login_hint="ada@example.test"))
+    await visitor.get(authorize_url(portal, login_hint="ada@example.test"))
     await visitor.follow()
     assert 'value="ada@example.test"' in visitor.page.text
 
@@ -407,7 +407,7 @@ async def test_an_address_outside_the_allowlist_gets_no_code(
     )
     public.touch("policy", tenant.id)
     await public.refresh()
-    await visitor.get(asked(portal))
+    await visitor.get(authorize_url(portal))
     assert query_of(visitor.page)["error"] == "access_denied"
 
 
@@ -544,7 +544,7 @@ async def test_a_disabled_client_gets_nothing_more(public: RunningPlatform, ada:
     await operator.client.patch(CLIENTS + client["client_id"], json={"enabled": False})
     assert (await traded(public, client, second)).json()["error"] == "invalid_client"
     assert (await userinfo(public, access)).status_code == 401
-    assert (await visitor.get(asked(client))).status_code == 400
+    assert (await visitor.get(authorize_url(client))).status_code == 400
 
 
 # tokens are not taken for one another -------------------------------------------------------------------------------
@@ -631,13 +631,13 @@ async def test_only_digests_are_stored(
 async def test_discovery_names_what_there_is(public: RunningPlatform) -> None:
     answer = await public.anonymous.get("/.well-known/openid-configuration")
     assert answer.status_code == 200
-    told = answer.json()
-    assert told["issuer"] == "https://gatehouse.test"
-    assert told["code_challenge_methods_supported"] == ["S256"]
+    body = answer.json()
+    assert body["issuer"] == "https://gatehouse.test"
+    assert body["code_challenge_methods_supported"] == ["S256"]
     for name in ("authorization_endpoint", "userinfo_endpoint", "jwks_uri"):
-        path = told[name].removeprefix("https://gatehouse.test")
+        path = body[name].removeprefix("https://gatehouse.test")
         assert (await public.anonymous.get(path)).status_code != 404
-    assert (await public.anonymous.post(told["token_endpoint"].removeprefix(told["issuer"]))).status_code == 400
+    assert (await public.anonymous.post(body["token_endpoint"].removeprefix(body["issuer"]))).status_code == 400
 
 
 async def test_without_a_public_address_there_is_no_provider(platform: RunningPlatform) -> None:

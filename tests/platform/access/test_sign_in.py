@@ -40,9 +40,9 @@ async def test_a_person_signs_in_and_out(
     assert f"You are signed in as <strong>{ada.email}</strong>" in visitor.page.text
     (event,) = await public.audit(tenant, "login.succeeded")
     assert (event["actor_id"], event["details"]["amr"]) == (str(ada.id), ["pwd"])
-    held = visitor.cookie()
-    assert held
-    assert held not in str(event)
+    cookie = visitor.cookie()
+    assert cookie
+    assert cookie not in str(event)
 
     await visitor.fill()
     assert visitor.page.headers["Location"] == "/login?done=out"
@@ -52,7 +52,7 @@ async def test_a_person_signs_in_and_out(
     (ended,) = await public.audit(tenant, "session.ended")
     assert (ended["actor_id"], ended["details"], ended["reason"]) == (str(ada.id), {}, "logout")
     # The cookie that somebody may have copied is worth nothing.
-    visitor.client.cookies.set("gatehouse_session", held, domain="gatehouse.test")
+    visitor.client.cookies.set("gatehouse_session", cookie, domain="gatehouse.test")
     await visitor.get("/login")
     assert "You are signed in" not in visitor.page.text
 
@@ -98,8 +98,8 @@ async def test_every_failure_looks_the_same(public: RunningPlatform, tenant: Ten
         assert WRONG in visitor.page.text
         assert 'role="alert"' in visitor.page.text
         assert visitor.cookie() is None
-        told = visitor.page.text.replace(visitor.page.request.content.decode(), "")
-        seen.add(re.sub(r'(id="email"[^>]*) value="[^"]*"', r"\1", told))
+        result = visitor.page.text.replace(visitor.page.request.content.decode(), "")
+        seen.add(re.sub(r'(id="email"[^>]*) value="[^"]*"', r"\1", result))
     assert len(seen) == 1
     await public.host.later.settle()
     (event, _) = await public.audit(tenant, "login.failed")
@@ -120,15 +120,15 @@ async def test_the_cookie_is_for_the_browser_alone(public: RunningPlatform, ada:
     await visitor.sign_in(ada.email)
     attributes = cookies_set(visitor)["gatehouse_session"]
     guarded = {"httponly", "path=/", "samesite=lax", "secure"}
-    assert {each.strip().lower() for each in attributes.split(";")} == guarded
+    assert {part.strip().lower() for part in attributes.split(";")} == guarded
     await visitor.get("/login")
     proof = cookies_set(visitor)["gatehouse_form"]
-    assert {each.strip().lower() for each in proof.split(";")} == guarded
-    held = visitor.cookie()
-    assert held is not None
+    assert {part.strip().lower() for part in proof.split(";")} == guarded
+    cookie = visitor.cookie()
+    assert cookie is not None
     rows = public.sql("SELECT b.digest, s.user_id FROM browser_sessions b JOIN sessions s ON s.id = b.session_id")
     assert ada.id in {row[1] for row in rows}
-    assert held.encode() not in {bytes(row[0]) for row in rows}
+    assert cookie.encode() not in {bytes(row[0]) for row in rows}
 
 
 async def test_without_tls_the_cookie_goes_without_secure(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -154,20 +154,20 @@ async def test_signing_in_again_ends_what_the_browser_held(
 ) -> None:
     """Whoever had copied the first cookie is out, and of several people at one browser nobody stays signed in."""
     bob = await member(public, other_tenant, signed_in=False)
-    held = []
+    session_cookies = []
     for who in (ada, ada, bob):
         await visitor.sign_in(who.email, path="/login?next=/docs&done=out")
         assert visitor.page.status_code == 303
-        held.append(visitor.cookie())
+        session_cookies.append(visitor.cookie())
     rows = public.sql(
         "SELECT user_id, revoked_reason FROM sessions WHERE user_id IN (%s, %s) ORDER BY created_at", [ada.id, bob.id]
     )
     assert rows == [(ada.id, "signed_in_again"), (ada.id, "signed_in_again"), (bob.id, None)]
     # Each in the chain of the organization that the session was of, by the person it was.
     ended = await public.audit(tenant, "session.ended")
-    assert [(each["actor_id"], each["reason"]) for each in ended] == [(str(ada.id), "signed_in_again")] * 2
+    assert [(outcome["actor_id"], outcome["reason"]) for outcome in ended] == [(str(ada.id), "signed_in_again")] * 2
     assert await public.audit(other_tenant, "session.ended") == []
-    visitor.client.cookies.set("gatehouse_session", held[1] or "", domain="gatehouse.test")
+    visitor.client.cookies.set("gatehouse_session", session_cookies[1] or "", domain="gatehouse.test")
     assert "You are signed in" not in (await visitor.get("/login")).text
 
 
@@ -335,7 +335,7 @@ async def test_the_second_factor_is_asked_for_and_then_it_goes_on(
     assert visitor.page.headers["Location"] == "/login/second-factor?next=%2Fdocs"
     assert visitor.cookie() is None
     pending = cookies_set(visitor)["gatehouse_pending"].lower()
-    assert {"httponly", "samesite=strict", "path=/login", "secure"} == {each.strip() for each in pending.split(";")}
+    assert {"httponly", "samesite=strict", "path=/login", "secure"} == {part.strip() for part in pending.split(";")}
     await visitor.follow()
     assert 'autocomplete="one-time-code"' in visitor.page.text
     await visitor.fill(code="000000")

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
-from tests.platform.conversations.conftest import BASE, Begin, said, stored
+from tests.platform.conversations.conftest import BASE, Begin, messages_of, stored
 from tests.support.platform import RunningPlatform, Tenant
 
 
@@ -68,7 +68,7 @@ async def test_the_list_is_paged_and_the_newest_stir_stands_first(talking: Tenan
     first = (await client.get(BASE, params={"limit": 2})).json()
     rest = (await client.get(BASE, params={"limit": 2, "offset": 2})).json()
     assert (first["total"], first["limit"], first["offset"]) == (3, 2, 0)
-    listed = [each["title"] for each in first["conversations"] + rest["conversations"]]
+    listed = [item["title"] for item in first["conversations"] + rest["conversations"]]
     assert listed == ["number 0", "number 2", "number 1"]
     assert first["conversations"][0]["message_count"] == 2
 
@@ -218,7 +218,7 @@ async def test_messages_are_read_page_by_page(talking: Tenant, begin: Begin) -> 
         cursor = page["next_cursor"]
     assert (sequences, page["has_more"], cursor) == ([1, 2, 3, 4, 5, 6], False, None)
     other = await begin()
-    assert await said(client, other) == []
+    assert await messages_of(client, other) == []
     first = (await client.get(f"{path}/messages", params={"limit": 2})).json()["next_cursor"]
     foreign = await client.get(f"{other}/messages", params={"cursor": first})
     assert (foreign.status_code, "cursor" in foreign.text) == (400, True)

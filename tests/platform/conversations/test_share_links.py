@@ -29,11 +29,14 @@ async def test_a_link_is_made_and_everybody_reads_by_it(platform: RunningPlatfor
     assert link["url"] == f"http://gatehouse.test{SHARED}/{link['token']}"
     shown = await platform.anonymous.get(link["url"])
     assert shown.status_code == 200
-    told = shown.json()
-    assert (told["title"], told["model"], told["has_more"]) == ("Gates", "sandbox/echo", False)
-    assert told.keys() == {"title", "model", "created_at", "updated_at", "messages", "next_cursor", "has_more"}
-    assert told["messages"][0].keys() == {"role", "status", "content", "model", "created_at"}
-    assert [(each["role"], each["content"]) for each in told["messages"]] == [("user", "hello"), ("assistant", "hello")]
+    body = shown.json()
+    assert (body["title"], body["model"], body["has_more"]) == ("Gates", "sandbox/echo", False)
+    assert body.keys() == {"title", "model", "created_at", "updated_at", "messages", "next_cursor", "has_more"}
+    assert body["messages"][0].keys() == {"role", "status", "content", "model", "created_at"}
+    assert [(message["role"], message["content"]) for message in body["messages"]] == [
+        ("user", "hello"),
+        ("assistant", "hello"),
+    ]
     for secret in (str(talking.user.id), str(talking.id), talking.user.email, path.rpartition("/")[2]):
         assert secret not in shown.text
     (event,) = await platform.audit(talking, "share_link.created")
@@ -48,7 +51,7 @@ async def test_a_link_shows_what_is_said_later_page_by_page(
     first = (await platform.anonymous.get(link["url"], params={"limit": 3})).json()
     query = {"limit": 3, "cursor": first["next_cursor"]}
     rest = (await platform.anonymous.get(link["url"], params=query)).json()
-    assert [each["content"] for each in first["messages"] + rest["messages"]] == ["hello", "hello", "later", "later"]
+    assert [item["content"] for item in first["messages"] + rest["messages"]] == ["hello", "hello", "later", "later"]
     assert rest["has_more"] is False
 
 

@@ -1,7 +1,7 @@
 """Titles and summaries that models generate (docs/conversations.md, Titles and summaries)."""
 
 import pytest
-from tests.platform.conversations.conftest import CARD, Begin, answering, redacting, said, stored
+from tests.platform.conversations.conftest import CARD, Begin, answering, messages_of, redacting, stored
 from tests.support.journal import Journal
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import upstream
@@ -90,7 +90,7 @@ async def test_an_answer_that_broke_off_brings_no_title_and_the_next_whole_one_d
 
 
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("reply", "title"),
     [
         ("Gates", "Gates"),
         ('\n "Gates of Rome" \nand more', "Gates of Rome"),
@@ -101,8 +101,8 @@ async def test_an_answer_that_broke_off_brings_no_title_and_the_next_whole_one_d
         ("", ""),
     ],
 )
-def test_a_title_is_one_short_line(said: str, title: str) -> None:
-    assert cleaned(said) == title
+def test_a_title_is_one_short_line(reply: str, title: str) -> None:
+    assert cleaned(reply) == title
 
 
 async def test_a_summary_is_made_of_what_was_said_and_kept(
@@ -133,7 +133,7 @@ async def test_the_preferred_summarizer_is_asked_about_what_was_kept(
         summary = (await client.post(f"{path}/summary")).json()
         assert (summary["summary"], summary["model"]) == ("In short: [CREDIT_CARD_1].", "own/m")
         assert CARD not in str([request.body for request in provider.requests])
-    assert len(await said(client, path)) == 2
+    assert len(await messages_of(client, path)) == 2
 
 
 async def test_a_summary_goes_through_the_pipeline_and_is_recorded(

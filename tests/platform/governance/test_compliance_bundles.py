@@ -119,14 +119,14 @@ async def test_each_change_of_state_is_announced_and_audited(platform: RunningPl
     bundle = await made(tenant)
     path = f"{BASE}/{bundle['id']}"
     admin = tenant.admin.client
-    told = (await admin.post(f"{path}/archive")).json()
-    assert (told["state"], told["enabled"]) == ("archived", True)
+    body = (await admin.post(f"{path}/archive")).json()
+    assert (body["state"], body["enabled"]) == ("archived", True)
     assert (await admin.post(f"{path}/activate")).json()["state"] == "active"
     assert (await admin.put(path, json={"enabled": False})).json()["enabled"] is False
     assert (await admin.put(path, json={"enabled": True})).json()["enabled"] is True
-    told = (await admin.post(f"{path}/acknowledge")).json()
-    assert told["acknowledged_by"] == str(tenant.admin.id)
-    assert datetime.fromisoformat(told["acknowledged_at"]).tzinfo is not None
+    body = (await admin.post(f"{path}/acknowledge")).json()
+    assert body["acknowledged_by"] == str(tenant.admin.id)
+    assert datetime.fromisoformat(body["acknowledged_at"]).tzinfo is not None
     moves = announced(platform, tenant)
     assert [(move["previous_state"], move["new_state"]) for move in moves] == [
         ("active", "archived"), ("archived", "active"), ("enabled", "disabled"), ("disabled", "enabled"),
@@ -151,9 +151,9 @@ async def test_a_state_that_is_there_already_is_no_change(
     path = f"{BASE}/{(await made(tenant))['id']}"
     if before:
         await tenant.admin.client.post(f"{path}/{before}")
-    told, moves = (await tenant.admin.client.get(path)).json(), announced(platform, tenant)
+    result, moves = (await tenant.admin.client.get(path)).json(), announced(platform, tenant)
     answer = await tenant.admin.client.post(f"{path}/{verb}")
-    assert (answer.status_code, answer.json()) == (200, told)
+    assert (answer.status_code, answer.json()) == (200, result)
     assert announced(platform, tenant) == moves
 
 
@@ -346,9 +346,9 @@ async def test_administrators_change_and_auditors_look(platform: RunningPlatform
 
 async def test_another_tenant_s_bundle_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
     bundle = await made(tenant)
-    for wanted in (bundle["id"], str(uuid4())):
-        paths = [("GET", f"{BASE}/{wanted}"), ("GET", f"{EXPORT}/{wanted}")]
-        paths += [(method, BASE + path.format(id=wanted)) for method, path in WRITES[1:]]
+    for item in (bundle["id"], str(uuid4())):
+        paths = [("GET", f"{BASE}/{item}"), ("GET", f"{EXPORT}/{item}")]
+        paths += [(method, BASE + path.format(id=item)) for method, path in WRITES[1:]]
         for method, path in paths:
             sent: dict[str, Any] | None = {} if method == "PUT" else None
             answer = await other_tenant.admin.client.request(method, path, json=sent)

@@ -61,7 +61,7 @@ async def test_the_list_is_in_the_order_in_which_filters_are_looked_at(tenant: T
         await made(tenant, priority=5),
     )
     listed = (await tenant.auditor.client.get(f"{BASE}/")).json()
-    assert [each["id"] for each in listed] == [first["id"], last["id"], second["id"]]
+    assert [item["id"] for item in listed] == [first["id"], last["id"], second["id"]]
 
 
 async def test_a_filter_is_in_force_when_the_answer_is_there_and_out_of_it_when_it_is_removed(sandbox: Tenant) -> None:
@@ -212,7 +212,7 @@ async def test_filters_can_be_tried_out(platform: RunningPlatform, tenant: Tenan
     group_id = await group_of(tenant)
     words = await made(tenant)
     own = await made(tenant, name="Own", scope="group", group_id=group_id, priority=1, config={"keywords": ["eagle"]})
-    told = await made(
+    result = await made(
         tenant, name="Tone", filter_type="custom_instruction", config={"instruction": "Be brief."}, priority=0
     )
     await made(tenant, name="Off", enabled=False, config={"keywords": ["sparrow"]})
@@ -220,12 +220,12 @@ async def test_filters_can_be_tried_out(platform: RunningPlatform, tenant: Tenan
     async def tried(text: str, **more: Any) -> dict[str, Any]:
         answer = await tenant.admin.client.post(f"{BASE}/test", json={"text": text, **more})
         assert answer.status_code == 200, answer.text
-        told: dict[str, Any] = answer.json()
-        return told
+        body: dict[str, Any] = answer.json()
+        return body
 
     assert await tried("eagle, sparrow") == {
         "blocked": False, "blocked_by": None, "filters_evaluated": 2, "failed": [], "failure": None,
-        "instructions": [{"id": told["id"], "name": "Tone", "instruction": "Be brief."}],
+        "instructions": [{"id": result["id"], "name": "Tone", "instruction": "Be brief."}],
     }  # fmt: skip
     blocked = {"id": words["id"], "name": "Project names", "filter_type": "keyword_block"}
     assert (await tried("Project\tX"))["blocked_by"] == blocked

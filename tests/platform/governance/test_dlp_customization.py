@@ -21,8 +21,8 @@ PATTERN: dict[str, Any] = {
 async def evaluated(tenant: Tenant, text: str) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/evaluate", json={"text": text})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
@@ -39,8 +39,8 @@ async def test_a_suppressed_pattern_finds_nothing_until_the_suppression_goes(ten
     assert answer.status_code == 201
     assert made == {**body, "id": made["id"], "created_at": made["created_at"], "created_by": str(tenant.admin.id)}
     assert (await tenant.auditor.client.get(SUPPRESSIONS)).json() == [made]
-    told = await evaluated(tenant, CARD)
-    assert (told["final_action"], told["suppressed_rule_ids"]) == ("allow", ["credit-card"])
+    evaluation = await evaluated(tenant, CARD)
+    assert (evaluation["final_action"], evaluation["suppressed_rule_ids"]) == ("allow", ["credit-card"])
     assert (await tenant.admin.client.delete(f"{SUPPRESSIONS}/{made['id']}")).status_code == 204
     assert (await evaluated(tenant, CARD))["final_action"] == "redact"
     assert (await tenant.admin.client.get(SUPPRESSIONS)).json() == []
@@ -79,9 +79,9 @@ async def test_a_custom_pattern_has_its_fields_and_defaults(tenant: Tenant) -> N
 
 async def test_a_custom_pattern_is_in_force_when_the_answer_is_there(tenant: Tenant) -> None:
     pattern = await made(tenant)
-    told = await evaluated(tenant, "Ask EMP-123456.")
-    assert (told["final_action"], told["custom_org_patterns"]) == ("redact", ["Employee numbers"])
-    (rule,) = told["matched_rules"]
+    evaluation = await evaluated(tenant, "Ask EMP-123456.")
+    assert (evaluation["final_action"], evaluation["custom_org_patterns"]) == ("redact", ["Employee numbers"])
+    (rule,) = evaluation["matched_rules"]
     assert (rule["rule_id"], rule["source"]) == (pattern["id"], "organization")
     changed = {"pattern": "BADGE-[0-9]{3}", "action_tier": "block"}
     answer = await tenant.admin.client.put(f"{PATTERNS}/{pattern['id']}", json=changed)
@@ -89,8 +89,8 @@ async def test_a_custom_pattern_is_in_force_when_the_answer_is_there(tenant: Ten
     assert (await evaluated(tenant, "Ask EMP-123456."))["final_action"] == "allow"
     assert (await evaluated(tenant, "Ask BADGE-123."))["final_action"] == "block"
     assert (await tenant.admin.client.delete(f"{PATTERNS}/{pattern['id']}")).status_code == 204
-    told = await evaluated(tenant, "Ask BADGE-123.")
-    assert (told["final_action"], told["custom_org_patterns"]) == ("allow", [])
+    evaluation = await evaluated(tenant, "Ask BADGE-123.")
+    assert (evaluation["final_action"], evaluation["custom_org_patterns"]) == ("allow", [])
 
 
 async def test_context_words_decide_where_the_threshold_asks_for_them(tenant: Tenant) -> None:

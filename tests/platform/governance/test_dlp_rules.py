@@ -30,8 +30,8 @@ async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
 async def action(tenant: Tenant, text: str = TEXT) -> str:
     answer = await tenant.admin.client.post(f"{BASE}/evaluate", json={"text": text})
     assert answer.status_code == 200, answer.text
-    told: str = answer.json()["final_action"]
-    return told
+    action: str = answer.json()["final_action"]
+    return action
 
 
 async def test_a_rule_has_the_fields_and_defaults_of_the_contract(tenant: Tenant) -> None:
@@ -248,9 +248,9 @@ async def test_an_export_imports_into_another_organization(tenant: Tenant, other
     assert exported["rules"][0] == {name: value for name, value in first.items() if name not in COMPUTED}
     answer = await other_tenant.admin.client.post(f"{BASE}/import", json=exported)
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert (told["imported"], told["skipped"], told["errors"]) == (2, 0, [])
-    assert told["rules"] == (await other_tenant.admin.client.get(f"{BASE}/")).json()
+    body = answer.json()
+    assert (body["imported"], body["skipped"], body["errors"]) == (2, 0, [])
+    assert body["rules"] == (await other_tenant.admin.client.get(f"{BASE}/")).json()
     assert (await other_tenant.admin.client.get(f"{BASE}/export")).json()["rules"] == exported["rules"]
     assert await action(other_tenant) == "redact"
 
@@ -269,8 +269,8 @@ async def test_an_import_meets_names_that_there_are(
     there = await made(tenant)
     rules = [{**RULE, "action_tier": "block"}, {**RULE, "detector_name": "New", "action_tier": "block"}]
     answer = await tenant.admin.client.post(f"{BASE}/import", json={"rules": rules, "conflict_mode": mode})
-    told = answer.json()
-    assert (told["imported"], told["skipped"], len(told["rules"])) == (imported, skipped, imported)
+    body = answer.json()
+    assert (body["imported"], body["skipped"], len(body["rules"])) == (imported, skipped, imported)
     listed = (await tenant.admin.client.get(f"{BASE}/")).json()
     assert [rule["detector_name"] for rule in listed] == names
     assert [rule["action_tier"] for rule in listed] == tiers
@@ -332,14 +332,14 @@ async def test_what_is_not_good_is_told_and_the_rest_imported(tenant: Tenant) ->
         {**RULE, "detector_name": "bad pattern", "config_json": {"pattern": "("}},
         {"detector_name": 7},
     ]
-    told = (await tenant.admin.client.post(f"{BASE}/import", json={"rules": bad})).json()
-    assert (told["imported"], [rule["detector_name"] for rule in told["rules"]]) == (1, ["Employee numbers"])
-    assert [(fault["index"], fault["detector_name"]) for fault in told["errors"]] == [
+    body = (await tenant.admin.client.post(f"{BASE}/import", json={"rules": bad})).json()
+    assert (body["imported"], [rule["detector_name"] for rule in body["rules"]]) == (1, ["Employee numbers"])
+    assert [(fault["index"], fault["detector_name"]) for fault in body["errors"]] == [
         (0, "no pattern"),
         (2, "bad pattern"),
         (3, None),
     ]
-    assert told["errors"][1]["error"] == "config_json.pattern: missing ) (position 1)"
+    assert body["errors"][1]["error"] == "config_json.pattern: missing ) (position 1)"
 
 
 async def test_an_import_that_is_none_is_400(tenant: Tenant) -> None:

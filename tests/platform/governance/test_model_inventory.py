@@ -44,8 +44,8 @@ async def made(tenant: Tenant, **fields: Any) -> dict[str, Any]:
 async def discovered(tenant: Tenant, headers: dict[str, str], **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(DISCOVER, json=body, headers=headers)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 # discovery -----------------------------------------------------------------------------------------------------------
@@ -56,9 +56,14 @@ async def test_what_was_called_and_is_not_registered_becomes_a_draft(platform: R
     called(platform, tenant, "gpt-4o", requests=3)
     first = called(platform, tenant, "gpt-4o-mini", days_ago=40, requests=100)
     last = called(platform, tenant, "gpt-4o-mini", requests=2)
-    told = await discovered(tenant, A)
-    assert (told["discovered"], told["created"], told["existing"], told["dry_run"]) == (2, 1, 1, False)
-    old, new = told["models"]
+    discovery = await discovered(tenant, A)
+    assert (discovery["discovered"], discovery["created"], discovery["existing"], discovery["dry_run"]) == (
+        2,
+        1,
+        1,
+        False,
+    )
+    old, new = discovery["models"]
     assert (old["model_id"], old["status"], old["risk_tier"]) == ("gpt-4o", "existing", "tier_2")
     assert {**new, "first_seen_at": new["first_seen_at"][:10], "last_seen_at": new["last_seen_at"][:10]} == {
         "model_id": "gpt-4o-mini", "provider": "openai", "status": "created", "risk_tier": "unclassified",
@@ -82,9 +87,14 @@ async def test_what_was_called_and_is_not_registered_becomes_a_draft(platform: R
 
 async def test_a_dry_run_says_what_would_be_and_stores_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
     called(platform, tenant, "gpt-4o")
-    told = await discovered(tenant, A, dry_run=True, auto_assign_tier=True)
-    assert (told["discovered"], told["created"], told["existing"], told["dry_run"]) == (1, 0, 0, True)
-    (model,) = told["models"]
+    discovery = await discovered(tenant, A, dry_run=True, auto_assign_tier=True)
+    assert (discovery["discovered"], discovery["created"], discovery["existing"], discovery["dry_run"]) == (
+        1,
+        0,
+        0,
+        True,
+    )
+    (model,) = discovery["models"]
     assert (model["status"], model["risk_tier"]) == ("created", "tier_2")
     assert (await tenant.admin.client.get(BASE, headers=A)).json()["total"] == 0
     assert await platform.audit(tenant, "registered_model.created") == []
@@ -106,8 +116,8 @@ async def test_tiers_are_assigned_as_asked(
 ) -> None:
     called(platform, tenant, "claude-3-haiku-20240307", provider="anthropic")
     called(platform, tenant, "in-house-7", provider="own")
-    told = await discovered(tenant, headers, **body)
-    assert tuple(model["risk_tier"] for model in told["models"]) == tiers
+    discovery = await discovered(tenant, headers, **body)
+    assert tuple(model["risk_tier"] for model in discovery["models"]) == tiers
 
 
 @pytest.mark.parametrize(
@@ -124,13 +134,13 @@ def test_the_longest_prefix_says_the_tier(model_id: str, tier: str) -> None:
     assert inferred(model_id) == tier
 
 
-@pytest.mark.parametrize(("lookback", "found"), [(1, 1), (7, 1), (8, 2), (365, 2)])
+@pytest.mark.parametrize(("lookback", "count"), [(1, 1), (7, 1), (8, 2), (365, 2)])
 async def test_it_looks_back_as_far_as_asked(
-    platform: RunningPlatform, tenant: Tenant, lookback: int, found: int
+    platform: RunningPlatform, tenant: Tenant, lookback: int, count: int
 ) -> None:
     called(platform, tenant, "today")
     called(platform, tenant, "last-week", days_ago=7)
-    assert (await discovered(tenant, A, lookback_days=lookback))["discovered"] == found
+    assert (await discovered(tenant, A, lookback_days=lookback))["discovered"] == count
 
 
 async def test_without_a_body_the_defaults_hold(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -223,9 +233,9 @@ async def test_variant_b_exports_a_dated_csv_and_json_as_its_list(tenant: Tenant
     assert answer.text.splitlines()[0].split(",")[8:] == ["tags", "last_seen_at", "created_at", "updated_at"]
     (row,) = sheet(answer.text)
     assert (row["tags"], row["last_seen_at"]) == ('{"team": "payments", "ä": ""}', "")
-    told = (await tenant.admin.client.get(EXPORT, params={"format": "json"}, headers=B)).json()
-    assert told == (await tenant.admin.client.get(BASE, headers=B)).json()["models"]
-    assert told[0]["id"] == entry["id"]
+    body = (await tenant.admin.client.get(EXPORT, params={"format": "json"}, headers=B)).json()
+    assert body == (await tenant.admin.client.get(BASE, headers=B)).json()["models"]
+    assert body[0]["id"] == entry["id"]
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)"])

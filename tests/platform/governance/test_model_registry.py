@@ -63,13 +63,13 @@ async def test_an_entry_has_the_fields_of_both_variants(platform: RunningPlatfor
 
 
 async def test_every_field_can_be_given(tenant: Tenant) -> None:
-    given = body(
+    value = body(
         display_name="GPT-4o", risk_tier="tier_1", validation_status="unclassified", owner="Model risk",
         description="Answers customers", tags={"team": "payments"},
     )  # fmt: skip
-    answer = await tenant.admin.client.post(BASE, json=given, headers=B)
+    answer = await tenant.admin.client.post(BASE, json=value, headers=B)
     assert answer.status_code == 201, answer.text
-    assert given.items() <= answer.json().items()
+    assert value.items() <= answer.json().items()
 
 
 async def test_variant_b_requires_a_tier(tenant: Tenant) -> None:
@@ -198,10 +198,10 @@ async def test_the_list_is_newest_first_in_the_variants_envelope(
 ) -> None:
     entries = [(await made(tenant, model_id=f"m-{number}"))["id"] for number in range(3)]
     await made(other_tenant)
-    told = (await tenant.auditor.client.get(BASE, headers=headers)).json()
-    assert set(told) == {name, "total", "limit", "offset"}
-    assert ([entry["id"] for entry in told[name]], told["total"]) == (entries[::-1], 3)
-    assert (told["limit"], told["offset"]) == (50, 0)
+    body = (await tenant.auditor.client.get(BASE, headers=headers)).json()
+    assert set(body) == {name, "total", "limit", "offset"}
+    assert ([entry["id"] for entry in body[name]], body["total"]) == (entries[::-1], 3)
+    assert (body["limit"], body["offset"]) == (50, 0)
     part = (await tenant.auditor.client.get(BASE, params={"limit": 1, "offset": 1}, headers=headers)).json()
     assert ([entry["id"] for entry in part[name]], part["total"]) == ([entries[1]], 3)
 
@@ -243,9 +243,9 @@ async def test_the_list_is_filtered(
         tenant, provider="anthropic", model_id="claude-x", validation_status="unclassified", display_name="Sonnet",
         description="For Customers",
     )  # fmt: skip
-    told = (await tenant.admin.client.get(BASE, params=query, headers=headers)).json()
-    listed = told["items" if headers is A else "models"]
-    assert ({entry["model_id"] for entry in listed}, told["total"]) == (expected, len(expected))
+    body = (await tenant.admin.client.get(BASE, params=query, headers=headers)).json()
+    listed = body["items" if headers is A else "models"]
+    assert ({entry["model_id"] for entry in listed}, body["total"]) == (expected, len(expected))
 
 
 async def test_calls_of_the_last_thirty_days_are_counted(platform: RunningPlatform, tenant: Tenant) -> None:

@@ -179,8 +179,8 @@ async def test_each_change_is_in_the_audit_log(platform: RunningPlatform, tenant
 async def tried(tenant: Tenant, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/test", json=body)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 async def test_a_condition_can_be_tried_before_it_is_a_rule(tenant: Tenant) -> None:
@@ -193,12 +193,12 @@ async def test_a_condition_can_be_tried_before_it_is_a_rule(tenant: Tenant) -> N
         ' && tokens == 9 && cost_usd == 0.5 && ip.in_range("10.0.0.0/8") && "g" in groups && user.role == "client"'
         ' && time.getHours() == 23 && model_risk_tier == "tier_4" && validation_status == "unregistered"'
     )
-    told = await tried(tenant, condition=condition, context=context)
-    assert (told["matched"], told["error"], told["rules"]) == (True, None, [])
-    told = await tried(tenant, condition=f'user.id == "{tenant.admin.id}" && cost_usd == null && size(groups) == 0')
-    assert told["matched"] is True
-    told = await tried(tenant, condition='dlp.counts["iban"] > 1')
-    assert (told["matched"], "iban" in told["error"]) == (False, True)
+    trial = await tried(tenant, condition=condition, context=context)
+    assert (trial["matched"], trial["error"], trial["rules"]) == (True, None, [])
+    trial = await tried(tenant, condition=f'user.id == "{tenant.admin.id}" && cost_usd == null && size(groups) == 0')
+    assert trial["matched"] is True
+    trial = await tried(tenant, condition='dlp.counts["iban"] > 1')
+    assert (trial["matched"], "iban" in trial["error"]) == (False, True)
     answer = await tenant.admin.client.post(f"{BASE}/test", json={"condition": "colour == 1"})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "condition"])
     answer = await tenant.admin.client.post(f"{BASE}/test", json={"context": {"colour": 1}})
@@ -210,18 +210,18 @@ async def test_the_rules_in_force_can_be_asked(sandbox: Tenant) -> None:
     await made(sandbox, name="broken", action="ALLOW", condition='dlp.counts["iban"] > 1', priority=2)
     block = await made(sandbox, name="block", priority=3)
     await made(sandbox, name="never", priority=4, condition="true")
-    told = await tried(sandbox, context={"model": "sandbox/echo"})
-    assert (told["action"], told["rule_id"], told["rule_name"], told["matched"]) == (
+    trial = await tried(sandbox, context={"model": "sandbox/echo"})
+    assert (trial["action"], trial["rule_id"], trial["rule_name"], trial["matched"]) == (
         "BLOCK",
         block["id"],
         "block",
         True,
     )
-    assert [(rule["name"], rule["result"]) for rule in told["rules"]] == [
+    assert [(rule["name"], rule["result"]) for rule in trial["rules"]] == [
         ("log", "matched"), ("broken", "failed"), ("block", "matched"),
     ]  # fmt: skip
-    assert "iban" in told["rules"][1]["reason"]
-    assert told["rules"][0]["id"] == log["id"]
+    assert "iban" in trial["rules"][1]["reason"]
+    assert trial["rules"][0]["id"] == log["id"]
 
 
 async def test_a_request_waits_for_a_person(sandbox: Tenant) -> None:
@@ -231,8 +231,12 @@ async def test_a_request_waits_for_a_person(sandbox: Tenant) -> None:
     for decision, status in (("approve", 200), ("deny", 403)):
         waiting = asyncio.create_task(chat(sandbox.user))
         async with asyncio.timeout(20):
-            while not (held := (await admin.get("/api/admin/approvals?status=pending")).json()["items"]):
+            while not (pending := (await admin.get("/api/admin/approvals?status=pending")).json()["items"]):
                 await asyncio.sleep(0.02)
-        assert (held[0]["rule_id"], held[0]["rule_name"], held[0]["entity_types"]) == (policy["id"], "No echo", [])
-        assert (await admin.post(f"/api/admin/approvals/{held[0]['id']}/{decision}")).status_code == 200
+        assert (pending[0]["rule_id"], pending[0]["rule_name"], pending[0]["entity_types"]) == (
+            policy["id"],
+            "No echo",
+            [],
+        )
+        assert (await admin.post(f"/api/admin/approvals/{pending[0]['id']}/{decision}")).status_code == 200
         assert (await waiting).status_code == status

@@ -28,9 +28,9 @@ async def test_of_many_tries_at_once_exactly_the_limit_is_let_through_whichever_
 ) -> None:
     tried, all_workers = key(), workers(platform)
     taken = await asyncio.gather(*(all_workers[number % 4].take(tried, 10) for number in range(200)))
-    assert sum(each.allowed for each in taken) == 10
-    assert sorted(each.rate.remaining for each in taken if each.allowed) == list(range(10))
-    assert all(each.rate.remaining == 0 and 1 <= each.retry_after <= 60 for each in taken if not each.allowed)
+    assert sum(item.allowed for item in taken) == 10
+    assert sorted(item.rate.remaining for item in taken if item.allowed) == list(range(10))
+    assert all(item.rate.remaining == 0 and 1 <= item.retry_after <= 60 for item in taken if not item.allowed)
 
 
 async def test_both_claims_count_or_neither(platform: RunningPlatform) -> None:
@@ -50,7 +50,7 @@ async def test_crowds_that_share_an_address_and_not_an_account_wait_for_nobody_f
     a, b, all_workers = key(), key(), workers(platform)
     claims = [((a, 1000), (b, 1000)), ((b, 1000), (a, 1000))]
     takes = (all_workers[number % 4].take_all(*claims[number % 2]) for number in range(200))
-    assert all(each.allowed for each in await asyncio.wait_for(asyncio.gather(*takes), 20))
+    assert all(item.allowed for item in await asyncio.wait_for(asyncio.gather(*takes), 20))
     assert (await all_workers[0].take(a, 1000)).rate.remaining == 1000 - 201
 
 

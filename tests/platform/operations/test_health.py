@@ -45,9 +45,9 @@ async def test_a_start_under_way_says_where_it_is(platform: RunningPlatform, mon
     monkeypatch.setattr(platform.host.startup, "phase", "policies")
     answer = await platform.anonymous.get("/api/health/startup")
     assert answer.status_code == 503
-    told = answer.json()
-    assert (told["status"], told["phase"]) == ("starting", "policies")
-    assert told["elapsed_ms"] > 0
+    body = answer.json()
+    assert (body["status"], body["phase"]) == ("starting", "policies")
+    assert body["elapsed_ms"] > 0
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ async def test_a_worker_that_follows_no_more_is_not_alive(
 async def test_the_systems_health_has_every_component(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.get(f"{SYSTEM}/health")
     assert answer.status_code == 200
-    told = answer.json()
-    assert told["version"] == __version__
-    assert datetime.fromisoformat(told["timestamp"])
-    parts = told["components"]
+    body = answer.json()
+    assert body["version"] == __version__
+    assert datetime.fromisoformat(body["timestamp"])
+    parts = body["components"]
     assert set(parts) == {
         "database", "redis", "ner_service", "deberta_service", "celery_workers", "providers", "journal", "nodes",
     }  # fmt: skip
@@ -136,11 +136,11 @@ async def test_providers_are_the_organizations_own(platform: RunningPlatform, te
         " true)",
         [tenant.id, tenant.id],
     )
-    told = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
-    assert set(told["components"]["providers"]) == {"good", "bad"}
-    assert told["components"]["providers"]["good"] == {"status": "healthy", "latency_ms": 12.5, "last_checked": None}
-    assert told["components"]["providers"]["bad"]["status"] == "unhealthy"
-    assert told["status"] == "degraded"
+    body = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
+    assert set(body["components"]["providers"]) == {"good", "bad"}
+    assert body["components"]["providers"]["good"] == {"status": "healthy", "latency_ms": 12.5, "last_checked": None}
+    assert body["components"]["providers"]["bad"]["status"] == "unhealthy"
+    assert body["status"] == "degraded"
 
 
 @pytest.mark.parametrize("cut", ["refuse", "swallow"])
@@ -156,11 +156,11 @@ async def test_without_the_database_it_is_told_in_time(
         assert (await components.all_of(platform.host, admin))["database"]["status"] == "healthy"
         getattr(way, cut)()
         async with asyncio.timeout(5):
-            told = await components.all_of(platform.host, admin)
+            result = await components.all_of(platform.host, admin)
             with pytest.raises(Unhealthy):
                 await summary.of(platform.host, admin)
-        assert (told["database"]["status"], components.overall(told)) == ("unhealthy", "unhealthy")
-        assert (told["nodes"], told["celery_workers"]) == ({"status": "unknown"}, {"status": "unknown"})
+        assert (result["database"]["status"], components.overall(result)) == ("unhealthy", "unhealthy")
+        assert (result["nodes"], result["celery_workers"]) == ({"status": "unknown"}, {"status": "unknown"})
         way.mend()
         async with asyncio.timeout(10):
             while timed_out:
@@ -182,12 +182,12 @@ async def test_only_operators_see_why_a_model_cannot_be_loaded(
 
     monkeypatch.setattr(platform.host.detectors, "_states", states)
     operator = await platform.operator()
-    told, seen = [
+    results, seen = [
         (await person.client.get(f"{SYSTEM}/health")).json()["components"] for person in (tenant.admin, operator)
     ]
-    assert told["ner_service"] == {"status": "degraded", "detail": "the model cannot be loaded"}
-    assert told["deberta_service"] == {"status": "healthy", "detail": "idle"}
-    assert seen["ner_service"] == {**told["ner_service"], "waiting": 3, "cause": "/srv/model is none"}
+    assert results["ner_service"] == {"status": "degraded", "detail": "the model cannot be loaded"}
+    assert results["deberta_service"] == {"status": "healthy", "detail": "idle"}
+    assert seen["ner_service"] == {**results["ner_service"], "waiting": 3, "cause": "/srv/model is none"}
 
 
 async def test_one_component_alone_and_404_for_an_unknown_one(tenant: Tenant) -> None:
@@ -203,20 +203,20 @@ async def test_without_the_database_the_system_says_so(
         raise OSError("gone")
 
     monkeypatch.setattr(platform.host.database, "tenant", gone)
-    told = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
-    assert (told["status"], told["components"]["database"]["status"]) == ("unhealthy", "unhealthy")
+    body = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
+    assert (body["status"], body["components"]["database"]["status"]) == ("unhealthy", "unhealthy")
     summary = await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")
     assert (summary.status_code, summary.json()["error"]) == (503, "unhealthy")
 
 
 async def test_the_version(platform: RunningPlatform, tenant: Tenant) -> None:
-    told = (await tenant.admin.client.get(f"{SYSTEM}/version")).json()
-    assert set(told) == {
+    body = (await tenant.admin.client.get(f"{SYSTEM}/version")).json()
+    assert set(body) == {
         "platform_version", "api_version", "build_date", "git_commit", "environment", "schema_version", "feature_flags",
     }  # fmt: skip
-    assert (told["platform_version"], told["api_version"]) == (__version__, "v1")
-    assert told["schema_version"] == platform.sql("SELECT version_num FROM alembic_version")[0][0]
-    assert told["feature_flags"]["dlp_enabled"] is True
+    assert (body["platform_version"], body["api_version"]) == (__version__, "v1")
+    assert body["schema_version"] == platform.sql("SELECT version_num FROM alembic_version")[0][0]
+    assert body["feature_flags"]["dlp_enabled"] is True
 
 
 @pytest.mark.parametrize("path", ["health", "health/components/database", "version", "metrics-summary"])
@@ -260,19 +260,19 @@ async def test_the_summary_is_the_organizations_last_hour(
             " VALUES (%s, %s, now(), 'r', 'input', %s)",
             [tenant.id, new_id(), status],
         )
-    told = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
-    assert told["period"] == "PT1H"
-    assert told["requests"] == {"total": 10, "success": 8, "error": 2, "error_rate": 0.2}
-    assert told["latency"] == {"p50_ms": 55.0, "p95_ms": 95.5, "p99_ms": 99.1}
-    assert told["dlp"]["triggers"] == {"block": 1, "redact": 2, "flag": 1, "require_approval": 1}
-    assert told["cache_hit_rate"] == 0.25
-    assert told["active_connections"] >= 0
+    body = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
+    assert body["period"] == "PT1H"
+    assert body["requests"] == {"total": 10, "success": 8, "error": 2, "error_rate": 0.2}
+    assert body["latency"] == {"p50_ms": 55.0, "p95_ms": 95.5, "p99_ms": 99.1}
+    assert body["dlp"]["triggers"] == {"block": 1, "redact": 2, "flag": 1, "require_approval": 1}
+    assert body["cache_hit_rate"] == 0.25
+    assert body["active_connections"] >= 0
     operator = await platform.operator()
     everybody = (await operator.client.get(f"{SYSTEM}/metrics-summary")).json()
     assert everybody["requests"]["total"] >= 11
 
 
 async def test_a_summary_of_nothing_has_no_latency(tenant: Tenant) -> None:
-    told = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
-    assert told["requests"] == {"total": 0, "success": 0, "error": 0, "error_rate": 0.0}
-    assert told["latency"] == {"p50_ms": None, "p95_ms": None, "p99_ms": None}
+    body = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
+    assert body["requests"] == {"total": 0, "success": 0, "error": 0, "error_rate": 0.0}
+    assert body["latency"] == {"p50_ms": None, "p95_ms": None, "p99_ms": None}

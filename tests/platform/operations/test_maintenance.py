@@ -34,10 +34,10 @@ async def test_new_requests_are_refused_on_every_path_until_it_ends(
 ) -> None:
     answer = await close(operator)
     assert answer.status_code == 200
-    told = answer.json()
-    assert set(told) == {"maintenance_enabled", "enabled_at", "message", "active_requests_drained"}
-    assert (told["maintenance_enabled"], told["message"]) == (True, "Back at noon.")
-    assert told["enabled_at"]
+    body = answer.json()
+    assert set(body) == {"maintenance_enabled", "enabled_at", "message", "active_requests_drained"}
+    assert (body["maintenance_enabled"], body["message"]) == (True, "Back at noon.")
+    assert body["enabled_at"]
     calls = [
         tenant.admin.client.post("/v1/chat/completions", json=chat("sandbox/echo")),
         tenant.admin.client.post("/v1/messages", json=chat("sandbox/echo")),

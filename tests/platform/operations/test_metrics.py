@@ -59,27 +59,27 @@ async def test_every_family_is_there_with_its_type(platform: RunningPlatform) ->
 
 
 async def test_values_that_there_are(platform: RunningPlatform) -> None:
-    told = await figures(platform)
-    assert told["service_db_pool_max_connections"] == 10
-    assert 0 <= told["service_db_pool_available_connections"] <= 10
-    assert told["service_journal_bytes"] >= 0
-    assert told["service_change_feed_lag_seconds"] < 60
+    count_above = await figures(platform)
+    assert count_above["service_db_pool_max_connections"] == 10
+    assert 0 <= count_above["service_db_pool_available_connections"] <= 10
+    assert count_above["service_journal_bytes"] >= 0
+    assert count_above["service_change_feed_lag_seconds"] < 60
 
 
 async def test_tasks_are_told_of_each_process(platform: RunningPlatform) -> None:
     name = f'service_event_loop_tasks{{pid="{os.getpid()}"}}'
 
-    async def told(*, above: float) -> float:
+    async def count_above(*, above: float) -> float:
         async with asyncio.timeout(20):
             while (count := (await figures(platform)).get(name, 0)) <= above:
                 await asyncio.sleep(0.1)
         return count
 
-    before = await told(above=0)
+    before = await count_above(above=0)
     waiting = [asyncio.create_task(asyncio.sleep(60)) for _ in range(100)]
     try:
         # Others may have ended since; a hundred have not.
-        await told(above=before + 50)
+        await count_above(above=before + 50)
     finally:
         for task in waiting:
             task.cancel()
@@ -98,9 +98,9 @@ async def test_administration_counts_under_its_routes_template(platform: Running
 async def test_paths_that_clients_make_up_are_one_series(platform: RunningPlatform) -> None:
     for number in range(5):
         await platform.anonymous.get(f"/made/up/{number}")
-    told = await figures(platform)
-    assert told['service_http_requests_total{method="GET",route="unmatched",status="404"}'] >= 5
-    assert not any("/made" in name for name in told)
+    count_above = await figures(platform)
+    assert count_above['service_http_requests_total{method="GET",route="unmatched",status="404"}'] >= 5
+    assert not any("/made" in name for name in count_above)
 
 
 async def test_a_model_call_counts_with_its_attempts(platform: RunningPlatform) -> None:

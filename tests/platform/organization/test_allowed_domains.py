@@ -178,7 +178,7 @@ async def test_who_registers_becomes_a_member_of_the_domains_group(
     assert member["user_id"] == str(user_id)
     # Every worker knows it already: the user's first request counts as a member's.
     live = platform.host.replica.users[user_id]
-    assert [str(each) for each in live.groups] == [group]
+    assert [str(group) for group in live.groups] == [group]
     (event,) = await platform.audit(tenant, "group.member_added")
     assert (event["resource_id"], event["details"]["user_id"]) == (group, str(user_id))
 
@@ -279,10 +279,10 @@ async def test_proving_a_domain_verifies_the_addresses_that_were_there_before(
     assert (await portal.put(f"/v1/platform/tenants/{tenant.id}/owner", json=owner)).status_code == 200
     users = "/api/admin/users"
     emails = [f"ada@{domain}", f"ada@sub.{domain}"]
-    ids = [(await tenant.admin.client.post(users, json={"email": each})).json()["id"] for each in emails]
+    ids = [(await tenant.admin.client.post(users, json={"email": email})).json()["id"] for email in emails]
     theirs = (await other_tenant.admin.client.post(users, json={"email": f"ada@{domain}"})).json()
     await prove(tenant, names, await add(tenant, domain))
-    shown = [(await tenant.admin.client.get(f"{users}/{each}")).json()["email_verified"] for each in ids]
+    shown = [(await tenant.admin.client.get(f"{users}/{id_}")).json()["email_verified"] for id_ in ids]
     assert shown == [True, False]
     assert platform.sql("SELECT email_verified FROM users WHERE email = %s", [owner["email"]]) == [(True,)]
     assert (await other_tenant.admin.client.get(f"{users}/{theirs['id']}")).json()["email_verified"] is False

@@ -88,7 +88,7 @@ async def test_where_a_second_factor_is_required_the_change_asks_for_it(
 async def test_without_credential_intelligence_the_platform_looks_for_no_secrets(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    async def found() -> list[str]:
+    async def types_found() -> list[str]:
         text = f"my key is {SECRET}, my card {CARD}"
         answer = await tenant.user.client.post("/v1/scan", json={"text": text, "model": "sandbox/echo"})
         return [finding["entity_type"] for finding in answer.json()["findings"]]
@@ -97,13 +97,13 @@ async def test_without_credential_intelligence_the_platform_looks_for_no_secrets
         answer = await tenant.admin.client.patch(f"{BASE}/{name}", json={"enabled": enabled})
         assert answer.status_code == 200, answer.text
 
-    assert await found() == ["aws_access_key", "credit_card"]
+    assert await types_found() == ["aws_access_key", "credit_card"]
     await switch("credential_intelligence", enabled=False)
-    assert await found() == ["credit_card"]
+    assert await types_found() == ["credit_card"]
     # What the organization itself asks for is found all the same.
     rule = {"detector_name": "x", "detector_type": "regex", "entity_type": "aws_access_key", "action_tier": "block"}
     await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)
-    assert await found() == ["aws_access_key", "credit_card"]
+    assert await types_found() == ["aws_access_key", "credit_card"]
 
 
 async def test_a_stale_version_switches_nothing(tenant: Tenant) -> None:

@@ -47,8 +47,8 @@ async def test_whoever_would_lock_themselves_out_is_refused(
     platform: RunningPlatform, tenant: Tenant, cidrs: list[str]
 ) -> None:
     answer = await put(tenant, enabled=True, cidrs=cidrs)
-    told = answer.json()
-    assert (answer.status_code, told["error"], told["code"]) == (400, "invalid_request", "caller_address_excluded")
+    body = answer.json()
+    assert (answer.status_code, body["error"], body["code"]) == (400, "invalid_request", "caller_address_excluded")
     assert (await tenant.admin.client.get(BASE)).json()["enabled"] is False
     assert await platform.audit(tenant, "ip_allowlist.changed") == []
 

@@ -34,11 +34,11 @@ async def test_only_what_is_sent_changes_and_is_told(
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("schedule", "kept"),
     [("*/15 * * * *", "*/15 * * * *"), ("  0   3 * jan-mar 1-5 ", "0 3 * jan-mar 1-5"), ("0 0 29 2 *", "0 0 29 2 *")],
 )
-async def test_a_schedule_is_cron(tenant: Tenant, given: str, kept: str) -> None:
-    answer = await tenant.admin.client.put(BASE, json={"archiver_schedule": given})
+async def test_a_schedule_is_cron(tenant: Tenant, schedule: str, kept: str) -> None:
+    answer = await tenant.admin.client.put(BASE, json={"archiver_schedule": schedule})
     assert (answer.status_code, answer.json()["archiver_schedule"]) == (200, kept)
 
 

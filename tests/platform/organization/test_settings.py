@@ -150,8 +150,8 @@ async def test_of_two_who_change_the_same_version_one_is_told(tenant: Tenant) ->
         *(tenant.admin.client.put(BASE, json=change, headers={"If-Match": version}) for change in changes)
     )
     assert sorted(answer.status_code for answer in answers) == [200, 412]
-    told = next(answer.json() for answer in answers if answer.status_code == 412)
-    assert told["error"] == "precondition_failed"
+    result = next(answer.json() for answer in answers if answer.status_code == 412)
+    assert result["error"] == "precondition_failed"
     # With the version that the change's own answer gave, the next one fits.
     done = next(answer for answer in answers if answer.status_code == 200)
     again = {"If-Match": done.headers["ETag"]}

@@ -15,8 +15,8 @@ PLATFORM_WIDE = ("oauth_scope_enforcement", "rate_limit_requests_per_minute", "a
 
 async def entry(tenant: Tenant, key: str) -> dict[str, object]:
     entries = (await tenant.auditor.client.get(BASE)).json()
-    found: dict[str, object] = next(one for one in entries if one["key"] == key)
-    return found
+    result: dict[str, object] = next(one for one in entries if one["key"] == key)
+    return result
 
 
 async def test_every_entry_tells_its_category_default_and_whether_it_can_be_set(tenant: Tenant) -> None:
@@ -44,7 +44,7 @@ async def test_a_value_is_the_organizations_then_the_environments_then_the_defau
 
 
 @pytest.mark.parametrize(
-    ("variable", "told", "value"),
+    ("variable", "written", "value"),
     [
         ("AUTO_TITLE_ENABLED", "0", "false"),
         ("GOVERNANCE_ENABLED", "Off", "false"),
@@ -54,15 +54,15 @@ async def test_a_value_is_the_organizations_then_the_environments_then_the_defau
     ],
 )
 async def test_a_variable_is_written_as_all_settings_are(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, variable: str, told: str, value: str
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, variable: str, written: str, value: str
 ) -> None:
-    monkeypatch.setenv(variable, told)
+    monkeypatch.setenv(variable, written)
     check_environment()
     assert (await entry(tenant, variable.lower()))["value"] == value
 
 
 @pytest.mark.parametrize(
-    ("variable", "told"),
+    ("variable", "written"),
     [
         ("MFA_REQUIRED", "ture"),
         ("GOVERNANCE_ENABLED", "2"),
@@ -72,9 +72,9 @@ async def test_a_variable_is_written_as_all_settings_are(
     ],
 )
 def test_a_variable_that_is_no_value_of_its_key_ends_the_start(
-    monkeypatch: pytest.MonkeyPatch, variable: str, told: str
+    monkeypatch: pytest.MonkeyPatch, variable: str, written: str
 ) -> None:
-    monkeypatch.setenv(variable, told)
+    monkeypatch.setenv(variable, written)
     with pytest.raises(BadSettings, match=f"^{variable}: must be"):
         check_environment()
 
@@ -100,8 +100,8 @@ async def test_what_holds_for_the_whole_platform_is_shown_as_it_is_in_force(
     settings = platform.host.settings.model_copy(update={"oauth_scope_enforcement": False, "api_variant": "c"})
     monkeypatch.setattr(platform.host, "settings", settings)
     shown = {one["key"]: one for one in (await tenant.admin.client.get(BASE)).json()}
-    told = {key: (shown[key]["value"], shown[key]["default"], shown[key]["editable"]) for key in PLATFORM_WIDE}
-    assert told == {
+    result = {key: (shown[key]["value"], shown[key]["default"], shown[key]["editable"]) for key in PLATFORM_WIDE}
+    assert result == {
         "oauth_scope_enforcement": ("false", "true", False),
         "rate_limit_requests_per_minute": ("1000000", "60", False),
         "api_variant": ("c", "a", False),

@@ -132,15 +132,15 @@ async def test_a_period_has_its_events_in_whatever_order_they_were_written(
             for _ in range(2)
         )
         period = {"from": since.isoformat(), "to": until.isoformat()}
-        asked = {name: period[name] for name in dice.sample(("from", "to"), dice.randint(1, 2))}
-        wanted = [
+        period_parameters = {name: period[name] for name in dice.sample(("from", "to"), dice.randint(1, 2))}
+        expected = [
             event["sequence"]
             for event in everything
-            if ("from" not in asked or datetime.fromisoformat(event["timestamp"]) >= since)
-            and ("to" not in asked or datetime.fromisoformat(event["timestamp"]) < until)
+            if ("from" not in period_parameters or datetime.fromisoformat(event["timestamp"]) >= since)
+            and ("to" not in period_parameters or datetime.fromisoformat(event["timestamp"]) < until)
         ]
-        events = await read(tenant.admin.client, **asked, limit=dice.choice((3, 50)))
-        assert [event["sequence"] for event in events] == wanted, asked
+        events = await read(tenant.admin.client, **period_parameters, limit=dice.choice((3, 50)))
+        assert [event["sequence"] for event in events] == expected, period_parameters
 
 
 async def test_a_request_s_event_says_what_came_of_it(tenant: Tenant, journal: Journal) -> None:

@@ -62,14 +62,14 @@ async def test_pages_of_every_size_give_every_event_once_newest_first(
 ) -> None:
     chance = random.Random(5)
     moments = [datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=chance.random() * 200) for _ in range(30)]
-    wanted = [str(add(platform, tenant, 1, timestamp=moment)) for moment in sorted(moments, reverse=True)]
+    expected = [str(add(platform, tenant, 1, timestamp=moment)) for moment in sorted(moments, reverse=True)]
     for size in (1, 7, 30, 200):
         seen: list[str] = []
         for number in range(1, 31):
             page = (await tenant.admin.client.get(EVENTS, params={"page": number, "page_size": size})).json()
             assert page["total"] == 30
             seen += [item["id"] for item in page["items"]]
-        assert seen == wanted
+        assert seen == expected
 
 
 async def test_a_period_that_cuts_days_in_two_is_counted_exactly(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -130,11 +130,11 @@ async def test_a_hundred_times_the_events_do_not_make_a_page_read_more_of_them(
             "last": {"page_size": 20, "page": days * 24 // 20},
             "rare": {"page_size": 2, "status": "blocked", "page": days * 24 // 100 // 2},
         }.items():
-            with statements(platform) as asked:
+            with statements(platform) as statements_run:
                 page = (await owner.admin.client.get(EVENTS, params=params)).json()
             assert page["total"] == (days * 24 if name != "rare" else -(-days * 24 // 100))
             assert len(page["items"]) == params["page_size"]
-            read[name, days] = sum(events_read(platform, *statement) for statement in asked)
+            read[name, days] = sum(events_read(platform, *statement) for statement in statements_run)
     for name in ("first", "last", "rare"):
         assert 0 < read[name, 1000] <= 2 * read[name, 10] + 100, read
 
@@ -142,16 +142,16 @@ async def test_a_hundred_times_the_events_do_not_make_a_page_read_more_of_them(
 @contextmanager
 def statements(platform: RunningPlatform) -> Iterator[list[tuple[str, Any]]]:
     """What administration asks the database about events, with its parameters."""
-    asked: list[tuple[str, Any]] = []
+    statements_run: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         if "dlp_event" in statement:
-            asked.append((statement, parameters))
+            statements_run.append((statement, parameters))
 
     engine = platform.host.database._app.sync_engine
     event.listen(engine, "before_cursor_execute", note)
     try:
-        yield asked
+        yield statements_run
     finally:
         event.remove(engine, "before_cursor_execute", note)
 

@@ -43,7 +43,7 @@ async def test_pages_of_every_size_give_every_record_once_newest_first(tenant: T
     ]
     await journal.append(*calls)
     await journal.drain()
-    wanted = [str(call.id) for call in sorted(calls, key=lambda call: call.timestamp, reverse=True)]
+    expected = [str(call.id) for call in sorted(calls, key=lambda call: call.timestamp, reverse=True)]
     for limit in (1, 7, 40, 200):
         seen: list[str] = []
         while True:
@@ -52,7 +52,7 @@ async def test_pages_of_every_size_give_every_record_once_newest_first(tenant: T
             seen += [record["id"] for record in page["records"]]
             if page["offset"] + limit >= page["total"]:
                 break
-        assert seen == wanted
+        assert seen == expected
     beyond = (await tenant.admin.client.get(RECORDS, params={"offset": 40})).json()
     assert (beyond["records"], beyond["total"]) == ([], 40)
 

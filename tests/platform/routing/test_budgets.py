@@ -45,9 +45,9 @@ async def test_a_budget_has_these_fields(tenant: Tenant) -> None:
     assert (await tenant.auditor.client.get(path)).json() == budget
     other = await made(tenant, scope_type="user", scope_id=str(tenant.user.id), period="day")
     page = (await tenant.auditor.client.get(BASE)).json()
-    assert ([each["id"] for each in page["items"]], page["total"]) == ([other["id"], budget["id"]], 2)
+    assert ([item["id"] for item in page["items"]], page["total"]) == ([other["id"], budget["id"]], 2)
     page = (await tenant.auditor.client.get(BASE, params={"scope_type": "user"})).json()
-    assert [each["id"] for each in page["items"]] == [other["id"]]
+    assert [item["id"] for item in page["items"]] == [other["id"]]
 
 
 async def test_what_does_not_fit_is_429_with_the_moment_it_begins_anew(sandbox: Tenant) -> None:

@@ -198,9 +198,9 @@ async def test_a_new_list_of_models_takes_the_place_of_the_old(
 async def test_a_change_in_part_keeps_the_rest(tenant: Tenant, fake: Any) -> None:
     await make(tenant, fake)
     answer = await tenant.admin.client.patch(f"{BASE}/my-own", json={"name": "Other", "max_retries": 0})
-    told = answer.json()
-    assert (told["name"], told["config"]["max_retries"], told["config"]["format"]) == ("Other", 0, "openai")
-    assert told["credentials_configured"] is True
+    body = answer.json()
+    assert (body["name"], body["config"]["max_retries"], body["config"]["format"]) == ("Other", 0, "openai")
+    assert body["credentials_configured"] is True
     assert await chat(tenant) == 200
 
 

@@ -36,8 +36,8 @@ async def simulated(tenant: Tenant, policy: dict[str, Any], **changed: Any) -> d
     body = {"policy_id": policy["policy_id"], "request": {**SIMULATED, **changed}}
     answer = await tenant.admin.client.post(f"{BASE}/simulate", json=body)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 def chain(*models: str) -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ async def test_a_policy_has_these_fields(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "total"),
     [
         ({"enabled": "true"}, 1),
         ({"enabled": "false"}, 1),
@@ -91,10 +91,10 @@ async def test_a_policy_has_these_fields(tenant: Tenant) -> None:
         ({"strategy": "balanced"}, 0),
     ],
 )
-async def test_the_list_is_filtered(tenant: Tenant, query: dict[str, str], found: int) -> None:
+async def test_the_list_is_filtered(tenant: Tenant, query: dict[str, str], total: int) -> None:
     await made(tenant)
     await made(tenant, strategy="round_robin", enabled=False)
-    assert (await tenant.admin.client.get(POLICIES, params=query)).json()["total"] == found
+    assert (await tenant.admin.client.get(POLICIES, params=query)).json()["total"] == total
 
 
 async def test_the_list_is_filtered_by_group(tenant: Tenant) -> None:
@@ -109,11 +109,11 @@ async def test_auto_goes_to_the_cheapest_model(sandbox: Tenant) -> None:
     answer = await chat(sandbox.user)
     assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "stream-1"), answer.text
     assert answer.headers["X-Gateway-Fallbacks"] == "0"
-    told = await simulated(sandbox, policy)
-    assert told["selected_model"]["model_id"] == "stream-1"
-    assert [each["model_id"] for each in told["fallback_sequence"]][:2] == ["stream-2", "echo"]
-    assert told["fallback_sequence"][0]["estimated_cost_usd"] == 0.004
-    assert told["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": None, "would_block": False}
+    simulation = await simulated(sandbox, policy)
+    assert simulation["selected_model"]["model_id"] == "stream-1"
+    assert [item["model_id"] for item in simulation["fallback_sequence"]][:2] == ["stream-2", "echo"]
+    assert simulation["fallback_sequence"][0]["estimated_cost_usd"] == 0.004
+    assert simulation["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": None, "would_block": False}
 
 
 async def test_its_record_names_the_policy(platform: RunningPlatform, sandbox: Tenant) -> None:
@@ -121,8 +121,8 @@ async def test_its_record_names_the_policy(platform: RunningPlatform, sandbox: T
     request_id = (await chat(sandbox.user)).headers["X-Request-Id"]
     await drained(platform)
     records = (await sandbox.admin.client.get("/api/v1/usage/records")).json()
-    found = next(each for each in records["records"] if each["request_id"] == request_id)
-    assert (found["routing_policy_id"], found["model_id"]) == (policy["policy_id"], "stream-1")
+    result = next(record for record in records["records"] if record["request_id"] == request_id)
+    assert (result["routing_policy_id"], result["model_id"]) == (policy["policy_id"], "stream-1")
 
 
 async def test_a_named_model_answers_itself(sandbox: Tenant) -> None:
@@ -201,9 +201,9 @@ async def test_above_the_cap_the_cheapest_model_can_answer(sandbox: Tenant) -> N
     assert (await chat(sandbox.user, "sandbox/echo", max_tokens=1_000)).headers["X-Gateway-Model"] == "echo"
     assert (await chat(sandbox.user, "sandbox/echo", max_tokens=10_000)).headers["X-Gateway-Model"] == "stream-1"
     assert (await chat(sandbox.user, "sandbox/echo", max_tokens=20_000)).status_code == 402
-    told = await simulated(sandbox, policy, model="sandbox/echo", estimated_output_tokens=10_000)
-    assert told["selected_model"]["model_id"] == "stream-1"
-    assert told["cost_cap_check"] == {"estimated_cost_usd": 0.033, "limit_usd": 0.012, "would_block": False}
+    simulation = await simulated(sandbox, policy, model="sandbox/echo", estimated_output_tokens=10_000)
+    assert simulation["selected_model"]["model_id"] == "stream-1"
+    assert simulation["cost_cap_check"] == {"estimated_cost_usd": 0.033, "limit_usd": 0.012, "would_block": False}
 
 
 async def test_above_the_cap_a_warning_is_in_the_audit_log(platform: RunningPlatform, sandbox: Tenant) -> None:
@@ -223,9 +223,12 @@ async def test_above_the_cap_a_warning_is_in_the_audit_log(platform: RunningPlat
 async def test_a_simulation_says_what_would_be_blocked(sandbox: Tenant) -> None:
     cap = {"max_cost_per_request_usd": 0.001, "action_on_exceed": "block"}
     policy = await made(sandbox, cost_cap=cap, enabled=False)
-    told = await simulated(sandbox, policy)
-    assert told["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": 0.001, "would_block": True}
-    assert (told["selected_model"]["model_id"], told["refusal"]["code"]) == ("stream-1", "cost_cap_exceeded")
+    simulation = await simulated(sandbox, policy)
+    assert simulation["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": 0.001, "would_block": True}
+    assert (simulation["selected_model"]["model_id"], simulation["refusal"]["code"]) == (
+        "stream-1",
+        "cost_cap_exceeded",
+    )
 
 
 async def test_a_simulation_heeds_the_group_s_model_access(sandbox: Tenant) -> None:
@@ -238,8 +241,8 @@ async def test_a_simulation_heeds_the_group_s_model_access(sandbox: Tenant) -> N
 
 
 async def test_a_simulation_of_an_unknown_model_says_so(sandbox: Tenant) -> None:
-    told = await simulated(sandbox, await made(sandbox), model="sandbox/ecco")
-    assert (told["selected_model"], told["refusal"]["code"]) == (None, "model_not_found")
+    simulation = await simulated(sandbox, await made(sandbox), model="sandbox/ecco")
+    assert (simulation["selected_model"], simulation["refusal"]["code"]) == (None, "model_not_found")
 
 
 @pytest.mark.parametrize(
@@ -450,11 +453,11 @@ async def test_changes_are_in_the_audit_log(platform: RunningPlatform, tenant: T
     path = f"{POLICIES}/{policy['policy_id']}"
     await tenant.admin.client.patch(path, json={"strategy": "balanced"})
     await tenant.admin.client.delete(path)
-    for action, told in (
+    for action, result in (
         ("routing_policy.created", "policy"), ("routing_policy.updated", "changed"), ("routing_policy.deleted", "name"),
     ):  # fmt: skip
         (event,) = await platform.audit(tenant, action)
-        assert (event["resource_id"], told in event["details"]) == (policy["policy_id"], True)
+        assert (event["resource_id"], result in event["details"]) == (policy["policy_id"], True)
 
 
 async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox: Tenant) -> None:
@@ -467,15 +470,15 @@ async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox:
     assert (await chat(sandbox.user)).status_code == 402
     await drained(platform)
     query = {"period": "week", "policy_id": policy["policy_id"]}
-    told = (await sandbox.auditor.client.get(f"{BASE}/analytics", params=query)).json()
-    decisions = told["routing_decisions"]
-    assert (told["period"], told["total_requests"]) == ("week", 4)
+    body = (await sandbox.auditor.client.get(f"{BASE}/analytics", params=query)).json()
+    decisions = body["routing_decisions"]
+    assert (body["period"], body["total_requests"]) == ("week", 4)
     assert (decisions["cost_cap_blocks"], decisions["fallback_activations"]) == (1, 1)
-    assert [(each["model_id"], each["requests"], each["pct"]) for each in decisions["by_model"]] == [
+    assert [(entry["model_id"], entry["requests"], entry["pct"]) for entry in decisions["by_model"]] == [
         ("stream-1", 2, 66.67), ("stream-2", 1, 33.33),
     ]  # fmt: skip
-    assert told["total_cost_usd"] == pytest.approx(sum(each["cost_usd"] for each in decisions["by_model"]))
-    assert told["avg_cost_per_request_usd"] == pytest.approx(told["total_cost_usd"] / 4, abs=1e-9)
+    assert body["total_cost_usd"] == pytest.approx(sum(entry["cost_usd"] for entry in decisions["by_model"]))
+    assert body["avg_cost_per_request_usd"] == pytest.approx(body["total_cost_usd"] / 4, abs=1e-9)
     other = (await sandbox.admin.client.get(f"{BASE}/analytics", params={"policy_id": str(uuid4())})).json()
     assert (other["total_requests"], other["avg_cost_per_request_usd"]) == (0, 0)
 
@@ -490,7 +493,7 @@ async def test_analytics_tell_no_cost_of_a_model_without_a_price(platform: Runni
         assert (await chat(sandbox.user, model)).status_code == 200
     await drained(platform)
     report = (await sandbox.auditor.client.get(f"{BASE}/analytics", params={"period": "day"})).json()
-    costs = {each["model_id"]: each["cost_usd"] for each in report["routing_decisions"]["by_model"]}
+    costs = {entry["model_id"]: entry["cost_usd"] for entry in report["routing_decisions"]["by_model"]}
     assert costs["stream-1"] is None
     assert costs["stream-2"] > 0
 

@@ -78,8 +78,8 @@ async def test_two_names_of_the_same_thing_agree(sandbox: Tenant) -> None:
 async def test_named_capabilities_change_and_the_others_stay(sandbox: Tenant) -> None:
     entry = await add(sandbox, capabilities={"function_calling": True, "streaming": False})
     answer = await sandbox.admin.client.put(f"{BASE}/{entry['id']}", json={"capabilities": {"vision": True}})
-    told = answer.json()["capabilities"]
-    assert (told["function_calling"], told["streaming"], told["vision"]) == (True, False, True)
+    capabilities = answer.json()["capabilities"]
+    assert (capabilities["function_calling"], capabilities["streaming"], capabilities["vision"]) == (True, False, True)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ async def test_prices_are_kept_exactly(platform: RunningPlatform, sandbox: Tenan
     headers = {"Content-Type": "application/json"}
     answer = await sandbox.admin.client.post(BASE + "/", content=content, headers=headers)
     assert answer.status_code == 201, answer.text
-    told = answer.json(parse_float=Decimal, parse_int=Decimal)
-    assert (told["cost_per_input_token"], told["cost_per_output_token"]) == (Decimal(price), Decimal(price))
+    result = answer.json(parse_float=Decimal, parse_int=Decimal)
+    assert (result["cost_per_input_token"], result["cost_per_output_token"]) == (Decimal(price), Decimal(price))
     stored = platform.sql(
         "SELECT cost_per_input_token, cost_per_output_token FROM model_configs WHERE id = %s", [answer.json()["id"]]
     )
@@ -147,8 +147,8 @@ async def test_variant_b_asks_for_a_display_name(sandbox: Tenant) -> None:
     body = {"provider": "sandbox", "model_id": "echo"}
     missing = await sandbox.admin.client.post(BASE + "/", json=body, headers=B)
     assert (missing.status_code, missing.json()["detail"][0]["loc"]) == (422, ["body", "display_name"])
-    given = await sandbox.admin.client.post(BASE + "/", json={**body, "display_name": "Echo"}, headers=B)
-    assert (given.status_code, given.headers["X-API-Variant"]) == (201, "b")
+    created = await sandbox.admin.client.post(BASE + "/", json={**body, "display_name": "Echo"}, headers=B)
+    assert (created.status_code, created.headers["X-API-Variant"]) == (201, "b")
 
 
 async def test_lists_page_as_their_variant_does(sandbox: Tenant) -> None:
@@ -189,11 +189,11 @@ async def test_a_change_is_in_force_when_the_answer_is_there(platform: RunningPl
 async def test_an_update_is_partial_and_null_takes_away(sandbox: Tenant) -> None:
     entry = await add(sandbox, display_name="Echo", cost_per_input_token=0.000001, max_output_tokens=10)
     path = f"{BASE}/{entry['id']}"
-    told = (await sandbox.admin.client.put(path, json={"cost_per_output_token": 0.000002})).json()
-    assert told == {**entry, "cost_per_output_token": 0.000002}
+    body = (await sandbox.admin.client.put(path, json={"cost_per_output_token": 0.000002})).json()
+    assert body == {**entry, "cost_per_output_token": 0.000002}
     nulls = {"display_name": None, "cost_per_input_token": None, "max_output_tokens": None, "is_active": None}
-    told = (await sandbox.admin.client.put(path, json=nulls)).json()
-    assert (told["display_name"], told["cost_per_input_token"], told["is_active"]) == (None, None, True)
+    body = (await sandbox.admin.client.put(path, json=nulls)).json()
+    assert (body["display_name"], body["cost_per_input_token"], body["is_active"]) == (None, None, True)
     same = {"provider": "sandbox", "model_id": "echo"}
     assert (await sandbox.admin.client.put(path, json=same)).status_code == 200
     for field in ("provider", "model_id"):
@@ -289,8 +289,8 @@ async def test_discovery_does_not_wait_for_who_hangs(
         fake = await neighbourhood.provider()
         fake.mode = mode
         await connect(tenant, fake, slug)
-    found = (await tenant.admin.client.get(f"{BASE}/discover")).json()
-    assert {model["provider"] for model in found} == {"good"}
+    body = (await tenant.admin.client.get(f"{BASE}/discover")).json()
+    assert {model["provider"] for model in body} == {"good"}
 
 
 async def test_sync_adds_what_is_missing_once(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:

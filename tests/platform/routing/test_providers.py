@@ -50,9 +50,9 @@ async def test_an_organization_begins_with_no_provider(tenant: Tenant) -> None:
 async def test_credentials_make_the_provider_of_a_known_kind(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(f"{BASE}/openai/credentials", json={"api_key": KEY})
     assert answer.status_code == 200
-    told = answer.json()
-    assert (told["provider_id"], told["credentials_configured"]) == ("openai", True)
-    assert set(told) == {"provider_id", "credentials_configured", "updated_at"}
+    body = answer.json()
+    assert (body["provider_id"], body["credentials_configured"]) == ("openai", True)
+    assert set(body) == {"provider_id", "credentials_configured", "updated_at"}
     provider = await read(tenant, "openai")
     assert provider == {
         "id": "openai", "name": "OpenAI", "kind": "openai", "type": "native", "status": "active",
@@ -105,9 +105,9 @@ async def test_credentials_are_bound_to_their_row(platform: RunningPlatform, ten
         " id = 'mine') WHERE tenant_id = %s AND id = 'thief'",
         [tenant.id, tenant.id],
     )
-    told = await check(tenant, "thief")
-    assert (told["health_check_status"], fake.requests) == ("unreachable", [])
-    assert "master keys" in told["error"]
+    check_result = await check(tenant, "thief")
+    assert (check_result["health_check_status"], fake.requests) == ("unreachable", [])
+    assert "master keys" in check_result["error"]
 
 
 @pytest.mark.parametrize(
@@ -204,11 +204,11 @@ async def test_a_disabled_provider_answers_no_more_and_comes_back(
     assert (await tenant.user.client.post("/v1/chat/completions", json=CHAT)).status_code == 200
     off = await tenant.admin.client.put(f"{BASE}/mine/status", json={"enabled": False, "reason": "too dear"})
     assert off.status_code == 200
-    told = off.json()
-    assert (told["provider_id"], told["status"], told["changed_by"], told["reason"]) == (
+    body = off.json()
+    assert (body["provider_id"], body["status"], body["changed_by"], body["reason"]) == (
         "mine", "disabled", str(tenant.admin.id), "too dear",
     )  # fmt: skip
-    assert (told["enabled"], told["kill_switch_active"]) == (False, False)
+    assert (body["enabled"], body["kill_switch_active"]) == (False, False)
     seen = len(fake.requests)
     refused = await tenant.user.client.post("/v1/chat/completions", json=CHAT)
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "provider_unavailable")
@@ -240,14 +240,18 @@ async def test_the_status_is_the_first_that_holds(platform: RunningPlatform, ten
 
 async def test_a_health_check_of_a_good_provider(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
-    told = await check(tenant)
-    assert set(told) == {"provider_id", "health_check_status", "response_time_ms", "checked_at", "error"}
-    assert (told["provider_id"], told["health_check_status"], told["error"]) == ("mine", "healthy", None)
-    assert 0 < told["response_time_ms"] < 5_000
+    check_result = await check(tenant)
+    assert set(check_result) == {"provider_id", "health_check_status", "response_time_ms", "checked_at", "error"}
+    assert (check_result["provider_id"], check_result["health_check_status"], check_result["error"]) == (
+        "mine",
+        "healthy",
+        None,
+    )
+    assert 0 < check_result["response_time_ms"] < 5_000
     assert fake.paths == ["/v1/models"]
     assert fake.requests[0].headers["authorization"] == f"Bearer {KEY}"
     provider = await read(tenant, "mine")
-    assert (provider["health_check_status"], provider["last_health_check"]) == ("healthy", told["checked_at"])
+    assert (provider["health_check_status"], provider["last_health_check"]) == ("healthy", check_result["checked_at"])
     assert len(await platform.audit(tenant, "provider.health_checked")) == 1
 
 
@@ -271,10 +275,10 @@ async def test_what_a_health_check_makes_of_an_answer(tenant: Tenant, fake: Any,
     await connect(tenant, fake)
     await tenant.admin.client.put(f"{BASE}/mine/health-check-config", json={"timeout_ms": 300})
     fake.mode = mode
-    told = await check(tenant)
-    assert told["health_check_status"] == status
-    assert (told["response_time_ms"] is None) is (told["error"] is not None) is (status != "healthy")
-    assert KEY not in str(told)
+    check_result = await check(tenant)
+    assert check_result["health_check_status"] == status
+    assert (check_result["response_time_ms"] is None) is (check_result["error"] is not None) is (status != "healthy")
+    assert KEY not in str(check_result)
 
 
 @pytest.mark.parametrize(
@@ -394,14 +398,14 @@ async def test_everybody_reads_how_providers_are_and_sees_only_their_own(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any
 ) -> None:
     await connect(tenant, fake)
-    told = await check(tenant)
+    check_result = await check(tenant)
     answer = await tenant.user.client.get("/api/providers/health")
     assert answer.status_code == 200
     assert answer.json() == {
         "providers": [
             {
                 "id": "mine", "name": "mine", "status": "active", "health_check_status": "healthy",
-                "latency_ms": told["response_time_ms"], "last_checked": told["checked_at"],
+                "latency_ms": check_result["response_time_ms"], "last_checked": check_result["checked_at"],
             }
         ]
     }  # fmt: skip
@@ -418,9 +422,9 @@ async def test_check_provider_makes_the_smallest_call(platform: RunningPlatform,
     path = "/api/admin/system/check-provider/mine"
     answer = await tenant.admin.client.post(path)
     assert answer.status_code == 200
-    told = answer.json()
-    assert set(told) == {"provider_id", "status", "latency_ms", "model_tested", "checked_at"}
-    assert (told["provider_id"], told["status"], told["model_tested"]) == ("mine", "reachable", "small")
+    body = answer.json()
+    assert set(body) == {"provider_id", "status", "latency_ms", "model_tested", "checked_at"}
+    assert (body["provider_id"], body["status"], body["model_tested"]) == ("mine", "reachable", "small")
     assert fake.paths == ["/v1/chat/completions"]
     fake.mode = 503
     failed = (await tenant.admin.client.post(path)).json()
@@ -436,8 +440,8 @@ async def test_check_provider_tries_the_default_of_models_that_cost_the_same(
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "cut", "echo")
     platform.sql("UPDATE model_configs SET is_default = true WHERE tenant_id = %s AND model_id = 'echo'", [tenant.id])
-    told = (await tenant.admin.client.post("/api/admin/system/check-provider/sandbox")).json()
-    assert (told["status"], told["model_tested"]) == ("reachable", "echo")
+    body = (await tenant.admin.client.post("/api/admin/system/check-provider/sandbox")).json()
+    assert (body["status"], body["model_tested"]) == ("reachable", "echo")
 
 
 async def test_check_provider_calls_no_model_that_a_kill_switch_stops(
@@ -445,8 +449,8 @@ async def test_check_provider_calls_no_model_that_a_kill_switch_stops(
 ) -> None:
     await connect(tenant, fake)
     platform.sql("UPDATE model_configs SET kill_switch_disabled_at = now() WHERE tenant_id = %s", [tenant.id])
-    told = (await tenant.admin.client.post("/api/admin/system/check-provider/mine")).json()
-    assert (told["status"], told["model_tested"]) == ("reachable", None)
+    body = (await tenant.admin.client.post("/api/admin/system/check-provider/mine")).json()
+    assert (body["status"], body["model_tested"]) == ("reachable", None)
     assert fake.paths == ["/v1/models"]
 
 

@@ -20,18 +20,18 @@ def chat(model: str, *fallbacks: str) -> dict[str, Any]:
 @pytest.fixture
 async def models(platform: RunningPlatform, tenant: Tenant) -> dict[str, str]:
     """Two models of the sandbox and one of another provider: ids by `provider/model-id`."""
-    found = {}
+    results = {}
     for provider, model_id in [("sandbox", "echo"), ("sandbox", "tools"), ("spare", "echo")]:
         platform.sql(
             "INSERT INTO providers (tenant_id, id, name, kind) VALUES (%s, %s, %s, 'sandbox') ON CONFLICT DO NOTHING",
             [tenant.id, provider, provider],
         )
-        found[f"{provider}/{model_id}"] = str(new_id())
+        results[f"{provider}/{model_id}"] = str(new_id())
         platform.sql(
             "INSERT INTO model_configs (id, tenant_id, provider, model_id) VALUES (%s, %s, %s, %s)",
-            [found[f"{provider}/{model_id}"], tenant.id, provider, model_id],
+            [results[f"{provider}/{model_id}"], tenant.id, provider, model_id],
         )
-    return found
+    return results
 
 
 async def test_a_disabled_model_is_503_and_the_providers_others_go_on(tenant: Tenant, models: dict[str, str]) -> None:
@@ -39,26 +39,26 @@ async def test_a_disabled_model_is_503_and_the_providers_others_go_on(tenant: Te
     assert (await user.post("/v1/chat/completions", json=chat("sandbox/echo"))).status_code == 200
     answer = await admin.post(f"{BASE}/models/{models['sandbox/echo']}/disable", json={"reason": "cost_runaway"})
     assert answer.status_code == 200
-    told = answer.json()
-    assert told["propagation"].pop("elapsed_ms") >= 0
-    assert told["propagation"]["pending"] == []
-    assert told["propagation"]["confirmed"] == told["propagation"]["total"] >= 1
-    assert told["kill_switch_disabled_at"] is not None
-    assert told | {"display_name": None, "is_active": True, "model_id": "echo"} == told
-    assert (told["kill_switch_active"], told["disabled_reason"]) == (True, "cost_runaway")
+    body = answer.json()
+    assert body["propagation"].pop("elapsed_ms") >= 0
+    assert body["propagation"]["pending"] == []
+    assert body["propagation"]["confirmed"] == body["propagation"]["total"] >= 1
+    assert body["kill_switch_disabled_at"] is not None
+    assert body | {"display_name": None, "is_active": True, "model_id": "echo"} == body
+    assert (body["kill_switch_active"], body["disabled_reason"]) == (True, "cost_runaway")
     refused = await user.post("/v1/chat/completions", json=chat("sandbox/echo"))
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "provider_unavailable")
     assert (await user.post("/v1/chat/completions", json=chat("sandbox/tools"))).status_code == 200
     read = (await tenant.auditor.client.get(f"{BASE}/models/{models['sandbox/echo']}")).json()
-    assert read == {name: value for name, value in told.items() if name != "propagation"}
+    assert read == {name: value for name, value in body.items() if name != "propagation"}
 
 
 async def test_a_released_model_answers_again(tenant: Tenant, models: dict[str, str]) -> None:
     path = f"{BASE}/models/{models['sandbox/echo']}"
     await tenant.admin.client.post(f"{path}/disable", json={"reason": "other"})
-    told = (await tenant.admin.client.post(f"{path}/enable")).json()
-    assert (told["kill_switch_active"], told["kill_switch_disabled_at"], told["disabled_reason"]) == (False, None, None)
-    assert told["propagation"]["pending"] == []
+    body = (await tenant.admin.client.post(f"{path}/enable")).json()
+    assert (body["kill_switch_active"], body["kill_switch_disabled_at"], body["disabled_reason"]) == (False, None, None)
+    assert body["propagation"]["pending"] == []
     assert (await tenant.user.client.post("/v1/chat/completions", json=chat("sandbox/echo"))).status_code == 200
 
 
@@ -76,17 +76,17 @@ async def test_a_provider_goes_off_and_on_as_a_whole(
     platform: RunningPlatform, tenant: Tenant, models: dict[str, str]
 ) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/providers/sandbox/disable", json={"reason": "security_event"})
-    told = answer.json()
+    body = answer.json()
     assert answer.status_code == 200
-    assert [(model["model_id"], model["disabled_reason"]) for model in told["models"]] == [
+    assert [(model["model_id"], model["disabled_reason"]) for model in body["models"]] == [
         ("echo", "security_event"),
         ("tools", "security_event"),
     ]
-    assert (told["provider"], told["total_models"], told["kill_switch_disabled_count"], told["kill_switch_active"]) == (
+    assert (body["provider"], body["total_models"], body["kill_switch_disabled_count"], body["kill_switch_active"]) == (
         "sandbox", 2, 2, True,
     )  # fmt: skip
     listed = (await tenant.auditor.client.get(f"{BASE}/providers")).json()
-    assert {name: value for name, value in told.items() if name != "propagation"} in listed
+    assert {name: value for name, value in body.items() if name != "propagation"} in listed
     assert [summary["provider"] for summary in listed] == ["sandbox", "spare"]
     assert [summary["kill_switch_active"] for summary in listed] == [True, False]
     # A model that comes later is covered, and none is released alone.
@@ -100,8 +100,8 @@ async def test_a_provider_goes_off_and_on_as_a_whole(
     (summary, _) = (await tenant.admin.client.get(f"{BASE}/providers")).json()
     assert (summary["total_models"], summary["kill_switch_disabled_count"]) == (3, 3)
     assert summary["provider_disabled_reason"] == "security_event"
-    told = (await tenant.admin.client.post(f"{BASE}/providers/sandbox/enable")).json()
-    assert (told["kill_switch_disabled_count"], told["kill_switch_active"]) == (0, False)
+    body = (await tenant.admin.client.post(f"{BASE}/providers/sandbox/enable")).json()
+    assert (body["kill_switch_disabled_count"], body["kill_switch_active"]) == (0, False)
 
 
 async def test_a_provider_without_models_is_switched_off_for_those_that_come(

@@ -46,12 +46,12 @@ async def test_a_file_arrives_in_the_organizations_tenant(
 ) -> None:
     answer = await sent(new_org, CONFIG)
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert told.keys() == {"dry_run", "standard_patterns", "imported", "skipped", "missing_patterns", "errors"}
-    assert (told["standard_patterns"], told["missing_patterns"]) == (76, ["acme-contract"])
-    assert [each["name"] for each in told["imported"]] == ["Employee numbers", "Cards", "email"]
-    assert [each["where"] for each in told["errors"]] == ["custom_patterns[1].pattern"]
-    assert [each["part"] for each in told["skipped"]] == ["overrides"]
+    body = answer.json()
+    assert body.keys() == {"dry_run", "standard_patterns", "imported", "skipped", "missing_patterns", "errors"}
+    assert (body["standard_patterns"], body["missing_patterns"]) == (76, ["acme-contract"])
+    assert [item["name"] for item in body["imported"]] == ["Employee numbers", "Cards", "email"]
+    assert [error["where"] for error in body["errors"]] == ["custom_patterns[1].pattern"]
+    assert [item["part"] for item in body["skipped"]] == ["overrides"]
     assert arrived(server, new_org) == {"Employee numbers", "Cards"}
     # In force: by the owner's key, at the gateway.
     scanned = httpx2.post(

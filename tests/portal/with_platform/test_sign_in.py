@@ -17,7 +17,7 @@ SSO = "/v1/auth/sso"
 
 async def ended(portal: RunningPortal, surfer: Surfer) -> None:
     """An hour later. The browser's cookie lives longer, as it must: else it would have nothing to show."""
-    (cookie,) = [each for each in surfer.client.cookies.jar if each.name == "gatehouse_portal"]
+    (cookie,) = [item for item in surfer.client.cookies.jar if item.name == "gatehouse_portal"]
     claims = await portal.host.keys.verify(str(cookie.value))
     assert (cookie.expires or 0) > claims["exp"]
     cookie.value = await portal.signed(claims, exp=int(time.time()) - 10)
@@ -26,8 +26,8 @@ async def ended(portal: RunningPortal, surfer: Surfer) -> None:
 async def session_of(surfer: Surfer) -> dict[str, object]:
     answer = await surfer.client.get(surfer.portal + f"{SSO}/session")
     assert answer.status_code == 200, answer.text
-    found: dict[str, object] = answer.json()
-    return found
+    body: dict[str, object] = answer.json()
+    return body
 
 
 # the whole way ------------------------------------------------------------------------------------------------------
@@ -100,9 +100,9 @@ async def test_who_belongs_to_several_organizations_chooses_one(
     assert nothing.status_code == 401
     answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(other.id)})
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert told.keys() == {"token", "expires_in", "token_type", "org_id"}
-    assert (told["expires_in"], told["token_type"], told["org_id"]) == (3600, "Bearer", str(other.id))
+    body = answer.json()
+    assert body.keys() == {"token", "expires_in", "token_type", "org_id"}
+    assert (body["expires_in"], body["token_type"], body["org_id"]) == (3600, "Bearer", str(other.id))
     session = await session_of(surfer)
     assert (session["user_id"], session["role"]) == (str(member_id), "member")
     assert surfer.cookie("gatehouse_portal_arrived") is None
@@ -113,12 +113,12 @@ async def test_a_page_leads_from_one_organization_to_another(
 ) -> None:
     town.join(other, org.owner)
     await surfer.sign_in(org.owner)
-    for wanted in (other, org):
+    for item in (other, org):
         surfer.page = await surfer.client.post(
-            surfer.portal + "/organizations", data={"org_id": str(wanted.id)}, headers={"Origin": surfer.portal}
+            surfer.portal + "/organizations", data={"org_id": str(item.id)}, headers={"Origin": surfer.portal}
         )
         await surfer.follow_all()
-        assert (surfer.at, wanted.name in surfer.page.text) == ("/dashboard", True)
+        assert (surfer.at, item.name in surfer.page.text) == ("/dashboard", True)
         assert "/organizations" in surfer.page.text
         await surfer.get("/organizations")
 
@@ -132,8 +132,8 @@ async def test_a_session_moves_to_the_organization_that_is_chosen(
     town.join(other, org.owner)
     refused = await old.post(f"{SSO}/select-org", json={"org_id": str(uuid4())})
     assert (refused.status_code, (await old.get(f"{SSO}/session")).status_code) == (403, 200)
-    for wanted in (org, other):
-        answer = await old.post(f"{SSO}/select-org", json={"org_id": str(wanted.id)})
+    for item in (org, other):
+        answer = await old.post(f"{SSO}/select-org", json={"org_id": str(item.id)})
         assert answer.status_code == 200, answer.text
         assert (await old.get(f"{SSO}/session")).status_code == 403
         old = portal.client(answer.json()["token"])
@@ -143,8 +143,8 @@ async def test_after_the_choice_a_sign_in_ends_at_the_page_that_was_asked_for(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     town.join(other, org.owner)
-    for wanted, at in (("/settings", "/settings"), ("/organizations", "/dashboard")):
-        await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={wanted}")
+    for expected, at in (("/settings", "/settings"), ("/organizations", "/dashboard")):
+        await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={expected}")
         assert surfer.at == "/organizations"
         surfer.page = await surfer.client.post(
             surfer.portal + "/organizations", data={"org_id": str(other.id)}, headers={"Origin": surfer.portal}
@@ -259,7 +259,7 @@ async def test_an_invitation_that_is_over_is_not_found(
         portal.sql("UPDATE members SET invite_expires_at = now() WHERE email = %s", [who.email])
     elif fate == "taken back":
         members = (await org.client.get(f"{org.path}/members")).json()
-        (member_id,) = [each["id"] for each in members if each["email"] == who.email]
+        (member_id,) = [member["id"] for member in members if member["email"] == who.email]
         assert (await org.client.delete(f"{org.path}/members/{member_id}")).status_code == 204
     elif fate == "made up":
         token = "inv_" + "x" * 43
@@ -379,12 +379,12 @@ async def test_a_refreshed_session_has_another_token_and_the_old_one_is_refused(
     old = surfer.cookie()
     answer = await surfer.send(f"{SSO}/refresh")
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert told.keys() == {"token", "expires_in", "token_type", "org_id"}
-    assert (told["org_id"], told["token"] != old, surfer.cookie()) == (str(org.id), True, told["token"])
+    body = answer.json()
+    assert body.keys() == {"token", "expires_in", "token_type", "org_id"}
+    assert (body["org_id"], body["token"] != old, surfer.cookie()) == (str(org.id), True, body["token"])
     assert (await portal.client(str(old)).get(f"{SSO}/session")).status_code == 403
     # By a token, no cookie comes back.
-    again = await portal.client(told["token"]).post(f"{SSO}/refresh")
+    again = await portal.client(body["token"]).post(f"{SSO}/refresh")
     assert (again.status_code, "set-cookie" in again.headers) == (200, False)
 
 
@@ -419,10 +419,10 @@ async def test_no_way_to_another_token_leads_past_twelve_hours(
     # What a sign-in gives counts from the platform's word on.
     town.join(other, who)
     await surfer.sign_in(who)
-    told = await portal.host.keys.verify(
+    result = await portal.host.keys.verify(
         str(surfer.cookie("gatehouse_portal_arrived")), audience=f"{portal.host.settings.issuer}#arrived"
     )
-    assert abs(told["auth_time"] - now) < 60
+    assert abs(result["auth_time"] - now) < 60
 
 
 async def test_what_the_admin_key_issues_is_nobodys_session(org: Provisioned) -> None:
@@ -497,7 +497,7 @@ async def test_a_session_that_has_ended_is_no_wrong_guess(
     await surfer.sign_in(org.owner)
     await ended(portal, surfer)
     answers = [await surfer.get("/dashboard") for _ in range(70)]
-    assert {(each.status_code, each.headers["Location"]) for each in answers} == {
+    assert {(answer.status_code, answer.headers["Location"]) for answer in answers} == {
         (303, f"{SSO}/login?redirect_uri=%2Fdashboard")
     }
 

@@ -127,14 +127,14 @@ async def test_every_sign_in_has_a_challenge_a_nonce_and_a_state_of_its_own(
 ) -> None:
     first, second = await begun(surfer), await begun(surfer)
     assert surfer.page.headers["Location"].startswith(f"{server.url}/oauth/authorize?")
-    for asked in (first, second):
-        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
-        assert asked["redirect_uri"] == f"{settings.portal_public_url}{SSO}/callback"
-        assert len(asked["code_challenge"]) == len(asked["state"]) == len(asked["nonce"]) == 43
+    for item in (first, second):
+        assert (item["response_type"], item["code_challenge_method"]) == ("code", "S256")
+        assert item["redirect_uri"] == f"{settings.portal_public_url}{SSO}/callback"
+        assert len(item["code_challenge"]) == len(item["state"]) == len(item["nonce"]) == 43
     assert all(first[name] != second[name] for name in ("state", "nonce", "code_challenge"))
     kept = [f"{name}={surfer.cookie(name)}" for name in surfer.begun]
     assert len(kept) == 2
-    assert not any(asked[name] in text for text in kept for asked in (first, second) for name in ("state", "nonce"))
+    assert not any(item[name] in text for text in kept for item in (first, second) for name in ("state", "nonce"))
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ async def test_a_request_that_was_weakened_on_the_way_signs_nobody_in(
     """Whoever sits between: no challenge, a plain one, their own; no nonce, another."""
     await surfer.sign_in(org.owner)
     await surfer.submit("/logout")
-    asked = {name: value for name, value in {**await begun(surfer), **change}.items() if value}
-    await surfer.get(f"{surfer.platform}/oauth/authorize?{urlencode(asked)}")
+    request = {name: value for name, value in {**await begun(surfer), **change}.items() if value}
+    await surfer.get(f"{surfer.platform}/oauth/authorize?{urlencode(request)}")
     assert surfer.page.headers["Location"].startswith(f"{surfer.portal}{SSO}/callback?")
     await refused(surfer, surfer.coming_back)
 
@@ -260,13 +260,13 @@ async def test_another_sites_page_does_nothing_with_a_visitors_cookie(
 ) -> None:
     page = "/invitation" if path == "accept-invite" else "/dashboard"
     await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={page}")
-    held = [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")]
+    cookies = [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")]
     body = {"org_id": str(org.id)} if path == "select-org" else {"invite_token": "inv_x"}
     for origin in (None, "null", "https://evil.test", surfer.platform, f"{surfer.portal}.evil.test"):
         answer = await surfer.send(f"{SSO}/{path}", body, origin=origin, **{"Sec-Fetch-Site": "cross-site"})
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden"), origin
         assert "set-cookie" not in answer.headers
-    assert [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")] == held
+    assert [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")] == cookies
     await surfer.get(page)
     assert surfer.page.status_code == 200
 
@@ -325,25 +325,26 @@ async def test_without_the_platform_nobody_signs_in_and_is_told_so(
         assert "not set up" in page.text
 
 
-@pytest.mark.parametrize("told", [b"{}", b"[]", b'{"issuer": "x", "authorization_endpoint": "https://x.test"}'])
+@pytest.mark.parametrize("metadata", [b"{}", b"[]", b'{"issuer": "x", "authorization_endpoint": "https://x.test"}'])
 async def test_nobody_is_sent_to_somebody_who_is_no_provider(
-    settings: PortalSettings, portal: RunningPortal, told: bytes
+    settings: PortalSettings, portal: RunningPortal, metadata: bytes
 ) -> None:
-    asked = 0
+    request_count = 0
 
     async def behave(connection: Connection) -> None:
-        nonlocal asked
-        asked += "openid-configuration" in connection.head
-        await connection.answer(told)
+        nonlocal request_count
+        request_count += "openid-configuration" in connection.head
+        await connection.answer(metadata)
 
     async with upstream(behave) as far:
         elsewhere = settings.model_copy(update={"platform_url": far.url})
         async with RunningPortal.start(elsewhere) as running:
             answers = await asyncio.gather(*(running.anonymous.get(f"{SSO}/login") for _ in range(5)))
-            assert {(each.status_code, each.json()["error"]) for each in answers} == {(503, "service_unavailable")}
-            assert all("PUBLIC_URL" in each.json()["detail"] for each in answers)
+            errors = {(answer.status_code, answer.json()["error"]) for answer in answers}
+            assert errors == {(503, "service_unavailable")}
+            assert all("PUBLIC_URL" in answer.json()["detail"] for answer in answers)
     # Whoever comes while it is away does not stand in a queue for the same question.
-    assert asked == 1
+    assert request_count == 1
 
 
 async def test_a_person_with_a_partial_token_calls_sixty_times_a_minute(

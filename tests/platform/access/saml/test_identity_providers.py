@@ -97,9 +97,9 @@ async def test_an_entity_id_stands_once_in_an_organization(
 async def test_a_certificate_is_kept_as_it_was_given(tenant: Tenant, body: dict[str, Any], signer: Signer) -> None:
     bare = signer.bare_certificate
     wrapped = "\n".join(bare[at : at + 64] for at in range(0, len(bare), 64))
-    for index, given in enumerate((bare, wrapped, signer.certificate, "\n" + signer.certificate * 2)):
-        made = await tenant.admin.client.post(IDP, json={**body, "entity_id": f"e{index}", "x509_cert": given})
-        assert (made.status_code, made.json().get("x509_cert")) == (201, given)
+    for index, value in enumerate((bare, wrapped, signer.certificate, "\n" + signer.certificate * 2)):
+        made = await tenant.admin.client.post(IDP, json={**body, "entity_id": f"e{index}", "x509_cert": value})
+        assert (made.status_code, made.json().get("x509_cert")) == (201, value)
 
 
 def _ed25519() -> str:

@@ -89,7 +89,7 @@ ELSEWHERE = [
 @pytest.mark.parametrize("relay_state", ELSEWHERE)
 async def test_a_sign_in_leads_nowhere_else(sign_on: SignOn, relay_state: str) -> None:
     """Whether the browser or the provider asks for it."""
-    root = signed(await sign_on.said(in_response_to=await sign_on.begin(relay_state)), sign_on.signer)
+    root = signed(await sign_on.assertion_fields(in_response_to=await sign_on.begin(relay_state)), sign_on.signer)
     form = {"SAMLResponse": saml.encoded(root), "RelayState": relay_state}
     answer = await sign_on.browser.post("/api/saml/acs", data=form)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
@@ -103,7 +103,7 @@ async def test_a_sign_in_ends_where_it_was_to_end(sign_on: SignOn, relay_state: 
 
 
 async def test_the_relay_state_of_the_answer_comes_first(sign_on: SignOn) -> None:
-    root = signed(await sign_on.said(in_response_to=await sign_on.begin("/begun")), sign_on.signer)
+    root = signed(await sign_on.assertion_fields(in_response_to=await sign_on.begin("/begun")), sign_on.signer)
     form = {"SAMLResponse": saml.encoded(root), "RelayState": "/answered"}
     assert (await sign_on.browser.post("/api/saml/acs", data=form)).headers["location"] == "/answered"
 
@@ -188,17 +188,17 @@ async def test_signing_in_ends_what_the_browser_held_though_the_answer_comes_wit
     platform, browser = sign_on.platform, sign_on.browser
     elsewhere = await configured(platform, other_tenant, browser, signer)
     for where in (sign_on, sign_on, elsewhere):
-        said = await where.said()
-        held = browser.cookies.pop("gatehouse_session", None)
-        assert (await where.post(saml.signed(said, signer))).status_code == 303
-        assert browser.cookies["gatehouse_session"] != held
+        fields = await where.assertion_fields()
+        old_cookie = browser.cookies.pop("gatehouse_session", None)
+        assert (await where.post(saml.signed(fields, signer))).status_code == 303
+        assert browser.cookies["gatehouse_session"] != old_cookie
     query = "SELECT revoked_reason FROM sessions WHERE id = ANY(%s) ORDER BY created_at"
     assert platform.sql(query, [sign_on.sessions()]) == [("signed_in_again",)] * 2
     assert platform.sql(query, [elsewhere.sessions()]) == [(None,)]
     # Each in the chain of the organization that the session was of, by the person it was.
     ended = await platform.audit(sign_on.tenant, "session.ended")
     theirs = (str(sign_on.tenant.user.id), "signed_in_again")
-    assert [(each["actor_id"], each["reason"]) for each in ended] == [theirs] * 2
+    assert [(outcome["actor_id"], outcome["reason"]) for outcome in ended] == [theirs] * 2
     assert await platform.audit(other_tenant, "session.ended") == []
     (event,) = await platform.audit(other_tenant, "login.succeeded")
     assert event["actor_id"] == str(other_tenant.user.id)
@@ -207,9 +207,9 @@ async def test_signing_in_ends_what_the_browser_held_though_the_answer_comes_wit
 async def test_setting_out_ends_nothing_and_nor_does_a_refused_answer(sign_on: SignOn) -> None:
     assert (await sign_on.sign_in()).status_code == 303
     sign_on.platform.sql("UPDATE users SET is_active = false WHERE id = %s", [sign_on.tenant.auditor.id])
-    said = await sign_on.said(email=sign_on.tenant.auditor.email)
+    fields = await sign_on.assertion_fields(email=sign_on.tenant.auditor.email)
     sign_on.browser.cookies.pop("gatehouse_session")
-    assert (await sign_on.post(saml.signed(said, sign_on.signer))).status_code == 403
+    assert (await sign_on.post(saml.signed(fields, sign_on.signer))).status_code == 403
     query = "SELECT revoked_at FROM sessions WHERE id = ANY(%s)"
     assert sign_on.platform.sql(query, [sign_on.sessions()]) == [(None,)]
 
@@ -220,7 +220,7 @@ async def test_assertions_are_signed_with_rsa_or_an_elliptic_curve(
     platform: RunningPlatform, tenant: Tenant, browser: httpx2.AsyncClient, kind: str, message_too: bool
 ) -> None:
     sign_on = await configured(platform, tenant, browser, Signer.new(kind))
-    root = signed(await sign_on.said(), sign_on.signer, message_too=message_too)
+    root = signed(await sign_on.assertion_fields(), sign_on.signer, message_too=message_too)
     assert (await sign_on.post(root)).status_code == 303
 
 
@@ -228,21 +228,21 @@ async def test_two_certificates_are_good_while_a_provider_changes_its_key(
     sign_on: SignOn, signer: Signer, stranger: Signer
 ) -> None:
     path, admin = f"/api/admin/saml/idp/{sign_on.idp_id}", sign_on.tenant.admin.client
-    assert (await sign_on.post(signed(await sign_on.said(), stranger))).status_code == 400
+    assert (await sign_on.post(signed(await sign_on.assertion_fields(), stranger))).status_code == 400
     await admin.put(path, json={"x509_cert": signer.certificate + stranger.certificate})
-    for each in (signer, stranger):
-        assert (await sign_on.post(signed(await sign_on.said(), each))).status_code == 303
+    for item in (signer, stranger):
+        assert (await sign_on.post(signed(await sign_on.assertion_fields(), item))).status_code == 303
     await admin.put(path, json={"x509_cert": stranger.certificate})
-    assert (await sign_on.post(signed(await sign_on.said(), signer))).status_code == 400
-    assert (await sign_on.post(signed(await sign_on.said(), stranger))).status_code == 303
+    assert (await sign_on.post(signed(await sign_on.assertion_fields(), signer))).status_code == 400
+    assert (await sign_on.post(signed(await sign_on.assertion_fields(), stranger))).status_code == 303
 
 
 async def test_two_providers_of_one_organization_sign_in_the_same_people(
     sign_on: SignOn, platform: RunningPlatform, stranger: Signer
 ) -> None:
     other = await configured(platform, sign_on.tenant, sign_on.browser, stranger)
-    for each in (sign_on, other):
-        assert (await each.sign_in()).status_code == 303
+    for item in (sign_on, other):
+        assert (await item.sign_in()).status_code == 303
     assert len(sign_on.sessions()) == 2
 
 
@@ -251,16 +251,16 @@ async def test_two_organizations_use_one_provider(
 ) -> None:
     async with new_browser(platform) as browser:
         other = await configured(platform, other_tenant, browser, signer, entity_id=sign_on.entity_id)
-        for each in (sign_on, other):
-            assert (await each.sign_in()).status_code == 303
-            assert len(each.sessions()) == 1
+        for item in (sign_on, other):
+            assert (await item.sign_in()).status_code == 303
+            assert len(item.sessions()) == 1
 
 
 async def test_an_inactive_provider_finishes_no_sign_in_and_ends_no_session(sign_on: SignOn) -> None:
     assert (await sign_on.sign_in()).status_code == 303
-    said = await sign_on.said()
+    fields = await sign_on.assertion_fields()
     await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"is_active": False})
-    refused = await sign_on.post(signed(said, sign_on.signer))
+    refused = await sign_on.post(signed(fields, sign_on.signer))
     assert (refused.status_code, refused.json()["reason"]) == (400, "unknown_issuer")
     assert len(sign_on.sessions()) == 1
     assert (await sign_on.browser.get("/login")).status_code in {200, 303}
@@ -280,18 +280,18 @@ ADDRESSES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("said", ADDRESSES.values(), ids=ADDRESSES.keys())
-async def test_the_address_is_found_where_providers_put_it(sign_on: SignOn, said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", ADDRESSES.values(), ids=ADDRESSES.keys())
+async def test_the_address_is_found_where_providers_put_it(sign_on: SignOn, fields: dict[str, Any]) -> None:
     email = sign_on.tenant.user.email
 
     def filled(value: Any) -> Any:
         if isinstance(value, str):
             return value.replace("{email}", email).replace("{EMAIL}", email.upper())
         if isinstance(value, list):
-            return [filled(each) for each in value]
-        return {name: filled(each) for name, each in value.items()} if isinstance(value, dict) else value
+            return [filled(item) for item in value]
+        return {name: filled(item) for name, item in value.items()} if isinstance(value, dict) else value
 
-    assert (await sign_on.sign_in(**filled(said))).status_code == 303
+    assert (await sign_on.sign_in(**filled(fields))).status_code == 303
 
 
 async def test_a_mapped_attribute_is_the_only_one_that_is_read(
@@ -321,8 +321,8 @@ async def test_whoever_is_new_joins_where_the_domain_is_proven_and_open(
     domain = f"{uuid4().hex[:10]}.test"
     group = (await sign_on.tenant.admin.client.post("/api/admin/groups", json={"name": "everybody"})).json()
     prove(platform, sign_on.tenant, domain, jit=True, group=group["id"])
-    said = {"email": f"new@{domain}", "attributes": {"uid": ["new.one"], "role": ["admin"]}}
-    assert (await sign_on.sign_in(**said)).status_code == 303
+    fields = {"email": f"new@{domain}", "attributes": {"uid": ["new.one"], "role": ["admin"]}}
+    assert (await sign_on.sign_in(**fields)).status_code == 303
     made = account(platform, sign_on.tenant, f"new@{domain}")
     assert made is not None
     assert made[1:] == ("user", "new.one", True, None)
@@ -343,8 +343,11 @@ async def test_two_first_sign_ins_at_once_make_one_user(
     async with new_browser(platform) as browser:
         other = await configured(platform, sign_on.tenant, browser, signer)
         ways = [sign_on, other, sign_on, other]
-        roots = [signed(await each.said(email=f"new@{domain}", attributes={"uid": ["new"]}), signer) for each in ways]
-        answers = await asyncio.gather(*(each.post(root) for each, root in zip(ways, roots, strict=True)))
+        roots = [
+            signed(await way.assertion_fields(email=f"new@{domain}", attributes={"uid": ["new"]}), signer)
+            for way in ways
+        ]
+        answers = await asyncio.gather(*(item.post(root) for item, root in zip(ways, roots, strict=True)))
     assert [answer.status_code for answer in answers] == [303] * 4, [answer.text for answer in answers]
     made = account(platform, sign_on.tenant, f"new@{domain}")
     assert made is not None
@@ -367,7 +370,10 @@ async def test_two_people_who_want_one_name_at_once_both_join(sign_on: SignOn, p
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
     emails = [f"{name}@{domain}" for name in ("one", "two", "three")]
-    roots = [signed(await sign_on.said(email=email, attributes={"uid": ["same"]}), sign_on.signer) for email in emails]
+    roots = [
+        signed(await sign_on.assertion_fields(email=email, attributes={"uid": ["same"]}), sign_on.signer)
+        for email in emails
+    ]
     answers = await asyncio.gather(*(sign_on.post(root) for root in roots))
     assert [answer.status_code for answer in answers] == [303] * 3, [answer.text for answer in answers]
     names = [(account(platform, sign_on.tenant, email) or ())[2] for email in emails]
@@ -379,8 +385,8 @@ async def test_a_name_that_cannot_be_had_is_left_out(sign_on: SignOn, platform: 
     platform.sql("UPDATE users SET username = 'taken' WHERE id = %s", [sign_on.tenant.user.id])
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
-    said = {"email": f"new@{domain}", "attributes": {"uid": [name.format(taken="TAKEN")]}}
-    assert (await sign_on.sign_in(**said)).status_code == 303
+    fields = {"email": f"new@{domain}", "attributes": {"uid": [name.format(taken="TAKEN")]}}
+    assert (await sign_on.sign_in(**fields)).status_code == 303
     made = account(platform, sign_on.tenant, f"new@{domain}")
     assert made is not None
     assert made[2] is None
@@ -455,8 +461,8 @@ async def directory(sign_on: SignOn) -> dict[str, str]:
 
 async def test_groups_follow_the_directory(sign_on: SignOn, directory: dict[str, str]) -> None:
     """Into red, out of blue; the group without a directory's id is nobody's affair."""
-    said = {"attributes": {"groups": ["d-1", "d-unknown", "own"]}}
-    assert (await sign_on.sign_in(**said)).status_code == 303
+    fields = {"attributes": {"groups": ["d-1", "d-unknown", "own"]}}
+    assert (await sign_on.sign_in(**fields)).status_code == 303
     user_id = sign_on.tenant.user.id
     assert groups_of(sign_on.platform, user_id) == {"red", "own"}
     live = {str(group) for group in sign_on.platform.host.replica.users[user_id].groups}
@@ -497,10 +503,10 @@ async def test_whoever_is_in_no_group_loses_them_where_the_attribute_is_mapped(
 
 
 async def test_an_identifier_that_only_looks_like_markup_is_text(sign_on: SignOn) -> None:
-    said = await sign_on.said(
+    fields = await sign_on.assertion_fields(
         email=None, attributes={"email": [sign_on.tenant.user.email]}, name_id="a &amp; b &lt;c&gt;"
     )
-    root = tree(response_text(said))
+    root = tree(response_text(fields))
     sign(assertion_of(root), sign_on.signer)
     assert (await sign_on.post(root)).status_code == 303
     assert sign_on.platform.sql("SELECT name_id FROM saml_sessions WHERE idp_id = %s", [sign_on.idp_id]) == [

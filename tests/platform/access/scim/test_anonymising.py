@@ -45,8 +45,8 @@ async def test_the_chain_forgets_the_user_and_holds(
     query = "SELECT * FROM audit_events WHERE tenant_id = %s"
     rows = platform.sql(query, [tenant.id])
     assert before == [(len(rows),)]
-    told = str(rows)
-    assert not [word for word in ("lovelace-", "@example.test", "'Ada'") if word in told]
+    result = str(rows)
+    assert not [word for word in ("lovelace-", "@example.test", "'Ada'") if word in result]
     assert platform.sql(f"{query} AND actor_id = %s", [tenant.id, str(person)]) == []
     assert platform.breaks(tenant) == []
 

@@ -76,8 +76,8 @@ async def test_who_came_and_went_is_in_the_audit_chain(
         "PUT", f"/Groups/{made['id']}", {"displayName": made["displayName"], "members": [{"value": bob["id"]}]}
     )
     events = await platform.audit(tenant, "group.members_changed")
-    told = [{name: ids for name, ids in event["details"].items() if name != "name"} for event in events]
-    assert told == [{"added": [ada["id"]]}, {"added": [bob["id"]]}, {"removed": [ada["id"]]}]
+    results = [{name: ids for name, ids in event["details"].items() if name != "name"} for event in events]
+    assert results == [{"added": [ada["id"]]}, {"added": [bob["id"]]}, {"removed": [ada["id"]]}]
     assert {(event["actor_type"], event["actor_id"]) for event in events} == {("scim", directory.token_id)}
 
 
@@ -116,8 +116,8 @@ async def test_a_patch_of_members(directory: Directory, operations: list[dict[st
                 value = user if value == name else value.replace(f"'{name}'", f'"{user}"')
             return value
         if isinstance(value, list):
-            return [named(each) for each in value]
-        return {key: named(each) for key, each in value.items()} if isinstance(value, dict) else value
+            return [named(item) for item in value]
+        return {key: named(item) for key, item in value.items()} if isinstance(value, dict) else value
 
     patched = await directory.patch(f"/Groups/{made['id']}", *named(operations))
     assert set(members(patched)) == {ids[name] for name in left}
@@ -216,17 +216,17 @@ async def test_a_bad_group_is_400_and_the_error_names_the_field(
 async def test_another_organizations_user_cannot_be_a_member(directory: Directory, other_tenant: Tenant) -> None:
     body = {"displayName": uuid4().hex, "members": [{"value": str(other_tenant.user.id)}]}
     await directory.call("POST", "/Groups", body, expect=400)
-    assert await directory.found("/Groups", f'displayName eq "{body["displayName"]}"') == []
+    assert await directory.matching_ids("/Groups", f'displayName eq "{body["displayName"]}"') == []
 
 
 async def test_two_changes_of_a_group_at_once_lose_nothing(directory: Directory) -> None:
     people = [await directory.user() for _ in range(8)]
     made = await directory.group(*people[:4])
     path = f"/Groups/{made['id']}"
-    gone = [{"op": "remove", "path": f'members[value eq "{each["id"]}"]'} for each in people[:4]]
-    came = [{"op": "add", "path": "members", "value": [{"value": each["id"]}]} for each in people[4:]]
+    gone = [{"op": "remove", "path": f'members[value eq "{person["id"]}"]'} for person in people[:4]]
+    came = [{"op": "add", "path": "members", "value": [{"value": person["id"]}]} for person in people[4:]]
     await asyncio.gather(*(directory.patch(path, operation) for operation in gone + came))
-    assert set(members(await directory.call("GET", path))) == {each["id"] for each in people[4:]}
+    assert set(members(await directory.call("GET", path))) == {person["id"] for person in people[4:]}
 
 
 async def test_a_large_group_is_shown_after_a_change_only_to_who_asks(
@@ -291,9 +291,9 @@ async def test_a_page_holds_no_more_members_than_there_is_room_for(
     first = await directory.call("GET", "/Groups")
     assert (first["totalResults"], first["itemsPerPage"], len(first["Resources"])) == (3, 1, 1)
     rest = await directory.call("GET", "/Groups", startIndex=2)
-    assert [each["id"] for each in rest["Resources"]] == [made[1]["id"]]
+    assert [resource["id"] for resource in rest["Resources"]] == [made[1]["id"]]
     without = await directory.call("GET", "/Groups", excludedAttributes="members")
-    assert [each["id"] for each in without["Resources"]] == [group["id"] for group in made]
+    assert [resource["id"] for resource in without["Resources"]] == [group["id"] for group in made]
 
 
 async def test_hundreds_of_members_are_known_when_the_answer_is_there(

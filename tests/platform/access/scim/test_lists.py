@@ -26,7 +26,7 @@ async def people_of(tenant: Tenant, directory: Directory) -> dict[str, str]:
                                                 {"value": "bob@home.test", "type": "home"}]},
         "eve": {"active": False, "emails": []},
     }  # fmt: skip
-    made = {(await directory.user(userName=f"{name}.n", **given))["id"]: name for name, given in fields.items()}
+    made = {(await directory.user(userName=f"{name}.n", **attribute))["id"]: name for name, attribute in fields.items()}
     mine = {str(person.id): person.email.split("-")[0] for person in (tenant.admin, tenant.auditor, tenant.user)}
     return {**made, **mine}
 
@@ -100,7 +100,7 @@ MINE = {"admin", "auditor", "user"}
 )
 async def test_a_filter_finds(unchanging: tuple[Directory, dict[str, str]], filter: str, names: set[str]) -> None:
     directory, people = unchanging
-    assert {people[each] for each in await directory.found("/Users", filter)} == names
+    assert {people[item] for item in await directory.matching_ids("/Users", filter)} == names
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ async def test_a_filter_of_groups(directory: Directory) -> None:
     name = uuid4().hex
     made = await directory.group(displayName=name, externalId="G-1")
     for sought in (f'displayName eq "{name.upper()}"', 'externalId eq "G-1"', f'id eq "{made["id"]}"'):
-        assert await directory.found("/Groups", sought) == [made["id"]]
-    assert await directory.found("/Groups", 'externalId eq "g-1"') == []
+        assert await directory.matching_ids("/Groups", sought) == [made["id"]]
+    assert await directory.matching_ids("/Groups", 'externalId eq "g-1"') == []
     for wrong in ('description eq "x"', 'members co "x"', 'members[display eq "x"]'):
         error = await directory.call("GET", "/Groups", filter=wrong, expect=400)
         assert error["scimType"] == "invalidFilter"
@@ -148,13 +148,13 @@ async def test_groups_are_found_by_a_member(directory: Directory) -> None:
     first, second = await directory.group(ada), await directory.group(ada, bob)
     await directory.group()
     for sought in (f'members eq "{ada["id"]}"', f'members[value eq "{ada["id"]}"]', "members pr"):
-        assert await directory.found("/Groups", sought) == [first["id"], second["id"]]
+        assert await directory.matching_ids("/Groups", sought) == [first["id"], second["id"]]
     # As Entra ID asks whether somebody is a member.
-    asked = f'id eq "{second["id"]}" and members eq "{bob["id"]}"'
-    found = await directory.call("GET", "/Groups", filter=asked, attributes="id")
-    assert found["Resources"] == [{"schemas": second["schemas"], "id": second["id"]}]
-    assert await directory.found("/Groups", f'id eq "{first["id"]}" and members eq "{bob["id"]}"') == []
-    assert await directory.found("/Groups", 'members eq "x"') == []
+    request = f'id eq "{second["id"]}" and members eq "{bob["id"]}"'
+    result = await directory.call("GET", "/Groups", filter=request, attributes="id")
+    assert result["Resources"] == [{"schemas": second["schemas"], "id": second["id"]}]
+    assert await directory.matching_ids("/Groups", f'id eq "{first["id"]}" and members eq "{bob["id"]}"') == []
+    assert await directory.matching_ids("/Groups", 'members eq "x"') == []
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ async def test_two_organizations_may_have_the_same_address(
     other, name = await directory_of(platform, other_tenant), f"{uuid4().hex}@example.test"
     made = await directory.user(userName=name, emails=[{"value": name}])
     for sought in (f'userName eq "{made["userName"]}"', f'emails eq "{made["userName"]}"'):
-        assert await directory.found("/Users", sought) == [made["id"]]
-        assert await other.found("/Users", sought) == []
+        assert await directory.matching_ids("/Users", sought) == [made["id"]]
+        assert await other.matching_ids("/Users", sought) == []
 
 
 async def test_a_filter_that_takes_too_long_is_refused(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ async def test_pages_hold_everybody_once_whoever_comes_meanwhile(directory: Dire
     for start in (1, 3, 5):
         page = await directory.call("GET", "/Users", startIndex=start, count=2)
         assert (page["startIndex"], page["itemsPerPage"]) == (start, 2)
-        seen += [each["id"] for each in page["Resources"]]
+        seen += [resource["id"] for resource in page["Resources"]]
         await directory.user()
     assert len(seen) == len(set(seen)) == 6
     assert set(seen) == set(people)

@@ -54,7 +54,7 @@ async def test_the_organizations_own_users_are_seen_and_service_accounts_are_not
     robot = (await tenant.admin.client.post("/api/admin/users", json=robot)).json()
     listed = await directory.call("GET", "/Users")
     people = {str(person.id) for person in (tenant.admin, tenant.auditor, tenant.user)}
-    assert {each["id"] for each in listed["Resources"]} == people
+    assert {resource["id"] for resource in listed["Resources"]} == people
     shown = await directory.call("GET", f"/Users/{tenant.user.id}")
     assert shown["userName"] == tenant.user.email
     assert shown["emails"] == [{"value": tenant.user.email, "type": "work", "primary": True}]
@@ -160,9 +160,9 @@ async def test_an_address_counts_as_verified_only_of_a_proven_domain(
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("wanted", ["theirs", "nobody", "bogus"])
-async def test_who_is_not_there_is_404(directory: Directory, other_tenant: Tenant, method: str, wanted: str) -> None:
-    named = {"theirs": str(other_tenant.user.id), "nobody": str(uuid4()), "bogus": "x"}[wanted]
+@pytest.mark.parametrize("target", ["theirs", "nobody", "bogus"])
+async def test_who_is_not_there_is_404(directory: Directory, other_tenant: Tenant, method: str, target: str) -> None:
+    named = {"theirs": str(other_tenant.user.id), "nobody": str(uuid4()), "bogus": "x"}[target]
     error = await directory.call(method, f"/Users/{named}", {} if method in {"PUT", "PATCH"} else None, expect=404)
     assert error["status"] == "404"
 

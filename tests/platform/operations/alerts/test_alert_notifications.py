@@ -89,9 +89,9 @@ async def test_where_nothing_may_be_sent_or_nobody_listens_nothing_is_delivered_
     alerts.platform.sql("UPDATE alert_rules SET webhook_url = %s WHERE id = %s", [url, bad])
     await alerts.evaluate()
     await alerts.notify()
-    for rule, told in ((bad, (False, error)), (good, (True, None))):
+    for rule, result in ((bad, (False, error)), (good, (True, None))):
         (record,) = await alerts.history(rule)
-        assert (record["webhook_delivered"], record["webhook_error"]) == told
+        assert (record["webhook_delivered"], record["webhook_error"]) == result
     assert alerts.tools.notifications.values == {
         ("alert", "delivered"): 1, ("alert", "blocked" if "guard" in error else "failed"): 1
     }  # fmt: skip

@@ -116,16 +116,16 @@ async def test_evaluating_now_tells_what_triggered_and_counts_rules_in_cooldown(
     quiet = await alerts.new(comparison="gt", threshold=0)
     await alerts.new(enabled=False, comparison="gte", threshold=0)
     first, again = [(await client.post(f"{BASE}/evaluate")).json() for _ in range(2)]
-    told = [{"rule_id": rule, "rule_name": "Spend", "metric_value": 0}]
-    assert first == {"rules_evaluated": 2, "rules_triggered": 1, "triggered": told}
+    results = [{"rule_id": rule, "rule_name": "Spend", "metric_value": 0}]
+    assert first == {"rules_evaluated": 2, "rules_triggered": 1, "triggered": results}
     assert again == {"rules_evaluated": 2, "rules_triggered": 0, "triggered": []}
     assert (await alerts.history(quiet), len(await alerts.history(rule))) == ([], 1)
 
 
 async def test_evaluating_now_evaluates_nobody_else_s_rules(alerts: Alerts, other_tenant: Tenant) -> None:
     rule = await alerts.new(comparison="gte", threshold=0)
-    told = (await other_tenant.admin.client.post(f"{BASE}/evaluate")).json()
-    assert told == {"rules_evaluated": 0, "rules_triggered": 0, "triggered": []}
+    body = (await other_tenant.admin.client.post(f"{BASE}/evaluate")).json()
+    assert body == {"rules_evaluated": 0, "rules_triggered": 0, "triggered": []}
     assert await alerts.history(rule) == []
 
 

@@ -23,7 +23,7 @@ async def taken(outpost: Outpost, answer: httpx2.Response) -> PolicyBundle:
     """As an outpost takes it: by the keys that the platform publishes."""
     assert answer.status_code == 200, answer.text
     published = (await outpost.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
-    assert {each["kid"] for each in published} >= set(outpost.platform.host.replica.signing_keys)
+    assert {entry["kid"] for entry in published} >= set(outpost.platform.host.replica.signing_keys)
     keys: dict[str, SigningKey] = outpost.platform.host.replica.signing_keys
     return signing.verify(answer.text, keys, outpost_id=outpost.id, now=time.time())
 
@@ -60,8 +60,8 @@ async def test_it_knows_who_may_call_and_no_secret(
     machine = await tenant.admin.client.post("/api/admin/oauth-clients/", json={"name": "m", "scopes": ["chat:write"]})
     answer = await outpost.bundle()
     callers = (await taken(outpost, answer)).callers
-    (held,) = callers.keys
-    assert (held.digest, held.user_id, held.enabled) == (hashlib.sha256(key.encode()).digest(), tenant.user.id, True)
+    (entry,) = callers.keys
+    assert (entry.digest, entry.user_id, entry.enabled) == (hashlib.sha256(key.encode()).digest(), tenant.user.id, True)
     people = {tenant.admin.id: "admin", tenant.auditor.id: "auditor", tenant.user.id: "user"}
     assert {user.id: user.role for user in callers.users} == people
     (client,) = callers.clients
@@ -171,13 +171,13 @@ async def test_a_version_that_there_has_not_been_confirms_nothing(
     """Of a platform that was set back: a kill switch would look as if it held where its policy is refused."""
     (revision,) = platform.sql("SELECT revision FROM revision_head")[0]
     report = "/api/v1/admin/kill-switch/propagation"
-    for said, known in ((revision + 1000, 0), (revision, revision)):
-        answer = await outpost.bundle(f'"{said}-{"0" * 64}"')
+    for claimed_revision, known in ((revision + 1000, 0), (revision, revision)):
+        answer = await outpost.bundle(f'"{claimed_revision}-{"0" * 64}"')
         assert answer.status_code == 200, answer.text
         async with asyncio.timeout(10):
             while True:
                 seen = (await tenant.admin.client.get(report)).json()["outposts"]
-                if [each["version"] for each in seen if each["outpost_id"] == str(outpost.id)] == [known]:
+                if [item["version"] for item in seen if item["outpost_id"] == str(outpost.id)] == [known]:
                     break
                 await asyncio.sleep(0.05)
     confirmed = platform.sql("SELECT version FROM outpost_confirmations WHERE outpost_id = %s", [outpost.id])
@@ -262,7 +262,7 @@ async def test_many_outposts_that_hear_of_a_change_read_it_once(
     platform: RunningPlatform, portal: Portal, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outposts = [await portal.enrol(tenant.id) for _ in range(5)]
-    tags = [(await each.bundle()).headers["etag"] for each in outposts]
+    tags = [(await outpost.bundle()).headers["etag"] for outpost in outposts]
     loads = 0
     bundles = platform.host._supply._bundles
     load = bundles._load
@@ -273,10 +273,10 @@ async def test_many_outposts_that_hear_of_a_change_read_it_once(
         return await load(tenant_id)
 
     monkeypatch.setattr(bundles, "_load", counted)
-    waiting = [asyncio.create_task(each.bundle(tag, wait=30)) for each, tag in zip(outposts, tags, strict=True)]
+    waiting = [asyncio.create_task(item.bundle(tag, wait=30)) for item, tag in zip(outposts, tags, strict=True)]
     await asyncio.sleep(0.3)
     await platform.new_key(tenant.user)
     answers = await asyncio.gather(*waiting)
     assert [answer.status_code for answer in answers] == [200] * 5
-    assert len({(await taken(each, answer)).version for each, answer in zip(outposts, answers, strict=True)}) == 1
+    assert len({(await taken(item, answer)).version for item, answer in zip(outposts, answers, strict=True)}) == 1
     assert loads <= 2

@@ -44,7 +44,7 @@ def outcome(**changed: Any) -> Outcome[UUID]:
 
 
 def lines(*entries: Any) -> list[Any]:
-    return [msgspec.to_builtins(each) for each in entries]
+    return [msgspec.to_builtins(entry) for entry in entries]
 
 
 def usage(platform: RunningPlatform, tenant: Tenant) -> list[Any]:
@@ -85,9 +85,12 @@ async def test_webhooks_hear_once_of_a_request_that_an_outpost_answered(
     for _ in range(2):
         assert (await outpost.hand_in(journal, 1, sent)).status_code == 200
     rows = platform.sql("SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'dlp_trigger'", [tenant.id])
-    ((told,),) = rows
-    assert (told["request_id"], told["action_taken"], told["direction"]) == (ended.request_id, "BLOCK", "output")
-    assert [(each["rule_id"], each["direction"]) for each in told["findings"]] == [("r", "input"), ("s", "output")]
+    ((row,),) = rows
+    assert (row["request_id"], row["action_taken"], row["direction"]) == (ended.request_id, "BLOCK", "output")
+    assert [(finding["rule_id"], finding["direction"]) for finding in row["findings"]] == [
+        ("r", "input"),
+        ("s", "output"),
+    ]
 
 
 async def test_whatever_tenant_it_names_the_record_is_the_outposts_own(
@@ -106,9 +109,9 @@ async def test_what_is_sent_again_is_stored_once(platform: RunningPlatform, tena
     assert (first.json()["stored"], again.json()) == (3, {"next_sequence": 4, "stored": 0, "rejected": []})
     more = await outpost.hand_in(journal, 2, lines(*sent[1:]))
     assert more.json() == {"next_sequence": 6, "stored": 2, "rejected": []}
-    assert {row[0] for row in usage(platform, tenant)} == {each.id for each in sent}
+    assert {row[0] for row in usage(platform, tenant)} == {sent_request.id for sent_request in sent}
     events = await platform.audit(tenant, "gateway.request")
-    assert [event["id"] for event in events] == [each.id for each in sent]
+    assert [event["id"] for event in events] == [sent_request.id for sent_request in sent]
 
 
 async def test_many_at_once_are_stored_once_and_in_order(
@@ -119,7 +122,7 @@ async def test_many_at_once_are_stored_once_and_in_order(
     assert {answer.status_code for answer in answers} == {200}
     assert sum(answer.json()["stored"] for answer in answers) == 40
     events = await platform.audit(tenant, "gateway.request")
-    assert [event["id"] for event in events] == [each.id for each in sent]
+    assert [event["id"] for event in events] == [sent_request.id for sent_request in sent]
     assert platform.breaks(tenant) == []
 
 
@@ -129,11 +132,11 @@ async def test_a_gap_is_409_and_names_the_number_that_comes_next(
     journal = uuid4()
     await outpost.hand_in(journal, 1, lines(outcome()))
     answer = await outpost.hand_in(journal, 3, lines(outcome()))
-    told = answer.json()
-    assert (answer.status_code, told["error"], told["expected_sequence"]) == (409, "sequence_gap", 2)
+    body = answer.json()
+    assert (answer.status_code, body["error"], body["expected_sequence"]) == (409, "sequence_gap", 2)
     assert len(usage(platform, tenant)) == 1
-    asked = await outpost.hand_in(journal, 2, [])
-    assert asked.json() == {"next_sequence": 2, "stored": 0, "rejected": []}
+    request = await outpost.hand_in(journal, 2, [])
+    assert request.json() == {"next_sequence": 2, "stored": 0, "rejected": []}
 
 
 async def test_each_journal_has_numbers_of_its_own(
@@ -153,7 +156,7 @@ async def test_a_record_that_is_there_already_is_told_and_keeps_back_no_other(
     await outpost.hand_in(uuid4(), 1, lines(sent[2]))
     answer = (await outpost.hand_in(uuid4(), 1, lines(*sent))).json()
     assert (answer["next_sequence"], answer["stored"]) == (6, 4)
-    assert [each["sequence"] for each in answer["rejected"]] == [3]
+    assert [item["sequence"] for item in answer["rejected"]] == [3]
     assert len(usage(platform, tenant)) == 5
     assert platform.breaks(tenant) == []
 
@@ -187,9 +190,9 @@ async def test_a_record_that_cannot_be_stored_is_told_and_keeps_back_no_other(
 ) -> None:
     before, after = outcome(), outcome()
     answer = await outpost.hand_in(uuid4(), 1, [*lines(before), bad, *lines(after)])
-    told = answer.json()
-    assert (answer.status_code, told["next_sequence"], told["stored"]) == (200, 4, 2), told
-    ((sequence, reason),) = [(each["sequence"], each["reason"]) for each in told["rejected"]]
+    body = answer.json()
+    assert (answer.status_code, body["next_sequence"], body["stored"]) == (200, 4, 2), body
+    ((sequence, reason),) = [(item["sequence"], item["reason"]) for item in body["rejected"]]
     assert (sequence, bool(reason)) == (2, True)
     assert {row[0] for row in usage(platform, tenant)} == {before.id, after.id}
 
@@ -259,8 +262,8 @@ async def test_it_notes_the_use_of_the_organizations_keys_and_of_no_others(
     for person in (tenant.user, other_tenant.user):
         await platform.new_key(person)
         ids.append(platform.sql("SELECT id FROM api_keys WHERE user_id = %s", [person.id])[0][0])
-    await outpost.hand_in(uuid4(), 1, lines(*(outcome(api_key_id=each) for each in ids)))
-    used = [platform.sql("SELECT last_used IS NOT NULL FROM api_keys WHERE id = %s", [each])[0][0] for each in ids]
+    await outpost.hand_in(uuid4(), 1, lines(*(outcome(api_key_id=id_) for id_ in ids)))
+    used = [platform.sql("SELECT last_used IS NOT NULL FROM api_keys WHERE id = %s", [id_])[0][0] for id_ in ids]
     assert used == [True, False]
 
 
@@ -386,9 +389,9 @@ async def test_what_an_outpost_has_lost_stands_in_the_chain(
         ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5" * 20],
         ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {"x": "y" * 301}],
         ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {"x": "\x00"}],
-        ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {str(each): 1 for each in range(21)}],
+        ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {str(item): 1 for item in range(21)}],
     ],
 )
 async def test_a_notice_that_says_something_else_is_told(outpost: Outpost, bad: Any) -> None:
-    told = (await outpost.hand_in(uuid4(), 1, [bad])).json()
-    assert [each["sequence"] for each in told["rejected"]] == ([] if bad[0] == "ended" else [1])
+    body = (await outpost.hand_in(uuid4(), 1, [bad])).json()
+    assert [item["sequence"] for item in body["rejected"]] == ([] if bad[0] == "ended" else [1])

@@ -26,11 +26,11 @@ async def test_an_outpost_is_let_in_once_the_portal_vouches_for_it(portal: Porta
 async def test_the_answer_says_what_was_understood(portal: Portal, outpost: Outpost) -> None:
     word = portal.word()
     word["organizations"].append({"org_id": str(uuid4()), "tenant_id": str(uuid4())})
-    told = (await portal.client.put(PATH, json=word)).json()
-    assert (told["outposts"], told["serials"]) == (len(portal.outposts), len(portal.outposts))
-    assert told["organizations"] == len(portal.outposts) + 1
-    assert told["unknown_tenants"] == [word["organizations"][-1]["tenant_id"]]
-    (authority,) = told["ca_certificates"]
+    body = (await portal.client.put(PATH, json=word)).json()
+    assert (body["outposts"], body["serials"]) == (len(portal.outposts), len(portal.outposts))
+    assert body["organizations"] == len(portal.outposts) + 1
+    assert body["unknown_tenants"] == [word["organizations"][-1]["tenant_id"]]
+    (authority,) = body["ca_certificates"]
     assert authority["not_after"].startswith(portal.authority.certificate.not_valid_after_utc.date().isoformat())
 
 

@@ -27,14 +27,14 @@ async def test_without_a_receiver_there_is_nothing_to_show(tenant: Tenant) -> No
 
 
 async def test_what_was_set_is_shown_without_its_secret(siem: Siem) -> None:
-    told = await siem.put(**COLLECTOR, index="main")
-    assert TOKEN not in str(told)
-    assert {**told, "created_at": None, "updated_at": None, "status": None} == {
+    response = await siem.put(**COLLECTOR, index="main")
+    assert TOKEN not in str(response)
+    assert {**response, "created_at": None, "updated_at": None, "status": None} == {
         **EMPTY, "type": "hec", "enabled": True, "url": COLLECTOR["url"], "index": "main", "token_configured": True,
         "status": None,
     }  # fmt: skip
     shown = (await siem.tenant.admin.client.get(PATH)).json()
-    assert {**shown, "status": None} == {**told, "status": None}
+    assert {**shown, "status": None} == {**response, "status": None}
 
 
 async def test_only_what_is_sent_changes(siem: Siem) -> None:
@@ -46,15 +46,20 @@ async def test_only_what_is_sent_changes(siem: Siem) -> None:
 
 async def test_another_type_begins_anew(siem: Siem) -> None:
     await siem.put(**COLLECTOR, index="main", enabled=False)
-    told = await siem.put(type="syslog_tls", host="1.1.1.1", port=6514, ca_certificate=authority())
-    assert (told["url"], told["index"], told["token_configured"], told["enabled"]) == (None, None, False, False)
+    response = await siem.put(type="syslog_tls", host="1.1.1.1", port=6514, ca_certificate=authority())
+    assert (response["url"], response["index"], response["token_configured"], response["enabled"]) == (
+        None,
+        None,
+        False,
+        False,
+    )
     row = siem.platform.sql("SELECT sealed_secret FROM siem_targets WHERE tenant_id = %s", [siem.tenant.id])
     assert row == [(None,)]
 
 
 async def test_a_change_of_nothing_is_none(siem: Siem) -> None:
-    told = await siem.put(**COLLECTOR)
-    assert (await siem.put(type="hec", url=COLLECTOR["url"], enabled=True))["updated_at"] == told["updated_at"]
+    response = await siem.put(**COLLECTOR)
+    assert (await siem.put(type="hec", url=COLLECTOR["url"], enabled=True))["updated_at"] == response["updated_at"]
     assert len(await siem.platform.audit(siem.tenant, "siem.changed")) == 1
 
 
@@ -179,14 +184,14 @@ async def test_a_test_says_whether_the_receiver_took_it(siem: Siem) -> None:
     path, client = f"{PATH}/test", siem.tenant.admin.client
     assert (await client.post(path)).status_code == 409
     await siem.put(type="hec", url=siem.receiver.url, token=TOKEN, enabled=False)
-    told = (await client.post(path)).json()
-    assert (told["success"], told["error"]) == (True, None)
+    body = (await client.post(path)).json()
+    assert (body["success"], body["error"]) == (True, None)
     (event,) = siem.events
     assert (event["event"]["action"], event["organization"]["id"]) == ("siem.test", str(siem.tenant.id))
     assert siem.receiver.got[0].path == "/services/collector/event"
     siem.receiver.otherwise = 403
-    told = (await client.post(path)).json()
-    assert (told["success"], told["error"]) == (False, "the receiver answered 403")
+    body = (await client.post(path)).json()
+    assert (body["success"], body["error"]) == (False, "the receiver answered 403")
     recorded = await siem.platform.audit(siem.tenant, "siem.tested")
     assert [event["details"]["success"] for event in recorded] == [True, False]
 
@@ -217,6 +222,6 @@ async def test_the_server_s_disk_is_its_operators_to_write_to(siem: Siem) -> Non
 async def test_what_a_collector_objects_to_is_told_in_words_of_our_own(siem: Siem, answer: str, error: str) -> None:
     await siem.put(type="hec", url=siem.receiver.url, token=TOKEN, enabled=False)
     siem.receiver.answers.append(web.Response(status=400, text=answer))
-    told = (await siem.tenant.admin.client.post(f"{PATH}/test")).json()
-    assert error in told["error"]
-    assert TOKEN not in told["error"]
+    body = (await siem.tenant.admin.client.post(f"{PATH}/test")).json()
+    assert error in body["error"]
+    assert TOKEN not in body["error"]

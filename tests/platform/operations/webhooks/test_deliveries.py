@@ -64,16 +64,20 @@ async def test_a_failed_attempt_is_made_again_after_one_second_then_after_five(h
     hooks.receiver.answers.extend([500, 503])
     await hooks.send({})
     for attempts, status, seconds in ((1, 500, 1), (2, 503, 5)):
-        told = await hooks.last(webhook_id)
-        assert (told["status"], told["attempt_count"], told["response_code"]) == ("failed", attempts, status)
-        wait = datetime.fromisoformat(told["next_retry_at"]) - datetime.fromisoformat(told["last_attempt_at"])
+        delivery = await hooks.last(webhook_id)
+        assert (delivery["status"], delivery["attempt_count"], delivery["response_code"]) == (
+            "failed",
+            attempts,
+            status,
+        )
+        wait = datetime.fromisoformat(delivery["next_retry_at"]) - datetime.fromisoformat(delivery["last_attempt_at"])
         assert timedelta(seconds=seconds) <= wait < timedelta(seconds=seconds + 1)
         await hooks.deliver()
         assert len(hooks.receiver.got) == attempts, "it waits"
         await hooks.retry()
-    told = await hooks.last(webhook_id)
-    assert (told["status"], told["attempt_count"], told["next_retry_at"]) == ("delivered", 3, None)
-    assert (told["response_code"], told["error_message"]) == (200, None)
+    delivery = await hooks.last(webhook_id)
+    assert (delivery["status"], delivery["attempt_count"], delivery["next_retry_at"]) == ("delivered", 3, None)
+    assert (delivery["response_code"], delivery["error_message"]) == (200, None)
     assert len({got.headers["X-Service-Delivery-Id"] for got in hooks.receiver.got}) == 1
 
 
@@ -87,15 +91,15 @@ async def test_after_the_third_failure_there_is_no_attempt_and_30_seconds_later_
     await hooks.retry()
     await hooks.retry()
     assert len(hooks.receiver.got) == 3
-    told = await hooks.last(webhook_id)
-    assert (told["status"], told["attempt_count"], told["next_retry_at"]) == ("failed", 3, None)
+    delivery = await hooks.last(webhook_id)
+    assert (delivery["status"], delivery["attempt_count"], delivery["next_retry_at"]) == ("failed", 3, None)
     ((wait,),) = hooks.platform.sql(
-        "SELECT dead_at - last_attempt_at FROM webhook_deliveries WHERE id = %s", [told["id"]]
+        "SELECT dead_at - last_attempt_at FROM webhook_deliveries WHERE id = %s", [delivery["id"]]
     )
     assert timedelta(seconds=30) <= wait < timedelta(seconds=31)
     await delivering.mark_dead_letters(tools)
     assert (await hooks.last(webhook_id))["status"] == "failed"
-    hooks.platform.sql("UPDATE webhook_deliveries SET dead_at = now() WHERE id = %s", [told["id"]])
+    hooks.platform.sql("UPDATE webhook_deliveries SET dead_at = now() WHERE id = %s", [delivery["id"]])
     await delivering.mark_dead_letters(tools)
     assert (await hooks.last(webhook_id))["status"] == "dead_letter"
 
@@ -133,9 +137,9 @@ async def test_a_redirect_is_a_failure_that_names_it(hooks: Hooks) -> None:
     webhook_id = await hooks.new()
     hooks.receiver.answers.append(web.Response(status=302, headers={"Location": "http://169.254.169.254/"}))
     await hooks.send({})
-    told = await hooks.last(webhook_id, "c")
-    assert (told["status"], told["response_status"]) == ("pending", 302)
-    assert "redirect" in told["last_error"]
+    delivery = await hooks.last(webhook_id, "c")
+    assert (delivery["status"], delivery["response_status"]) == ("pending", 302)
+    assert "redirect" in delivery["last_error"]
     assert len(hooks.receiver.got) == 1
 
 
@@ -180,8 +184,8 @@ async def test_the_variants_tell_of_a_delivery_in_their_own_shapes(hooks: Hooks)
 async def test_a_detail_has_the_last_20_deliveries_the_newest_first(hooks: Hooks) -> None:
     webhook_id = await hooks.new()
     await hooks.send(*({"n": n} for n in range(25)))
-    told = (await hooks.detail(webhook_id))["recent_deliveries"]
-    assert [each["payload"]["n"] for each in told] == list(range(24, 4, -1))
+    recent_deliveries = (await hooks.detail(webhook_id))["recent_deliveries"]
+    assert [item["payload"]["n"] for item in recent_deliveries] == list(range(24, 4, -1))
 
 
 async def test_in_variant_b_a_payload_is_cut_after_10000_characters(hooks: Hooks) -> None:
@@ -197,8 +201,12 @@ async def test_what_waits_goes_nowhere_once_the_webhook_is_disabled(hooks: Hooks
     await hooks.dispatch()
     await hooks.tenant.admin.client.put(f"{BASE}{webhook_id}", json={"enabled": False})
     await hooks.deliver()
-    told = await hooks.last(webhook_id)
-    assert (told["status"], told["attempt_count"], told["error_message"]) == ("failed", 0, "the webhook was disabled")
+    delivery = await hooks.last(webhook_id)
+    assert (delivery["status"], delivery["attempt_count"], delivery["error_message"]) == (
+        "failed",
+        0,
+        "the webhook was disabled",
+    )
     await hooks.tenant.admin.client.put(f"{BASE}{webhook_id}", json={"enabled": True})
     await hooks.send({"n": 2})
     assert [got.json["payload"] for got in hooks.receiver.got] == [{"n": 2}]
@@ -450,7 +458,7 @@ async def test_beyond_so_many_that_wait_the_oldest_are_given_up(
     await hooks.deliver()
     assert [got.json["payload"]["n"] for got in hooks.receiver.got] == [2, 3, 4]
     given_up = (await hooks.detail(webhook_id, "b"))["deliveries"][3:]
-    assert [(each["status"], each["next_retry_at"]) for each in given_up] == [("dead_letter", None)] * 2
+    assert [(item["status"], item["next_retry_at"]) for item in given_up] == [("dead_letter", None)] * 2
     assert given_up[0]["error_message"] == "given up: the receiver is too far behind"
 
 

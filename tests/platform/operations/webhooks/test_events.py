@@ -104,7 +104,7 @@ async def test_what_rules_only_logged_comes_to_webhooks_that_want_it(hooks: Hook
     await hooks.send(both, only_logged, event_type="dlp_trigger")
 
     def got(path: str) -> list[Any]:
-        return [each.json["payload"] for each in hooks.receiver.got if each.path == path]
+        return [delivery.json["payload"] for delivery in hooks.receiver.got if delivery.path == path]
 
     assert got("/plain") == [{"request_id": "1", **_FOUND, "findings": [_FOUND]}]
     assert got("/all") == [both, only_logged]

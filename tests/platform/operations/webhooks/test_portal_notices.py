@@ -29,8 +29,8 @@ async def portal_that_answers(*statuses: int) -> AsyncIterator[Upstream]:
     """These, and 200 afterwards."""
     left = list(statuses)
 
-    async def behave(asked: Connection) -> None:
-        await asked.answer(b"{}", status=left.pop(0) if left else 200)
+    async def behave(connection: Connection) -> None:
+        await connection.answer(b"{}", status=left.pop(0) if left else 200)
 
     async with upstream(behave) as portal:
         yield portal
@@ -56,9 +56,9 @@ def waiting(hooks: Hooks) -> set[UUID]:
     }
 
 
-def told(asked: Connection) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(asked.body)["notices"]
-    return sorted(found, key=lambda each: str(each["subject_id"]))
+def notices_of(connection: Connection) -> list[dict[str, Any]]:
+    notices: list[dict[str, Any]] = json.loads(connection.body)["notices"]
+    return sorted(notices, key=lambda item: str(item["subject_id"]))
 
 
 @pytest.fixture(autouse=True)
@@ -73,9 +73,9 @@ async def test_each_webhook_with_dead_letters_is_told_once(hooks: Hooks, tools: 
         await die(hooks, tools, one, one, two)
         await telling.send_due(tools)
         await telling.send_due(tools)
-        (asked,) = portal.requests
-    assert asked.head.startswith("POST /v1/platform-notices ")
-    first, second = told(asked)
+        (request,) = portal.requests
+    assert request.head.startswith("POST /v1/platform-notices ")
+    first, second = notices_of(request)
     assert (first["type"], first["tenant_id"], first["subject_id"]) == ("dead_letter", str(hooks.tenant.id), one)
     assert second["subject_id"] == two
     assert first["message"].startswith('Deliveries of the webhook "mine" have failed for good, the last of them at 20')
@@ -89,7 +89,7 @@ async def test_the_token_is_the_platforms_for_this_portal_and_this_alone(hooks: 
         await telling.send_due(tools)
         token = portal.requests[0].headers["authorization"].removeprefix("Bearer ")
         keys = (await hooks.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
-        known = {each["kid"]: SigningKey.from_jwk(each) for each in keys}
+        known = {key["kid"]: SigningKey.from_jwk(key) for key in keys}
         claims = jwt.verify(token, known, issuer=hooks.platform.host.issuer, audience=portal.url)
     assert claims["token_type"] == "platform_notice"
     assert claims["exp"] - claims["iat"] <= 60
@@ -130,17 +130,17 @@ async def test_what_dies_while_the_portal_is_told_is_told_too(hooks: Hooks, tool
     webhook_id = await hooks.new()
     again = [True]
 
-    async def behave(asked: Connection) -> None:
+    async def behave(connection: Connection) -> None:
         if again:
             again.pop()
             await die(hooks, tools, webhook_id)
-        await asked.answer(b"{}")
+        await connection.answer(b"{}")
 
     async with upstream(behave) as portal:
         tools = knowing(tools, portal.url)
         await die(hooks, tools, webhook_id)
         await telling.send_due(tools)
-        assert [told(asked)[0]["subject_id"] for asked in portal.requests] == [webhook_id] * 2
+        assert [notices_of(request)[0]["subject_id"] for request in portal.requests] == [webhook_id] * 2
     assert waiting(hooks) == set()
 
 

@@ -66,7 +66,7 @@ async def test_prefix_and_header_name_the_variant(
 async def test_the_newest_webhook_is_listed_first_with_and_without_the_last_slash(tenant: Tenant) -> None:
     ids = [(await made(tenant, name=name))["id"] for name in ("one", "two", "three")]
     for base in (BASE, BASE_B, BASE.rstrip("/")):
-        assert [each["id"] for each in (await tenant.admin.client.get(base)).json()] == ids[::-1]
+        assert [item["id"] for item in (await tenant.admin.client.get(base)).json()] == ids[::-1]
 
 
 async def test_an_update_changes_what_is_sent_and_keeps_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -75,11 +75,12 @@ async def test_an_update_changes_what_is_sent_and_keeps_the_secret(platform: Run
     body = {"name": "other", "events": ["new_conversation", "new_conversation"], "enabled": False}
     answer = await tenant.admin.client.put(f"{BASE}{webhook['id']}", json=body)
     webhook.pop("secret")
-    told = answer.json()
-    assert told == {
-        **webhook, "name": "other", "events": ["new_conversation"], "enabled": False, "updated_at": told["updated_at"]
+    response_body = answer.json()
+    assert response_body == {
+        **webhook, "name": "other", "events": ["new_conversation"], "enabled": False,
+        "updated_at": response_body["updated_at"],
     }  # fmt: skip
-    assert told["updated_at"] > webhook["updated_at"]
+    assert response_body["updated_at"] > webhook["updated_at"]
     assert platform.sql("SELECT sealed_secret FROM webhooks WHERE id = %s", [webhook["id"]]) == sealed
 
 
@@ -176,8 +177,8 @@ async def test_changes_are_audited_without_secret_and_url(platform: RunningPlatf
     assert updated["details"] == {"changed": ["name", "secret", "url"], "name": "n"}
     (deleted,) = await platform.audit(tenant, "webhook.deleted")
     assert deleted["details"] == {"name": "n"}
-    told = json.dumps([created["details"], updated["details"]])
-    assert not any(each in told for each in (SECRET, "the next one", "token", "8.8.8.8"))
+    result = json.dumps([created["details"], updated["details"]])
+    assert not any(item in result for item in (SECRET, "the next one", "token", "8.8.8.8"))
 
 
 async def test_an_organization_has_so_many_webhooks_at_most(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,9 +193,9 @@ async def test_an_organization_has_so_many_webhooks_at_most(tenant: Tenant, monk
 async def test_a_test_is_sent_now_and_the_answer_says_what_came_of_it(hooks: Hooks, platform: RunningPlatform) -> None:
     webhook_id = await hooks.new("dlp_trigger", enabled=False)
     answer = await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")
-    told = answer.json()
-    assert told == {"success": True, "status_code": 200, "error": None, "latency_ms": told["latency_ms"]}
-    assert told["latency_ms"] > 0
+    body = answer.json()
+    assert body == {"success": True, "status_code": 200, "error": None, "latency_ms": body["latency_ms"]}
+    assert body["latency_ms"] > 0
     (got,) = hooks.receiver.got
     assert got.json["event_type"] == "webhook_test"
     payload = got.json["payload"]
@@ -217,8 +218,8 @@ async def test_in_variants_b_and_c_a_test_tells_no_latency(hooks: Hooks, base: s
 async def test_a_test_that_fails_is_not_tried_again(hooks: Hooks) -> None:
     webhook_id = await hooks.new()
     hooks.receiver.otherwise = 500
-    told = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
-    assert (told["success"], told["status_code"], told["error"]) == (False, 500, "the receiver answered 500")
+    body = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
+    assert (body["success"], body["status_code"], body["error"]) == (False, 500, "the receiver answered 500")
     await hooks.retry()
     assert len(hooks.receiver.got) == 1
     assert (await hooks.last(webhook_id))["next_retry_at"] is None
@@ -226,8 +227,8 @@ async def test_a_test_that_fails_is_not_tried_again(hooks: Hooks) -> None:
 
 async def test_a_test_to_where_nothing_listens_has_no_status(hooks: Hooks) -> None:
     webhook_id = await hooks.new(url="https://127.0.0.1:9/")
-    told = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
-    assert told == {
+    body = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
+    assert body == {
         "success": False, "status_code": None, "error": "the connection could not be made", "latency_ms": None
     }  # fmt: skip
 
@@ -238,8 +239,8 @@ async def test_a_test_of_a_blocked_url_says_so_and_connects_to_nothing(
     webhook_id = await hooks.new()
     strict = Receivers(EgressGuard())
     monkeypatch.setattr(platform.host, "receivers", strict)
-    told = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
-    assert (told["success"], told["error"]) == (False, "blocked by the address guard: a loopback address")
+    body = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
+    assert (body["success"], body["error"]) == (False, "blocked by the address guard: a loopback address")
     assert hooks.receiver.got == []
 
 

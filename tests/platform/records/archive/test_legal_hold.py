@@ -95,8 +95,8 @@ async def test_the_database_itself_refuses_to_remove_what_is_held(
 async def test_setting_it_waits_for_a_removal_that_is_under_way(platform: RunningPlatform, tenant: Tenant) -> None:
     async with platform.host.database.service() as removing:
         connection = await removing.connection()
-        held = await connection.exec_driver_sql("SELECT gatehouse_held(%s)", (tenant.id,))
-        assert held.scalar_one() is False
+        is_held = await connection.exec_driver_sql("SELECT gatehouse_held(%s)", (tenant.id,))
+        assert is_held.scalar_one() is False
         setting = asyncio.create_task(tenant.admin.client.put(BASE, json={"reason": "case 7"}))
         done, _ = await asyncio.wait([setting], timeout=0.5)
         assert not done
