@@ -6,7 +6,7 @@ import sys
 HEAD = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
-from gatehouse.foundation.processes import SharedFlag, Forked, return_large_blocks
+from gatehouse.foundation.processes.children import SharedFlag, Forked, return_large_blocks
 def shown(pid):
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\\0")[0].decode()
 def until(true):

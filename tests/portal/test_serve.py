@@ -149,5 +149,5 @@ def test_of_admin_keys_the_digests_are_kept() -> None:
 
 def test_every_setting_is_explained_and_no_other() -> None:
     page = (Path(__file__).parents[2] / "docs/portal.md").read_text("utf-8")
-    message = re.findall(r"^\| `([A-Z_]+)` \| .+ \| .+ \|$", page, re.MULTILINE)
-    assert sorted(name.lower() for name in message) == sorted(PortalSettings.model_fields)
+    variables = re.findall(r"^\| `([A-Z_]+)` \| .+ \| .+ \|$", page, re.MULTILINE)
+    assert sorted(name.lower() for name in variables) == sorted(PortalSettings.model_fields)

@@ -60,10 +60,10 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="the formats that reach the goal, too")
     parser.add_argument("--show", help="print what is missed of this format, or of `all`")
     chosen = parser.parse_args()
-    expected = [form for form in forms() if chosen.family in {None, form.family}]
+    selected = [form for form in forms() if chosen.family in {None, form.family}]
     totals: dict[str, list[float]] = {}
     matcher = Matcher(BUILT_IN)
-    for result in measured(matcher, expected, chosen.each, chosen.seed):
+    for result in measured(matcher, selected, chosen.each, chosen.seed):
         totals.setdefault(result.form.family, []).append(result.recall)
         if chosen.all or result.recall < GOAL:
             print(f"{result.form.family:14} {result.form.name:44} {result.recall:.2f}")

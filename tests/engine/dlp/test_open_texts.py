@@ -33,9 +33,9 @@ def counter() -> Iterator[Counter]:
 
 @pytest.fixture
 async def policy(counter: Counter) -> DlpPolicy:
-    held_numbers = EngineHarness()
-    held_numbers.serve("one", "m")
-    return msgspec.structs.replace((await held_numbers.current(TENANT)).dlp, matchers=(counter.matcher,))
+    harness = EngineHarness()
+    harness.serve("one", "m")
+    return msgspec.structs.replace((await harness.current(TENANT)).dlp, matchers=(counter.matcher,))
 
 
 def guard(policy: DlpPolicy, dialect: str, mode: str = "window") -> StreamGuard:

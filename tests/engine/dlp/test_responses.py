@@ -57,8 +57,8 @@ async def test_nothing_of_a_request_goes_out_unseen() -> None:
     assert status == 200
     out = json.dumps(sent(harness))
     assert "4111" not in out
-    for earlier_text in ("with", "one", "two", "three", "four", "as", "T"):
-        assert f"{earlier_text} [CREDIT_CARD_1]" in out
+    for word in ("with", "one", "two", "three", "four", "as", "T"):
+        assert f"{word} [CREDIT_CARD_1]" in out
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ async def test_arguments_of_tools_are_changed_alike() -> None:
     harness = engine("openai_compatible")
     text = json.dumps({"card": CARD, "note": 'a "quoted" one'})
     raw = await streamed(harness, cut(text, range(0, 60, 4)), arguments=True)
-    earlier_text = text_of_stream(RESPONSES, raw, arguments=True)
-    assert json.loads(earlier_text) == {"card": "[CREDIT_CARD_1]", "note": 'a "quoted" one'}
+    arguments = text_of_stream(RESPONSES, raw, arguments=True)
+    assert json.loads(arguments) == {"card": "[CREDIT_CARD_1]", "note": 'a "quoted" one'}
     assert b"4111" not in raw
 
 

@@ -257,11 +257,11 @@ async def test_administrators_and_auditors_read(
 async def test_an_id_that_is_none_and_one_that_is_not_there(
     tenant: Tenant, other_tenant: Tenant, bundles: dict[str, str]
 ) -> None:
-    for client, expected, status, detail in [
+    for client, bundle_id, status, detail in [
         (tenant, "x", 400, "Invalid bundle_id format"), (tenant, str(uuid4()), 404, "Compliance bundle not found"),
         (other_tenant, bundles["Cards"], 404, "Compliance bundle not found"),
     ]:  # fmt: skip
-        answer = await client.admin.client.get(f"{BASE}/bundles/{expected}/stats")
+        answer = await client.admin.client.get(f"{BASE}/bundles/{bundle_id}/stats")
         assert (answer.status_code, answer.json()) == (status, {"detail": detail})
 
 

@@ -59,11 +59,11 @@ async def test_every_family_is_there_with_its_type(platform: RunningPlatform) ->
 
 
 async def test_values_that_there_are(platform: RunningPlatform) -> None:
-    count_above = await figures(platform)
-    assert count_above["service_db_pool_max_connections"] == 10
-    assert 0 <= count_above["service_db_pool_available_connections"] <= 10
-    assert count_above["service_journal_bytes"] >= 0
-    assert count_above["service_change_feed_lag_seconds"] < 60
+    values = await figures(platform)
+    assert values["service_db_pool_max_connections"] == 10
+    assert 0 <= values["service_db_pool_available_connections"] <= 10
+    assert values["service_journal_bytes"] >= 0
+    assert values["service_change_feed_lag_seconds"] < 60
 
 
 async def test_tasks_are_told_of_each_process(platform: RunningPlatform) -> None:
@@ -98,9 +98,9 @@ async def test_administration_counts_under_its_routes_template(platform: Running
 async def test_paths_that_clients_make_up_are_one_series(platform: RunningPlatform) -> None:
     for number in range(5):
         await platform.anonymous.get(f"/made/up/{number}")
-    count_above = await figures(platform)
-    assert count_above['service_http_requests_total{method="GET",route="unmatched",status="404"}'] >= 5
-    assert not any("/made" in name for name in count_above)
+    values = await figures(platform)
+    assert values['service_http_requests_total{method="GET",route="unmatched",status="404"}'] >= 5
+    assert not any("/made" in name for name in values)
 
 
 async def test_a_model_call_counts_with_its_attempts(platform: RunningPlatform) -> None:
