@@ -224,7 +224,7 @@ async def refused_everywhere(http: httpx2.AsyncClient, credential: str) -> None:
             assert credential not in answer.text
 
 
-async def test_the_token_that_all_of_these_are_made_of_is_good(http: httpx2.AsyncClient, ground: Ground) -> None:
+async def test_the_token_that_all_forgeries_start_from_is_valid(http: httpx2.AsyncClient, ground: Ground) -> None:
     for method, path in SURFACES:
         if not path.startswith("/api/scim"):
             answer = await http.request(method, path, headers={"Authorization": f"Bearer {ground.sign()}"})
@@ -236,7 +236,7 @@ async def test_a_forged_token_is_refused_everywhere(http: httpx2.AsyncClient, gr
     await refused_everywhere(http, forge(ground))
 
 
-async def test_no_address_that_a_token_names_is_ever_asked(
+async def test_no_address_named_in_a_token_is_fetched(
     http: httpx2.AsyncClient, ground: Ground, key_server: tuple[str, list[bytes]]
 ) -> None:
     for name in ("jku", "jku under our id", "x5u", "x5u under our id"):
@@ -254,9 +254,7 @@ async def test_clocks_may_differ_by_a_little(http: httpx2.AsyncClient, ground: G
     assert answer.status_code == 200, answer.text
 
 
-async def test_a_good_token_is_refused_where_it_ends_although_it_is_remembered(
-    http: httpx2.AsyncClient, ground: Ground
-) -> None:
+async def test_an_expired_token_is_refused_although_it_is_cached(http: httpx2.AsyncClient, ground: Ground) -> None:
     token = ground.sign(exp=ground.now(2))
     header = {"Authorization": f"Bearer {token}"}
     assert (await http.get("/v1/models", headers=header)).status_code == 200
@@ -265,7 +263,7 @@ async def test_a_good_token_is_refused_where_it_ends_although_it_is_remembered(
     await refused_everywhere(http, token)
 
 
-async def test_secrets_of_another_kind_are_no_credentials(
+async def test_secrets_of_other_kinds_are_refused_as_credentials(
     platform: RunningPlatform, http: httpx2.AsyncClient, somebody: Tenant
 ) -> None:
     admin = somebody.admin.client
@@ -295,7 +293,7 @@ async def test_secrets_of_another_kind_are_no_credentials(
         await refused_everywhere(http, credential)
 
 
-async def test_a_directorys_token_is_refused_wherever_it_is_not_for(http: httpx2.AsyncClient, somebody: Tenant) -> None:
+async def test_a_scim_token_is_refused_outside_provisioning(http: httpx2.AsyncClient, somebody: Tenant) -> None:
     made = await somebody.admin.client.post("/api/admin/scim/token", json={"description": "a directory"})
     token = made.json()["token"]
     assert (await http.get("/api/scim/v2/Users", headers={"Authorization": f"Bearer {token}"})).status_code == 200
@@ -305,9 +303,7 @@ async def test_a_directorys_token_is_refused_wherever_it_is_not_for(http: httpx2
             assert answer.status_code == 401, (method, path, answer.text)
 
 
-async def test_a_path_that_only_looks_like_provisioning_takes_no_directorys_token(
-    http: httpx2.AsyncClient, somebody: Tenant
-) -> None:
+async def test_a_path_similar_to_provisioning_refuses_scim_tokens(http: httpx2.AsyncClient, somebody: Tenant) -> None:
     made = await somebody.admin.client.post("/api/admin/scim/token", json={"description": "a directory"})
     header = {"Authorization": f"Bearer {made.json()['token']}"}
     for path in (

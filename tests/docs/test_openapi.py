@@ -101,7 +101,7 @@ def test_the_example_of_a_scan_is_one() -> None:
 
 
 @pytest.mark.parametrize("schema", ["ProviderConfigShown", "Provider", "ModelConfig", "OAuthClient", "ApiKey"])
-def test_what_an_answer_holds_is_told_field_by_field(schema: str) -> None:
+def test_response_fields_are_described(schema: str) -> None:
     assert len(DOCUMENT["components"]["schemas"][schema]["properties"]) > 5
 
 
@@ -112,7 +112,7 @@ def test_a_field_with_a_pattern_has_an_example(name: str) -> None:
         assert "pattern" not in field or "example" in field
 
 
-def test_the_page_lists_the_most_of_every_list() -> None:
+def test_the_page_lists_the_maximum_of_every_list() -> None:
     rows = {
         f"| `{name}` | `{parameter['name']}` | {parameter['schema']['default']} | {parameter['schema']['maximum']} |"
         for name, operation in OPERATIONS.items()

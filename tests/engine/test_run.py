@@ -219,7 +219,7 @@ async def test_a_bare_model_id_is_found_at_one_provider_or_several(harness: Engi
     assert model.provider == "three"
 
 
-async def test_a_restricted_model_looks_as_if_it_were_not_there(harness: EngineHarness) -> None:
+async def test_a_restricted_model_looks_like_an_unknown_one(harness: EngineHarness) -> None:
     harness.models[0] = msgspec.structs.replace(harness.models[0], access="restricted")
     answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["code"]) == (404, "model_not_found")

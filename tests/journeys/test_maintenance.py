@@ -151,7 +151,7 @@ async def closed_everywhere(admin: httpx2.AsyncClient) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_calls_on_every_worker_are_waited_for_and_nothing_new_comes_in(
+async def test_calls_on_every_worker_are_waited_for_and_new_ones_are_refused(
     server: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     async with holding(server) as calls:
@@ -206,7 +206,7 @@ async def test_calls_on_every_worker_are_waited_for_and_nothing_new_comes_in(
         assert await statuses_of_requests(admin, method, path, sent) == {(200, ""): ASKED}
 
 
-async def test_the_answer_comes_when_the_time_is_up_and_what_goes_on_is_not_cut(
+async def test_maintenance_answers_at_its_timeout_and_running_calls_continue(
     server: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     async with holding(server) as calls:
@@ -219,7 +219,7 @@ async def test_the_answer_comes_when_the_time_is_up_and_what_goes_on_is_not_cut(
         assert await calls.results() == {(200, True): count}
 
 
-async def test_a_worker_that_dies_is_not_waited_for_and_the_one_in_its_place_lets_nothing_in(
+async def test_a_dead_worker_is_not_waited_for_and_its_replacement_refuses_requests(
     server: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     async with holding(server) as calls:

@@ -130,7 +130,7 @@ def _confirming(fleet: GatehouseServer) -> int:
     return int(fleet.sql("SELECT count(*) FROM nodes WHERE pid = ANY(%s)", [alive])[0][0])
 
 
-async def test_after_a_keys_revocation_nothing_of_it_reaches_the_provider(
+async def test_after_a_keys_revocation_none_of_its_requests_reach_the_provider(
     fleet: GatehouseServer, provider: Arrivals, admin: httpx2.AsyncClient
 ) -> None:
     key = fleet.new_key()
@@ -148,7 +148,7 @@ async def test_after_a_keys_revocation_nothing_of_it_reaches_the_provider(
     assert callers.statuses[401] > 0
 
 
-async def test_after_a_clients_disabling_and_deletion_nothing_of_it_reaches_the_provider(
+async def test_after_a_clients_disabling_and_deletion_none_of_its_requests_reach_the_provider(
     fleet: GatehouseServer, provider: Arrivals, admin: httpx2.AsyncClient
 ) -> None:
     base = "/api/admin/oauth-clients"
@@ -161,7 +161,7 @@ async def test_after_a_clients_disabling_and_deletion_nothing_of_it_reaches_the_
         await _nothing_more(fleet, provider, admin, token["access_token"], (verb, path, body))
 
 
-async def test_after_a_users_deletion_nothing_of_theirs_reaches_the_provider(
+async def test_after_a_users_deletion_none_of_their_requests_reach_the_provider(
     fleet: GatehouseServer, provider: Arrivals, admin: httpx2.AsyncClient
 ) -> None:
     for verb, body in [("PATCH", {"is_active": False}), ("DELETE", None)]:

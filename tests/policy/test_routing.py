@@ -132,7 +132,7 @@ def test_policies_that_choose_from_the_same_models_in_the_same_way_share_them() 
     assert next(option.model.model_id for option in pools[4].capable(0, embeds=False)) == "eyes"
 
 
-def test_a_group_s_policy_goes_before_the_default() -> None:
+def test_a_groups_policy_precedes_the_default() -> None:
     default, own = policy(), policy(group_ids=(GROUPS[0],))
     routing = compiled(default, own)
     results = [routing.of(groups) for groups in ((), (GROUPS[1],), (GROUPS[1], GROUPS[0]))]

@@ -128,6 +128,6 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
     assert int(done.stdout.split("== 8")[1].split()[0]) >= 1
 
 
-def test_the_page_says_how_long_both_run(portal: PortalServer) -> None:
+def test_the_page_states_the_length_of_the_parallel_run(portal: PortalServer) -> None:
     text = PAGE.read_text("utf-8")
     assert all(item in text for item in ("48 to 72 hours", "14 days", "It has 76", "does not come back"))

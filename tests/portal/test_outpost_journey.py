@@ -67,7 +67,7 @@ def org(portal: PortalServer) -> UUID:
     return org_id
 
 
-def test_what_is_registered_serves_until_it_is_revoked(portal: PortalServer) -> None:
+def test_a_registered_outpost_serves_until_it_is_revoked(portal: PortalServer) -> None:
     # The tenant that has the sandbox's models.
     org_id, key = portal.new_org(tenant_id=str(DEFAULT_TENANT))
     enable(portal, key)
@@ -105,7 +105,7 @@ def test_a_cancelled_organizations_outposts_are_refused(portal: PortalServer) ->
     until(lambda: str(org_id) not in str(portal.platform.sql("SELECT organizations, outposts FROM outpost_trust")))
 
 
-def test_what_else_told_the_platform_whom_to_believe_is_put_right(portal: PortalServer, org: UUID) -> None:
+def test_a_foreign_change_of_the_trust_is_corrected(portal: PortalServer, org: UUID) -> None:
     """Everything is told again within half a minute."""
     registration = portal.register(org)
     until(lambda: polled(portal, registration) == 200)
@@ -121,7 +121,7 @@ def test_what_else_told_the_platform_whom_to_believe_is_put_right(portal: Portal
     until(lambda: polled(portal, registration) == 200, patience=20)
 
 
-def test_two_authorities_are_good_at_once_until_one_is_stolen(portal: PortalServer, org: UUID) -> None:
+def test_two_authorities_are_valid_at_once_until_one_is_revoked(portal: PortalServer, org: UUID) -> None:
     before = portal.register(org)
     output = portal.command("keys", "rotate-ca")
     assert output.startswith("Authority ")
@@ -138,7 +138,7 @@ def test_two_authorities_are_good_at_once_until_one_is_stolen(portal: PortalServ
     until(lambda: polled(portal, renewed) == 200)
 
 
-def test_a_dead_letter_of_a_webhook_is_told_to_its_organization(portal: PortalServer, org: UUID) -> None:
+def test_a_webhooks_dead_letter_is_reported_to_its_organization(portal: PortalServer, org: UUID) -> None:
     ((tenant_id,),) = portal.sql("SELECT tenant_id FROM portal.organizations WHERE id = %s", [org])
     webhook_id = uuid4()
     portal.sql(
@@ -177,7 +177,7 @@ def die(portal: PortalServer, tenant_id: UUID, webhook_id: UUID) -> None:
     )
 
 
-def test_nobody_but_the_platform_tells_the_portal(portal: PortalServer, org: UUID) -> None:
+def test_only_the_platform_sends_notices_to_the_portal(portal: PortalServer, org: UUID) -> None:
     body = {"notices": []}
     key = portal.platform.key
     signed_for_something_else = httpx2.post(
@@ -198,7 +198,7 @@ def test_nobody_but_the_platform_tells_the_portal(portal: PortalServer, org: UUI
     assert portal.admin.post("/v1/platform-notices", json=body).status_code == 401
 
 
-def test_the_platforms_absence_is_survived(portal: PortalServer, org: UUID) -> None:
+def test_jobs_continue_after_the_platform_was_unavailable(portal: PortalServer, org: UUID) -> None:
     gone, stays = portal.register(org), portal.register(org)
     for item in (gone, stays):
         until(lambda item=item: polled(portal, item) == 200)  # type: ignore[misc]

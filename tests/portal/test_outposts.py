@@ -69,7 +69,7 @@ def not_seen(portal: RunningPortal, registration: dict[str, Any], minutes: float
 # registration --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_registration_answers_all_that_an_outpost_needs(portal: RunningPortal, org: Org) -> None:
+async def test_a_registration_returns_everything_an_outpost_needs(portal: RunningPortal, org: Org) -> None:
     body = registration_body()
     answer = await portal.admin.post(f"{org.path}/outposts", json=body)
     assert answer.status_code == 201, answer.text
@@ -85,7 +85,7 @@ async def test_a_registration_answers_all_that_an_outpost_needs(portal: RunningP
     assert (await org.client.get(f"{org.path}/outposts")).json() == [shown]
 
 
-async def test_its_certificate_is_for_clients_and_ends_after_ninety_days(portal: RunningPortal, org: Org) -> None:
+async def test_the_certificate_is_for_clients_and_expires_after_ninety_days(portal: RunningPortal, org: Org) -> None:
     registration = await registered(portal, org)
     leaf, (root,) = certificate(registration), x509.load_pem_x509_certificates(registration["ca_chain"].encode())
     leaf.verify_directly_issued_by(root)
@@ -101,7 +101,7 @@ async def test_its_certificate_is_for_clients_and_ends_after_ninety_days(portal:
     assert timedelta(days=90) - lasts < timedelta(seconds=1)
 
 
-async def test_the_key_is_kept_nowhere(portal: RunningPortal, org: Org) -> None:
+async def test_the_private_key_is_not_stored(portal: RunningPortal, org: Org) -> None:
     registration = await registered(portal, org)
     secret = "".join(registration["client_key"].split("\n")[1:-2])
     for table in ("outposts", "outpost_certificates", "audit", "jobs"):
@@ -110,7 +110,7 @@ async def test_the_key_is_kept_nowhere(portal: RunningPortal, org: Org) -> None:
         assert "PRIVATE" not in (await org.client.get(at)).text
 
 
-async def test_an_organization_has_a_name_once(portal: RunningPortal, org: Org, other_org: Org) -> None:
+async def test_an_outposts_name_is_unique_in_an_organization(portal: RunningPortal, org: Org, other_org: Org) -> None:
     body = registration_body()
     first = await registered(portal, org, **body)
     again = await portal.admin.post(f"{org.path}/outposts", json=body)
@@ -121,7 +121,7 @@ async def test_an_organization_has_a_name_once(portal: RunningPortal, org: Org, 
     await registered(portal, org, **body)
 
 
-async def test_an_organization_has_so_many_outposts_and_no_more(
+async def test_an_organization_has_a_limited_number_of_outposts(
     portal: RunningPortal, org: Org, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "MAX_OUTPOSTS", 2)
@@ -132,7 +132,7 @@ async def test_an_organization_has_so_many_outposts_and_no_more(
     await registered(portal, org)
 
 
-async def test_outposts_registered_together_stay_within_the_limit(
+async def test_concurrent_registrations_stay_within_the_limit(
     portal: RunningPortal, org: Org, other_org: Org, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "MAX_OUTPOSTS", 1)
@@ -173,7 +173,7 @@ async def test_registration_renewal_and_revocation_are_in_the_audit_without_a_ke
     }  # fmt: skip
 
 
-async def test_another_organizations_outpost_is_not_there(portal: RunningPortal, org: Org, other_org: Org) -> None:
+async def test_another_organizations_outpost_is_not_found(portal: RunningPortal, org: Org, other_org: Org) -> None:
     theirs = await registered(portal, other_org)
     for client in (org.client, portal.admin):
         for method, at in (("GET", ""), ("DELETE", ""), ("POST", "/renew")):
@@ -195,7 +195,7 @@ async def test_a_member_sees_outposts_and_the_admin_key_manages_them(portal: Run
 # renewal and revocation ----------------------------------------------------------------------------------------------
 
 
-async def test_after_a_renewal_both_certificates_are_good_for_a_day(portal: RunningPortal, org: Org) -> None:
+async def test_after_a_renewal_both_certificates_are_valid_for_a_day(portal: RunningPortal, org: Org) -> None:
     first = await registered(portal, org)
     renewed = (await org.client.post(f"{path(org, first)}/renew")).json()
     assert renewed["outpost"]["id"] == first["outpost"]["id"]
@@ -229,7 +229,7 @@ async def test_a_revoked_outpost_is_refused_at_once_and_stays_revoked(portal: Ru
 # heartbeats ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_heartbeat_is_seen_with_what_it_says(portal: RunningPortal, org: Org) -> None:
+async def test_a_heartbeats_fields_are_shown(portal: RunningPortal, org: Org) -> None:
     registration = await registered(portal, org)
     heartbeat = {"version": "0.1.0", "bundle_version": 7, "unsent_records": 0, "journal_bytes": 12, "status": "serving"}
     answer = await beat(portal, token(registration), **heartbeat, something="of a later version")
@@ -242,7 +242,7 @@ async def test_a_heartbeat_is_seen_with_what_it_says(portal: RunningPortal, org:
         assert (bad.status_code, bad.json()["detail"].partition(":")[0]) == (422, field)
 
 
-async def test_what_does_not_prove_an_outpost_is_refused(portal: RunningPortal, org: Org) -> None:
+async def test_an_invalid_proof_of_an_outpost_is_refused(portal: RunningPortal, org: Org) -> None:
     result, other = await registered(portal, org), await registered(portal, org)
     stranger, key = Authority(), ec.generate_private_key(ec.SECP256R1())
     named = {"sub": result["outpost"]["id"], "aud": "gatehouse-portal"}
@@ -268,9 +268,7 @@ async def test_what_does_not_prove_an_outpost_is_refused(portal: RunningPortal, 
     assert answer.status_code == 401
 
 
-async def test_where_the_listener_asks_for_certificates_the_tokens_own_is_shown(
-    portal: RunningPortal, org: Org
-) -> None:
+async def test_a_client_certificate_must_match_the_tokens(portal: RunningPortal, org: Org) -> None:
     result, other = await registered(portal, org), await registered(portal, org)
     for shown, status in ((result, 200), (other, 401), (None, 401)):
 
@@ -288,13 +286,13 @@ async def test_where_the_listener_asks_for_certificates_the_tokens_own_is_shown(
             assert status == 200 or answer.json()["detail"] == "Show the token's certificate in the TLS handshake too."
 
 
-async def test_a_cancelled_organizations_outpost_is_not_there(portal: RunningPortal, org: Org) -> None:
+async def test_the_outpost_of_a_cancelled_organization_is_not_found(portal: RunningPortal, org: Org) -> None:
     registration = await registered(portal, org)
     await portal.admin.delete(org.path)
     assert (await beat(portal, token(registration))).status_code == 404
 
 
-async def test_an_outpost_that_calls_without_end_is_slowed_down(portal: RunningPortal, org: Org) -> None:
+async def test_an_outpost_that_calls_too_often_is_limited(portal: RunningPortal, org: Org) -> None:
     credential = token(await registered(portal, org))
     answers = [(await beat(portal, credential)).status_code for _ in range(61)]
     assert (answers[:60], answers[60]) == ([200] * 60, 429)
@@ -345,7 +343,7 @@ async def test_an_outpost_that_is_not_seen_for_five_minutes_is_stale_until_it_is
     assert [notification["id"] for notification in await notifications(org, resolved="true")] == [one["id"]]
 
 
-async def test_what_somebody_has_seen_to_is_not_told_again(portal: RunningPortal, org: Org) -> None:
+async def test_a_resolved_notification_is_not_repeated(portal: RunningPortal, org: Org) -> None:
     result, member = await registered(portal, org), await portal.new_member(org)
     not_seen(portal, result, 6)
     await jobs.find_stale(portal.host.job_context)
@@ -361,7 +359,7 @@ async def test_what_somebody_has_seen_to_is_not_told_again(portal: RunningPortal
     assert row["resource_id"] == one["id"]
 
 
-async def test_another_organizations_notification_is_not_there(portal: RunningPortal, org: Org, other_org: Org) -> None:
+async def test_another_organizations_notification_is_not_found(portal: RunningPortal, org: Org, other_org: Org) -> None:
     not_seen(portal, await registered(portal, other_org), 6)
     await jobs.find_stale(portal.host.job_context)
     (theirs,) = await notifications(other_org)
@@ -371,7 +369,7 @@ async def test_another_organizations_notification_is_not_there(portal: RunningPo
     assert await notifications(org) == []
 
 
-async def test_of_a_revoked_outpost_nothing_is_told(portal: RunningPortal, org: Org) -> None:
+async def test_a_revoked_outpost_causes_no_notification(portal: RunningPortal, org: Org) -> None:
     result, quiet = await registered(portal, org), await registered(portal, org)
     for item in (result, quiet):
         not_seen(portal, item, 6)

@@ -77,7 +77,7 @@ def sent(harness: EngineHarness) -> dict[str, Any]:
     return decoded
 
 
-async def test_a_keyword_refuses_the_request_and_is_not_told() -> None:
+async def test_a_keyword_refuses_the_request_without_being_disclosed() -> None:
     harness = engine(keywords(1, "Falcon"))
     status, body = await ask(harness, "what is FALCON?")
     assert status == 403
@@ -152,7 +152,7 @@ async def test_the_first_filter_in_order_is_the_one_that_is_named() -> None:
     assert body["error"]["filter_id"] == str(UUID(int=2))
 
 
-async def test_a_group_s_filter_holds_for_its_members_alone() -> None:
+async def test_a_groups_filter_applies_only_to_its_members() -> None:
     harness = engine(keywords(1, "falcon", group_id=str(GROUP)), instruction(2, "Be brief.", group_id=str(GROUP)))
     assert (await ask(harness, "falcon"))[0] == 200
     assert sent(harness)["messages"] == [{"role": "user", "content": "falcon"}]
@@ -184,13 +184,13 @@ async def test_a_topic_refuses_the_request() -> None:
     assert harness.outcomes[1].rule_events[0].action == "topic_block"
 
 
-async def test_a_topic_s_threshold_is_its_filter_s() -> None:
+async def test_a_topic_has_its_filters_threshold() -> None:
     harness = engine(topics(1, "law", threshold=0.8), topics(2, "law", threshold=0.3), topics=Topics(law=0.5))
     _, body = await ask(harness, "law")
     assert body["error"]["filter_id"] == str(UUID(int=2))
 
 
-async def test_what_is_said_and_tools_descriptions_have_a_topic_and_names_and_schemas_have_none() -> None:
+async def test_topics_are_checked_in_messages_and_tool_descriptions_but_not_in_names_and_schemas() -> None:
     tier = Topics()
     harness = engine(topics(1, "law"), topics=tier)
     parameters = {
@@ -201,13 +201,13 @@ async def test_what_is_said_and_tools_descriptions_have_a_topic_and_names_and_sc
     assert tier.asked == [(["hello", "finds it", "which one"], ["law"])]
 
 
-async def test_talk_in_a_tool_s_description_is_refused() -> None:
+async def test_a_topic_in_a_tools_description_is_refused() -> None:
     harness = engine(topics(1, "law"), topics=Topics(law=0.9))
     tool = {"type": "function", "function": {"name": "f", "description": "Advise me about the law."}}
     assert (await ask(harness, "hello", tools=[tool]))[0] == 403
 
 
-async def test_words_that_are_spread_over_the_parts_of_a_message_are_found() -> None:
+async def test_keywords_spread_over_the_parts_of_a_message_are_found() -> None:
     harness = engine(keywords(1, "project falcon"))
     parts = [{"type": "text", "text": "tell me of project"}, {"type": "text", "text": "falcon, please"}]
     assert (await ask(harness, parts))[0] == 403
@@ -224,13 +224,13 @@ async def test_keywords_and_topics_are_judged_in_one_order() -> None:
     assert tier.asked[-1][1] == ["law"]
 
 
-async def test_where_no_topic_is_asked_for_no_tier_is() -> None:
+async def test_without_topics_the_semantic_tier_is_not_called() -> None:
     tier = Topics()
     await ask(engine(keywords(1, "falcon"), instruction(2, "Be brief."), topics=tier), "hello")
     assert tier.asked == []
 
 
-async def test_a_tier_that_fails_closes_the_gate() -> None:
+async def test_a_failed_tier_refuses_the_request() -> None:
     tier = Topics()
     tier.fails = "timeout"
     harness = engine(topics(1, "law"), topics=tier)
@@ -239,7 +239,7 @@ async def test_a_tier_that_fails_closes_the_gate() -> None:
     assert [(event.action, event.result) for event in harness.outcomes[0].rule_events] == [("topic_block", "failed")]
 
 
-async def test_a_tier_that_fails_open_is_an_event_and_keywords_still_hold() -> None:
+async def test_a_tier_that_fails_open_is_an_event_and_keywords_still_apply() -> None:
     tier = Topics()
     tier.fails = "crashed"
     harness = engine(topics(1, "law"), keywords(2, "falcon"), topics=tier, fail_mode="open")
@@ -301,21 +301,21 @@ async def test_instructions_reach_a_provider_of_another_dialect() -> None:
     assert sent(harness)["messages"][0] == {"role": "system", "content": "Be brief.\n\nMine."}
 
 
-async def test_embeddings_are_given_no_instructions() -> None:
+async def test_embeddings_get_no_instructions() -> None:
     harness = engine(instruction(1, "Be brief."))
     body = {"model": "one/m", "input": "hi"}
     await harness.engine.answer(harness.request(body, dialect="openai_embeddings"))
     assert sent(harness) == {"model": "m", "input": "hi"}
 
 
-async def test_instructions_are_not_the_caller_s_words() -> None:
+async def test_instructions_are_not_inspected_as_the_callers_text() -> None:
     """Neither the organization's own keywords nor its DLP object to them."""
     harness = engine(keywords(1, "falcon"), instruction(2, f"Never speak of falcon or {CARD}."))
     assert (await ask(harness, "hi"))[0] == 200
     assert CARD in sent(harness)["messages"][0]["content"]
 
 
-async def test_a_long_text_lets_others_have_a_turn() -> None:
+async def test_a_long_text_does_not_block_other_requests() -> None:
     harness = engine(keywords(1, *[f"word{n}" for n in range(1_000)]))
     text = "caf\u00e9 au lait " * 70_000
     longest = 0.0

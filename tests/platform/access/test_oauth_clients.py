@@ -48,7 +48,7 @@ async def machine(platform: RunningPlatform, created: dict[str, Any]) -> httpx2.
 # making -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_client_is_made_with_its_secret_shown_once(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_client_is_created_with_its_secret_shown_once(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     assert created.keys() == FIELDS | {"client_secret"}
     assert created["id"] != created["client_id"]
@@ -61,7 +61,7 @@ async def test_a_client_is_made_with_its_secret_shown_once(platform: RunningPlat
     assert bytes(digest) == tokens.digest(created["client_secret"])
 
 
-async def test_all_fields_can_be_given(tenant: Tenant) -> None:
+async def test_all_fields_can_be_set(tenant: Tenant) -> None:
     body = {
         "name": "reports", "scopes": ["chat:write", "api:read", "chat:write"], "tenant_id": str(tenant.id),
         "rate_limit_tier": "unlimited", "token_lifetime_seconds": 86400,
@@ -70,7 +70,7 @@ async def test_all_fields_can_be_given(tenant: Tenant) -> None:
     assert {name: created[name] for name in body} == {**body, "scopes": ["chat:write", "api:read"]}
 
 
-async def test_making_is_in_the_audit_chain_without_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_creation_is_in_the_audit_chain_without_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client, scopes=["chat:write"])
     (event,) = await platform.audit(tenant, "oauth_client.created")
     assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), created["client_id"])
@@ -102,7 +102,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert {fault["loc"][1] for fault in answer.json()["detail"]} == {field}
 
 
-async def test_a_bad_tier_is_answered_with_those_that_there_are(tenant: Tenant) -> None:
+async def test_a_bad_tier_is_refused_with_the_list_of_tiers(tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     for answer in (
         await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "rate_limit_tier": "gold"}),
@@ -121,7 +121,7 @@ async def test_an_unknown_scope_is_refused(tenant: Tenant) -> None:
 # who may ------------------------------------------------------------------------------------------------------------
 
 
-async def test_only_administrators_get_to_clients(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_administrators_manage_clients(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     one = f"{BASE}/{created['client_id']}"
     calls = [
@@ -145,7 +145,7 @@ async def test_a_machine_needs_the_scope(
     assert (await client.post(f"{BASE}/", json={"name": "x"})).status_code == writes
 
 
-async def test_another_organizations_client_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_client_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     for path in (f"{BASE}/{created['client_id']}", f"{BASE}/{uuid4()}", f"{BASE}/{created['id']}"):
         for method, suffix, body in [
@@ -161,7 +161,7 @@ async def test_another_organizations_client_is_not_there(tenant: Tenant, other_t
     assert (await tenant.admin.client.get(f"{BASE}/{created['client_id']}")).json()["enabled"] is True
 
 
-async def test_another_organization_cannot_be_named(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_client_cannot_be_created_in_another_organization(tenant: Tenant, other_tenant: Tenant) -> None:
     foreign = str(other_tenant.id)
     answer = await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "tenant_id": foreign})
     assert (answer.status_code, answer.json()) == (404, {"detail": "Organization not found"})
@@ -172,7 +172,7 @@ async def test_another_organization_cannot_be_named(tenant: Tenant, other_tenant
 # operators and platform-wide clients ----------------------------------------------------------------------------------
 
 
-async def test_only_an_operator_makes_platform_wide_clients(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_an_operator_creates_platform_wide_clients(platform: RunningPlatform, tenant: Tenant) -> None:
     refused = await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "tenant_id": None})
     assert refused.status_code == 403
     operator = await platform.operator()
@@ -181,7 +181,7 @@ async def test_only_an_operator_makes_platform_wide_clients(platform: RunningPla
     assert (await made(operator.client))["tenant_id"] == str(DEFAULT_TENANT)
 
 
-async def test_platform_wide_clients_are_seen_by_operators_alone(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_operators_see_platform_wide_clients(platform: RunningPlatform, tenant: Tenant) -> None:
     operator = await platform.operator()
     created = await made(operator.client, tenant_id=None, scopes=["admin:write", "admin:read"])
     path = f"{BASE}/{created['client_id']}"
@@ -221,7 +221,7 @@ async def test_the_platform_wide_client_manages_organizations_clients(
         assert (await portal.post(f"{BASE}/", json=body)).status_code == 403
 
 
-async def test_an_organization_sees_in_its_own_chain_what_operators_did_to_its_clients(
+async def test_operators_changes_of_clients_are_in_the_organizations_own_chain(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     operator = await platform.operator()
@@ -243,7 +243,7 @@ async def test_an_organization_sees_in_its_own_chain_what_operators_did_to_its_c
 @pytest.mark.parametrize(
     "body", [{"scopes": ["admin:write", "dlp:read"]}, {"rate_limit_tier": "premium"}, {"rate_limit_tier": "unlimited"}]
 )
-async def test_a_machine_makes_no_client_that_can_do_more_than_itself(
+async def test_a_machine_cannot_create_a_client_with_more_rights(
     platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]
 ) -> None:
     client = await platform.new_m2m(tenant.id, "admin:write", "chat:write")
@@ -252,7 +252,7 @@ async def test_a_machine_makes_no_client_that_can_do_more_than_itself(
     assert (await client.post(f"{BASE}/", json={"name": "x", "scopes": ["chat:write"]})).status_code == 201
 
 
-async def test_a_machine_raises_neither_its_own_rights_nor_anothers(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_machine_cannot_raise_its_own_rights_or_anothers(platform: RunningPlatform, tenant: Tenant) -> None:
     own = await made(tenant.admin.client, scopes=["admin:write"])
     client = await machine(platform, own)
     other = await made(tenant.admin.client, scopes=["chat:write"])
@@ -264,7 +264,7 @@ async def test_a_machine_raises_neither_its_own_rights_nor_anothers(platform: Ru
     assert (shown["scopes"], shown["rate_limit_tier"]) == (["admin:write"], "standard")
 
 
-async def test_a_machine_takes_over_no_client_that_can_do_more(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_machine_cannot_take_over_a_client_with_more_rights(platform: RunningPlatform, tenant: Tenant) -> None:
     """A new secret, or an enabled switch, would lend it the other's rights."""
     stronger = await made(tenant.admin.client, scopes=["admin:write", "dlp:read"])
     faster = await made(tenant.admin.client, scopes=["admin:write"], rate_limit_tier="unlimited")
@@ -278,9 +278,7 @@ async def test_a_machine_takes_over_no_client_that_can_do_more(platform: Running
     assert (await client.post(f"{BASE}/{own['client_id']}/rotate-secret")).status_code == 200
 
 
-async def test_a_token_with_fewer_scopes_than_its_client_gives_only_those(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_token_with_fewer_scopes_grants_only_those(platform: RunningPlatform, tenant: Tenant) -> None:
     own = await made(tenant.admin.client, scopes=["admin:write", "dlp:read"])
     form = {"grant_type": "client_credentials", "scope": "admin:write"}
     answer = await platform.anonymous.post("/oauth/token", data=form, auth=(own["client_id"], own["client_secret"]))
@@ -358,7 +356,7 @@ async def test_a_parameter_out_of_bounds_is_named(tenant: Tenant, query: str) ->
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-async def test_either_verb_changes_what_it_names_and_no_more(
+async def test_put_and_patch_change_only_the_named_fields(
     platform: RunningPlatform, tenant: Tenant, method: str
 ) -> None:
     created = await made(tenant.admin.client, scopes=["chat:write", "api:read"])
@@ -384,7 +382,7 @@ async def test_a_bad_change_is_refused(tenant: Tenant, body: dict[str, object]) 
     assert answer.json()["detail"][0]["loc"][1] == next(iter(body))
 
 
-async def test_a_disabled_client_and_its_tokens_stop_at_once_and_can_come_back(
+async def test_a_disabled_client_and_its_tokens_are_refused_at_once_and_can_be_enabled_again(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     created = await made(tenant.admin.client, scopes=["api:read"])
@@ -400,7 +398,7 @@ async def test_a_disabled_client_and_its_tokens_stop_at_once_and_can_come_back(
     assert (await request_token(platform, created)).status_code == 200
 
 
-async def test_a_scope_that_a_client_loses_its_tokens_lose_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_tokens_lose_a_removed_scope_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client, scopes=["api:read", "admin:read"])
     client = await machine(platform, created)
     path = f"{BASE}/{created['client_id']}"
@@ -412,7 +410,7 @@ async def test_a_scope_that_a_client_loses_its_tokens_lose_at_once(platform: Run
     assert (await client.post(f"{BASE}/", json={"name": "x"})).status_code == 403
 
 
-async def test_a_client_outlives_who_made_it(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_client_survives_its_creator(platform: RunningPlatform, tenant: Tenant) -> None:
     maker = await platform.new_person(tenant.id, "admin")
     created = await made(maker.client)
     platform.sql("DELETE FROM users WHERE id = %s", [maker.id])
@@ -449,7 +447,7 @@ def tokens_outlive_clients(platform: RunningPlatform, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("tokens_outlive_clients")
-async def test_by_setting_tokens_live_until_they_expire(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_with_the_setting_tokens_stay_valid_until_they_expire(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client, scopes=["api:read"])
     client = await machine(platform, created)
     assert (await tenant.admin.client.delete(f"{BASE}/{created['client_id']}")).status_code == 204
@@ -472,7 +470,7 @@ async def test_deleting_a_disabled_client_does_not_bring_its_tokens_back(
 # secrets ------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_previous_secret_is_taken_until_its_grace_is_over(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_previous_secret_is_accepted_until_its_grace_ends(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     answer = await tenant.admin.client.post(f"{BASE}/{created['client_id']}/rotate-secret")
     assert answer.status_code == 200
@@ -493,7 +491,7 @@ async def test_the_previous_secret_is_taken_until_its_grace_is_over(platform: Ru
     assert new not in str(event)
 
 
-async def test_a_grace_of_nothing_ends_the_previous_secret_at_once(
+async def test_a_grace_of_zero_ends_the_previous_secret_at_once(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed = platform.host.settings.model_copy(update={"oauth_secret_grace_seconds": 0})
@@ -505,7 +503,7 @@ async def test_a_grace_of_nothing_ends_the_previous_secret_at_once(
     assert (await request_token(platform, created, rotated["new_client_secret"])).status_code == 200
 
 
-async def test_a_second_rotation_leaves_earlier_secrets_their_grace(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_second_rotation_keeps_the_grace_of_earlier_secrets(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     path = f"{BASE}/{created['client_id']}/rotate-secret"
     secrets = [created["client_secret"]]
@@ -538,7 +536,7 @@ async def test_a_rotation_without_grace_ends_all_earlier_secrets(platform: Runni
     assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["body", "grace_period_seconds"])
 
 
-async def test_rotations_at_once_leave_one_current_secret_and_three_in_grace(
+async def test_concurrent_rotations_leave_one_current_secret_and_three_in_grace(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     created = await made(tenant.admin.client)
@@ -550,7 +548,7 @@ async def test_rotations_at_once_leave_one_current_secret_and_three_in_grace(
         assert (await request_token(platform, created, secret)).status_code == 200
 
 
-async def test_the_step_up_is_asked_of_people_where_it_is_enforced(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_step_up_is_required_of_people_if_it_is_enforced(platform: RunningPlatform, tenant: Tenant) -> None:
     await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()

@@ -140,7 +140,7 @@ async def test_a_person_signs_in_for_an_application(
     assert result["code"] not in str(event)
 
 
-async def test_who_is_signed_in_goes_straight_back(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
+async def test_a_signed_in_user_is_redirected_at_once(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email)
     for more in ({}, {"prompt": "none"}):
         await visitor.get(authorize_url(portal, **more))
@@ -174,7 +174,7 @@ async def test_an_application_may_send_a_form(portal: dict[str, Any], ada: Membe
         (b"{}", "application/json"),
     ],
 )
-async def test_a_form_that_is_none_leads_nowhere(visitor: Visitor, content: bytes, media_type: str) -> None:
+async def test_a_malformed_form_redirects_nowhere(visitor: Visitor, content: bytes, media_type: str) -> None:
     answer = await visitor.client.post("/oauth/authorize", content=content, headers={"Content-Type": media_type})
     assert (answer.status_code, answer.headers["Content-Type"]) == (400, "text/html; charset=utf-8")
     assert "Location" not in answer.headers
@@ -196,7 +196,7 @@ async def test_claims_follow_the_scopes(
     assert "email" not in claims
 
 
-async def test_a_request_without_state_and_nonce_has_none_back(
+async def test_a_request_without_state_and_nonce_gets_none_back(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -263,7 +263,7 @@ async def test_an_address_is_verified_only_where_its_domain_is_proven(
         {"redirect_uri": "https://portal.example.com.evil.example/callback"},
     ],
 )
-async def test_nobody_is_sent_to_an_address_that_is_not_registered(
+async def test_an_unregistered_redirect_uri_is_refused(
     portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str | None]
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -275,9 +275,7 @@ async def test_nobody_is_sent_to_an_address_that_is_not_registered(
 
 
 @pytest.mark.parametrize("twice", ["client_id", "redirect_uri", "state", "scope"])
-async def test_a_parameter_that_stands_there_twice_is_refused(
-    portal: dict[str, Any], visitor: Visitor, twice: str
-) -> None:
+async def test_a_duplicate_parameter_is_refused(portal: dict[str, Any], visitor: Visitor, twice: str) -> None:
     await visitor.get(authorize_url(portal) + f"&{twice}=x")
     assert visitor.page.status_code == 400
 
@@ -304,7 +302,7 @@ async def test_a_parameter_that_stands_there_twice_is_refused(
         ({"prompt": "none"}, "login_required"),
     ],
 )
-async def test_what_else_is_wrong_the_application_hears(
+async def test_other_errors_are_returned_to_the_application(
     portal: dict[str, Any], visitor: Visitor, more: dict[str, str | None], error: str
 ) -> None:
     await visitor.get(authorize_url(portal, **more))
@@ -315,7 +313,7 @@ async def test_what_else_is_wrong_the_application_hears(
     assert "code" not in result
 
 
-async def test_a_tenants_own_client_signs_nobody_in(
+async def test_a_tenants_own_client_cannot_sign_users_in(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     answer = await tenant.admin.client.post(CLIENTS, json={"name": "theirs", "redirect_uris": [CALLBACK]})
@@ -339,7 +337,7 @@ async def test_a_tenants_own_client_signs_nobody_in(
         "http://127.0.0.1.evil.example/",
     ],
 )  # fmt: skip
-async def test_redirect_uris_are_judged_when_they_are_registered(public: RunningPlatform, uri: str) -> None:
+async def test_redirect_uris_are_validated_when_they_are_registered(public: RunningPlatform, uri: str) -> None:
     operator = await public.operator()
     answer = await operator.client.post(CLIENTS, json={"name": "x", "tenant_id": None, "redirect_uris": [uri]})
     assert answer.status_code == 422
@@ -355,7 +353,7 @@ async def test_an_app_on_a_persons_machine_may_listen_on_loopback(public: Runnin
 
 
 @pytest.mark.parametrize("more", [{"prompt": "login"}, {"max_age": "0"}, {"prompt": "select_account"}])
-async def test_who_must_sign_in_anew_does_and_then_goes_on(
+async def test_a_forced_sign_in_continues_to_the_application(
     portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str]
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -371,7 +369,7 @@ async def test_who_must_sign_in_anew_does_and_then_goes_on(
     assert visitor.cookie() != before
 
 
-async def test_the_proof_of_when_somebody_came_cannot_be_made_up(
+async def test_the_proof_of_the_sign_in_time_cannot_be_forged(
     portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -380,7 +378,7 @@ async def test_the_proof_of_when_somebody_came_cannot_be_made_up(
         assert visitor.page.headers["Location"].startswith("/login?")
 
 
-async def test_a_session_that_is_old_enough_passes_max_age_only_while_it_is_young(
+async def test_a_session_passes_max_age_only_while_it_is_recent(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -391,7 +389,7 @@ async def test_a_session_that_is_old_enough_passes_max_age_only_while_it_is_youn
     assert query_of(visitor.page)["error"] == "login_required"
 
 
-async def test_the_hint_of_who_comes_is_on_the_page(portal: dict[str, Any], visitor: Visitor) -> None:
+async def test_the_login_hint_is_on_the_page(portal: dict[str, Any], visitor: Visitor) -> None:
     await visitor.get(authorize_url(portal, login_hint="ada@example.test"))
     await visitor.follow()
     assert 'value="ada@example.test"' in visitor.page.text
@@ -420,7 +418,7 @@ async def refused(public: RunningPlatform, client: dict[str, Any], code: str, /,
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-async def test_a_code_is_good_once_and_a_second_use_ends_what_the_first_gave(
+async def test_a_code_is_valid_once_and_a_second_use_revokes_its_tokens(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, tenant: Tenant, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -433,7 +431,7 @@ async def test_a_code_is_good_once_and_a_second_use_ends_what_the_first_gave(
     assert len(await public.audit(tenant, "oauth_code.reused")) == 2
 
 
-async def test_of_two_trades_at_once_one_is_good(
+async def test_of_two_concurrent_exchanges_one_succeeds(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -452,7 +450,7 @@ async def test_of_two_trades_at_once_one_is_good(
         {"code_verifier": "ü" * 43},
     ],
 )
-async def test_a_code_is_good_for_what_it_was_issued_for(
+async def test_a_code_is_valid_only_for_its_own_request(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str]
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -462,7 +460,7 @@ async def test_a_code_is_good_for_what_it_was_issued_for(
     assert (await traded(public, portal, code)).status_code == 200
 
 
-async def test_another_client_cannot_trade_a_code_in(
+async def test_another_client_cannot_exchange_a_code(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     other = await application(public)
@@ -470,7 +468,7 @@ async def test_another_client_cannot_trade_a_code_in(
     await refused(public, other, await come_back(visitor, portal))
 
 
-async def test_a_code_lives_a_minute(
+async def test_a_code_expires_after_a_minute(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -492,7 +490,9 @@ async def test_a_code_ends_with_its_session(
 
 
 @pytest.mark.parametrize("missing", ["code", "redirect_uri", "code_verifier", "client_id"])
-async def test_a_trade_says_what_is_missing(public: RunningPlatform, portal: dict[str, Any], missing: str) -> None:
+async def test_an_exchange_names_a_missing_parameter(
+    public: RunningPlatform, portal: dict[str, Any], missing: str
+) -> None:
     answer = await traded(public, portal, "gac_x", **{missing: None})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
     assert missing in answer.json()["error_description"]
@@ -509,7 +509,7 @@ async def test_a_confidential_client_needs_its_secret(
     assert (await traded(public, portal, code)).status_code == 200
 
 
-async def test_basic_credentials_are_taken(
+async def test_basic_credentials_are_accepted(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -522,7 +522,7 @@ async def test_basic_credentials_are_taken(
     assert (await public.anonymous.post("/oauth/token", data=form, headers=headers)).status_code == 200
 
 
-async def test_a_public_client_trades_by_its_verifier_alone_and_gets_no_machine_token(
+async def test_a_public_client_exchanges_with_its_verifier_and_gets_no_machine_token(
     public: RunningPlatform, ada: Member, visitor: Visitor
 ) -> None:
     app = await application(public, public=True)
@@ -534,7 +534,7 @@ async def test_a_public_client_trades_by_its_verifier_alone_and_gets_no_machine_
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-async def test_a_disabled_client_gets_nothing_more(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+async def test_a_disabled_client_is_refused(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
     client = await application(public)
     await visitor.sign_in(ada.email)
     code = await come_back(visitor, client)
@@ -601,7 +601,7 @@ async def test_the_cookie_is_not_honoured_by_the_api(ada: Member, visitor: Visit
         "DELETE FROM users WHERE id = %s",
     ],
 )
-async def test_the_access_token_ends_with_whatever_it_stands_for(
+async def test_the_access_token_ends_with_its_session_user_or_client(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, end: str
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -628,7 +628,7 @@ async def test_only_digests_are_stored(
 # discovery ----------------------------------------------------------------------------------------------------------
 
 
-async def test_discovery_names_what_there_is(public: RunningPlatform) -> None:
+async def test_discovery_describes_what_is_supported(public: RunningPlatform) -> None:
     answer = await public.anonymous.get("/.well-known/openid-configuration")
     assert answer.status_code == 200
     body = answer.json()
@@ -640,7 +640,7 @@ async def test_discovery_names_what_there_is(public: RunningPlatform) -> None:
     assert (await public.anonymous.post(body["token_endpoint"].removeprefix(body["issuer"]))).status_code == 400
 
 
-async def test_without_a_public_address_there_is_no_provider(platform: RunningPlatform) -> None:
+async def test_without_a_public_url_there_is_no_openid_provider(platform: RunningPlatform) -> None:
     answer = await platform.anonymous.get("/.well-known/openid-configuration")
     assert answer.status_code == 404
     assert "PUBLIC_URL" in answer.text

@@ -17,7 +17,7 @@ def new(**more: Any) -> dict[str, Any]:
     return {"slug": f"s-{uuid4().hex[:10]}", "name": "Analytical Engines", **more}
 
 
-async def test_the_portals_client_makes_a_tenant_with_its_first_admin(platform: RunningPlatform) -> None:
+async def test_the_portals_client_creates_a_tenant_with_its_first_admin(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     email = f"ada-{uuid4().hex[:8]}@example.test"
     expected = new(id=str(uuid4()), plan="business", owner={"email": email, "display_name": "Ada"})
@@ -54,7 +54,7 @@ async def test_the_tenant_is_in_the_operators_chain_and_its_owner_in_its_own(pla
     assert own["resource_id"] == made["owner"]["id"]
 
 
-async def test_slug_and_id_are_taken_for_good(platform: RunningPlatform) -> None:
+async def test_slug_and_id_are_never_reused(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     first = new()
     made = (await portal.post(BASE, json=first)).json()
@@ -83,7 +83,7 @@ async def test_a_bad_field_is_named(platform: RunningPlatform, body: dict[str, A
     assert [".".join(fault["loc"][1:]) for fault in answer.json()["detail"]] == [field]
 
 
-async def test_an_entitlement_is_in_force_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_entitlement_takes_effect_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     path = f"{BASE}/{tenant.id}/entitlements"
     answer = await portal.patch(path, json={"custom_rate_limit_rpm": 7})
@@ -99,9 +99,7 @@ async def test_an_entitlement_is_in_force_at_once(platform: RunningPlatform, ten
     assert changed == [{"custom_rate_limit_rpm": 7}, {"custom_rate_limit_rpm": None}]
 
 
-async def test_another_plan_brings_its_monthly_limit_unless_one_is_sent(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_new_plan_sets_its_monthly_limit_unless_one_is_sent(platform: RunningPlatform, tenant: Tenant) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     path = f"{BASE}/{tenant.id}/entitlements"
     starter = (await portal.patch(path, json={"plan": "starter"})).json()
@@ -130,12 +128,12 @@ async def test_a_deleted_tenants_users_keys_and_clients_stop_at_once(platform: R
     assert deleted.count(str(tenant.id)) == 1
 
 
-async def test_the_operators_tenant_stays(platform: RunningPlatform) -> None:
+async def test_the_operators_tenant_cannot_be_deleted(platform: RunningPlatform) -> None:
     operator = await platform.operator()
     assert (await operator.client.delete(f"{BASE}/{DEFAULT_TENANT}")).status_code == 409
 
 
-async def test_nobody_else_makes_changes_or_ends_a_tenant(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_operators_and_the_portal_manage_tenants(platform: RunningPlatform, tenant: Tenant) -> None:
     reader = await platform.new_m2m(None, "admin:read")
     own = await platform.new_m2m(tenant.id, "admin:write")
     for client in (tenant.admin.client, tenant.auditor.client, reader, own):
@@ -161,7 +159,7 @@ async def test_an_operators_key_with_few_scopes_stays_with_them(platform: Runnin
     assert (await client.post(BASE, json=new())).status_code == 403
 
 
-async def test_an_operator_is_asked_for_a_second_factor_where_one_is_required(platform: RunningPlatform) -> None:
+async def test_an_operator_needs_a_second_factor_if_the_policy_requires_one(platform: RunningPlatform) -> None:
     """The answer may hold the token with which an organization's first admin gets a password."""
     operator = await platform.operator()
     fresh = await platform.new_person(DEFAULT_TENANT, "admin", operator=True, mfa_at=time())
@@ -194,7 +192,7 @@ async def _made(portal: Any) -> str:
     return tenant_id
 
 
-async def test_the_owner_gets_a_key_of_which_only_the_hash_is_told(platform: RunningPlatform) -> None:
+async def test_the_owner_gets_a_key_of_which_only_the_hash_is_sent(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     tenant_id, email, (key, result) = await _made(portal), f"ada-{uuid4().hex[:8]}@example.test", _key()
     answer = await portal.put(f"{BASE}/{tenant_id}/owner", json={"email": email, **result})
@@ -227,7 +225,7 @@ async def test_an_owner_without_an_address_is_a_service_account(platform: Runnin
     assert (await platform.client(key).get("/api/admin/users")).status_code == 200
 
 
-async def test_a_user_who_administers_nothing_is_made_no_owner(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_user_without_the_admin_role_cannot_become_owner(platform: RunningPlatform, tenant: Tenant) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     key, result = _key()
     answer = await portal.put(f"{BASE}/{tenant.id}/owner", json={"email": tenant.user.email, **result})
@@ -242,7 +240,7 @@ async def test_another_organizations_key_is_not_registered_twice(platform: Runni
     assert (await portal.put(f"{BASE}/{await _made(portal)}/owner", json=result)).status_code == 409
 
 
-async def test_only_the_platforms_client_registers_owners(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_the_portals_client_registers_owners(platform: RunningPlatform, tenant: Tenant) -> None:
     _, result = _key()
     path = f"{BASE}/{tenant.id}/owner"
     assert (await platform.anonymous.put(path, json=result)).status_code == 401
@@ -264,7 +262,7 @@ async def test_a_bad_field_of_an_owner_is_named(
     assert (answer.status_code, answer.json()["detail"][0]["loc"][-1]) == (422, field)
 
 
-async def test_name_and_contact_are_changed_and_stand_in_the_organizations_chain(
+async def test_changes_of_name_and_contact_are_in_the_organizations_chain(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     portal = await platform.new_m2m(None, "admin:write")

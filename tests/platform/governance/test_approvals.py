@@ -100,7 +100,7 @@ async def until_ended(platform: RunningPlatform, x: CallRequest) -> str:
 # the endpoints -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_list_in_pages_newest_first_by_status(
+async def test_the_list_is_paged_newest_first_and_filtered_by_status(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     first, second = add(platform, tenant), add(platform, tenant, status="denied")
@@ -118,7 +118,7 @@ async def test_a_list_in_pages_newest_first_by_status(
     assert (page["page"], page["page_size"]) == (1, 1)
 
 
-async def test_an_approval_says_what_it_is_about(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_approval_describes_its_request(platform: RunningPlatform, tenant: Tenant) -> None:
     approval_id = add(platform, tenant)
     body = (await tenant.auditor.client.get(f"{BASE}/{approval_id}")).json()
     assert body.pop("created_at") < body.pop("expires_at")
@@ -132,7 +132,7 @@ async def test_an_approval_says_what_it_is_about(platform: RunningPlatform, tena
 
 @pytest.mark.parametrize(("verb", "status"), [("approve", "approved"), ("deny", "denied")])
 @pytest.mark.parametrize("body", [{"json": {"reason": "seen"}}, {}])
-async def test_a_decision_says_who_and_why(
+async def test_a_decision_records_who_and_why(
     platform: RunningPlatform, tenant: Tenant, verb: str, status: str, body: dict[str, Any]
 ) -> None:
     approval_id = add(platform, tenant)
@@ -153,14 +153,14 @@ async def test_a_decision_says_who_and_why(
 
 @pytest.mark.parametrize("verb", ["approve", "deny"])
 @pytest.mark.parametrize("status", ["approved", "denied", "expired", "cancelled"])
-async def test_what_is_decided_stays(platform: RunningPlatform, tenant: Tenant, verb: str, status: str) -> None:
+async def test_a_decision_is_final(platform: RunningPlatform, tenant: Tenant, verb: str, status: str) -> None:
     approval_id = add(platform, tenant, status=status)
     answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", json={})
     assert (answer.status_code, answer.json()["status"]) == (409, status)
     assert (await tenant.admin.client.get(f"{BASE}/{approval_id}")).json()["status"] == status
 
 
-async def test_two_who_decide_at_once_are_one_decision(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_of_two_concurrent_decisions_one_counts(platform: RunningPlatform, tenant: Tenant) -> None:
     approval_id = add(platform, tenant)
     answers = await asyncio.gather(
         *(tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", json={}) for verb in ("approve", "deny") * 4)
@@ -168,14 +168,14 @@ async def test_two_who_decide_at_once_are_one_decision(platform: RunningPlatform
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
 
 
-async def test_what_is_overdue_is_expired_before_anybody_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_overdue_approval_reads_as_expired(platform: RunningPlatform, tenant: Tenant) -> None:
     approval_id = add(platform, tenant)
     platform.sql("UPDATE approvals SET expires_at = now() WHERE id = %s", [approval_id])
     answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
     assert (answer.status_code, answer.json()["status"]) == (409, "expired")
 
 
-async def test_another_tenants_approval_is_not_there(
+async def test_another_organizations_approval_is_not_found(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     approval_id = add(platform, tenant)
@@ -185,7 +185,7 @@ async def test_another_tenants_approval_is_not_there(
             assert (answer.status_code, answer.json()) == (404, {"detail": "Approval not found"})
 
 
-async def test_administrators_decide_and_auditors_look(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_administrators_decide_and_auditors_read(platform: RunningPlatform, tenant: Tenant) -> None:
     approval_id = add(platform, tenant)
     reader = await platform.new_m2m(tenant.id, "admin:read")
     writer = await platform.new_m2m(tenant.id, "admin:write")
@@ -212,7 +212,7 @@ async def new_admin_client(platform: RunningPlatform, tenant: Tenant, maker: UUI
     return client, client_id
 
 
-async def test_nobody_approves_their_own_request_and_the_attempt_is_on_record(
+async def test_nobody_approves_their_own_request_and_the_attempt_is_audited(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     own = add(platform, tenant, user_id=tenant.admin.id)
@@ -225,14 +225,14 @@ async def test_nobody_approves_their_own_request_and_the_attempt_is_on_record(
     assert (await tenant.admin.client.post(f"{BASE}/{own}/deny", json={})).status_code == 200
 
 
-async def test_a_request_of_a_client_is_its_makers_own(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_clients_creator_cannot_approve_its_requests(platform: RunningPlatform, tenant: Tenant) -> None:
     _, client_id = await new_admin_client(platform, tenant, tenant.admin.id)
     approval_id = add(platform, tenant, user_id=None, client_id=client_id)
     answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
     assert (answer.status_code, answer.json()["code"]) == (403, "own_request")
 
 
-async def test_a_request_of_a_service_account_is_that_of_whoever_made_its_key(
+async def test_the_creator_of_a_service_accounts_key_cannot_approve_its_requests(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     account = {"email": f"bot@{tenant.slug}.test", "role": "user", "kind": "service"}
@@ -259,7 +259,7 @@ async def test_keys_and_clients_approve_nothing(platform: RunningPlatform, tenan
 
 
 @pytest.mark.usefixtures("by_machines")
-async def test_where_machines_may_approve_they_still_do_not_approve_their_own(
+async def test_machines_that_may_approve_cannot_approve_their_own_requests(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     client, client_id = await new_admin_client(platform, tenant, tenant.admin.id)
@@ -278,7 +278,7 @@ async def test_where_machines_may_approve_they_still_do_not_approve_their_own(
 
 
 @pytest.mark.usefixtures("by_machines")
-async def test_nobody_approves_their_own_request_with_a_service_accounts_key(
+async def test_a_service_accounts_key_does_not_approve_its_creators_request(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     account = {"email": f"bot@{tenant.slug}.test", "role": "admin", "kind": "service"}
@@ -317,7 +317,7 @@ async def test_bad_input_is_named(
 
 
 @pytest.mark.parametrize(("verb", "goes_on"), [("approve", True), ("deny", False)])
-async def test_a_held_request_hears_the_decision_at_once(
+async def test_a_held_request_continues_at_once_after_the_decision(
     platform: RunningPlatform, tenant: Tenant, verb: str, goes_on: bool
 ) -> None:
     async with port(platform) as approvals:
@@ -335,7 +335,7 @@ async def test_a_held_request_hears_the_decision_at_once(
             assert await waiting is goes_on
 
 
-async def test_a_decision_is_found_without_news(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_decision_is_found_without_a_notification(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
@@ -345,7 +345,7 @@ async def test_a_decision_is_found_without_news(platform: RunningPlatform, tenan
             assert await waiting
 
 
-async def test_many_held_requests_hear_each_their_own(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_each_of_many_held_requests_gets_its_own_decision(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform) as approvals:
         requests = [await new_request(platform, tenant) for _ in range(20)]
         waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests]
@@ -374,7 +374,7 @@ async def test_a_decision_at_the_last_moment_counts(platform: RunningPlatform, t
         assert await waiting
 
 
-async def test_a_client_that_leaves_cancels(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_client_that_disconnects_cancels_its_approval(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
@@ -387,7 +387,7 @@ async def test_a_client_that_leaves_cancels(platform: RunningPlatform, tenant: T
         assert (answer.status_code, answer.json()["status"]) == (409, "cancelled")
 
 
-async def test_a_worker_that_ends_cancels_what_it_holds(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_worker_that_ends_cancels_its_held_requests(platform: RunningPlatform, tenant: Tenant) -> None:
     x = await new_request(platform, tenant)
     node = Node(platform.host.database)
     await node.join(0)
@@ -402,7 +402,7 @@ async def test_a_worker_that_ends_cancels_what_it_holds(platform: RunningPlatfor
     await database.close()
 
 
-async def test_what_a_dead_worker_held_is_cancelled_and_a_live_one_s_is_not(
+async def test_approvals_of_a_dead_worker_are_cancelled_and_those_of_a_live_one_are_not(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     mine, dead, overdue = add(platform, tenant), add(platform, tenant, node=new_id()), add(platform, tenant)
@@ -413,7 +413,7 @@ async def test_what_a_dead_worker_held_is_cancelled_and_a_live_one_s_is_not(
     assert dict(rows) == {mine: "pending", dead: "cancelled", overdue: "expired"}
 
 
-async def test_nobody_is_let_through_when_nobody_can_be_asked(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_request_is_refused_if_no_approval_can_be_stored(platform: RunningPlatform, tenant: Tenant) -> None:
     nowhere = "postgresql://postgres:@127.0.0.1:1/postgres"
     async with port(platform, url=nowhere) as approvals:
         x = await new_request(platform, tenant)
@@ -422,7 +422,7 @@ async def test_nobody_is_let_through_when_nobody_can_be_asked(platform: RunningP
 
 
 @pytest.mark.parametrize("cut", ["refuse", "swallow"])
-async def test_a_decision_that_cannot_be_heard_lets_nobody_through(
+async def test_a_request_is_refused_if_its_decision_cannot_be_read(
     platform: RunningPlatform, tenant: Tenant, cut: str
 ) -> None:
     with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
@@ -443,7 +443,7 @@ async def test_a_decision_that_cannot_be_heard_lets_nobody_through(
             way.mend()
 
 
-async def test_a_decision_is_heard_once_the_database_is_back(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_decision_is_read_once_the_database_is_back(platform: RunningPlatform, tenant: Tenant) -> None:
     with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
         async with port(platform, url=way.url) as approvals:
             x = await new_request(platform, tenant)
@@ -458,7 +458,7 @@ async def test_a_decision_is_heard_once_the_database_is_back(platform: RunningPl
                 assert await waiting
 
 
-async def test_a_worker_holds_so_many_requests_and_no_more(
+async def test_a_worker_holds_a_limited_number_of_requests(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "MAX_HELD_PER_TENANT", 2)

@@ -86,9 +86,7 @@ async def test_stats_of_a_bundle(tenant: Tenant, bundles: dict[str, str]) -> Non
 
 
 @pytest.mark.parametrize(("days", "events"), [(1, 8), (2, 15), (29, 15), (30, 28), (31, 1_028), (365, 1_028)])
-async def test_a_period_is_so_many_days_with_today(
-    tenant: Tenant, bundles: dict[str, str], days: int, events: int
-) -> None:
+async def test_a_period_includes_today(tenant: Tenant, bundles: dict[str, str], days: int, events: int) -> None:
     body = (await tenant.admin.client.get(f"{BASE}/bundles/{bundles['Cards']}/stats", params={"days": days})).json()
     assert body["total_events"] == sum(item["event_count"] for item in body["daily_trend"]) == events
     assert len(body["daily_trend"]) == days
@@ -99,7 +97,7 @@ async def test_an_archived_bundle_keeps_its_stats(tenant: Tenant, bundles: dict[
     assert (body["bundle_name"], body["total_events"]) == ("Old", 17)
 
 
-async def test_a_bundle_of_nothing_has_nothing(tenant: Tenant) -> None:
+async def test_a_bundle_without_types_has_empty_stats(tenant: Tenant) -> None:
     empty = await bundle(tenant, "Empty")
     body = (await tenant.admin.client.get(f"{BASE}/bundles/{empty}/stats", params={"days": 1})).json()
     assert body == {
@@ -137,7 +135,7 @@ async def test_the_summary_counts_an_event_for_each_bundle_and_once_in_all(
     }  # fmt: skip
 
 
-async def test_the_ten_rules_that_found_most(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_summary_lists_the_ten_rules_with_most_findings(platform: RunningPlatform, tenant: Tenant) -> None:
     await bundle(tenant, "Cards", "credit_card")
     for number in range(15):
         hit(platform, tenant, 0, "credit_card", f"Rule {number}", "redact", number + 1)
@@ -145,7 +143,7 @@ async def test_the_ten_rules_that_found_most(platform: RunningPlatform, tenant: 
     assert [trigger["rule_name"] for trigger in triggers] == [f"Rule {number}" for number in range(14, 4, -1)]
 
 
-async def test_a_summary_of_nothing(tenant: Tenant) -> None:
+async def test_a_summary_without_events_is_empty(tenant: Tenant) -> None:
     body = (await tenant.admin.client.get(f"{BASE}/summary", params={"days": 7})).json()
     assert body == {"days": 7, "total_events": 0, "coverage_percent": 0.0, "top_triggers": [], "bundles": []}
 
@@ -164,7 +162,7 @@ async def test_the_report_is_the_summary_and_every_active_bundle_s_stats(
     ]
 
 
-async def test_what_the_gateway_records_is_what_compliance_reads(
+async def test_compliance_figures_count_the_gateways_records(
     platform: RunningPlatform, tenant: Tenant, tmp_path: Any
 ) -> None:
     result = DlpEvent(
@@ -215,7 +213,7 @@ async def test_the_report_as_a_page(tenant: Tenant, bundles: dict[str, str]) -> 
     assert "Old" not in page.text
 
 
-async def test_nothing_on_the_page_runs_or_comes_from_elsewhere(
+async def test_the_page_has_no_script_and_no_foreign_content(
     platform: RunningPlatform, tenant: Tenant, bundles: dict[str, str]
 ) -> None:
     evil = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&amp;"
@@ -254,7 +252,7 @@ async def test_administrators_and_auditors_read(
             assert (await client.get(path)).status_code == status
 
 
-async def test_an_id_that_is_none_and_one_that_is_not_there(
+async def test_a_malformed_id_is_refused_and_an_unknown_one_is_404(
     tenant: Tenant, other_tenant: Tenant, bundles: dict[str, str]
 ) -> None:
     for client, bundle_id, status, detail in [
@@ -280,7 +278,7 @@ async def test_an_unknown_format_is_named(tenant: Tenant) -> None:
 # size ----------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_year_of_everything_is_read_from_counts_alone(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_figures_of_a_year_are_read_only_from_counts(platform: RunningPlatform, tenant: Tenant) -> None:
     """Hundreds of thousands of rows, most of them others': what is read is the period's own, and no event."""
     names = list(TAXONOMY)
     for owners, days, rules in (([tenant.id], 730, 2), ([uuid4() for _ in range(15)], 300, 1)):

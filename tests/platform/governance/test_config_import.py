@@ -85,7 +85,7 @@ ALL = {
 NOTHING: dict[str, list[str]] = {part: [] for part in ALL}
 
 
-async def test_what_is_imported_is_in_force(
+async def test_an_imported_configuration_is_in_force(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
     report = await taken(portal, tenant, document())
@@ -107,7 +107,7 @@ async def test_what_is_imported_is_in_force(
     assert await platform.audit(tenant, "dlp_custom_pattern.created")
 
 
-async def test_a_dry_run_tells_the_same_and_leaves_nothing(
+async def test_a_dry_run_reports_the_same_and_stores_nothing(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
     dry = await taken(portal, tenant, document(), dry_run=True)
@@ -117,7 +117,7 @@ async def test_a_dry_run_tells_the_same_and_leaves_nothing(
     assert dry == {**await taken(portal, tenant, document()), "dry_run": True}
 
 
-async def test_once_more_changes_nothing(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+async def test_a_second_import_changes_nothing(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     await taken(portal, tenant, document())
     again = await taken(portal, tenant, document())
     assert again["imported"] == []
@@ -125,7 +125,7 @@ async def test_once_more_changes_nothing(portal: httpx2.AsyncClient, tenant: Ten
     assert await resource_names(tenant) == ALL
 
 
-async def test_white_space_around_a_name_makes_no_other_of_it(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+async def test_white_space_around_a_name_is_ignored(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     config = {
         "version": "1.0",
         "dlp_rules": [{**RULE, "name": " Cards "}],
@@ -135,7 +135,7 @@ async def test_white_space_around_a_name_makes_no_other_of_it(portal: httpx2.Asy
     assert (await taken(portal, tenant, config))["imported"] == []
 
 
-async def test_what_was_left_out_is_not_recorded_as_made(
+async def test_skipped_entries_are_not_audited_as_created(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
     report = await taken(portal, tenant, document(compliance_bundles=[BUNDLE, BUNDLE, {**BUNDLE, "name": "Other"}]))
@@ -144,7 +144,7 @@ async def test_what_was_left_out_is_not_recorded_as_made(
     assert [event["details"]["name"] for event in events] == ["Card data", "Other"]
 
 
-async def test_what_has_the_name_already_stays_as_it_is(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+async def test_an_entry_with_an_existing_name_is_skipped(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     own = {"name": "Employee numbers", "entity_type": "staff", "pattern": "S-[0-9]{4}", "action_tier": "block"}
     await tenant.admin.client.post("/api/admin/dlp-rules/custom-patterns", json=own)
     report = await taken(portal, tenant, document())
@@ -153,9 +153,7 @@ async def test_what_has_the_name_already_stays_as_it_is(portal: httpx2.AsyncClie
     assert row["pattern"] == "S-[0-9]{4}"
 
 
-async def test_patterns_that_are_named_and_nowhere_defined_are_missing(
-    portal: httpx2.AsyncClient, tenant: Tenant
-) -> None:
+async def test_undefined_patterns_are_reported_as_missing(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     by_type = {**RULE, "name": "Badges", "entity_type": "badge_number"}
     config = document(patterns=[*STANDARD, "acme-contract", PATTERN["name"]], dlp_rules=[RULE, by_type])
     report = await taken(portal, tenant, config)
@@ -165,7 +163,7 @@ async def test_patterns_that_are_named_and_nowhere_defined_are_missing(
     assert (await resource_names(tenant))["dlp_rules"] == ["Cards"]
 
 
-async def test_group_things_come_along_where_the_group_is_here(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+async def test_group_settings_are_imported_if_the_group_exists(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "Support"})).json()
     elsewhere = str(uuid4())
     config = document(
@@ -205,7 +203,7 @@ FAULTS: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("part", "value", "where"), FAULTS)
-async def test_what_is_not_good_is_named_by_its_place_and_the_rest_comes_in(
+async def test_invalid_entries_are_named_by_position_and_the_rest_is_imported(
     portal: httpx2.AsyncClient, tenant: Tenant, part: str, value: Any, where: str
 ) -> None:
     report = await taken(portal, tenant, document(**{part: value}))
@@ -230,7 +228,7 @@ async def test_what_is_not_good_is_named_by_its_place_and_the_rest_comes_in(
         ({"version": "1.0", "dlp_rules": [{}] * 1001}, "dlp_rules"),
     ],
 )
-async def test_a_document_that_is_none_is_refused(
+async def test_a_malformed_document_is_refused(
     portal: httpx2.AsyncClient, tenant: Tenant, config: Any, field: str
 ) -> None:
     answer = await portal.post(path(tenant), json={"config": config})
@@ -238,7 +236,7 @@ async def test_a_document_that_is_none_is_refused(
     assert field in answer.json()["detail"][0]["loc"]
 
 
-async def test_unknown_parts_and_the_outposts_own_are_told_as_skipped(
+async def test_unknown_sections_and_the_outposts_own_are_reported_as_skipped(
     portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
     config = {"version": "1.4", "moon_phases": [1], "overrides": {"disabled": {"openai": ["x"]}}}
@@ -248,7 +246,7 @@ async def test_unknown_parts_and_the_outposts_own_are_told_as_skipped(
     assert len((await taken(portal, tenant, many))["skipped"]) == 100
 
 
-async def test_the_platforms_client_alone_imports(
+async def test_only_the_platforms_client_imports(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     body = {"config": document()}
@@ -266,7 +264,7 @@ async def test_the_platforms_client_alone_imports(
     assert await resource_names(tenant) == NOTHING
 
 
-async def test_an_import_of_rules_at_the_same_time_is_waited_for_before_any_rule_is_locked(
+async def test_an_import_waits_for_a_concurrent_import_before_it_locks_rules(
     platform: RunningPlatform, tenant: Tenant, portal: httpx2.AsyncClient
 ) -> None:
     await taken(portal, tenant, document())

@@ -22,14 +22,14 @@ async def test_every_built_in_pattern_is_listed_in_its_category(tenant: Tenant) 
     assert (card["entity_type"], card["action_tier"], card["category"]) == ("credit_card", "redact", "financial")
 
 
-async def test_the_list_can_be_of_one_category(tenant: Tenant) -> None:
+async def test_the_list_is_filtered_by_category(tenant: Tenant) -> None:
     body = (await tenant.admin.client.get(AVAILABLE, params={"category": "medical"})).json()
     assert list(body["categories"]) == ["medical"]
     assert body["total_patterns"] == len(body["categories"]["medical"]) == 8
     assert (await tenant.admin.client.get(AVAILABLE, params={"category": "legal"})).status_code == 400
 
 
-async def test_the_taxonomy_holds_what_patterns_and_recognisers_find(tenant: Tenant) -> None:
+async def test_the_taxonomy_contains_all_types_of_patterns_and_recognisers(tenant: Tenant) -> None:
     body = (await tenant.auditor.client.get(TYPES)).json()
     by_name = {entry["entity_type"]: entry for entry in body["entity_types"]}
     assert set(by_name) == {pattern.entity_type for pattern in BUILT_IN} | set(ENTITIES)
@@ -40,7 +40,7 @@ async def test_the_taxonomy_holds_what_patterns_and_recognisers_find(tenant: Ten
 
 
 @pytest.mark.parametrize("path", [AVAILABLE, TYPES])
-async def test_it_is_for_who_administers_or_audits(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
+async def test_only_administrators_and_auditors_read_it(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
     assert (await platform.anonymous.get(path)).status_code == 401
     assert (await tenant.user.client.get(path)).status_code == 403
     reader = await platform.new_m2m(tenant.id, "admin:read")

@@ -177,7 +177,7 @@ async def test_a_form_without_a_file_is_400(tenant: Tenant) -> None:
         ({"samples": ["x"] * 10_001}, ["samples"]),
     ],
 )
-async def test_a_bad_body_is_400_that_names_the_field(tenant: Tenant, body: dict[str, Any], place: list[str]) -> None:
+async def test_a_bad_body_is_400_and_names_the_field(tenant: Tenant, body: dict[str, Any], place: list[str]) -> None:
     answer = await tenant.admin.client.post(REPLAY, json=body)
     assert answer.status_code == 400, answer.text
     assert answer.json()["detail"][0]["loc"] == ["body", *place]

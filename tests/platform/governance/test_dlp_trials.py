@@ -111,19 +111,19 @@ async def test_a_regex_is_shown_with_the_rules_type_and_action(tenant: Tenant) -
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)b", "a{900}(b{900}){2}", r"\p{L}{1,900}", "(?:(?:a{100}){100}){100}"])
-async def test_a_bad_pattern_is_told_and_is_no_error(tenant: Tenant, pattern: str) -> None:
+async def test_a_bad_pattern_is_reported_in_a_successful_response(tenant: Tenant, pattern: str) -> None:
     trial = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 1_000)
     assert (trial["valid_pattern"], trial["matches"], trial["match_count"]) == (False, [], 0)
     assert trial["error"]
 
 
-async def test_a_pattern_finds_what_re2_finds_and_says_what_a_stream_looks_at(tenant: Tenant) -> None:
+async def test_a_pattern_finds_what_re2_finds_and_reports_its_stream_window(tenant: Tenant) -> None:
     trial = await tried(tenant, rule_type="regex", pattern="[0-9]+", sample_text="1" * 5_000)
     assert [(match["start"], match["end"]) for match in trial["matches"]] == [(0, 5_000)]
     assert trial["stream_max_length"] == 4_096
 
 
-async def test_a_search_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch, tenant: Tenant) -> None:
+async def test_a_search_that_takes_too_long_is_reported(monkeypatch: pytest.MonkeyPatch, tenant: Tenant) -> None:
     monkeypatch.setattr(walks, "MIN_SEARCHED_BYTES", 0)
     pattern = "a(?:[^b]*b)?"
     trial = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 100_000)
@@ -134,13 +134,13 @@ async def test_a_search_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPa
     assert any("regex: too_long" in sentence for sentence in evaluation["decision_trace"])
 
 
-async def test_matches_are_cut_at_a_thousand_and_counted_all(tenant: Tenant) -> None:
+async def test_matches_are_listed_up_to_a_thousand_and_all_are_counted(tenant: Tenant) -> None:
     trial = await tried(tenant, rule_type="regex", pattern="[0-9]", sample_text="7 " * 3_000)
     assert (len(trial["matches"]), trial["match_count"]) == (1_000, 3_000)
 
 
 @pytest.mark.parametrize("rule_type", ["ner", "gliner"])
-async def test_labels_ask_the_entities_tier(tenant: Tenant, rule_type: str) -> None:
+async def test_labels_are_sent_to_the_entities_tier(tenant: Tenant, rule_type: str) -> None:
     text = "It rained. Then Ada came."
     trial = await tried(tenant, rule_type=rule_type, pattern="PER, organisation", sample_text=text)
     assert [(match["start"], match["matched_text"], match["entity_type"]) for match in trial["matches"]] == [
@@ -150,7 +150,7 @@ async def test_labels_ask_the_entities_tier(tenant: Tenant, rule_type: str) -> N
 
 
 @pytest.mark.parametrize("labels", ["dragon", "person, dragon", " , "])
-async def test_an_unknown_label_is_told(tenant: Tenant, labels: str) -> None:
+async def test_an_unknown_label_is_reported(tenant: Tenant, labels: str) -> None:
     trial = await tried(tenant, rule_type="ner", pattern=labels, sample_text="Ada")
     assert (trial["valid_pattern"], "date_of_birth" in trial["error"]) == (False, True)
 
@@ -169,7 +169,7 @@ async def test_names_of_recognisers_may_be_written_in_any_case_in_rules_too(tena
     assert [(rule["entity_type"], rule["match_count"]) for rule in evaluation["matched_rules"]] == [("staff", 1)]
 
 
-async def test_rule_and_test_refuse_in_the_same_words_what_the_model_does_not_recognise(tenant: Tenant) -> None:
+async def test_rule_and_test_refuse_unrecognised_labels_with_the_same_message(tenant: Tenant) -> None:
     trial = await tried(tenant, rule_type="gliner", pattern="Drug Name, disease", sample_text="a drug")
     expected = (
         "'drug_name' is not recognised: known are person, organization, location, address, date_of_birth."
@@ -222,13 +222,13 @@ async def test_a_rule_can_be_disabled_and_not_enabled_after_the_model_is_gone(
     assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "0")
 
 
-async def test_a_label_that_is_none_is_told(tenant: Tenant) -> None:
+async def test_an_invalid_label_is_reported(tenant: Tenant) -> None:
     for labels in ("<<SEP>>", "person, <b>", ",".join(["person"] * 51)):
         trial = await tried(tenant, rule_type="gliner", pattern=labels, sample_text="Ada")
         assert (trial["valid_pattern"], bool(trial["error"])) == (False, True)
 
 
-async def test_a_tier_that_gives_no_answer_is_told(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_failed_tier_is_reported(platform: RunningPlatform, tenant: Tenant) -> None:
     platform.host.ports.detectors = Away()
     trial = await tried(tenant, rule_type="ner", pattern="person", sample_text="Ada")
     assert (trial["valid_pattern"], trial["match_count"]) == (True, 0)
@@ -245,7 +245,7 @@ async def test_a_tier_that_gives_no_answer_is_told(platform: RunningPlatform, te
         ({"rule_type": "regex", "pattern": "a", "sample_text": "a" * 100_001}, "sample_text"),
     ],
 )
-async def test_a_bad_test_is_400_that_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+async def test_a_bad_test_is_400_and_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/test", json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
 
@@ -253,7 +253,7 @@ async def test_a_bad_test_is_400_that_names_the_field(tenant: Tenant, body: dict
 # evaluate -----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_evaluation_has_the_fields_of_the_contract(tenant: Tenant) -> None:
+async def test_an_evaluation_has_the_documented_fields(tenant: Tenant) -> None:
     evaluation = await evaluated(tenant, CARD, org_id=str(tenant.id))
     assert set(evaluation) == {
         "text_length", "org_id", "rules_evaluated", "rules_matched", "final_action", "matched_rules",
@@ -277,13 +277,13 @@ async def test_an_evaluation_has_the_fields_of_the_contract(tenant: Tenant) -> N
     assert "4111 1111" not in str(evaluation["decision_trace"])
 
 
-async def test_matches_are_cut_at_twenty_and_counted_all(tenant: Tenant) -> None:
+async def test_matches_are_listed_up_to_twenty_and_all_are_counted(tenant: Tenant) -> None:
     await add_rule(tenant, entity_type="number", config_json={"pattern": "N[0-9]"})
     (rule,) = (await evaluated(tenant, "N7 " * 50))["matched_rules"]
     assert (len(rule["matches"]), rule["match_count"]) == (20, 50)
 
 
-async def test_all_tiers_are_asked_and_the_strongest_action_wins(tenant: Tenant) -> None:
+async def test_all_tiers_run_and_the_strongest_action_wins(tenant: Tenant) -> None:
     people = await add_rule(
         tenant, detector_name="people", detector_type="ner", entity_type="person", action_tier="block"
     )
@@ -299,7 +299,7 @@ async def test_all_tiers_are_asked_and_the_strongest_action_wins(tenant: Tenant)
     assert any("below its threshold" in sentence for sentence in evaluation["decision_trace"])
 
 
-async def test_what_would_be_asked_about_is_blocked_where_nobody_is_asked(tenant: Tenant) -> None:
+async def test_a_prompt_action_blocks_if_approvals_are_disabled(tenant: Tenant) -> None:
     await add_rule(tenant, entity_type="project", action_tier="prompt", config_json={"pattern": "Aurora"})
     assert (await evaluated(tenant, "About Aurora."))["final_action"] == "block"
     flag = "/api/v1/admin/org/feature-flags/human_in_loop"
@@ -307,7 +307,7 @@ async def test_what_would_be_asked_about_is_blocked_where_nobody_is_asked(tenant
     assert (await evaluated(tenant, "About Aurora."))["final_action"] == "prompt"
 
 
-async def test_with_dlp_switched_off_nothing_is_done_and_the_trace_says_so(tenant: Tenant) -> None:
+async def test_with_dlp_disabled_the_trace_says_that_nothing_was_inspected(tenant: Tenant) -> None:
     flag = "/api/v1/admin/org/feature-flags/dlp_enabled"
     assert (await tenant.admin.client.patch(flag, json={"enabled": False})).status_code == 200
     evaluation = await evaluated(tenant, CARD)
@@ -315,9 +315,7 @@ async def test_with_dlp_switched_off_nothing_is_done_and_the_trace_says_so(tenan
     assert "dlp_enabled" in evaluation["decision_trace"][0]
 
 
-async def test_a_tier_that_gives_no_answer_blocks_or_passes_by_the_fail_mode(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_failed_tier_blocks_or_passes_by_the_fail_mode(platform: RunningPlatform, tenant: Tenant) -> None:
     await add_rule(tenant, detector_name="people", detector_type="ner", entity_type="person")
     ports = platform.host.ports
     ports.detectors = Away()
@@ -331,9 +329,7 @@ async def test_a_tier_that_gives_no_answer_blocks_or_passes_by_the_fail_mode(
     assert any("ner: timeout" in sentence for sentence in evaluation["decision_trace"])
 
 
-async def test_a_groups_overrides_hold_for_the_group_and_for_its_members(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_groups_overrides_apply_to_the_group_and_its_members(platform: RunningPlatform, tenant: Tenant) -> None:
     lenient = new_group(platform, tenant, tenant.user.id, tenant.auditor.id, credit_card="ALLOW")
     strict = new_group(platform, tenant, tenant.auditor.id, credit_card="BLOCK")
     platform.touch("policy", tenant.id)
@@ -352,7 +348,7 @@ async def test_a_groups_overrides_hold_for_the_group_and_for_its_members(
         assert evaluation["matched_rules"][0]["action_tier"] == "redact"
 
 
-async def test_what_is_another_organizations_is_not_there(
+async def test_resources_of_another_organization_are_not_found(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     theirs = new_group(platform, other_tenant)
@@ -370,7 +366,7 @@ async def test_what_is_another_organizations_is_not_there(
     ("body", "field"),
     [({}, "text"), ({"text": 5}, "text"), ({"text": "x", "group_id": "x"}, "group_id")],
 )
-async def test_a_bad_evaluation_is_400_that_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+async def test_a_bad_evaluation_is_400_and_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/evaluate", json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
 
@@ -381,7 +377,7 @@ async def test_a_lone_surrogate_is_400_too(tenant: Tenant) -> None:
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "text"])
 
 
-async def test_a_long_trace_is_cut_and_its_end_kept(tenant: Tenant) -> None:
+async def test_a_long_trace_is_cut_but_keeps_its_end(tenant: Tenant) -> None:
     await add_rule(tenant, entity_type="number", config_json={"pattern": "N[0-9]"})
     trace = (await evaluated(tenant, "N7 " * 5_000))["decision_trace"]
     assert len(trace) == 1_002
@@ -404,7 +400,7 @@ async def test_a_dry_run_has_a_limit_of_its_own(tenant: Tenant, platform: Runnin
     assert (rule.limit, rule.tier) == (10, "POST /api/admin/dlp-rules/test")
 
 
-async def test_the_gateway_does_what_an_evaluation_says(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_gateway_acts_as_an_evaluation_predicts(platform: RunningPlatform, tenant: Tenant) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     rule = await add_rule(tenant, entity_type="project", action_tier="block", config_json={"pattern": "Aurora-[0-9]+"})
     client = platform.client(await platform.new_key(tenant.user))

@@ -47,7 +47,7 @@ async def chat(tenant: Tenant, text: str = TEXT) -> Any:
 
 
 @pytest.mark.usefixtures("names")
-async def test_a_rule_s_entity_type_is_told_everywhere(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_rules_entity_type_is_shown_everywhere(platform: RunningPlatform, tenant: Tenant) -> None:
     admin = tenant.admin.client
     await sample_every_call(platform, tenant)
     assert (await admin.post("/api/admin/dlp-rules/", json=rule("redact"))).status_code == 201
@@ -78,9 +78,7 @@ async def test_a_rule_s_entity_type_is_told_everywhere(platform: RunningPlatform
 
 
 @pytest.mark.usefixtures("names")
-async def test_whoever_is_refused_or_asked_hears_the_rule_s_entity_type(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_refusals_and_approvals_show_the_rules_entity_type(platform: RunningPlatform, tenant: Tenant) -> None:
     admin = tenant.admin.client
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     path = f"/api/admin/dlp-rules/{(await admin.post('/api/admin/dlp-rules/', json=rule('block'))).json()['id']}"
@@ -98,7 +96,7 @@ async def test_whoever_is_refused_or_asked_hears_the_rule_s_entity_type(
 
 
 @pytest.mark.usefixtures("names")
-async def test_overrides_and_bundles_go_by_the_rule_s_entity_type(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_overrides_and_bundles_match_the_rules_entity_type(platform: RunningPlatform, tenant: Tenant) -> None:
     """An override goes before a bundle; and a bundle starts no model tier."""
     admin = tenant.admin.client
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
@@ -119,7 +117,7 @@ async def test_overrides_and_bundles_go_by_the_rule_s_entity_type(platform: Runn
 
 
 @pytest.mark.usefixtures("names")
-async def test_a_scan_is_on_record_and_no_news(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_scan_is_recorded_and_not_announced(platform: RunningPlatform, tenant: Tenant) -> None:
     await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule("redact"))
     await tenant.user.client.post("/v1/scan", json={"text": TEXT})
     await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()

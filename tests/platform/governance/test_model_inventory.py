@@ -51,7 +51,7 @@ async def discovered(tenant: Tenant, headers: dict[str, str], **body: Any) -> di
 # discovery -----------------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_called_and_is_not_registered_becomes_a_draft(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_called_models_that_are_not_registered_become_drafts(platform: RunningPlatform, tenant: Tenant) -> None:
     await made(tenant)
     called(platform, tenant, "gpt-4o", requests=3)
     first = called(platform, tenant, "gpt-4o-mini", days_ago=40, requests=100)
@@ -85,7 +85,7 @@ async def test_what_was_called_and_is_not_registered_becomes_a_draft(platform: R
     assert (again["created"], again["existing"]) == (0, 2)
 
 
-async def test_a_dry_run_says_what_would_be_and_stores_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_dry_run_reports_the_drafts_and_stores_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
     called(platform, tenant, "gpt-4o")
     discovery = await discovered(tenant, A, dry_run=True, auto_assign_tier=True)
     assert (discovery["discovered"], discovery["created"], discovery["existing"], discovery["dry_run"]) == (
@@ -111,7 +111,7 @@ async def test_a_dry_run_says_what_would_be_and_stores_nothing(platform: Running
         (A, {"auto_assign_tier": "tier_3"}, ("tier_3", "tier_3")),
     ],
 )
-async def test_tiers_are_assigned_as_asked(
+async def test_tiers_are_assigned_as_requested(
     platform: RunningPlatform, tenant: Tenant, headers: dict[str, str], body: dict[str, Any], tiers: tuple[str, str]
 ) -> None:
     called(platform, tenant, "claude-3-haiku-20240307", provider="anthropic")
@@ -130,12 +130,12 @@ async def test_tiers_are_assigned_as_asked(
         ("my-gpt-4", "unclassified"), ("", "unclassified"),
     ],
 )  # fmt: skip
-def test_the_longest_prefix_says_the_tier(model_id: str, tier: str) -> None:
+def test_the_longest_matching_prefix_sets_the_tier(model_id: str, tier: str) -> None:
     assert inferred(model_id) == tier
 
 
 @pytest.mark.parametrize(("lookback", "count"), [(1, 1), (7, 1), (8, 2), (365, 2)])
-async def test_it_looks_back_as_far_as_asked(
+async def test_discovery_looks_back_the_requested_number_of_days(
     platform: RunningPlatform, tenant: Tenant, lookback: int, count: int
 ) -> None:
     called(platform, tenant, "today")
@@ -157,7 +157,7 @@ async def test_another_organizations_calls_are_not_found(
     assert (await discovered(tenant, A))["models"] == []
 
 
-async def test_a_full_registry_takes_no_more(
+async def test_a_full_registry_accepts_no_more_entries(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "MAX_MODELS", 1)
@@ -188,7 +188,7 @@ async def test_bad_input_names_the_field(
     assert fault["field"] == field
 
 
-async def test_auditors_export_and_discover_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_auditors_may_export_but_not_discover(platform: RunningPlatform, tenant: Tenant) -> None:
     for method, path, auditors in (("POST", DISCOVER, 403), ("GET", EXPORT, 200)):
         assert (await platform.anonymous.request(method, path)).status_code == 401
         assert (await tenant.user.client.request(method, path)).status_code == 403
@@ -239,7 +239,7 @@ async def test_variant_b_exports_a_dated_csv_and_json_as_its_list(tenant: Tenant
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)"])
-async def test_no_cell_is_a_formula(tenant: Tenant, cell: str) -> None:
+async def test_no_cell_of_a_csv_is_a_formula(tenant: Tenant, cell: str) -> None:
     await made(tenant, display_name=cell, owner=cell, description=cell, model_id=cell, tags={cell: ""})
     (row,) = sheet((await tenant.admin.client.get(EXPORT, params={"format": "csv"}, headers=A)).text)
     for column in ("model_id", "display_name", "owner", "description", "tags"):
@@ -276,7 +276,7 @@ async def test_a_bad_parameter_is_named(
     assert answer.json()["details"][0]["field"] == next(iter(query))
 
 
-async def test_more_than_a_part_is_exported_whole_and_without_anybody_elses(
+async def test_a_large_export_is_complete_and_has_no_foreign_entries(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     await made(other_tenant)

@@ -62,7 +62,7 @@ async def test_an_entry_has_the_fields_of_both_variants(platform: RunningPlatfor
     assert event["details"]["risk_tier"] == "unclassified"
 
 
-async def test_every_field_can_be_given(tenant: Tenant) -> None:
+async def test_every_field_can_be_set(tenant: Tenant) -> None:
     value = body(
         display_name="GPT-4o", risk_tier="tier_1", validation_status="unclassified", owner="Model risk",
         description="Answers customers", tags={"team": "payments"},
@@ -80,7 +80,7 @@ async def test_variant_b_requires_a_tier(tenant: Tenant) -> None:
     assert (await made(tenant, B, risk_tier="tier_4"))["risk_tier"] == "tier_4"
 
 
-async def test_in_a_the_pair_and_in_b_the_id_is_there_once(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_in_variant_a_the_pair_and_in_b_the_id_is_unique(tenant: Tenant, other_tenant: Tenant) -> None:
     await made(tenant, A)
     await made(other_tenant, A)
     again = await tenant.admin.client.post(BASE, json=body(), headers=A)
@@ -101,13 +101,13 @@ async def test_tags_are_a_list_in_a_and_an_object_in_b(tenant: Tenant, tags: Any
     assert (await tenant.admin.client.get(path, headers=B)).json()["tags"] == {"prod": "", "a": ""}
 
 
-async def test_tags_are_replaced_whole(tenant: Tenant) -> None:
+async def test_tags_are_replaced_as_a_whole(tenant: Tenant) -> None:
     entry = await made(tenant, B, risk_tier="tier_1", tags={"team": "payments", "stage": "pilot"})
     changed = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"tags": {"stage": "live"}}, headers=B)
     assert changed.json()["tags"] == {"stage": "live"}
 
 
-async def test_an_update_changes_what_it_names(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_changes_only_the_named_fields(platform: RunningPlatform, tenant: Tenant) -> None:
     entry = await made(tenant, owner="Ada", display_name="GPT", description="x")
     path = f"{BASE}/{entry['id']}"
     sent = {"risk_tier": "tier_2", "owner": None, "display_name": None, "description": "x", "provider": "openai"}
@@ -151,7 +151,9 @@ async def test_a_deleted_entry_is_gone_and_its_events_keep_the_name(platform: Ru
 
 
 @pytest.mark.parametrize(("old", "new"), [pair for pair in product(STATUSES, STATUSES) if pair[0] != pair[1]])
-async def test_a_status_moves_as_the_table_says(platform: RunningPlatform, tenant: Tenant, old: str, new: str) -> None:
+async def test_a_status_changes_only_as_permitted(
+    platform: RunningPlatform, tenant: Tenant, old: str, new: str
+) -> None:
     entry = await made(tenant)
     platform.sql("UPDATE registered_models SET validation_status = %s WHERE id = %s", [old, entry["id"]])
     answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"validation_status": new}, headers=B)
@@ -167,7 +169,7 @@ async def test_a_status_moves_as_the_table_says(platform: RunningPlatform, tenan
         assert events == []
 
 
-async def test_a_move_that_is_not_permitted_changes_nothing_else(tenant: Tenant) -> None:
+async def test_a_forbidden_status_change_changes_nothing_else(tenant: Tenant) -> None:
     entry = await made(tenant)
     path = f"{BASE}/{entry['id']}"
     answer = await tenant.admin.client.put(path, json={"owner": "Ada", "validation_status": "validated"})
@@ -177,14 +179,14 @@ async def test_a_move_that_is_not_permitted_changes_nothing_else(tenant: Tenant)
     assert (await tenant.admin.client.get(path)).json() == entry
 
 
-async def test_the_status_that_it_has_is_no_move(tenant: Tenant) -> None:
+async def test_setting_the_current_status_is_no_change(tenant: Tenant) -> None:
     entry = await made(tenant)
     answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"validation_status": "draft"})
     assert (answer.status_code, answer.json()) == (200, entry)
 
 
 @pytest.mark.parametrize("status", [status for status in STATUSES if status not in {"draft", "unclassified"}])
-async def test_an_entry_begins_as_draft_or_unclassified(tenant: Tenant, status: str) -> None:
+async def test_an_entry_starts_as_draft_or_unclassified(tenant: Tenant, status: str) -> None:
     answer = await tenant.admin.client.post(BASE, json=body(validation_status=status))
     assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "validation_status")
 
@@ -261,7 +263,7 @@ async def test_calls_of_the_last_thirty_days_are_counted(platform: RunningPlatfo
     assert listed["request_count_30d"] == 7
 
 
-async def test_the_catalog_is_still_under_its_own_name_and_form(tenant: Tenant) -> None:
+async def test_the_catalog_keeps_its_own_path_and_format(tenant: Tenant) -> None:
     for path in (f"{BASE}/catalog", f"{BASE}/catalog/"):
         assert "per_page" in (await tenant.admin.client.get(path, headers=A)).json()
     assert (await tenant.admin.client.get(f"{BASE}/catalog/{uuid4()}")).json() == {"detail": "Model config not found"}
@@ -270,7 +272,7 @@ async def test_the_catalog_is_still_under_its_own_name_and_form(tenant: Tenant) 
 # in force ------------------------------------------------------------------------------------------------------------
 
 
-async def test_policy_rules_judge_by_the_registry_with_the_answer(tenant: Tenant) -> None:
+async def test_policy_rules_use_a_registry_change_from_the_response_on(tenant: Tenant) -> None:
     client = tenant.admin.client
     assert (await client.put("/api/admin/providers/sandbox/credentials", json={})).status_code == 200
     entry: dict[str, Any] = {"provider": "sandbox", "model_id": "echo"}
@@ -309,7 +311,7 @@ async def test_users_see_no_registry_and_auditors_change_nothing(platform: Runni
         assert (await tenant.auditor.client.request(method, path, json=sent)).status_code == expected
 
 
-async def test_another_organizations_entry_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_entry_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     for entry_id in (theirs["id"], uuid4()):
         for method, path, sent in calls(entry_id):

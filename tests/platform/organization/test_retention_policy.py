@@ -20,7 +20,7 @@ async def test_an_organization_that_set_nothing_has_the_defaults_and_no_archival
     }
 
 
-async def test_only_what_is_sent_changes_and_is_told(
+async def test_only_the_sent_fields_change_and_are_audited(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     before = (await tenant.admin.client.get(BASE)).json()
@@ -67,7 +67,7 @@ async def test_a_bad_field_is_named_in_details(tenant: Tenant, body: dict[str, A
     assert [fault["field"] for fault in answer.json()["details"]] == [field]
 
 
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant) -> None:
     anonymous = await platform.anonymous.put(BASE, json={})
     assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
     assert (await tenant.user.client.get(BASE)).status_code == 403

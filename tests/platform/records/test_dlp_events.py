@@ -72,7 +72,9 @@ async def test_pages_of_every_size_give_every_event_once_newest_first(
         assert seen == expected
 
 
-async def test_a_period_that_cuts_days_in_two_is_counted_exactly(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_period_that_starts_or_ends_within_a_day_is_counted_exactly(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     for day in (1, 2, 3):
         for hour in (1, 11, 13, 23):
             add(platform, tenant, day, timestamp=datetime(2026, 3, day, hour, tzinfo=UTC))
@@ -89,7 +91,7 @@ async def test_a_period_that_cuts_days_in_two_is_counted_exactly(platform: Runni
     assert await total("2026-03-03", "2026-03-01") == 0
 
 
-async def test_events_are_counted_whatever_way_they_come_in(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_events_are_counted_for_every_way_of_insertion(platform: RunningPlatform, tenant: Tenant) -> None:
     """Into the table, copied into a month as the drain does it, and before there is a month for them."""
     add(platform, tenant, 1)
     columns = "tenant_id, id, timestamp, request_id, direction, status"
@@ -112,7 +114,7 @@ async def test_events_are_counted_whatever_way_they_come_in(platform: RunningPla
     assert (page["total"], len(page["items"])) == (6, 6)
 
 
-async def test_a_hundred_times_the_events_do_not_make_a_page_read_more_of_them(
+async def test_a_page_reads_as_many_rows_with_a_hundred_times_the_events(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     read = {}
@@ -168,7 +170,7 @@ def events_read(platform: RunningPlatform, statement: str, parameters: Any) -> i
     return int(read)
 
 
-async def test_who_may_read(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_permitted_roles_read(platform: RunningPlatform, tenant: Tenant) -> None:
     reader = await platform.new_m2m(tenant.id, "dlp:read")
     other = await platform.new_m2m(tenant.id, "admin:read", "api:read", "audit:read")
     for client, status in [

@@ -112,7 +112,7 @@ async def test_filters_narrow_total_and_pages(tenant: Tenant, journal: Journal) 
     assert await total(**{"from": "2026-03-12", "to": "2026-03-01"}) == 0
 
 
-async def test_a_user_sees_their_own_records_alone(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+async def test_a_user_sees_only_their_own_records(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     mine = outcome(tenant.id, user_id=tenant.user.id)
     theirs = outcome(tenant.id, user_id=tenant.admin.id)
     machines = outcome(tenant.id, client_id=new_id(), actor_type="oauth_client")

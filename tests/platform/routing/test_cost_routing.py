@@ -116,7 +116,7 @@ async def test_auto_goes_to_the_cheapest_model(sandbox: Tenant) -> None:
     assert simulation["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": None, "would_block": False}
 
 
-async def test_its_record_names_the_policy(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_the_record_names_the_routing_policy(platform: RunningPlatform, sandbox: Tenant) -> None:
     policy = await made(sandbox)
     request_id = (await chat(sandbox.user)).headers["X-Request-Id"]
     await drained(platform)
@@ -130,20 +130,20 @@ async def test_a_named_model_answers_itself(sandbox: Tenant) -> None:
     assert (await chat(sandbox.user, "sandbox/echo")).headers["X-Gateway-Model"] == "echo"
 
 
-async def test_the_chain_stands_in_for_a_named_model_that_fails(sandbox: Tenant) -> None:
+async def test_the_chain_is_used_if_a_named_model_fails(sandbox: Tenant) -> None:
     await made(sandbox, fallback_chain=chain("stream-2", "echo"))
     answer = await chat(sandbox.user, "sandbox/status-503")
     assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "stream-2")
     assert answer.headers["X-Gateway-Fallbacks"] == "1"
 
 
-async def test_the_chain_does_not_stand_in_for_a_model_that_there_is_not(sandbox: Tenant) -> None:
+async def test_the_chain_is_not_used_for_an_unknown_model(sandbox: Tenant) -> None:
     await made(sandbox, fallback_chain=chain("echo"))
     answer = await chat(sandbox.user, "sandbox/ecco")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
 
 
-async def test_the_chain_stands_in_for_a_model_that_is_switched_off(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_the_chain_is_used_if_a_model_is_switched_off(platform: RunningPlatform, sandbox: Tenant) -> None:
     await made(sandbox, fallback_chain=chain("stream-1", "stream-2"))
     for model in ("echo", "stream-1"):
         (row,) = platform.sql(
@@ -155,7 +155,7 @@ async def test_the_chain_stands_in_for_a_model_that_is_switched_off(platform: Ru
     assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-2"
 
 
-async def test_a_group_s_policy_goes_before_the_default(sandbox: Tenant) -> None:
+async def test_a_groups_policy_precedes_the_default(sandbox: Tenant) -> None:
     await made(sandbox)
     group = await new_group(sandbox, sandbox.user)
     policy = await made(
@@ -167,7 +167,7 @@ async def test_a_group_s_policy_goes_before_the_default(sandbox: Tenant) -> None
     assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-1"
 
 
-async def test_of_several_groups_the_policy_made_first_counts(sandbox: Tenant) -> None:
+async def test_of_several_groups_the_oldest_policy_applies(sandbox: Tenant) -> None:
     groups = [await new_group(sandbox, sandbox.user) for _ in range(2)]
     for group, model in zip(reversed(groups), ("stream-2", "echo"), strict=True):
         await made(sandbox, group_ids=[group], strategy="manual_fallback", fallback_chain=chain(model))
@@ -220,7 +220,7 @@ async def test_above_the_cap_a_warning_is_in_the_audit_log(platform: RunningPlat
     ]  # fmt: skip
 
 
-async def test_a_simulation_says_what_would_be_blocked(sandbox: Tenant) -> None:
+async def test_a_simulation_reports_a_blocked_request(sandbox: Tenant) -> None:
     cap = {"max_cost_per_request_usd": 0.001, "action_on_exceed": "block"}
     policy = await made(sandbox, cost_cap=cap, enabled=False)
     simulation = await simulated(sandbox, policy)
@@ -231,7 +231,7 @@ async def test_a_simulation_says_what_would_be_blocked(sandbox: Tenant) -> None:
     )
 
 
-async def test_a_simulation_heeds_the_group_s_model_access(sandbox: Tenant) -> None:
+async def test_a_simulation_applies_the_groups_model_access(sandbox: Tenant) -> None:
     policy = await made(sandbox)
     group = await new_group(sandbox)
     access = {"model_id": "sandbox/stream-1", "access_type": "DENY"}
@@ -240,7 +240,7 @@ async def test_a_simulation_heeds_the_group_s_model_access(sandbox: Tenant) -> N
     assert (await simulated(sandbox, policy))["selected_model"]["model_id"] == "stream-1"
 
 
-async def test_a_simulation_of_an_unknown_model_says_so(sandbox: Tenant) -> None:
+async def test_a_simulation_reports_an_unknown_model(sandbox: Tenant) -> None:
     simulation = await simulated(sandbox, await made(sandbox), model="sandbox/ecco")
     assert (simulation["selected_model"], simulation["refusal"]["code"]) == (None, "model_not_found")
 
@@ -249,24 +249,24 @@ async def test_a_simulation_of_an_unknown_model_says_so(sandbox: Tenant) -> None
     ("changed", "status"),
     [({"policy_id": str(uuid4())}, 404), ({"request": {**SIMULATED, "group_id": str(uuid4())}}, 422)],
 )
-async def test_a_simulation_of_what_there_is_not(sandbox: Tenant, changed: dict[str, Any], status: int) -> None:
+async def test_a_simulation_of_unknown_ids_is_refused(sandbox: Tenant, changed: dict[str, Any], status: int) -> None:
     body = {"policy_id": (await made(sandbox))["policy_id"], "request": SIMULATED, **changed}
     answer = await sandbox.admin.client.post(f"{BASE}/simulate", json=body)
     assert answer.status_code == status, answer.text
 
 
-async def test_another_organization_s_policy_cannot_be_simulated(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_policy_cannot_be_simulated(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     body = {"policy_id": theirs["policy_id"], "request": SIMULATED}
     assert (await tenant.admin.client.post(f"{BASE}/simulate", json=body)).status_code == 404
 
 
-async def test_filters_bound_the_choice(sandbox: Tenant) -> None:
+async def test_filters_limit_the_candidates(sandbox: Tenant) -> None:
     await made(sandbox, model_filters={"excluded_models": ["sandbox/stream-1"]})
     assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-2"
 
 
-async def test_what_no_model_offers_is_a_clear_error(sandbox: Tenant) -> None:
+async def test_a_capability_that_no_model_has_is_a_clear_error(sandbox: Tenant) -> None:
     await made(sandbox, model_filters={"min_context_window": 1_000_000})
     answer = await chat(sandbox.user)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "no_capable_model")
@@ -304,13 +304,13 @@ async def test_an_enabled_policy_of_the_same_group_is_a_conflict(tenant: Tenant)
         assert "cheap" in body["message"]
 
 
-async def test_there_is_one_default(tenant: Tenant) -> None:
+async def test_there_is_one_default_policy(tenant: Tenant) -> None:
     first = await made(tenant)
     answer = await tenant.admin.client.post(POLICIES, json=POLICY)
     assert (answer.status_code, answer.json()["conflicting_policy_id"]) == (409, first["policy_id"])
 
 
-async def test_there_are_two_hundred_at_most_however_many_are_made_at_once(
+async def test_there_are_at_most_200_policies_under_concurrent_creation(
     tenant: Tenant, platform: RunningPlatform
 ) -> None:
     first = await made(tenant, enabled=False)
@@ -326,12 +326,12 @@ async def test_there_are_two_hundred_at_most_however_many_are_made_at_once(
     assert {answer.json()["error"] for answer in answers if answer.status_code == 409} == {"too_many_policies"}
 
 
-async def test_of_two_defaults_made_at_once_one_is_a_conflict(tenant: Tenant) -> None:
+async def test_of_two_concurrent_defaults_one_is_a_conflict(tenant: Tenant) -> None:
     answers = await asyncio.gather(*(tenant.admin.client.post(POLICIES, json=POLICY) for _ in range(6)))
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409, 409]
 
 
-async def test_put_replaces_everything(sandbox: Tenant) -> None:
+async def test_put_replaces_all_fields(sandbox: Tenant) -> None:
     policy = await made(
         sandbox, description="x", fallback_chain=chain("echo"), latency_budget_ms=500, cache_ttl_seconds=60,
         cost_cap={"max_cost_per_request_usd": 1, "action_on_exceed": "warn"}, model_filters={"min_context_window": 5},
@@ -347,7 +347,7 @@ async def test_put_replaces_everything(sandbox: Tenant) -> None:
     }  # fmt: skip
 
 
-async def test_patch_changes_what_it_names(sandbox: Tenant) -> None:
+async def test_patch_changes_only_the_named_fields(sandbox: Tenant) -> None:
     policy = await made(sandbox, fallback_chain=chain("echo"), latency_budget_ms=500)
     path = f"{POLICIES}/{policy['policy_id']}"
     changed = {"strategy": "balanced", "latency_budget_ms": None}
@@ -388,7 +388,7 @@ async def test_patch_takes_only_what_is_patchable(tenant: Tenant, field: str, va
         ({"surprise": 1}, "surprise"),
     ],
 )
-async def test_bad_input_is_422_that_names_the_field(sandbox: Tenant, changed: dict[str, Any], field: str) -> None:
+async def test_bad_input_is_422_and_names_the_field(sandbox: Tenant, changed: dict[str, Any], field: str) -> None:
     answer = await sandbox.admin.client.post(POLICIES, json={**POLICY, **changed})
     body = answer.json()
     assert (answer.status_code, body["error"], body["details"][0]["field"]) == (422, "validation_error", field), body
@@ -399,7 +399,7 @@ async def test_malformed_json_is_400(tenant: Tenant) -> None:
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-async def test_a_chain_whose_endpoint_is_gone_is_422_until_it_is_changed(tenant: Tenant) -> None:
+async def test_a_chain_with_a_removed_endpoint_is_422_until_it_is_changed(tenant: Tenant) -> None:
     byoe = {
         "id": "own", "name": "Own", "base_url": "https://models.example.com/v1", "format": "openai",
         "models": [
@@ -427,7 +427,7 @@ async def test_a_group_that_is_removed_does_not_make_its_policy_the_default(sand
     assert (await chat(sandbox.user)).status_code == 404
 
 
-async def test_another_organization_s_policy_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_policy_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     for method, body in (("GET", None), ("PUT", POLICY), ("PATCH", {"enabled": False}), ("DELETE", None)):
         answer = await tenant.admin.client.request(method, f"{POLICIES}/{theirs['policy_id']}", json=body)
@@ -448,7 +448,7 @@ async def test_users_and_auditors_change_nothing(tenant: Tenant) -> None:
     assert (await tenant.user.client.get(POLICIES)).status_code == 403
 
 
-async def test_changes_are_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_every_change_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
     policy = await made(tenant)
     path = f"{POLICIES}/{policy['policy_id']}"
     await tenant.admin.client.patch(path, json={"strategy": "balanced"})
@@ -460,7 +460,7 @@ async def test_changes_are_in_the_audit_log(platform: RunningPlatform, tenant: T
         assert (event["resource_id"], result in event["details"]) == (policy["policy_id"], True)
 
 
-async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_analytics_count_requests_by_model(platform: RunningPlatform, sandbox: Tenant) -> None:
     policy = await made(sandbox, fallback_chain=chain("stream-2"))
     for model in ("auto", "auto", "sandbox/status-503"):
         assert (await chat(sandbox.user, model)).status_code == 200
@@ -483,7 +483,7 @@ async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox:
     assert (other["total_requests"], other["avg_cost_per_request_usd"]) == (0, 0)
 
 
-async def test_analytics_tell_no_cost_of_a_model_without_a_price(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_analytics_show_no_cost_for_a_model_without_a_price(platform: RunningPlatform, sandbox: Tenant) -> None:
     platform.sql(
         "UPDATE model_configs SET cost_per_input_token = NULL, cost_per_output_token = NULL"
         " WHERE tenant_id = %s AND model_id = 'stream-1'", [sandbox.id],

@@ -13,7 +13,7 @@ async def post_as_user(tenant: Tenant, path: str, **body: Any) -> Any:
     return await tenant.user.client.post(path, json=body)
 
 
-async def test_azure_from_its_credentials_to_an_answer(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_azure_answers_after_its_credentials_are_set(platform: RunningPlatform, tenant: Tenant) -> None:
     admin = tenant.admin.client
     async with azure_openai.azure() as server:
         credentials = {"api_key": azure_openai.KEY, "hosted_endpoint": server.url + "/"}
@@ -46,7 +46,7 @@ async def test_azure_from_its_credentials_to_an_answer(platform: RunningPlatform
     assert "modify your prompt" not in refused.text
 
 
-async def test_azures_credentials_are_named_where_they_are_missing_or_wrong(tenant: Tenant) -> None:
+async def test_missing_or_wrong_azure_credentials_are_named(tenant: Tenant) -> None:
     admin = tenant.admin.client
     missing = await admin.put(f"{BASE}/azure_openai/credentials", json={"api_key": "k"})
     assert missing.status_code == 400
@@ -64,7 +64,7 @@ async def test_azures_credentials_are_named_where_they_are_missing_or_wrong(tena
         assert field in wrong.text
 
 
-async def test_mistral_from_its_credentials_to_an_answer(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_mistral_answers_after_its_credentials_are_set(platform: RunningPlatform, tenant: Tenant) -> None:
     admin = tenant.admin.client
     async with mistral.mistral() as server:
         response = await admin.put(f"{BASE}/mistral/credentials", json={"api_key": mistral.KEY})

@@ -41,13 +41,13 @@ async def check(tenant: Tenant, slug: str = "mine") -> dict[str, Any]:
     return checked
 
 
-async def test_an_organization_begins_with_no_provider(tenant: Tenant) -> None:
+async def test_a_new_organization_has_no_provider(tenant: Tenant) -> None:
     assert (await tenant.admin.client.get(BASE)).json() == {"providers": []}
     missing = await tenant.admin.client.get(f"{BASE}/openai")
     assert (missing.status_code, missing.json()) == (404, {"detail": "Provider not found"})
 
 
-async def test_credentials_make_the_provider_of_a_known_kind(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_credentials_create_the_provider_of_a_known_kind(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(f"{BASE}/openai/credentials", json={"api_key": KEY})
     assert answer.status_code == 200
     body = answer.json()
@@ -67,7 +67,7 @@ async def test_credentials_make_the_provider_of_a_known_kind(platform: RunningPl
     assert (await tenant.auditor.client.get(BASE)).json() == {"providers": [provider]}
 
 
-async def test_credentials_are_nowhere_in_clear(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_credentials_are_stored_only_sealed(platform: RunningPlatform, tenant: Tenant) -> None:
     answers = [await tenant.admin.client.put(f"{BASE}/anthropic/credentials", json={"api_key": KEY})]
     answers += [await tenant.admin.client.get(path) for path in (BASE, f"{BASE}/anthropic", "/api/providers/health")]
     for answer in answers:
@@ -197,7 +197,7 @@ async def test_config_changes_in_part_and_keeps_the_rest(platform: RunningPlatfo
     ]
 
 
-async def test_a_disabled_provider_answers_no_more_and_comes_back(
+async def test_a_disabled_provider_is_not_called_until_it_is_enabled(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
     await connect(tenant, fake)
@@ -223,7 +223,7 @@ async def test_a_disabled_provider_answers_no_more_and_comes_back(
     ]
 
 
-async def test_the_status_is_the_first_that_holds(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_the_status_is_the_first_that_applies(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
     mine = "WHERE tenant_id = %s"
     platform.sql(f"UPDATE providers SET unhealthy = true {mine}", [tenant.id])
@@ -271,7 +271,7 @@ async def test_a_health_check_of_a_good_provider(platform: RunningPlatform, tena
         (405, "healthy"),
     ],
 )
-async def test_what_a_health_check_makes_of_an_answer(tenant: Tenant, fake: Any, mode: str | int, status: str) -> None:
+async def test_a_health_check_classifies_the_answer(tenant: Tenant, fake: Any, mode: str | int, status: str) -> None:
     await connect(tenant, fake)
     await tenant.admin.client.put(f"{BASE}/mine/health-check-config", json={"timeout_ms": 300})
     fake.mode = mode
@@ -299,7 +299,7 @@ async def test_other_kinds_are_probed_in_their_own_way(tenant: Tenant, fake: Any
         assert fake.requests[0].headers["x-api-key"] == KEY
 
 
-async def test_failures_in_a_row_make_it_unhealthy_and_successes_heal_it(
+async def test_failures_in_a_row_make_it_unhealthy_and_successes_healthy(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
     await connect(tenant, fake)
@@ -319,7 +319,7 @@ async def test_failures_in_a_row_make_it_unhealthy_and_successes_heal_it(
 
 
 @pytest.mark.parametrize("way", ["status", "credentials"])
-async def test_a_new_beginning_forgets_what_failed_before(
+async def test_new_credentials_or_enabling_reset_the_health(
     platform: RunningPlatform, tenant: Tenant, fake: Any, way: str
 ) -> None:
     await connect(tenant, fake)
@@ -388,13 +388,13 @@ async def test_a_provider_is_tried_with_the_model_that_is_named(tenant: Tenant, 
     assert (await tenant.user.client.post(path, params={"model": "small"})).status_code == 403
 
 
-async def test_an_unknown_kind_s_refusal_says_how_to_make_one(tenant: Tenant) -> None:
+async def test_the_refusal_of_an_unknown_kind_explains_how_to_create_one(tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(f"{BASE}/groq/credentials", json={"api_key": KEY})
     assert answer.status_code == 404
     assert "base_url" in answer.json()["detail"]
 
 
-async def test_everybody_reads_how_providers_are_and_sees_only_their_own(
+async def test_everybody_reads_the_health_of_their_own_providers(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any
 ) -> None:
     await connect(tenant, fake)
@@ -417,7 +417,7 @@ async def test_everybody_reads_how_providers_are_and_sees_only_their_own(
     assert (await machine.get("/api/providers/health")).status_code == 200
 
 
-async def test_check_provider_makes_the_smallest_call(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_check_provider_makes_the_cheapest_call(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
     path = "/api/admin/system/check-provider/mine"
     answer = await tenant.admin.client.post(path)
@@ -485,7 +485,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
-async def test_who_may(
+async def test_only_permitted_roles_have_access(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any,
     method: str, path: str, body: dict[str, Any] | None,
 ) -> None:  # fmt: skip
@@ -563,7 +563,7 @@ async def test_removed_credentials_leave_a_provider_that_is_not_called(
          "cloud_access_key_id"),
     ],
 )  # fmt: skip
-async def test_removing_credentials_takes_what_is_not_secret_with_it(
+async def test_removing_credentials_also_removes_their_public_fields(
     platform: RunningPlatform, tenant: Tenant, slug: str, body: dict[str, Any], left: str
 ) -> None:
     await configure(tenant, slug, **body)
@@ -575,7 +575,7 @@ async def test_removing_credentials_takes_what_is_not_secret_with_it(
     assert (await read(tenant, slug))["health_check_status"] == "unknown"
 
 
-async def test_credentials_that_nothing_needs_are_not_removed(
+async def test_credentials_of_a_kind_without_credentials_are_not_removed(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any
 ) -> None:
     await connect(tenant, fake)

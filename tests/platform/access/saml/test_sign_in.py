@@ -41,7 +41,7 @@ def groups_of(platform: RunningPlatform, user_id: UUID) -> set[str]:
 # the way there ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_sign_in_begins_with_a_request_to_the_provider(sign_on: SignOn) -> None:
+async def test_a_sign_in_starts_with_a_request_to_the_provider(sign_on: SignOn) -> None:
     query = {"idp_id": sign_on.idp_id, "relay_state": "/somewhere?x=1"}
     answer = await sign_on.browser.get("/api/saml/login", params=query)
     assert answer.status_code == 302
@@ -63,7 +63,7 @@ async def test_a_sign_in_without_a_provider_is_400_and_names_the_field(
 
 
 @pytest.mark.parametrize("relay_state", [None, "/oauth/authorize?state=" + "x" * 5000])
-async def test_a_provider_is_told_no_more_than_saml_allows(sign_on: SignOn, relay_state: str | None) -> None:
+async def test_the_request_to_the_provider_has_only_what_saml_allows(sign_on: SignOn, relay_state: str | None) -> None:
     """80 bytes. Where a sign-in ends is known here, however long it is."""
     query = {"idp_id": sign_on.idp_id, **({"relay_state": relay_state} if relay_state else {})}
     url = (await sign_on.browser.get("/api/saml/login", params=query)).headers["location"]
@@ -87,7 +87,7 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("relay_state", ELSEWHERE)
-async def test_a_sign_in_leads_nowhere_else(sign_on: SignOn, relay_state: str) -> None:
+async def test_a_sign_in_does_not_redirect_to_foreign_addresses(sign_on: SignOn, relay_state: str) -> None:
     """Whether the browser or the provider asks for it."""
     root = signed(await sign_on.assertion_fields(in_response_to=await sign_on.begin(relay_state)), sign_on.signer)
     form = {"SAMLResponse": saml.encoded(root), "RelayState": relay_state}
@@ -96,13 +96,13 @@ async def test_a_sign_in_leads_nowhere_else(sign_on: SignOn, relay_state: str) -
 
 
 @pytest.mark.parametrize("relay_state", ["/somewhere?x=1#y", f"{BASE}/elsewhere"])
-async def test_a_sign_in_ends_where_it_was_to_end(sign_on: SignOn, relay_state: str) -> None:
+async def test_a_sign_in_redirects_to_the_requested_page(sign_on: SignOn, relay_state: str) -> None:
     request_id = await sign_on.begin(relay_state)
     answer = await sign_on.sign_in(in_response_to=request_id)
     assert (answer.status_code, answer.headers["location"]) == (303, relay_state)
 
 
-async def test_the_relay_state_of_the_answer_comes_first(sign_on: SignOn) -> None:
+async def test_the_relay_state_of_the_response_takes_precedence(sign_on: SignOn) -> None:
     root = signed(await sign_on.assertion_fields(in_response_to=await sign_on.begin("/begun")), sign_on.signer)
     form = {"SAMLResponse": saml.encoded(root), "RelayState": "/answered"}
     assert (await sign_on.browser.post("/api/saml/acs", data=form)).headers["location"] == "/answered"
@@ -117,7 +117,7 @@ async def test_single_sign_on_needs_the_platforms_address(platform: RunningPlatf
 
 
 @pytest.mark.parametrize("form", [{}, {"SAMLResponse": ""}, {"RelayState": "/"}])
-async def test_a_form_without_an_answer_is_400(browser: httpx2.AsyncClient, form: dict[str, str]) -> None:
+async def test_a_form_without_a_response_is_400(browser: httpx2.AsyncClient, form: dict[str, str]) -> None:
     refused = await browser.post("/api/saml/acs", data={"x": "y", **form})
     assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "SAMLResponse")
 
@@ -135,7 +135,7 @@ async def test_a_signed_assertion_opens_a_session_in_the_browser(sign_on: SignOn
     assert (event["details"]["session_id"], event["details"]["amr"]) == (str(session_id), ["saml"])
 
 
-async def test_a_session_ends_when_the_provider_wants_it_to(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_a_session_ends_at_the_providers_deadline(sign_on: SignOn, platform: RunningPlatform) -> None:
     """However much it is used, and whatever the organization's own policy allows."""
     assert (await sign_on.sign_in(session_until=120)).status_code == 303
     (session_id,) = sign_on.sessions()
@@ -152,7 +152,7 @@ async def test_a_session_ends_when_the_provider_wants_it_to(sign_on: SignOn, pla
     assert sign_on.tenant.user.email not in (await sign_on.browser.get("/login")).text
 
 
-async def test_a_provider_makes_no_session_longer(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_a_providers_deadline_does_not_prolong_a_session(sign_on: SignOn, platform: RunningPlatform) -> None:
     policy = json.dumps({"session_timeout_minutes": 60, "idle_timeout_minutes": 30})
     platform.sql("UPDATE tenants SET session_policy = %s WHERE id = %s", [policy, sign_on.tenant.id])
     assert (await sign_on.sign_in(session_until=86_400)).status_code == 303
@@ -160,7 +160,7 @@ async def test_a_provider_makes_no_session_longer(sign_on: SignOn, platform: Run
     assert platform.sql(query, [sign_on.sessions()[0]])[0][0] == timedelta(minutes=30)
 
 
-async def test_a_cookie_that_was_set_in_advance_is_worth_nothing_afterwards(sign_on: SignOn) -> None:
+async def test_a_cookie_set_in_advance_is_invalid_after_sign_in(sign_on: SignOn) -> None:
     planted = "gws_" + "x" * 43
     sign_on.browser.cookies.set("gatehouse_session", planted)
     answer = await sign_on.sign_in()
@@ -169,7 +169,7 @@ async def test_a_cookie_that_was_set_in_advance_is_worth_nothing_afterwards(sign
     assert digests == [(tokens.digest(answer.cookies["gatehouse_session"]),)]
 
 
-async def test_two_sign_ins_at_once_in_one_browser_both_end_well(sign_on: SignOn) -> None:
+async def test_two_concurrent_sign_ins_in_one_browser_both_succeed(sign_on: SignOn) -> None:
     first, second = await sign_on.begin("/first"), await sign_on.begin("/second")
     for request_id, target in ((second, "/second"), (first, "/first")):
         answer = await sign_on.sign_in(in_response_to=request_id)
@@ -181,7 +181,7 @@ async def test_two_sign_ins_at_once_in_one_browser_both_end_well(sign_on: SignOn
     assert states == [("signed_in_again",), (None,)]
 
 
-async def test_signing_in_ends_what_the_browser_held_though_the_answer_comes_without_its_cookie(
+async def test_signing_in_ends_the_browsers_earlier_session_without_its_cookie(
     sign_on: SignOn, other_tenant: Tenant, signer: Signer
 ) -> None:
     """Browsers send no session cookie with a form of another site's."""
@@ -204,7 +204,7 @@ async def test_signing_in_ends_what_the_browser_held_though_the_answer_comes_wit
     assert event["actor_id"] == str(other_tenant.user.id)
 
 
-async def test_setting_out_ends_nothing_and_nor_does_a_refused_answer(sign_on: SignOn) -> None:
+async def test_starting_a_sign_in_or_a_refused_response_ends_no_session(sign_on: SignOn) -> None:
     assert (await sign_on.sign_in()).status_code == 303
     sign_on.platform.sql("UPDATE users SET is_active = false WHERE id = %s", [sign_on.tenant.auditor.id])
     fields = await sign_on.assertion_fields(email=sign_on.tenant.auditor.email)
@@ -224,7 +224,7 @@ async def test_assertions_are_signed_with_rsa_or_an_elliptic_curve(
     assert (await sign_on.post(root)).status_code == 303
 
 
-async def test_two_certificates_are_good_while_a_provider_changes_its_key(
+async def test_two_certificates_are_valid_during_a_key_rotation(
     sign_on: SignOn, signer: Signer, stranger: Signer
 ) -> None:
     path, admin = f"/api/admin/saml/idp/{sign_on.idp_id}", sign_on.tenant.admin.client
@@ -256,7 +256,7 @@ async def test_two_organizations_use_one_provider(
             assert len(item.sessions()) == 1
 
 
-async def test_an_inactive_provider_finishes_no_sign_in_and_ends_no_session(sign_on: SignOn) -> None:
+async def test_an_inactive_provider_cannot_finish_a_sign_in_or_end_a_session(sign_on: SignOn) -> None:
     assert (await sign_on.sign_in()).status_code == 303
     fields = await sign_on.assertion_fields()
     await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"is_active": False})
@@ -281,7 +281,7 @@ ADDRESSES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fields", ADDRESSES.values(), ids=ADDRESSES.keys())
-async def test_the_address_is_found_where_providers_put_it(sign_on: SignOn, fields: dict[str, Any]) -> None:
+async def test_the_address_is_read_from_the_usual_attributes(sign_on: SignOn, fields: dict[str, Any]) -> None:
     email = sign_on.tenant.user.email
 
     def filled(value: Any) -> Any:
@@ -303,7 +303,7 @@ async def test_a_mapped_attribute_is_the_only_one_that_is_read(
     assert (await sign_on.sign_in(email=None, attributes={"urn:acme:mail": [tenant.user.email]})).status_code == 303
 
 
-async def test_an_unknown_person_of_a_proven_domain_is_not_made_a_user_unless_it_is_open(
+async def test_an_unknown_person_of_a_proven_domain_becomes_a_user_only_if_it_is_open(
     sign_on: SignOn, platform: RunningPlatform
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"
@@ -315,9 +315,7 @@ async def test_an_unknown_person_of_a_proven_domain_is_not_made_a_user_unless_it
     assert reasons == ["not_admitted"]
 
 
-async def test_whoever_is_new_joins_where_the_domain_is_proven_and_open(
-    sign_on: SignOn, platform: RunningPlatform
-) -> None:
+async def test_a_new_person_joins_if_the_domain_is_proven_and_open(sign_on: SignOn, platform: RunningPlatform) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     group = (await sign_on.tenant.admin.client.post("/api/admin/groups", json={"name": "everybody"})).json()
     prove(platform, sign_on.tenant, domain, jit=True, group=group["id"])
@@ -334,7 +332,7 @@ async def test_whoever_is_new_joins_where_the_domain_is_proven_and_open(
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
 
 
-async def test_two_first_sign_ins_at_once_make_one_user(
+async def test_two_concurrent_first_sign_ins_create_one_user(
     sign_on: SignOn, platform: RunningPlatform, signer: Signer
 ) -> None:
     """In two browsers, at two providers of the organization."""
@@ -356,9 +354,7 @@ async def test_two_first_sign_ins_at_once_make_one_user(
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
 
 
-async def test_an_address_that_the_directory_gives_to_another_makes_no_user(
-    sign_on: SignOn, platform: RunningPlatform
-) -> None:
+async def test_an_address_of_another_directory_user_creates_no_user(sign_on: SignOn, platform: RunningPlatform) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
     platform.sql("UPDATE users SET user_name = %s WHERE id = %s", [f"new@{domain}", sign_on.tenant.user.id])
@@ -366,7 +362,7 @@ async def test_an_address_that_the_directory_gives_to_another_makes_no_user(
     assert sign_on.sessions() == []
 
 
-async def test_two_people_who_want_one_name_at_once_both_join(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_two_people_with_the_same_user_name_both_join(sign_on: SignOn, platform: RunningPlatform) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
     emails = [f"{name}@{domain}" for name in ("one", "two", "three")]
@@ -381,7 +377,7 @@ async def test_two_people_who_want_one_name_at_once_both_join(sign_on: SignOn, p
 
 
 @pytest.mark.parametrize("name", ["not a name!", "ada@example.com", "{taken}"])
-async def test_a_name_that_cannot_be_had_is_left_out(sign_on: SignOn, platform: RunningPlatform, name: str) -> None:
+async def test_a_taken_user_name_is_omitted(sign_on: SignOn, platform: RunningPlatform, name: str) -> None:
     platform.sql("UPDATE users SET username = 'taken' WHERE id = %s", [sign_on.tenant.user.id])
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
@@ -392,7 +388,7 @@ async def test_a_name_that_cannot_be_had_is_left_out(sign_on: SignOn, platform: 
     assert made[2] is None
 
 
-async def test_a_domain_that_is_only_claimed_verifies_nobody(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_an_unproven_domain_verifies_no_address(sign_on: SignOn, platform: RunningPlatform) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
     platform.sql("UPDATE allowed_domains SET verified_at = NULL WHERE domain = %s", [domain])
@@ -402,7 +398,7 @@ async def test_a_domain_that_is_only_claimed_verifies_nobody(sign_on: SignOn, pl
     assert made[3] is False
 
 
-async def test_a_domain_that_another_organization_has_proven_lets_nobody_in(
+async def test_a_domain_proven_by_another_organization_lets_nobody_in(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"
@@ -474,7 +470,7 @@ async def test_groups_follow_the_directory(sign_on: SignOn, directory: dict[str,
     assert len(await sign_on.platform.audit(sign_on.tenant, "group.member_removed")) == 1
 
 
-async def test_groups_that_name_the_same_of_the_directorys_have_the_same_members(
+async def test_groups_with_the_same_external_id_have_the_same_members(
     sign_on: SignOn, directory: dict[str, str]
 ) -> None:
     body = {"name": "red too", "external_group_id": "d-1"}
@@ -484,14 +480,12 @@ async def test_groups_that_name_the_same_of_the_directorys_have_the_same_members
         assert groups_of(sign_on.platform, sign_on.tenant.user.id) == those
 
 
-async def test_a_provider_that_does_not_speak_of_groups_changes_none(
-    sign_on: SignOn, directory: dict[str, str]
-) -> None:
+async def test_a_response_without_groups_changes_no_membership(sign_on: SignOn, directory: dict[str, str]) -> None:
     assert (await sign_on.sign_in()).status_code == 303
     assert groups_of(sign_on.platform, sign_on.tenant.user.id) == {"blue", "own"}
 
 
-async def test_whoever_is_in_no_group_loses_them_where_the_attribute_is_mapped(
+async def test_an_empty_mapped_group_attribute_removes_all_memberships(
     sign_on: SignOn, directory: dict[str, str]
 ) -> None:
     mapping = {"attribute_mapping": {"groups": "urn:acme:groups"}}

@@ -28,7 +28,7 @@ async def taken(outpost: Outpost, answer: httpx2.Response) -> PolicyBundle:
     return signing.verify(answer.text, keys, outpost_id=outpost.id, now=time.time())
 
 
-async def test_it_holds_the_policy_that_the_platform_has_in_force(
+async def test_the_bundle_contains_the_policy_in_force(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     await platform.add_provider(tenant.id, "theirs", "openai", "m", base_url="https://models.test")
@@ -52,7 +52,7 @@ async def test_it_holds_the_policy_that_the_platform_has_in_force(
     assert 6 * 86_400 < bundle.expires_at - time.time() <= 7 * 86_400
 
 
-async def test_it_knows_who_may_call_and_no_secret(
+async def test_the_bundle_contains_the_callers_and_no_secret(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
 ) -> None:
     key = await platform.new_key(tenant.user)
@@ -70,7 +70,7 @@ async def test_it_knows_who_may_call_and_no_secret(
         assert secret not in str(callers)
 
 
-async def test_the_same_is_not_sent_twice(tenant: Tenant, outpost: Outpost) -> None:
+async def test_an_unchanged_bundle_is_not_sent_again(tenant: Tenant, outpost: Outpost) -> None:
     first = await outpost.bundle()
     again = await outpost.bundle(first.headers["etag"])
     assert (again.status_code, again.text, again.headers["etag"]) == (304, "", first.headers["etag"])
@@ -80,7 +80,7 @@ async def test_the_same_is_not_sent_twice(tenant: Tenant, outpost: Outpost) -> N
         assert (await outpost.bundle(other)).status_code == 200
 
 
-async def test_a_change_is_sent_to_who_waits_and_its_version_rises(tenant: Tenant, outpost: Outpost) -> None:
+async def test_a_change_is_sent_to_waiting_outposts_with_a_higher_version(tenant: Tenant, outpost: Outpost) -> None:
     before = await outpost.bundle()
     waiting = asyncio.create_task(outpost.bundle(before.headers["etag"], wait=30))
     await asyncio.sleep(0.2)
@@ -128,7 +128,7 @@ async def _rule(platform: RunningPlatform, tenant: Tenant) -> None:
         (_rule, lambda bundle: bundle.policy.governance.policy_rules),
     ],
 )
-async def test_whatever_decides_about_a_request_wakes_who_waits(
+async def test_every_change_that_affects_requests_wakes_waiting_outposts(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost, doing: Doing, part: Callable[[PolicyBundle], Any]
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
@@ -140,7 +140,7 @@ async def test_whatever_decides_about_a_request_wakes_who_waits(
     assert part(await taken(outpost, after)) != part(await taken(outpost, before))
 
 
-async def test_what_changes_nothing_for_outposts_wakes_nobody(
+async def test_changes_that_do_not_affect_outposts_wake_nobody(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
 ) -> None:
     etag = (await outpost.bundle()).headers["etag"]
@@ -152,7 +152,7 @@ async def test_what_changes_nothing_for_outposts_wakes_nobody(
     assert (await waiting).status_code == 304
 
 
-async def test_another_workers_newer_version_is_never_followed_by_an_older_one(
+async def test_a_newer_version_of_another_worker_is_never_followed_by_an_older_one(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     """This worker has not heard of a change that the outpost got from another one."""
@@ -165,9 +165,7 @@ async def test_another_workers_newer_version_is_never_followed_by_an_older_one(
     assert stale.headers["etag"] != first.headers["etag"]
 
 
-async def test_a_version_that_there_has_not_been_confirms_nothing(
-    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
-) -> None:
+async def test_an_unknown_version_confirms_nothing(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
     """Of a platform that was set back: a kill switch would look as if it held where its policy is refused."""
     (revision,) = platform.sql("SELECT revision FROM revision_head")[0]
     report = "/api/v1/admin/kill-switch/propagation"
@@ -184,9 +182,7 @@ async def test_a_version_that_there_has_not_been_confirms_nothing(
     assert confirmed == [(revision,)]
 
 
-async def test_one_that_has_not_changed_is_sent_anew_each_day(
-    outpost: Outpost, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unchanged_bundle_is_sent_again_every_day(outpost: Outpost, monkeypatch: pytest.MonkeyPatch) -> None:
     first = await outpost.bundle()
     later = time.time() + 86_400
     monkeypatch.setattr(outpost.platform.host, "clock", _At(later))
@@ -199,7 +195,9 @@ class _At:
         self.monotonic = time.monotonic
 
 
-async def test_an_organizations_outposts_get_each_their_own(portal: Portal, tenant: Tenant, outpost: Outpost) -> None:
+async def test_each_outpost_of_an_organization_gets_its_own_bundle(
+    portal: Portal, tenant: Tenant, outpost: Outpost
+) -> None:
     second = await portal.enrol(tenant.id)
     one, two = await outpost.bundle(), await second.bundle()
     assert one.headers["etag"] != two.headers["etag"]
@@ -208,7 +206,7 @@ async def test_an_organizations_outposts_get_each_their_own(portal: Portal, tena
         await taken(second, one)
 
 
-async def test_it_is_refused_while_the_flag_is_off(portal: Portal, tenant: Tenant) -> None:
+async def test_calls_are_refused_while_the_flag_is_off(portal: Portal, tenant: Tenant) -> None:
     outpost = await portal.enrol(tenant.id, enabled=False)
     refused = await outpost.bundle()
     assert (refused.status_code, refused.json()["error"]) == (403, "outposts_disabled")
@@ -229,7 +227,7 @@ async def test_a_bad_wait_is_named(outpost: Outpost, wait: int) -> None:
     assert [fault["field"] for fault in answer.json()["details"]] == ["wait"]
 
 
-async def test_who_finds_no_place_is_told_to_come_back(
+async def test_an_outpost_over_the_limit_of_waiters_gets_a_retry_after(
     portal: Portal, tenant: Tenant, outpost: Outpost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     second = await portal.enrol(tenant.id)
@@ -245,7 +243,7 @@ async def test_who_finds_no_place_is_told_to_come_back(
     assert time.monotonic() - began >= 0.9
 
 
-async def test_one_whose_certificate_was_revoked_waits_in_vain(portal: Portal, tenant: Tenant) -> None:
+async def test_an_outpost_with_a_revoked_certificate_gets_no_bundle(portal: Portal, tenant: Tenant) -> None:
     outpost = await portal.enrol(tenant.id)
     etag = (await outpost.bundle()).headers["etag"]
     waiting = asyncio.create_task(outpost.bundle(etag, wait=30))
@@ -258,7 +256,7 @@ async def test_one_whose_certificate_was_revoked_waits_in_vain(portal: Portal, t
     assert (await waiting).status_code == 401
 
 
-async def test_many_outposts_that_hear_of_a_change_read_it_once(
+async def test_a_change_is_read_once_for_many_outposts(
     platform: RunningPlatform, portal: Portal, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outposts = [await portal.enrol(tenant.id) for _ in range(5)]

@@ -151,7 +151,7 @@ async def test_two_processes_share_the_work_and_nothing_is_sent_twice(siem: Siem
     assert siem.sequences == siem.chain()[-2001:]
 
 
-async def test_a_turn_whose_process_died_is_anothers_once_its_lease_has_ended(siem: Siem) -> None:
+async def test_the_turn_of_a_dead_process_is_taken_over_after_its_lease(siem: Siem) -> None:
     await siem.begin()
     async with siem.platform.host.database.at_once() as connection:
         (dead,) = await queue.take(connection, 10)

@@ -66,7 +66,7 @@ def nothing_waits(hooks: Hooks) -> None:
     hooks.platform.sql("DELETE FROM portal_notices")
 
 
-async def test_each_webhook_with_dead_letters_is_told_once(hooks: Hooks, tools: Tools) -> None:
+async def test_each_webhook_with_dead_letters_is_reported_once(hooks: Hooks, tools: Tools) -> None:
     one, two = sorted([await hooks.new(), await hooks.new()])
     async with portal_that_answers() as portal:
         tools = knowing(tools, portal.url + "/")
@@ -82,7 +82,7 @@ async def test_each_webhook_with_dead_letters_is_told_once(hooks: Hooks, tools: 
     assert waiting(hooks) == set()
 
 
-async def test_the_token_is_the_platforms_for_this_portal_and_this_alone(hooks: Hooks, tools: Tools) -> None:
+async def test_the_token_is_valid_only_for_this_portal(hooks: Hooks, tools: Tools) -> None:
     async with portal_that_answers() as portal:
         tools = knowing(tools, portal.url)
         await die(hooks, tools, await hooks.new())
@@ -99,9 +99,7 @@ async def test_the_token_is_the_platforms_for_this_portal_and_this_alone(hooks: 
 
 
 @pytest.mark.parametrize("status", [401, 404, 422, 500, 503])
-async def test_what_the_portal_does_not_take_is_told_again_a_minute_later(
-    hooks: Hooks, tools: Tools, status: int
-) -> None:
+async def test_a_refused_notice_is_sent_again_a_minute_later(hooks: Hooks, tools: Tools, status: int) -> None:
     webhook_id = await hooks.new()
     async with portal_that_answers(status) as portal:
         tools = knowing(tools, portal.url)
@@ -117,7 +115,7 @@ async def test_what_the_portal_does_not_take_is_told_again_a_minute_later(
         assert (len(portal.requests), waiting(hooks)) == (2, set())
 
 
-async def test_a_portal_that_is_away_is_told_later(hooks: Hooks, tools: Tools) -> None:
+async def test_a_notice_is_sent_once_the_portal_is_back(hooks: Hooks, tools: Tools) -> None:
     webhook_id = await hooks.new()
     tools = knowing(tools, "http://127.0.0.1:9")
     await die(hooks, tools, webhook_id)
@@ -126,7 +124,7 @@ async def test_a_portal_that_is_away_is_told_later(hooks: Hooks, tools: Tools) -
     assert waiting(hooks) == {UUID(webhook_id)}
 
 
-async def test_what_dies_while_the_portal_is_told_is_told_too(hooks: Hooks, tools: Tools) -> None:
+async def test_dead_letters_during_a_notice_are_reported_too(hooks: Hooks, tools: Tools) -> None:
     webhook_id = await hooks.new()
     again = [True]
 
@@ -144,14 +142,14 @@ async def test_what_dies_while_the_portal_is_told_is_told_too(hooks: Hooks, tool
     assert waiting(hooks) == set()
 
 
-async def test_without_a_portal_nothing_is_noted(hooks: Hooks, tools: Tools) -> None:
+async def test_without_a_portal_no_notice_is_stored(hooks: Hooks, tools: Tools) -> None:
     tools = knowing(tools, None)
     await die(hooks, tools, await hooks.new())
     await telling.send_due(tools)
     assert waiting(hooks) == set()
 
 
-async def test_what_is_given_up_is_a_dead_letter_too(
+async def test_an_abandoned_delivery_is_a_dead_letter(
     hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook_id = await hooks.new()

@@ -46,7 +46,7 @@ async def test_it_needs_a_reason(tenant: Tenant, body: dict[str, Any]) -> None:
     assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "reason")
 
 
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await platform.anonymous.get(BASE)).status_code == 401
     assert (await tenant.user.client.get(BASE)).status_code == 403
     for person in (tenant.user, tenant.auditor):
