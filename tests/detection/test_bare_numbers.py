@@ -45,9 +45,9 @@ def test_a_bare_number_is_not_redacted(kind: str) -> None:
         write = forms[turn % len(forms)]
         text = write(chance.randrange(*NUMBERS[kind]))
         changed += [
-            (text, found.source)
-            for found in scan(policy.dlp.matchers, text)
-            for rule in policy.dlp.patterns[found.source]
-            if found.score >= max(rule.threshold, rule.certain) and rule.action != "log_only"
+            (text, finding.source)
+            for finding in scan(policy.dlp.matchers, text)
+            for rule in policy.dlp.patterns[finding.source]
+            if finding.score >= max(rule.threshold, rule.certain) and rule.action != "log_only"
         ]
     assert changed == []

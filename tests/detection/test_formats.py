@@ -10,7 +10,7 @@ from gatehouse.detection.matcher import Matcher
 
 MATCHER = Matcher(BUILT_IN)
 #: What is found of all formats of a family.
-LEAST = {
+MIN_RECALL = {
     "tokens": 0.99,
     "named": 0.98,
     "keywords": 0.95,
@@ -31,11 +31,11 @@ FORMS += [
 ]
 
 
-@pytest.mark.parametrize("family", LEAST)
+@pytest.mark.parametrize("family", MIN_RECALL)
 def test_what_is_written_in_a_published_format_is_found(family: str) -> None:
-    results = list(measured(MATCHER, [form for form in FORMS if form.family == family], each=1))
+    results = list(measured(MATCHER, [form for form in FORMS if form.family == family], cases_each=1))
     assert len(results) > 10
-    assert sum(result.recall for result in results) / len(results) >= LEAST[family]
+    assert sum(result.recall for result in results) / len(results) >= MIN_RECALL[family]
 
 
 def test_a_seed_gives_the_same_values() -> None:

@@ -177,7 +177,7 @@ def test_a_context_word_of_another_script_needs_no_blank() -> None:
 
 @pytest.mark.parametrize(("text", "expected"), [("pin 1234", [VALID_SCORE]), ("1234", [])])
 def test_a_right_check_digit_does_not_stand_for_context_that_is_needed(text: str, expected: list[float]) -> None:
-    assert scores(pattern(shape(validator=lambda found: True, needs_context=True)), text) == expected
+    assert scores(pattern(shape(validator=lambda match: True, needs_context=True)), text) == expected
 
 
 def test_a_context_that_cannot_be_is_never_found() -> None:

@@ -66,12 +66,12 @@ def recipe_texts() -> dict[str, str]:
 def steps(text: str) -> Iterator[Step]:
     """The code blocks, each with the file that was named last before it."""
     path = None
-    for found in re.finditer(r"`([\w/.-]+\.(?:py|md))`|^    ```(\w+)\n(.*?)^    ```$", text, re.MULTILINE | re.DOTALL):
-        if found[1]:
-            path = found[1]
+    for item in re.finditer(r"`([\w/.-]+\.(?:py|md))`|^    ```(\w+)\n(.*?)^    ```$", text, re.MULTILINE | re.DOTALL):
+        if item[1]:
+            path = item[1]
         else:
-            assert path is not None, found[0]
-            yield Step(path, found[2], re.sub(r"^    ", "", found[3], flags=re.MULTILINE))
+            assert path is not None, item[0]
+            yield Step(path, item[2], re.sub(r"^    ", "", item[3], flags=re.MULTILINE))
 
 
 def perform(step: Step, tree: Path) -> None:

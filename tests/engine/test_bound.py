@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import msgspec
 import pytest
-from tests.support.engine import HeldEngine
+from tests.support.engine import EngineHarness
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest, Identified
@@ -30,17 +30,17 @@ FRAME = 300
 
 
 async def bounded(body: Mapping[str, Any] | bytes, dialect: str = "openai_chat", **model: Any) -> Bound:
-    held = HeldEngine()
-    received = held.request(body, dialect=dialect)
+    harness = EngineHarness()
+    received = harness.request(body, dialect=dialect)
     identified = Identified(
-        received=received, caller=held.caller, policy=await held.current(None), scope="chat:write",  # type: ignore[arg-type]
+        received=received, caller=harness.caller, policy=await harness.current(None), scope="chat:write",  # type: ignore[arg-type]
     )  # fmt: skip
-    asked = CallRequest(identified=identified, call=DIALECTS[dialect].decode(received.body))
+    request = CallRequest(identified=identified, call=DIALECTS[dialect].decode(received.body))
     prices: dict[str, Any] = {"cost_per_input_token": Decimal("0.000001"), "cost_per_output_token": Decimal("0.00001")}
     record = ModelRecord(id=uuid4(), provider="acme", model_id="m", **{**prices, **model})
     chain = (Candidate(ProviderRecord(id="acme", name="acme", kind="openai_compatible"), record),)
-    assert priced(asked, chain[0])
-    return bound(asked, chain, default_output(asked, chain))
+    assert priced(request, chain[0])
+    return bound(request, chain, default_output(request, chain))
 
 
 def content(*parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,8 +69,8 @@ async def test_the_answer_s_limit_is_the_one_that_its_dialect_knows(
     dialect: str, limits: dict[str, Any], output: int
 ) -> None:
     talk: dict[str, Any] = {"input": "hi"} if dialect == "openai_responses" else {"messages": TEXT}
-    found = await bounded({"model": "acme/m", **talk, **limits}, dialect)
-    assert output <= found.tokens <= output + FRAME
+    bound_found = await bounded({"model": "acme/m", **talk, **limits}, dialect)
+    assert output <= bound_found.tokens <= output + FRAME
 
 
 async def test_more_than_the_catalog_says_is_set_aside_where_more_is_asked_for() -> None:
@@ -80,9 +80,9 @@ async def test_more_than_the_catalog_says_is_set_aside_where_more_is_asked_for()
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens", "max_output_tokens", "n"])
 async def test_embeddings_have_no_answer_to_limit_and_cost_what_is_read(field: str) -> None:
-    found = await bounded({**EMBED, field: 1_000}, "openai_embeddings", cost_per_output_token=None)
-    assert found.nano_usd
-    assert found.tokens <= FRAME
+    bound_found = await bounded({**EMBED, field: 1_000}, "openai_embeddings", cost_per_output_token=None)
+    assert bound_found.nano_usd
+    assert bound_found.tokens <= FRAME
 
 
 async def test_a_list_of_tokens_or_texts_counts_in_full() -> None:
@@ -98,10 +98,10 @@ async def test_a_list_of_tokens_or_texts_counts_in_full() -> None:
     ],
 )
 async def test_what_no_model_can_do_does_not_overflow(body: dict[str, Any]) -> None:
-    found = await bounded(body, cost_per_output_token=Decimal(1))
-    assert 10**9 <= found.tokens <= 10**13
-    assert found.nano_usd is not None
-    assert found.nano_usd <= 10**16
+    bound_found = await bounded(body, cost_per_output_token=Decimal(1))
+    assert 10**9 <= bound_found.tokens <= 10**13
+    assert bound_found.nano_usd is not None
+    assert bound_found.nano_usd <= 10**16
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://x.example/y.png"}}
@@ -160,44 +160,44 @@ async def test_words_and_names_count_beside_an_image_too() -> None:
 
 async def test_a_rejected_prediction_is_paid_as_an_answer() -> None:
     body = {**CHAT, "prediction": {"type": "content", "content": "x" * 50_000}}
-    found = (await bounded(body)).nano_usd
-    assert found is not None
-    assert found >= 50_000 * 10_000
+    result = (await bounded(body)).nano_usd
+    assert result is not None
+    assert result >= 50_000 * 10_000
 
 
 @pytest.mark.parametrize("dear", ["cost_per_cached_input_token", "cost_per_cache_write_token"])
 async def test_the_dearest_class_of_input_counts(dear: str) -> None:
-    found = await bounded(
+    bound_found = await bounded(
         {**CHAT, "messages": [{"role": "user", "content": "x" * 9_000}]}, "openai_chat", **{dear: Decimal(1)}
     )
-    assert found.nano_usd is not None
-    assert found.nano_usd >= 9_000 * 10**9
+    assert bound_found.nano_usd is not None
+    assert bound_found.nano_usd >= 9_000 * 10**9
 
 
 async def test_what_redaction_and_instructions_add_is_counted() -> None:
     """What goes to the provider is measured, not what came."""
-    held = HeldEngine()
-    held.serve("acme", "m")
-    received = held.request(CHAT)
+    harness = EngineHarness()
+    harness.serve("acme", "m")
+    received = harness.request(CHAT)
     identified = Identified(
-        received=received, caller=held.caller, policy=await held.current(None), scope="chat:write",  # type: ignore[arg-type]
+        received=received, caller=harness.caller, policy=await harness.current(None), scope="chat:write",  # type: ignore[arg-type]
     )  # fmt: skip
-    asked = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
-    asked.call.body["messages"][0]["content"] = "[EMAIL_ADDRESS_1] " * 1_000
-    chain = (Candidate(held.providers[0], held.models[0]),)
-    assert bound(asked, chain, None).tokens >= 18_000
+    request = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
+    request.call.body["messages"][0]["content"] = "[EMAIL_ADDRESS_1] " * 1_000
+    chain = (Candidate(harness.providers[0], harness.models[0]),)
+    assert bound(request, chain, None).tokens >= 18_000
 
 
 async def test_the_dearest_of_the_chain_counts() -> None:
-    held = HeldEngine()
-    held.serve("acme", "cheap", "dear")
-    held.models[1] = msgspec.structs.replace(held.models[1], cost_per_output_token=Decimal(1))
-    received = held.request(CHAT)
+    harness = EngineHarness()
+    harness.serve("acme", "cheap", "dear")
+    harness.models[1] = msgspec.structs.replace(harness.models[1], cost_per_output_token=Decimal(1))
+    received = harness.request(CHAT)
     identified = Identified(
-        received=received, caller=held.caller, policy=await held.current(None), scope="chat:write",  # type: ignore[arg-type]
+        received=received, caller=harness.caller, policy=await harness.current(None), scope="chat:write",  # type: ignore[arg-type]
     )  # fmt: skip
-    asked = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
-    chain = tuple(Candidate(held.providers[0], model) for model in held.models)
-    found = bound(asked, chain, None).nano_usd
-    assert found is not None
-    assert found >= 100 * 10**9
+    request = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
+    chain = tuple(Candidate(harness.providers[0], model) for model in harness.models)
+    result = bound(request, chain, None).nano_usd
+    assert result is not None
+    assert result >= 100 * 10**9

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.support.engine import HeldEngine
+from tests.support.engine import EngineHarness
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest, Identified, RoutingNeeds
@@ -19,12 +19,12 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://pictures.test/1.png"
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
 
-async def asked(body: dict[str, Any], dialect: str = "openai_chat") -> CallRequest:
-    held = HeldEngine()
-    received = held.request({"model": "m", **body}, dialect=dialect)
-    policy = await held.current(held.caller.tenant_id)  # type: ignore[union-attr, arg-type]
-    assert held.caller is not None
-    identified = Identified(received=received, caller=held.caller, policy=policy, scope="chat:write")
+async def decoded_call(body: dict[str, Any], dialect: str = "openai_chat") -> CallRequest:
+    harness = EngineHarness()
+    received = harness.request({"model": "m", **body}, dialect=dialect)
+    policy = await harness.current(harness.caller.tenant_id)  # type: ignore[union-attr, arg-type]
+    assert harness.caller is not None
+    identified = Identified(received=received, caller=harness.caller, policy=policy, scope="chat:write")
     return CallRequest(identified=identified, call=DIALECTS[dialect].decode(received.body))
 
 
@@ -75,7 +75,7 @@ async def asked(body: dict[str, Any], dialect: str = "openai_chat") -> CallReque
     ],
 )
 async def test_a_call_needs_what_it_uses(dialect: str, body: dict[str, Any], needs: list[str]) -> None:
-    assert routing_needs(await asked(body, dialect)).needs == sum(CAPABILITY_BITS[need] for need in needs)
+    assert routing_needs(await decoded_call(body, dialect)).needs == sum(CAPABILITY_BITS[need] for need in needs)
 
 
 @pytest.mark.parametrize(
@@ -88,24 +88,24 @@ async def test_a_call_needs_what_it_uses(dialect: str, body: dict[str, Any], nee
     ],
 )
 async def test_the_answer_is_taken_to_be_as_long_as_it_may(more: dict[str, Any], tokens: int) -> None:
-    assert routing_needs(await asked({"messages": HI, **more})).output_tokens == tokens
+    assert routing_needs(await decoded_call({"messages": HI, **more})).output_tokens == tokens
 
 
 async def test_embeddings_have_no_answer_to_pay_for() -> None:
-    wanted = routing_needs(await asked({"input": "Hi"}, "openai_embeddings"))
-    assert (wanted.embeds, wanted.output_tokens) == (True, 0)
+    expected = routing_needs(await decoded_call({"input": "Hi"}, "openai_embeddings"))
+    assert (expected.embeds, expected.output_tokens) == (True, 0)
 
 
 async def test_four_bytes_are_a_token() -> None:
     body = {"messages": [{"role": "user", "content": "word " * 1_000}]}
-    wanted = routing_needs(await asked(body))
-    assert wanted.input_tokens == -(-len(json.dumps({"model": "m", **body}, separators=(",", ":"))) // 4)
+    expected = routing_needs(await decoded_call(body))
+    assert expected.input_tokens == -(-len(json.dumps({"model": "m", **body}, separators=(",", ":"))) // 4)
 
 
 async def test_an_image_is_not_paid_by_its_bytes() -> None:
     url = "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUgAA" * 10_000
     body = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]}
-    assert routing_needs(await asked(body)).input_tokens == 1_000
+    assert routing_needs(await decoded_call(body)).input_tokens == 1_000
 
 
 @pytest.mark.parametrize(
@@ -121,25 +121,25 @@ async def test_an_image_is_not_paid_by_its_bytes() -> None:
 def test_a_call_is_estimated_at(
     prices: tuple[str | None, str | None], longest: int | None, cost: Decimal | None
 ) -> None:
-    given, made = (None if price is None else Decimal(price) for price in prices)
+    input_price, made = (None if price is None else Decimal(price) for price in prices)
     model = ModelRecord(
-        id=new_id(), provider="p", model_id="m", cost_per_input_token=given, cost_per_output_token=made,
+        id=new_id(), provider="p", model_id="m", cost_per_input_token=input_price, cost_per_output_token=made,
         max_output_tokens=longest,
     )  # fmt: skip
     assert estimate(model, RoutingNeeds(input_tokens=1_000, output_tokens=200)) == cost
 
 
 async def test_a_picture_whose_field_is_written_with_escapes_is_a_picture() -> None:
-    x = await asked({"messages": [{"role": "user", "content": [IMAGE]}]})
+    x = await decoded_call({"messages": [{"role": "user", "content": [IMAGE]}]})
     written = x.identified.received.body.replace(b"image", b"\\u0069mage")
     assert b"image" not in written
     x.identified.received.body = written
     x.call = DIALECTS["openai_chat"].decode(written)
-    found = routing_needs(x)
-    assert (found.needs, found.input_tokens >= 1_000) == (CAPABILITY_BITS["vision"], True)
+    needs = routing_needs(x)
+    assert (needs.needs, needs.input_tokens >= 1_000) == (CAPABILITY_BITS["vision"], True)
 
 
 async def test_what_is_sent_is_measured_with_the_organization_s_instructions() -> None:
-    plain, instructed = await asked({"messages": HI}), await asked({"messages": HI})
+    plain, instructed = await decoded_call({"messages": HI}), await decoded_call({"messages": HI})
     instructed.call.body["messages"] = [{"role": "system", "content": "Be brief. " * 400}, *HI]
     assert routing_needs(instructed).input_tokens - routing_needs(plain).input_tokens >= 1_000

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 import structlog
-from tests.support.engine import TENANT, HeldEngine, NothingReserved, completion, events
+from tests.support.engine import TENANT, EngineHarness, NothingReserved, completion, events
 
 from gatehouse.engine.exchange import Exchange
 from gatehouse.engine.ports import Reserved
@@ -23,7 +23,7 @@ MESSAGES: dict[str, Any] = {**CHAT, "max_tokens": 1000}
 EMBEDDINGS: dict[str, Any] = {"model": "acme/m", "input": "word " * 400}
 
 
-class Charged(HeldEngine):
+class Charged(EngineHarness):
     def __init__(self, **settings: str) -> None:
         super().__init__(**settings)
         self.serve("acme", "m")
@@ -71,11 +71,11 @@ class Charged(HeldEngine):
 async def test_a_call_that_was_sent_and_left_is_charged_and_its_record_names_the_model(
     body: dict[str, Any], dialect: str
 ) -> None:
-    held = Charged()
-    charge = await held.left_at("chunk 0" if "stream" in body else "reading", body, dialect)
+    harness = Charged()
+    charge = await harness.left_at("chunk 0" if "stream" in body else "reading", body, dialect)
     assert charge is not None
     output = 0 if body is EMBEDDINGS else 500
-    (outcome,), (reserved,) = held.outcomes, held.reserved
+    (outcome,), (reserved,) = harness.outcomes, harness.reserved
     assert charge.requests == 1
     assert 500 <= charge.tokens - output < 600
     assert output * 2_000 < charge.nano_usd <= reserved.nano_usd
@@ -87,25 +87,25 @@ async def test_a_call_that_was_sent_and_left_is_charged_and_its_record_names_the
 
 @pytest.mark.parametrize("place", ["reserving", "in touch", "connecting"])
 async def test_a_call_that_was_not_sent_is_charged_nothing(place: str) -> None:
-    held = Charged()
-    held.stop.at = place
-    task = asyncio.create_task(held.engine.answer(held.request(CHAT)))
-    await held.stop.reached.wait()
+    harness = Charged()
+    harness.stop.at = place
+    task = asyncio.create_task(harness.engine.answer(harness.request(CHAT)))
+    await harness.stop.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     await asyncio.sleep(0)
-    assert held.settled in ([], [None])
-    (outcome,) = held.outcomes
+    assert harness.settled in ([], [None])
+    (outcome,) = harness.outcomes
     assert (outcome.provider, outcome.cost_usd) == (None, None)
 
 
 async def test_the_output_of_a_left_call_is_the_models_usual_one() -> None:
-    held = Charged()
+    harness = Charged()
     for tokens in (100, 4_000, 300, 4_000, 5_000):
-        held.outbound.script = [(200, [completion(usage=(10, tokens))])]
-        await held.engine.answer(held.request(CHAT))
-    charge = await held.left_at("reading", CHAT)
+        harness.outbound.script = [(200, [completion(usage=(10, tokens))])]
+        await harness.engine.answer(harness.request(CHAT))
+    charge = await harness.left_at("reading", CHAT)
     assert charge is not None
     assert 4_500 <= charge.tokens < 4_600
 
@@ -120,51 +120,51 @@ async def test_answers_that_their_callers_limit_cut_do_not_lower_the_charge() ->
 
 
 async def test_a_left_call_is_never_charged_more_than_its_caller_allowed() -> None:
-    held = Charged()
-    held.outbound.script = [(200, [completion(usage=(10, 9_000))])]
-    await held.engine.answer(held.request(CHAT))
-    charge = await held.left_at("reading", {**CHAT, "max_tokens": 20})
+    harness = Charged()
+    harness.outbound.script = [(200, [completion(usage=(10, 9_000))])]
+    await harness.engine.answer(harness.request(CHAT))
+    charge = await harness.left_at("reading", {**CHAT, "max_tokens": 20})
     assert charge is not None
     assert charge.tokens < 600
-    assert charge.nano_usd <= held.reserved[-1].nano_usd
+    assert charge.nano_usd <= harness.reserved[-1].nano_usd
 
 
 @pytest.mark.parametrize("body", [CHAT, STREAM])
 async def test_calls_that_timed_out_after_they_were_sent_are_charged_within_the_reservation(
     body: dict[str, Any],
 ) -> None:
-    held = Charged()
-    held.outbound.script = [OutboundTimeout()]
-    answer = await held.engine.answer(held.request(body))
+    harness = Charged()
+    harness.outbound.script = [OutboundTimeout()]
+    answer = await harness.engine.answer(harness.request(body))
     assert answer.status == 504
-    (charge,), (outcome,) = held.settled, held.outcomes
+    (charge,), (outcome,) = harness.settled, harness.outcomes
     assert charge is not None
     assert (charge.requests, 1_000 <= charge.tokens < 1_100) == (1, True)
     assert (outcome.provider, outcome.model_id, outcome.status) == ("acme", "m", 504)
-    held.providers.clear()
-    held.serve("acme", max_retries=5)
-    held.outbound.script = [OutboundTimeout()] * 6
-    await held.engine.answer(held.request({**body, "max_tokens": 20}))
-    last = held.settled[-1]
+    harness.providers.clear()
+    harness.serve("acme", max_retries=5)
+    harness.outbound.script = [OutboundTimeout()] * 6
+    await harness.engine.answer(harness.request({**body, "max_tokens": 20}))
+    last = harness.settled[-1]
     assert last is not None
     assert last.tokens > charge.tokens
-    assert last.tokens <= held.reserved[-1].tokens
-    assert last.nano_usd <= held.reserved[-1].nano_usd
+    assert last.tokens <= harness.reserved[-1].tokens
+    assert last.nano_usd <= harness.reserved[-1].nano_usd
 
 
 async def test_the_deadline_of_a_request_charges_what_was_sent() -> None:
-    held = Charged(REQUEST_DEADLINE_SECONDS="0.05")
-    held.stop.at = "reading"
-    held.outbound.script = [(200, [completion()])]
-    assert (await held.engine.answer(held.request(CHAT))).status == 504
-    assert held.settled[-1] is not None
+    harness = Charged(REQUEST_DEADLINE_SECONDS="0.05")
+    harness.stop.at = "reading"
+    harness.outbound.script = [(200, [completion()])]
+    assert (await harness.engine.answer(harness.request(CHAT))).status == 504
+    assert harness.settled[-1] is not None
 
 
 async def test_a_provider_that_fails_charges_nothing() -> None:
-    held = Charged()
-    held.outbound.script = [(500, [b"{}"])]
-    assert (await held.engine.answer(held.request(CHAT))).status == 502
-    assert held.settled == [None]
+    harness = Charged()
+    harness.outbound.script = [(500, [b"{}"])]
+    assert (await harness.engine.answer(harness.request(CHAT))).status == 502
+    assert harness.settled == [None]
 
 
 def chunk(text: str, field: str = "content") -> bytes:
@@ -175,44 +175,44 @@ def chunk(text: str, field: str = "content") -> bytes:
     return b"data: " + json.dumps(body).encode() + b"\n\n"
 
 
-async def left_stream(held: Charged, pieces: Sequence[bytes | Exception], **more: Any) -> CallAmounts:
-    held.outbound.script = [(200, [*pieces, *events("never read")])]
-    answer = await held.engine.answer(held.request({**STREAM, **more}))
+async def left_stream(harness: Charged, pieces: Sequence[bytes | Exception], **more: Any) -> CallAmounts:
+    harness.outbound.script = [(200, [*pieces, *events("never read")])]
+    answer = await harness.engine.answer(harness.request({**STREAM, **more}))
     assert answer.stream is not None
     for _ in pieces:
         await anext(answer.stream)
     await answer.stream.aclose()  # type: ignore[attr-defined]
     await asyncio.sleep(0)
-    charge = held.settled[-1]
+    charge = harness.settled[-1]
     assert charge is not None
     return charge
 
 
 @pytest.mark.parametrize("field", ["content", "reasoning_content"])
 async def test_a_left_stream_of_long_events_is_charged_by_its_text(field: str) -> None:
-    held = Charged()
-    charge = await left_stream(held, [chunk("x" * 4_000, field) for _ in range(4)])
+    harness = Charged()
+    charge = await left_stream(harness, [chunk("x" * 4_000, field) for _ in range(4)])
     assert 4 * 1_000 <= charge.tokens - 500 < 4_200
 
 
 async def test_a_left_stream_of_short_events_is_charged_an_event_a_token() -> None:
-    held = Charged()
-    charge = await left_stream(held, [chunk(f" {number}") for number in range(40)])
+    harness = Charged()
+    charge = await left_stream(harness, [chunk(f" {number}") for number in range(40)])
     assert 40 <= charge.tokens - 500 < 140
 
 
 async def test_a_left_stream_is_charged_what_its_provider_told_where_that_is_more() -> None:
-    held = Charged()
-    told = json.dumps({"choices": [], "usage": {"prompt_tokens": 600, "completion_tokens": 900}}).encode()
-    charge = await left_stream(held, [chunk("Hi"), b"data: " + told + b"\n\n"])
+    harness = Charged()
+    result = json.dumps({"choices": [], "usage": {"prompt_tokens": 600, "completion_tokens": 900}}).encode()
+    charge = await left_stream(harness, [chunk("Hi"), b"data: " + result + b"\n\n"])
     assert charge.tokens == 1_500
 
 
 async def test_a_left_stream_is_never_charged_more_than_its_caller_allowed() -> None:
-    held = Charged()
-    charge = await left_stream(held, [chunk("ä" * 4_000)], max_tokens=30)
+    harness = Charged()
+    charge = await left_stream(harness, [chunk("ä" * 4_000)], max_tokens=30)
     assert charge.tokens - 30 < 600
-    assert charge.nano_usd <= held.reserved[-1].nano_usd
+    assert charge.nano_usd <= harness.reserved[-1].nano_usd
 
 
 class Fault(Exception):
@@ -220,29 +220,29 @@ class Fault(Exception):
 
 
 async def test_a_fault_in_the_figures_loses_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Charged()
+    harness = Charged()
 
     class Meter:
         def finished(self, x: Exchange) -> None:
             raise Fault
 
-    monkeypatch.setattr(held.ports, "meter", Meter())
+    monkeypatch.setattr(harness.ports, "meter", Meter())
     with structlog.testing.capture_logs() as logs:
-        await held.left_at("reading", CHAT)
-    assert len(held.outcomes) == 1
+        await harness.left_at("reading", CHAT)
+    assert len(harness.outcomes) == 1
     assert [line["event"] for line in logs] == ["record.figures_fault"]
 
 
 async def test_a_record_that_cannot_be_written_is_logged_and_the_budget_settled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    held = Charged()
+    harness = Charged()
 
     def append(record: bytes) -> "asyncio.Future[None]":
         raise Fault
 
-    monkeypatch.setattr(held, "append", append)
+    monkeypatch.setattr(harness, "append", append)
     with structlog.testing.capture_logs() as logs:
-        charge = await held.left_at("reading", CHAT)
+        charge = await harness.left_at("reading", CHAT)
     assert charge is not None
     assert [(line["event"], line["request_id"]) for line in logs] == [("settling.record_fault", "req-1")]

@@ -1,4 +1,4 @@
-"""Reference 1, Rate limiting on the platform; decisions on rate-limit keys."""
+"""Which rate limit applies to a request, and which counter it enters (docs/rate-limits.md)."""
 
 import json
 import time
@@ -93,7 +93,9 @@ def resolve(method: str, path: str, caller: Caller | None = USER, **settings: ob
         ("OPTIONS", "/api/auth/login", None, None),
     ],
 )
-def test_each_row_of_the_reference(method: str, path: str, caller: Caller | None, rule: LimitRule | None) -> None:
+def test_each_endpoint_has_its_documented_limit(
+    method: str, path: str, caller: Caller | None, rule: LimitRule | None
+) -> None:
     assert resolve(method, path, caller) == rule
 
 
@@ -127,10 +129,10 @@ def test_every_step_of_the_precedence_wins_over_the_next() -> None:
     assert resolve("POST", "/a/b/c") == LimitRule("user:u", 60, "general")
 
 
-def test_a_prefix_covers_whole_segments() -> None:
+def test_a_prefix_matches_only_whole_segments() -> None:
     table = limits({"/v1/chat": 5})
-    found = [table.resolve("POST", path, USER, "x") for path in ("/v1/chat", "/v1/chat/completions", "/v1/chats")]
-    assert [rule and rule.limit for rule in found] == [5, 5, 60]
+    results = [table.resolve("POST", path, USER, "x") for path in ("/v1/chat", "/v1/chat/completions", "/v1/chats")]
+    assert [rule and rule.limit for rule in results] == [5, 5, 60]
 
 
 def test_of_two_patterns_the_more_literal_one_wins() -> None:
@@ -148,8 +150,10 @@ def test_a_parameter_is_one_segment() -> None:
 
 def test_tiers_replace_defaults_whatever_their_parameter_is_called() -> None:
     table = limits({"POST /api/conversations/{conversation_id}/messages": 5, "/api/auth/register/": 3})
-    found = [table.resolve("POST", path, USER, "x") for path in ("/api/conversations/7/messages", "/api/auth/register")]
-    assert [rule and rule.limit for rule in found] == [5, 3]
+    results = [
+        table.resolve("POST", path, USER, "x") for path in ("/api/conversations/7/messages", "/api/auth/register")
+    ]
+    assert [rule and rule.limit for rule in results] == [5, 3]
 
 
 def test_a_tier_over_an_auth_endpoint_still_counts_by_address() -> None:
@@ -210,8 +214,8 @@ def test_all_bad_tiers_are_named_at_once() -> None:
 
 def test_the_numbers_come_from_the_settings() -> None:
     table = limits(rate_limit_requests_per_minute=7, rate_limit_admin_rpm=9)
-    found = [table.resolve("GET", "/x", caller, "x") for caller in (USER, ADMIN)]
-    assert [rule and rule.limit for rule in found] == [7, 9]
+    results = [table.resolve("GET", "/x", caller, "x") for caller in (USER, ADMIN)]
+    assert [rule and rule.limit for rule in results] == [7, 9]
 
 
 def test_an_exempt_admin_has_no_limit_and_others_keep_theirs() -> None:
@@ -244,7 +248,7 @@ def test_a_trailing_slash_makes_no_difference(path: str) -> None:
     assert table.resolve("POST", path, USER, "x") == table.resolve("POST", f"{path}//", USER, "x")
 
 
-def test_strangers_paths_do_not_fill_the_memory() -> None:
+def test_unknown_paths_use_bounded_memory() -> None:
     table = limits()
     for number in range(5000):
         table.resolve("GET", f"/{number}", None, "x")
@@ -266,7 +270,7 @@ def test_strangers_paths_do_not_fill_the_memory() -> None:
         ("x" * 100, "ip:" + "x" * 64),
     ],
 )
-def test_an_ipv6_client_counts_with_its_network(address: str, key: str) -> None:
+def test_an_ipv6_client_is_counted_by_its_network(address: str, key: str) -> None:
     assert address_key(address) == key
 
 
@@ -296,12 +300,12 @@ def test_a_kill_switch_is_limited_for_everybody_else(path: str) -> None:
     assert resolve("GET", path, ADMIN) is not None
 
 
-def test_the_kill_switch_s_reports_are_limited() -> None:
+def test_the_kill_switchs_reports_are_limited() -> None:
     for path in ("/api/v1/admin/kill-switch/propagation", "/api/v1/admin/kill-switch/models/7/disable/more"):
         assert resolve("POST", path, ADMIN) == LimitRule("user:a", 600, "admin")
 
 
-def test_scans_have_the_limit_of_the_organization_s_plan_and_a_count_of_their_own() -> None:
+def test_scans_have_the_plans_limit_and_their_own_count() -> None:
     for caller in (USER, ADMIN, client("unlimited"), msgspec.structs.replace(USER, custom_rate_limit_rpm=7)):
         limited = msgspec.structs.replace(caller, scan_rate_limit_rpm=5)
         assert resolve("POST", "/v1/scan", limited) == LimitRule(f"{caller.rate_key}|scan", 5, "scan")

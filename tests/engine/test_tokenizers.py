@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from tests.engine.test_estimate import asked
+from tests.engine.test_estimate import decoded_call
 
 from gatehouse.engine.measures import tokenizers
 
@@ -59,9 +59,9 @@ def test_a_model_counts_by_its_own_vocabulary(model: str, counts: bool) -> None:
 
 async def test_every_text_counts_with_what_is_around_it() -> None:
     body = {"messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "one two three"}]}
-    assert tokenizers.count(await asked(body), words) == 2 + 3 + 2 * 4
+    assert tokenizers.count(await decoded_call(body), words) == 2 + 3 + 2 * 4
 
 
 async def test_what_is_behind_the_counted_part_is_taken_to_be_like_it() -> None:
     body = {"messages": [{"role": "user", "content": "word " * 100_000}]}
-    assert tokenizers.count(await asked(body), words) == pytest.approx(100_000, rel=0.01)
+    assert tokenizers.count(await decoded_call(body), words) == pytest.approx(100_000, rel=0.01)

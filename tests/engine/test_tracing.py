@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.engine import HeldEngine, completion, events
+from tests.support.engine import EngineHarness, completion, events
 
 from gatehouse.engine.exchange import Exchange, Received
 from gatehouse.engine.records import tracing
@@ -32,14 +32,16 @@ class Kept:
         self.over.append(x)
 
 
-def traced(**headers: str) -> tuple[HeldEngine, Kept, Received]:
-    held, kept = HeldEngine(), Kept()
-    held.serve("one", "m")
-    held.serve("two", "m")
-    held.ports.traces = kept
-    received = held.request({"model": "one/m", "fallbacks": ["two/m"], "messages": [{"role": "user", "content": "hi"}]})
+def traced(**headers: str) -> tuple[EngineHarness, Kept, Received]:
+    harness, kept = EngineHarness(), Kept()
+    harness.serve("one", "m")
+    harness.serve("two", "m")
+    harness.ports.traces = kept
+    received = harness.request(
+        {"model": "one/m", "fallbacks": ["two/m"], "messages": [{"role": "user", "content": "hi"}]}
+    )
     received.headers = headers
-    return held, kept, received
+    return harness, kept, received
 
 
 @pytest.mark.parametrize(
@@ -82,9 +84,9 @@ def test_a_state_that_is_too_long_is_left_out() -> None:
 
 
 async def test_every_try_has_its_own_span_and_tells_the_provider() -> None:
-    held, kept, received = traced(traceparent=CONTEXT, tracestate="vendor=1")
-    held.outbound.script = [BROKEN, (200, [completion()])]
-    assert (await held.engine.answer(received)).status == 200
+    harness, kept, received = traced(traceparent=CONTEXT, tracestate="vendor=1")
+    harness.outbound.script = [BROKEN, (200, [completion()])]
+    assert (await harness.engine.answer(received)).status == 200
     (over,) = kept.over
     assert over.trace is not None
     failed, good = over.trace.calls
@@ -92,32 +94,32 @@ async def test_every_try_has_its_own_span_and_tells_the_provider() -> None:
         ("one", 500, "http_500"), ("two", 200, None),
     ]  # fmt: skip
     assert all(call.ended is not None and call.ended >= call.started for call in (failed, good))
-    told = [request.headers["traceparent"] for request in held.outbound.sent]
-    assert told == [f"00-{TRACE}-{call.span_id.hex()}-01" for call in (failed, good)]
-    assert {request.headers["tracestate"] for request in held.outbound.sent} == {"vendor=1"}
+    results = [request.headers["traceparent"] for request in harness.outbound.sent]
+    assert results == [f"00-{TRACE}-{call.span_id.hex()}-01" for call in (failed, good)]
+    assert {request.headers["tracestate"] for request in harness.outbound.sent} == {"vendor=1"}
 
 
 async def test_an_unsampled_context_goes_on_as_such() -> None:
-    held, kept, received = traced(traceparent=f"00-{TRACE}-{PARENT}-00")
-    held.outbound.script = [(200, [completion()])]
-    await held.engine.answer(received)
-    assert held.outbound.sent[0].headers["traceparent"].endswith("-00")
+    harness, kept, received = traced(traceparent=f"00-{TRACE}-{PARENT}-00")
+    harness.outbound.script = [(200, [completion()])]
+    await harness.engine.answer(received)
+    assert harness.outbound.sent[0].headers["traceparent"].endswith("-00")
     assert len(kept.over) == 1
 
 
 async def test_without_traces_nothing_is_told() -> None:
-    held, _, received = traced(traceparent=CONTEXT)
-    held.ports.traces = None
-    held.outbound.script = [(200, [completion()])]
-    await held.engine.answer(received)
-    assert "traceparent" not in held.outbound.sent[0].headers
+    harness, _, received = traced(traceparent=CONTEXT)
+    harness.ports.traces = None
+    harness.outbound.script = [(200, [completion()])]
+    await harness.engine.answer(received)
+    assert "traceparent" not in harness.outbound.sent[0].headers
 
 
 async def test_a_stream_is_over_when_it_has_been_read() -> None:
-    held, kept, received = traced()
+    harness, kept, received = traced()
     received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
-    held.outbound.script = [(200, events("x"))]
-    answer = await held.engine.answer(received)
+    harness.outbound.script = [(200, events("x"))]
+    answer = await harness.engine.answer(received)
     assert kept.over == []
     assert answer.stream is not None
     assert [block async for block in answer.stream]
@@ -127,10 +129,10 @@ async def test_a_stream_is_over_when_it_has_been_read() -> None:
 
 
 async def test_a_try_that_is_cancelled_ends_as_that() -> None:
-    held, kept, received = traced()
-    held.stop.at = "connecting"
-    work = asyncio.create_task(held.engine.answer(received))
-    await held.stop.reached.wait()
+    harness, kept, received = traced()
+    harness.stop.at = "connecting"
+    work = asyncio.create_task(harness.engine.answer(received))
+    await harness.stop.reached.wait()
     work.cancel()
     await asyncio.wait({work})
     (over,) = kept.over
@@ -140,9 +142,9 @@ async def test_a_try_that_is_cancelled_ends_as_that() -> None:
 
 
 async def test_a_request_that_is_refused_has_a_trace_without_tries() -> None:
-    held, kept, received = traced()
+    harness, kept, received = traced()
     received.body = received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
-    assert (await held.engine.answer(received)).status == 404
+    assert (await harness.engine.answer(received)).status == 404
     (over,) = kept.over
     assert over.trace is not None
     assert (over.status, over.trace.calls) == (404, [])
@@ -155,42 +157,42 @@ def parts(header: str) -> dict[str, float]:
     return {name: float(took.removeprefix("dur=")) for name, took in (part.split(";") for part in header.split(", "))}
 
 
-def asking(held: HeldEngine, received: Received, role: str = "admin", **more: Any) -> None:
-    assert held.caller is not None
-    held.caller = msgspec.structs.replace(held.caller, role=Role(role), **more)
+def asking(harness: EngineHarness, received: Received, role: str = "admin", **more: Any) -> None:
+    assert harness.caller is not None
+    harness.caller = msgspec.structs.replace(harness.caller, role=Role(role), **more)
     received.headers = {**received.headers, "x-gateway-timing": "1"}
 
 
 async def test_an_administrator_is_told_where_the_time_went() -> None:
-    held, _, received = traced()
-    asking(held, received)
+    harness, _, received = traced()
+    asking(harness, received)
     ticks = itertools.count(received.started + 0.001, 0.001)
-    held.clock.monotonic = lambda: next(ticks)  # type: ignore[method-assign]
-    held.outbound.script = [(200, [completion()])]
-    answer = await held.engine.answer(received)
-    told = parts(answer.headers["X-Gateway-Timing"])
-    assert list(told) == [
+    harness.clock.monotonic = lambda: next(ticks)  # type: ignore[method-assign]
+    harness.outbound.script = [(200, [completion()])]
+    answer = await harness.engine.answer(received)
+    timing = parts(answer.headers["X-Gateway-Timing"])
+    assert list(timing) == [
         "auth", "limits", "body", "dlp_in", "filters", "route", "budget", "provider", "dlp_out", "record", "total",
     ]  # fmt: skip
-    assert min(told.values()) >= 0.999
-    assert told["total"] == pytest.approx(sum(told.values()) - told["total"], abs=0.01)
+    assert min(timing.values()) >= 0.999
+    assert timing["total"] == pytest.approx(sum(timing.values()) - timing["total"], abs=0.01)
 
 
 async def test_a_refusal_tells_it_too() -> None:
-    held, _, received = traced()
-    asking(held, received)
+    harness, _, received = traced()
+    asking(harness, received)
     received.body = received.body.replace(b"one/m", b"none/m").replace(b"two/m", b"none/n")
-    answer = await held.engine.answer(received)
+    answer = await harness.engine.answer(received)
     assert answer.status == 404
     assert "refusal" in parts(answer.headers["X-Gateway-Timing"])
 
 
 async def test_a_stream_tells_it_up_to_its_first_event() -> None:
-    held, _, received = traced()
-    asking(held, received)
+    harness, _, received = traced()
+    asking(harness, received)
     received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
-    held.outbound.script = [(200, events("x"))]
-    answer = await held.engine.answer(received)
+    harness.outbound.script = [(200, events("x"))]
+    answer = await harness.engine.answer(received)
     assert list(parts(answer.headers["X-Gateway-Timing"]))[-2:] == ["provider", "total"]
     assert answer.stream is not None
     await answer.stream.aclose()  # type: ignore[attr-defined]
@@ -198,15 +200,15 @@ async def test_a_stream_tells_it_up_to_its_first_event() -> None:
 
 @pytest.mark.parametrize("role", ["user", "auditor"])
 async def test_nobody_else_is_told(role: str) -> None:
-    held, _, received = traced()
-    asking(held, received, role)
-    held.outbound.script = [(200, [completion()])]
-    assert "X-Gateway-Timing" not in (await held.engine.answer(received)).headers
+    harness, _, received = traced()
+    asking(harness, received, role)
+    harness.outbound.script = [(200, [completion()])]
+    assert "X-Gateway-Timing" not in (await harness.engine.answer(received)).headers
 
 
 async def test_who_does_not_ask_is_not_told() -> None:
-    held, _, received = traced()
-    asking(held, received)
+    harness, _, received = traced()
+    asking(harness, received)
     received.headers = {}
-    held.outbound.script = [(200, [completion()])]
-    assert "X-Gateway-Timing" not in (await held.engine.answer(received)).headers
+    harness.outbound.script = [(200, [completion()])]
+    assert "X-Gateway-Timing" not in (await harness.engine.answer(received)).headers

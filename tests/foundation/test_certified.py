@@ -27,16 +27,16 @@ def key() -> ec.EllipticCurvePrivateKey:
 def test_a_token_of_a_certified_key_says_which_certificate() -> None:
     authority, own = Authority(), key()
     certificate = authority.issue(own)
-    found = x5c.verify(x5c.sign(CLAIMS, own, [certificate]), [authority.certificate], audience="here")
-    assert (found.serial, found.subject) == (certificate.serial_number, "an outpost")
-    assert 290 < found.expires_at - time.time() <= 300
+    result = x5c.verify(x5c.sign(CLAIMS, own, [certificate]), [authority.certificate], audience="here")
+    assert (result.serial, result.subject) == (certificate.serial_number, "an outpost")
+    assert 290 < result.expires_at - time.time() <= 300
 
 
 def test_it_ends_with_its_certificate() -> None:
     authority, own = Authority(), key()
     certificate = authority.issue(own, days=1 / 86_400 * 60)
-    found = x5c.verify(x5c.sign(CLAIMS, own, [certificate]), [authority.certificate], audience="here")
-    assert found.expires_at == certificate.not_valid_after_utc.timestamp()
+    result = x5c.verify(x5c.sign(CLAIMS, own, [certificate]), [authority.certificate], audience="here")
+    assert result.expires_at == certificate.not_valid_after_utc.timestamp()
 
 
 def test_a_chain_may_go_over_another_authority() -> None:

@@ -139,10 +139,10 @@ async def test_an_unsafe_url_is_neither_saved_nor_connected(
     strict: Receivers, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connecting_nowhere(monkeypatch)
-    wanted = BlockedAddress if url in BLOCKED_URLS else MalformedUrl
-    with pytest.raises(wanted):
+    expected = BlockedAddress if url in BLOCKED_URLS else MalformedUrl
+    with pytest.raises(expected):
         await strict.check(url)
-    with pytest.raises(wanted):
+    with pytest.raises(expected):
         await strict.post(url, b"", {})
 
 
@@ -174,11 +174,11 @@ async def test_the_connection_goes_to_the_address_that_was_judged(
     receiver: Receiver, receivers: Receivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whoever looked a second time would get the address that the guard refuses.
-    asked = resolving(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
+    queries = resolving(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
     port = receiver.url.rpartition(":")[2]
     with pytest.raises(ReceiverFailed, match="certificate"):
         await receivers.post(f"https://rebinding.example:{port}", b"", {})
-    assert asked == ["rebinding.example"]
+    assert queries == ["rebinding.example"]
 
 
 async def test_a_name_that_nobody_knows_may_be_saved_and_fails_at_delivery(

@@ -154,8 +154,8 @@ def test_embedded_a_key_is_made_once_and_only_for_us(tmp_path):
 
 def test_processes_that_start_together_agree_on_one_key(tmp_path):
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(lambda _: load_master_keys(settings(tmp_path)).current, range(64)))
-    assert len(set(found)) == 1
+        results = list(pool.map(lambda _: load_master_keys(settings(tmp_path)).current, range(64)))
+    assert len(set(results)) == 1
 
 
 def test_a_key_that_others_can_read_is_refused(tmp_path):

@@ -11,7 +11,7 @@ from tests.support import required_programs
 from tests.support.engine import completion
 from tests.support.platform import RunningPlatform
 from tests.support.ports import free_port
-from tests.support.smuggling import CHUNKED, HIDDEN, LENGTH, LINE, TABLE, raw, told
+from tests.support.smuggling import CHUNKED, HIDDEN, LENGTH, LINE, TABLE, answer_to, raw
 from tests.support.upstream import Connection, Upstream, upstream
 from tests.support.wire import connected
 
@@ -105,7 +105,7 @@ class Front:
     async def answers(self, sent: bytes) -> list[int]:
         """Statuses of all that come until the connection ends; the last request asks for that."""
         sent = sent.replace(b"Host: x\r\nAuthorization", b"Host: x\r\nConnection: close\r\nAuthorization")
-        return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", await told(self.url, sent))]
+        return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", await answer_to(self.url, sent))]
 
 
 @pytest.fixture(autouse=True)
@@ -151,19 +151,19 @@ async def front(platform: RunningPlatform, tmp_path: Path) -> AsyncIterator[Fron
 
 
 async def test_nginx_alone_refuses_the_same_but_for_what_it_writes_anew(control: Front, provider: Upstream) -> None:
-    async def asked(fault: tuple[bytes, bytes, bytes]) -> tuple[list[int], int]:
+    async def answers_to(fault: tuple[bytes, bytes, bytes]) -> tuple[list[int], int]:
         """Its answers, and how many requests it passed on."""
         before = len(provider.requests)
         return await control.answers(raw(PATH, "k", *fault)), len(provider.requests) - before
 
     for good in ((LINE, LENGTH, b"hello"), (LINE, CHUNKED, b"5\r\nhello\r\n0\r\n\r\n")):
-        assert await asked(good) == ([200, 200], 2)
-    said = {name: await asked(fault) for name, fault in TABLE.items()}
-    taken = {name for name, (_, passed) in said.items() if passed}
+        assert await answers_to(good) == ([200, 200], 2)
+    text = {name: await answers_to(fault) for name, fault in TABLE.items()}
+    taken = {name for name, (_, passed) in text.items() if passed}
     # Others refuse more.
     assert taken == NGINX_TAKES if VERSION == "1.22" else taken <= NGINX_TAKES
     for name in TABLE.keys() - taken:
-        assert said[name] == (NGINX_SAYS.get(name, [400]), 0), name
+        assert text[name] == (NGINX_SAYS.get(name, [400]), 0), name
 
 
 async def test_behind_nginx_nobody_gets_anothers_answer(front: Front, key: str, provider: Upstream) -> None:

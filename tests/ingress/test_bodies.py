@@ -49,8 +49,8 @@ def head(path: str, *lines: str, key: str = "gk_nobodys") -> bytes:
 
 
 def error(body: bytes) -> dict[str, str]:
-    found: dict[str, str] = json.loads(body)["error"]
-    return found
+    error_body: dict[str, str] = json.loads(body)["error"]
+    return error_body
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -58,10 +58,10 @@ def error(body: bytes) -> dict[str, str]:
 async def test_a_stranger_is_told_so_before_the_body_and_the_connection_ends(url: str, path: str, length: str) -> None:
     async with connected(url) as wire:
         wire.writer.write(head(path, length))
-        told, body = await wire.answer()
-        assert told.startswith("HTTP/1.1 401"), told
-        assert "connection: close" in told.lower()
-        assert "www-authenticate: bearer" in told.lower()
+        response_head, body = await wire.answer()
+        assert response_head.startswith("HTTP/1.1 401"), response_head
+        assert "connection: close" in response_head.lower()
+        assert "www-authenticate: bearer" in response_head.lower()
         assert error(body)["code"] == "invalid_api_key"
         assert await wire.rest() == b""
 
@@ -71,8 +71,8 @@ async def test_a_stranger_who_has_sent_all_of_a_large_body_still_reads_the_answe
         wire.writer.write(head(PATHS[0], f"Content-Length: {LARGE}"))
         wire.writer.write(b"x" * LARGE)
         await wire.writer.drain()
-        told, _ = await wire.answer()
-        assert told.startswith("HTTP/1.1 401")
+        response_head, _ = await wire.answer()
+        assert response_head.startswith("HTTP/1.1 401")
         assert await wire.rest() == b""
 
 
@@ -100,29 +100,29 @@ async def test_nothing_of_a_strangers_body_is_held(url: str, monkeypatch: pytest
 async def test_a_connection_outlives_a_refusal_ahead_of_a_small_body(url: str, key: str) -> None:
     async with connected(url, key) as wire:
         wire.writer.write(head(PATHS[0], "Content-Length: 1000"))
-        told, _ = await wire.answer()
-        assert told.startswith("HTTP/1.1 401")
-        assert "connection: close" not in told.lower()
+        response_head, _ = await wire.answer()
+        assert response_head.startswith("HTTP/1.1 401")
+        assert "connection: close" not in response_head.lower()
         wire.writer.write(b"x" * 1000)
         await wire.send()
-        told, body = await wire.answer()
-        assert told.startswith("HTTP/1.1 200"), told
+        response_head, body = await wire.answer()
+        assert response_head.startswith("HTTP/1.1 200"), response_head
         assert b"Hello there" in body
 
 
 async def test_a_stranger_who_waits_for_100_continue_is_not_asked_for_the_body(url: str) -> None:
     async with connected(url) as wire:
         wire.writer.write(head(PATHS[0], "Content-Length: 1000", "Expect: 100-continue"))
-        told, _ = await wire.answer()
-        assert told.startswith("HTTP/1.1 401")
-        assert "connection: close" in told.lower()
+        response_head, _ = await wire.answer()
+        assert response_head.startswith("HTTP/1.1 401")
+        assert "connection: close" in response_head.lower()
 
 
 async def test_a_body_that_is_too_large_is_413_to_who_sends_it_all(url: str, key: str) -> None:
     async with connected(url, key) as wire:
         await wire.send(body=b"x" * LARGE)
-        told, body = await wire.answer()
-        assert told.startswith("HTTP/1.1 413")
+        response_head, body = await wire.answer()
+        assert response_head.startswith("HTTP/1.1 413")
         assert error(body)["code"] == "request_too_large"
         assert await wire.rest() == b""
 
@@ -152,10 +152,10 @@ async def test_a_body_that_takes_too_long_is_408_and_the_connection_ends(
                 await asyncio.sleep(0.02)
 
         dripping = asyncio.create_task(drip())
-        told, body = await wire.answer()
+        response_head, body = await wire.answer()
         dripping.cancel()
-        assert told.startswith("HTTP/1.1 408"), told
-        assert "connection: close" in told.lower()
+        assert response_head.startswith("HTTP/1.1 408"), response_head
+        assert "connection: close" in response_head.lower()
         assert b"0.2 seconds" in body
 
 
@@ -183,9 +183,9 @@ async def test_who_still_sends_after_the_end_reads_the_answer_and_the_end(
         for _ in range(30):
             wire.writer.write(more)
             await asyncio.sleep(0.02)
-        told, _ = await wire.answer()
-        assert told.startswith(f"HTTP/1.1 {status}"), told
-        assert "connection: close" in told.lower()
+        response_head, _ = await wire.answer()
+        assert response_head.startswith(f"HTTP/1.1 {status}"), response_head
+        assert "connection: close" in response_head.lower()
         assert await wire.rest() == b""
 
 
@@ -240,10 +240,10 @@ async def test_a_body_is_parsed_once_for_all_stages(
     body = json.dumps(sent, indent=2).encode()
     async with connected(url, key) as wire:
         await wire.send(body=body, more="Connection: close\r\n")
-        said = await wire.rest()
-    assert (b"CREDIT_CARD" if "4111" in text else b"there") in said
+        message = await wire.rest()
+    assert (b"CREDIT_CARD" if "4111" in text else b"there") in message
     # The sandbox reads what it is sent, under the name that it knows.
-    assert [each for each in decoder.decoded if b"sandbox/echo" in each] == [body]
+    assert [item for item in decoder.decoded if b"sandbox/echo" in item] == [body]
 
 
 async def test_a_request_whose_body_is_on_its_way_is_not_waited_for(
@@ -264,6 +264,6 @@ async def test_wrong_credentials_ahead_of_a_body_are_counted(platform: RunningPl
         left = []
         for _ in range(2):
             wire.writer.write(head(PATHS[0], "Content-Length: 2") + b"{}")
-            told = (await wire.answer())[0].lower()
-            left.append(int(told.split("x-ratelimit-remaining: ")[1].split("\r\n")[0]))
+            response_head = (await wire.answer())[0].lower()
+            left.append(int(response_head.split("x-ratelimit-remaining: ")[1].split("\r\n")[0]))
     assert left[1] == left[0] - 1

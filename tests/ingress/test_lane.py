@@ -413,7 +413,7 @@ async def test_nothing_is_left_to_the_collector(url: str, key: str, before: int)
                 await wire.reader.readuntil(b"\r\n\r\n")
         await settled(before)
         await asyncio.sleep(0.1)
-        left = [each for each in gc.get_objects() if type(each) in {RequestCycle, Lane, UvicornFallback}]
+        left = [obj for obj in gc.get_objects() if type(obj) in {RequestCycle, Lane, UvicornFallback}]
         assert left == []
     finally:
         gc.enable()

@@ -56,7 +56,7 @@ def user(content: Any) -> dict[str, Any]:
     return {"model": "sandbox/echo", "messages": [{"role": "user", "content": content}]}
 
 
-async def asked(url: str, key: str, body: dict[str, Any]) -> asyncio.StreamWriter:
+async def connect_and_send(url: str, key: str, body: dict[str, Any]) -> asyncio.StreamWriter:
     """The connection of a client that has sent its request."""
     content = json.dumps(body).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
@@ -92,7 +92,7 @@ async def test_work_on_a_request_whose_client_has_left_ends_at_its_next_step(
             call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": json.dumps({"card": CARD})}}
             body = {**user("hi"), "messages": [{"role": "assistant", "tool_calls": [call] * 5_000}]}
     async with platform.listening() as url, asyncio.timeout(60):
-        writer = await asked(url, key, body)
+        writer = await connect_and_send(url, key, body)
         while not steps.reached.is_set():
             await asyncio.sleep(0.01)
         writer.transport.abort()
@@ -170,7 +170,7 @@ async def test_a_model_reads_nothing_that_was_queued_for_a_client_that_has_left(
         monkeypatch.setattr(platform.host.ports, "detectors", client)
         made = await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)
         assert made.status_code == 201, made.text
-        writer = await asked(url, key, body)
+        writer = await connect_and_send(url, key, body)
         while not model.reached.is_set():
             await asyncio.sleep(0.01)
         writer.transport.abort()

@@ -23,7 +23,7 @@ def handed_on(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
-async def asked(running: RunningPlatform, key: str) -> str:
+async def response_head(running: RunningPlatform, key: str) -> str:
     running.ingress = "lean"
     async with running.listening() as url, connected(url, key) as wire:
         await wire.send("GET", "/v1/models", more=f"Origin: {PAGE}\r\n")
@@ -39,7 +39,7 @@ async def test_where_no_page_is_let_in_the_lane_answers(
     platform: RunningPlatform, tenant: Tenant, handed_on: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "ingress", "lean")
-    head = await asked(platform, await platform.new_key(tenant.user))
+    head = await response_head(platform, await platform.new_key(tenant.user))
     assert "access-control-allow-origin" not in head
     assert not handed_on
 
@@ -50,6 +50,6 @@ async def test_a_page_that_is_let_in_may_read_the_answer(
     key = await platform.new_key(tenant.user)
     settings = platform.installed.settings.model_copy(update={"cors_origins": (PAGE,)})
     async with RunningPlatform.start(settings) as running:
-        head = await asked(running, key)
+        head = await response_head(running, key)
     assert f"access-control-allow-origin: {PAGE}" in head
     assert handed_on == ["/v1/models", "/v1/models"]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
-from tests.support.smuggling import cut, told
+from tests.support.smuggling import answer_to, cut
 from tests.support.upstream import Connection, upstream
 from tests.support.wire import BODY, connected
 
@@ -114,9 +114,9 @@ async def test_a_head_without_an_end_is_refused_at_the_first_byte_too_many(url: 
         wire.writer.write(ENDLESS + b"a" * (protocol.MAX_HEAD_BYTES - len(ENDLESS)))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(wire.reader.read(1), 0.2)
-    said = await told(url, ENDLESS + b"a" * 10 * 1024**2)
-    assert said.startswith(b"HTTP/1.1 400 ")
-    assert said.count(b"HTTP/1.1") == 1
+    text = await answer_to(url, ENDLESS + b"a" * 10 * 1024**2)
+    assert text.startswith(b"HTTP/1.1 400 ")
+    assert text.count(b"HTTP/1.1") == 1
     async with connected(url) as wire:
         wire.writer.write(ENDLESS + b"a" * (protocol.MAX_HEAD_BYTES + 1 - len(ENDLESS)))
         assert (await wire.answer())[0].encode().startswith(b"HTTP/1.1 400 ")
@@ -144,8 +144,8 @@ async def test_who_drips_is_given_up_though_bytes_keep_coming(
     before = len(asyncio.all_tasks())
     # A byte every few milliseconds, for much longer than anybody is waited for.
     async with asyncio.timeout(3):
-        said = await told(url, first.replace(b"KEY", key.encode()), *cut(dripped + b"a" * 9_000), pause=0.003)
-    assert re.findall(rb"HTTP/1.1 (\d+)", said) == statuses
+        text = await answer_to(url, first.replace(b"KEY", key.encode()), *cut(dripped + b"a" * 9_000), pause=0.003)
+    assert re.findall(rb"HTTP/1.1 (\d+)", text) == statuses
     assert platform.host.calls.count == 0
     async with asyncio.timeout(5):
         while len(asyncio.all_tasks()) != before:

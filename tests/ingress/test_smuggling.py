@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.support.engine import completion
 from tests.support.platform import RunningPlatform
-from tests.support.smuggling import CHUNKED, FRAMING, HIDDEN, LENGTH, LINE, TABLE, cut, raw, told
+from tests.support.smuggling import CHUNKED, FRAMING, HIDDEN, LENGTH, LINE, TABLE, answer_to, cut, raw
 from tests.support.upstream import Connection, Upstream, upstream
 from tests.support.wire import connected
 
@@ -55,13 +55,13 @@ async def test_what_two_servers_could_read_differently_is_400_and_the_end(
     before = len(provider.requests)
     sent = raw(path, key, *TABLE[name])
     # Byte by byte, but for the large ones.
-    said = await told(url, *cut(sent, len(sent) if at_once else 1 + len(sent) // 2_000))
-    head, _, body = said.decode().partition("\r\n\r\n")
-    assert head.startswith("HTTP/1.1 400 "), said
+    text = await answer_to(url, *cut(sent, len(sent) if at_once else 1 + len(sent) // 2_000))
+    head, _, body = text.decode().partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 400 "), text
     assert "content-type: text/plain" in head.lower()
     assert "connection: close" in head.lower()
     # One answer, and nothing behind it.
-    assert f"content-length: {len(body)}" in head.lower(), said
+    assert f"content-length: {len(body)}" in head.lower(), text
     assert len(provider.requests) == before
 
 
@@ -76,9 +76,9 @@ async def test_a_head_may_have_as_much_as_is_said_and_no_more(
     room = MAX_HEAD_BYTES - len(start) - len(b"\r\nX-Large: \r\n\r\n") + more
     async with connected(url) as wire:
         wire.writer.write(start + b"\r\nX-Large: " + b"a" * room + b"\r\n\r\n" + body)
-        head, said = await wire.answer()
-    refused = b"over 64 KiB" in said
-    assert refused == bool(more), (head, said)
+        head, text = await wire.answer()
+    refused = b"over 64 KiB" in text
+    assert refused == bool(more), (head, text)
     assert len(provider.requests) == before + (path == PATHS[0] and not more)
 
 

@@ -157,9 +157,9 @@ def test_a_provider_may_be_out_for_one_model_or_for_all(outpost: OutpostServer, 
         assert answer.json() == {
             "disabled": {model: sorted(out) for model, out in disabled.items()}, "unknown": unknown
         }  # fmt: skip
-        told = [outpost.ask(model=model) for model in ("sandbox/echo", "sandbox/slow-200ms", "echo")]
-        assert [each.status_code for each in told] == [echo, slow, echo]
-        assert {each.json()["error"]["type"] for each in told if each.status_code == 503} <= {"providers_disabled"}
+        results = [outpost.ask(model=model) for model in ("sandbox/echo", "sandbox/slow-200ms", "echo")]
+        assert [item.status_code for item in results] == [echo, slow, echo]
+        assert {item.json()["error"]["type"] for item in results if item.status_code == 503} <= {"providers_disabled"}
 
 
 def test_a_model_may_be_sent_elsewhere(outpost: OutpostServer, operator: httpx2.Client) -> None:
@@ -189,7 +189,7 @@ def test_two_who_override_at_once_take_nothing_back_of_each_other(operator: http
                 disabled, routes = {f"model-{number}": ["nobody"]}, {f"model-{number}": "no/body"}
                 sent = [pool.submit(operator.put, providers, json={"disabled": disabled})]
                 sent.append(pool.submit(operator.put, routing, json={"routes": routes}))
-                assert [each.result().status_code for each in sent] == [200, 200]
+                assert [sent_request.result().status_code for sent_request in sent] == [200, 200]
                 assert operator.get(providers).json()["disabled"] == disabled
                 assert operator.get(routing).json()["routes"] == routes
     finally:
@@ -218,12 +218,12 @@ def test_an_exported_configuration_can_be_imported_again(operator: httpx2.Client
     assert exported["overrides"]["routes"] == routes
     assert trust.server.key not in json.dumps(exported)
     operator.put("/admin/api/override/routing", json={"routes": {}})
-    for dry_run, found in (("true", {}), ("false", routes)):
+    for dry_run, result in (("true", {}), ("false", routes)):
         answer = operator.post("/admin/config/import", params={"dry_run": dry_run}, json={**exported, "later": 1})
         assert answer.status_code == 200, answer.text
         assert answer.json()["imported"] == ["overrides"]
         assert answer.json()["skipped"].keys() >= {"patterns", "dlp_rules", "content_filters", "later"}
-        assert operator.get("/admin/api/override/routing").json()["routes"] == found
+        assert operator.get("/admin/api/override/routing").json()["routes"] == result
     operator.put("/admin/api/override/routing", json={"routes": {}})
 
 
@@ -242,12 +242,12 @@ def test_operators_calls_are_in_the_audit_export_and_on_the_platform(trust: Trus
             for active in (True, False):
                 assert operator.post("/admin/api/override/kill-switch", json={"active": active}).status_code == 200
             calls = exported(operator)
-        assert [(each["type"], each["call"], each["details"]) for each in calls] == [
+        assert [(call["type"], call["call"], call["details"]) for call in calls] == [
             ("operated", "kill_switch", {"active": True}),
             ("operated", "kill_switch", {"active": False}),
         ]
-        assert {(each["ip"], each["tenant_id"], each["handed_in"]) for each in calls} == {("127.0.0.1", None, False)}
-        assert all(each["timestamp"].endswith("Z") for each in calls)
+        assert {(call["ip"], call["tenant_id"], call["handed_in"]) for call in calls} == {("127.0.0.1", None, False)}
+        assert all(call["timestamp"].endswith("Z") for call in calls)
         outpost.kill()
         del outpost.environment["PLATFORM_MANAGEMENT_URL"]
         outpost.start()
@@ -259,7 +259,7 @@ def test_operators_calls_are_in_the_audit_export_and_on_the_platform(trust: Trus
         query = (
             "SELECT details FROM audit_events WHERE action = 'outpost.operated' AND resource_id = %s ORDER BY sequence"
         )
-        rows = until(lambda: len(found := trust.server.sql(query, [str(outpost.id)])) == 5 and found)
+        rows = until(lambda: len(rows := trust.server.sql(query, [str(outpost.id)])) == 5 and rows)
         assert [row[0] for row in rows] == [
             {"call": "kill_switch", "active": True},
             {"call": "kill_switch", "active": False},

@@ -72,8 +72,8 @@ def cut_off(trust: Trust, listener: Listener) -> Iterator[OutpostServer]:
 
 def policy(outpost: OutpostServer) -> dict[str, Any]:
     with outpost.admin() as admin:
-        found: dict[str, Any] = admin.get("/admin/api/status").json()["policy"]
-        return found
+        policy_status: dict[str, Any] = admin.get("/admin/api/status").json()["policy"]
+        return policy_status
 
 
 def until(judge: Callable[[], bool]) -> None:
@@ -98,8 +98,8 @@ def test_it_serves_by_its_files_and_calls_nobody(cut_off: OutpostServer, listene
     for _ in range(3):
         assert cut_off.ask().status_code == 200
         time.sleep(0.7)
-    found = policy(cut_off)
-    assert (found["source"], found["fault"], found["expired"]) == ("file", None, False)
+    policy_status = policy(cut_off)
+    assert (policy_status["source"], policy_status["fault"], policy_status["expired"]) == ("file", None, False)
     with cut_off.admin() as admin:
         assert admin.get("/admin/api/status").json()["platform"] is None
     assert listener.count == 0
@@ -176,9 +176,9 @@ def test_an_expired_one_serves_and_its_age_is_told(cut_off: OutpostServer) -> No
     now = int(time.time())
     resigned(cut_off, version=policy(cut_off)["version"] + 1, issued_at=now - 900_000, expires_at=now - 300_000)
     until(lambda: bool(policy(cut_off)["expired"]))
-    found = policy(cut_off)
-    assert (found["source"], found["fault"]) == ("file", None)
-    assert 900_000 <= found["age_seconds"] < 900_100
+    policy_status = policy(cut_off)
+    assert (policy_status["source"], policy_status["fault"]) == ("file", None)
+    assert 900_000 <= policy_status["age_seconds"] < 900_100
     assert cut_off.ask().status_code == 200
     figures = httpx2.get(cut_off.url + "/metrics").text
     (age,) = re.findall(r"^service_outpost_policy_age_seconds (\S+)$", figures, re.MULTILINE)

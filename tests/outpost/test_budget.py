@@ -22,16 +22,16 @@ def without_budget(operator: httpx2.Client) -> Iterator[None]:
 def spent(operator: httpx2.Client) -> int:
     """What is on record of the month, in requests."""
     operator.put(ROUTE, json={"monthly_requests": 10**9})
-    found: int = operator.get(ROUTE).json()["spent_requests"]
-    return found
+    spent_requests: int = operator.get(ROUTE).json()["spent_requests"]
+    return spent_requests
 
 
 def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return found
+    return value
 
 
 def is_budget_exceeded(answer: httpx2.Response) -> None:
@@ -43,9 +43,9 @@ def is_budget_exceeded(answer: httpx2.Response) -> None:
 
 def test_requests_are_answered_until_the_budget_is_spent(outpost: OutpostServer, operator: httpx2.Client) -> None:
     limit = spent(operator) + 2
-    told = operator.put(ROUTE, json={"monthly_requests": limit})
-    assert told.status_code == 200, told.text
-    assert told.json()["source"] == "operator"
+    response = operator.put(ROUTE, json={"monthly_requests": limit})
+    assert response.status_code == 200, response.text
+    assert response.json()["source"] == "operator"
     assert [outpost.ask().status_code for _ in range(3)] == [200, 200, 429]
     is_budget_exceeded(outpost.ask())
     state = operator.get(ROUTE).json()
@@ -132,10 +132,10 @@ def test_a_call_that_a_kill_cut_short_is_taken_for_spent(
 ) -> None:
     used = spent(operator)
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(outpost.ask, model=slow)
+        request = pool.submit(outpost.ask, model=slow)
         until(lambda: operator.get(ROUTE).json()["spent_requests"] == used + 1)
         outpost.kill()
-        assert isinstance(asked.exception(), httpx2.TransportError)
+        assert isinstance(request.exception(), httpx2.TransportError)
     outpost.start()
     outpost.wait()
     assert operator.get(ROUTE).json()["spent_requests"] == used + 1
@@ -145,8 +145,8 @@ def test_after_its_end_a_budget_lets_nothing_through_until_it_is_set_anew(
     outpost: OutpostServer, operator: httpx2.Client
 ) -> None:
     end = datetime.now(UTC) + timedelta(seconds=1)
-    told = operator.put(ROUTE, json={"expires_at": end.isoformat()})
-    assert told.status_code == 200, told.text
+    response = operator.put(ROUTE, json={"expires_at": end.isoformat()})
+    assert response.status_code == 200, response.text
     until(lambda: outpost.ask().status_code == 429, 5)
     is_budget_exceeded(outpost.ask())
     with outpost.client() as client:
@@ -201,12 +201,12 @@ def test_a_damaged_record_of_what_is_spent_is_no_new_beginning(trust: Trust) -> 
         outpost.ask()
         outpost.kill()
         file = outpost.home / "outpost" / "spent"
-        held = file.read_bytes()
-        file.write_bytes(held[:30] + b"x" + held[31:])
+        content = file.read_bytes()
+        file.write_bytes(content[:30] + b"x" + content[31:])
         with pytest.raises(AssertionError, match="it says what is spent"):
             outpost.start()
         outpost.process = None
-        file.write_bytes(held)
+        file.write_bytes(content)
         outpost.start()
         outpost.wait()
 
@@ -238,8 +238,8 @@ class TestTheOrganizations:
 
         yield make
         with trust.admin() as admin:
-            for each in made:
-                admin.delete(f"/api/admin/budgets/{each}")
+            for item in made:
+                admin.delete(f"/api/admin/budgets/{item}")
 
     def test_hold_here_by_what_this_outpost_has_spent(
         self, outpost: OutpostServer, trust: Trust, budget: Callable[..., str]

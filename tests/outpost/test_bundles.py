@@ -52,22 +52,22 @@ def outpost(platform: FakePlatform, running: OutpostServer) -> OutpostServer:
     """As `fresh`, for tests that leave it at that version."""
     before = policy(running)["activated_at"]
     platform.send(platform.bundle(running.id, 10, blocked="zanzibar"))
-    until(lambda: (said := policy(running))["fault"] is None and said["activated_at"] > before)
+    until(lambda: (status := policy(running))["fault"] is None and status["activated_at"] > before)
     return running
 
 
 def policy(outpost: OutpostServer) -> dict[str, Any]:
     with outpost.admin() as operator:
-        found: dict[str, Any] = operator.get("/admin/api/status").json()["policy"]
-        return found
+        policy_status: dict[str, Any] = operator.get("/admin/api/status").json()["policy"]
+        return policy_status
 
 
 def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return found
+    return value
 
 
 def truncated(signed: str) -> str:
@@ -109,14 +109,14 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 
 def assert_refused(outpost: OutpostServer, why: str) -> None:
-    found = until(lambda: (said := policy(outpost))["fault"] and said)
-    assert why in found["fault"]
-    assert found["failed_at"] is not None
-    assert (found["version"], found["source"]) == (10, "platform")
+    result = until(lambda: (status := policy(outpost))["fault"] and status)
+    assert why in result["fault"]
+    assert result["failed_at"] is not None
+    assert (result["version"], result["source"]) == (10, "platform")
     assert outpost.ask("Hello").status_code == 200
     assert outpost.ask("zanzibar").status_code == 403
-    told = [line for line in outpost.log.splitlines() if "outpost.bundle_failed" in line]
-    assert why in json.loads(told[-1])["reason"]
+    results = [line for line in outpost.log.splitlines() if "outpost.bundle_failed" in line]
+    assert why in json.loads(results[-1])["reason"]
 
 
 @pytest.mark.parametrize("name", CONTENTS)
@@ -172,8 +172,8 @@ def test_a_refused_bundle_is_not_what_a_restart_begins_with(platform: FakePlatfo
     fresh.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
     fresh.start()
     fresh.wait()
-    found = policy(fresh)
-    assert (found["version"], found["source"]) == (10, "kept")
+    policy_status = policy(fresh)
+    assert (policy_status["version"], policy_status["source"]) == (10, "kept")
     assert fresh.ask("zanzibar").status_code == 403
 
 

@@ -47,10 +47,10 @@ def registration(portal: PortalServer, served: Served, tmp_path_factory: pytest.
         json={"enabled": True}, headers={"X-API-Key": key}, timeout=30,
     )  # fmt: skip
     assert enabled.status_code == 200, enabled.text
-    found = portal.register(org_id)
-    until(lambda: found["outpost"]["id"] in str(portal.platform.sql("SELECT outposts FROM outpost_trust")))
+    registration = portal.register(org_id)
+    until(lambda: registration["outpost"]["id"] in str(portal.platform.sql("SELECT outposts FROM outpost_trust")))
     authorities: Path = tmp_path_factory.mktemp("portal") / "outposts.pem"
-    authorities.write_text(found["ca_chain"])
+    authorities.write_text(registration["ca_chain"])
     portal.kill()
     portal.admin.close()
     portal.url = portal.url.replace("http:", "https:")
@@ -61,7 +61,7 @@ def registration(portal: PortalServer, served: Served, tmp_path_factory: pytest.
     portal.start()
     headers = {"X-API-Key": ADMIN_KEY}
     portal.admin = httpx2.Client(base_url=portal.url, headers=headers, timeout=30, verify=served.trusted())
-    return found
+    return registration
 
 
 @pytest.fixture(scope="module")
@@ -80,26 +80,26 @@ def until(judge: Callable[[], object]) -> None:
 
 def seen(portal: PortalServer, registration: dict[str, Any]) -> dict[str, Any]:
     outpost = registration["outpost"]
-    found: dict[str, Any] = portal.admin.get(f"/v1/orgs/{outpost['org_id']}/outposts/{outpost['id']}").json()
-    return found
+    body: dict[str, Any] = portal.admin.get(f"/v1/orgs/{outpost['org_id']}/outposts/{outpost['id']}").json()
+    return body
 
 
-def told(outpost: OutpostServer) -> dict[str, Any]:
+def status_of(outpost: OutpostServer) -> dict[str, Any]:
     with outpost.admin() as admin:
-        found: dict[str, Any] = admin.get("/admin/api/status").json()
-        return found
+        body: dict[str, Any] = admin.get("/admin/api/status").json()
+        return body
 
 
 def test_the_portal_hears_of_the_outpost_and_how_it_is(
     portal: PortalServer, registration: dict[str, Any], beating: OutpostServer
 ) -> None:
-    until(lambda: told(beating)["portal"]["taken_at"])
-    status, found = told(beating), seen(portal, registration)
+    until(lambda: status_of(beating)["portal"]["taken_at"])
+    status, result = status_of(beating), seen(portal, registration)
     assert (status["portal"]["url"], status["portal"]["fault"]) == (portal.url + "/", None)
-    assert (found["status"], found["last_seen_at"] is not None) == ("active", True)
-    assert found["reported"]["version"] == __version__
-    assert found["reported"]["status"] in {"ready", "not_ready"}
-    assert found["reported"]["journal_bytes"] >= 0
+    assert (result["status"], result["last_seen_at"] is not None) == ("active", True)
+    assert result["reported"]["version"] == __version__
+    assert result["reported"]["status"] in {"ready", "not_ready"}
+    assert result["reported"]["journal_bytes"] >= 0
 
 
 def test_a_heartbeat_needs_the_tokens_own_certificate_in_the_handshake(
@@ -121,16 +121,16 @@ def test_a_heartbeat_needs_the_tokens_own_certificate_in_the_handshake(
 def test_a_portal_that_does_not_answer_is_told_in_the_status_and_nowhere_else(
     portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, served: Served
 ) -> None:
-    until(lambda: told(beating)["portal"]["taken_at"])
+    until(lambda: status_of(beating)["portal"]["taken_at"])
     portal.kill()
     try:
         # At its start it beats at once, rather than after half a minute.
         beating.kill()
         beating.start()
         beating.wait()
-        until(lambda: told(beating)["portal"]["fault"])
-        assert told(beating)["portal"]["taken_at"] is None
-        assert told(beating)["platform"]["fault"] is None
+        until(lambda: status_of(beating)["portal"]["fault"])
+        assert status_of(beating)["portal"]["taken_at"] is None
+        assert status_of(beating)["platform"]["fault"] is None
     finally:
         portal.start()
 
@@ -142,11 +142,11 @@ def test_what_the_portal_refuses_is_told_with_its_reason(
         "CLOUD_PORTAL_URL": portal.url, "TLS_CA_BUNDLE": str(served.authority), "PORTAL_ISSUER": "https://another.test",
     }  # fmt: skip
     with RegisteredOutpost(portal.platform, registration, **environment) as outpost:
-        until(lambda: told(outpost)["portal"]["fault"])
-        assert told(outpost)["portal"]["fault"].startswith("401: ")
+        until(lambda: status_of(outpost)["portal"]["fault"])
+        assert status_of(outpost)["portal"]["fault"].startswith("401: ")
         assert "outpost.heartbeat" not in outpost.log
 
 
 def test_without_a_portal_there_are_none(portal: PortalServer, registration: dict[str, Any]) -> None:
     with RegisteredOutpost(portal.platform, registration) as outpost:
-        assert told(outpost)["portal"] is None
+        assert status_of(outpost)["portal"] is None

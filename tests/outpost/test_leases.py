@@ -61,9 +61,9 @@ class Node:
     def unused(self) -> Pair:
         return 0, max(0, self.share - self.spent)
 
-    def spend(self, wanted: int) -> None:
+    def spend(self, amount: int) -> None:
         if self.leases.begun(MONTH):
-            self.spent += max(0, min(wanted, self.share - self.spent))
+            self.spent += max(0, min(amount, self.share - self.spent))
 
 
 #: what happens: who, to whom, how much, and what goes wrong
@@ -87,7 +87,7 @@ async def begin(node: Node, others: list[Node]) -> None:
     await node.leases.begin(MONTH, owns=all(granted))
 
 
-async def ask(asker: Node, giver: Node, wanted: int, fault: str) -> None:
+async def ask(asker: Node, giver: Node, amount: int, fault: str) -> None:
     if fault.startswith("asker"):
         asker.dies = fault.removeprefix("asker ")
     transfer = await asker.leases.ask(MONTH, giver.address)
@@ -96,7 +96,7 @@ async def ask(asker: Node, giver: Node, wanted: int, fault: str) -> None:
     if fault.startswith("giver"):
         giver.dies = fault.removeprefix("giver ")
     try:
-        amounts = await giver.leases.give(MONTH, asker.id, transfer, (0, wanted), giver.unused)
+        amounts = await giver.leases.give(MONTH, asker.id, transfer, (0, amount), giver.unused)
     except Crash:
         giver.start()
         return
@@ -108,7 +108,7 @@ async def run(folder: Path, steps: list[tuple[str, int, int, int, str]]) -> None
     nodes = [Node(folder, number, 3) for number in range(3)]
     gone = 0
     for node in nodes:
-        await begin(node, [each for each in nodes if each is not node])
+        await begin(node, [item for item in nodes if item is not node])
     for what, one, two, amount, fault in steps:
         node, other = nodes[one], nodes[two]
         try:
@@ -117,7 +117,7 @@ async def run(folder: Path, steps: list[tuple[str, int, int, int, str]]) -> None
             elif what == "ask" and node is not other:
                 await ask(node, other, amount, fault)
             elif what == "begin":
-                await begin(node, [each for each in nodes if each is not node])
+                await begin(node, [item for item in nodes if item is not node])
             elif what == "restart":
                 node.start()
             elif what == "lose the disk" and node is not nodes[2]:
@@ -127,10 +127,10 @@ async def run(folder: Path, steps: list[tuple[str, int, int, int, str]]) -> None
                 node.start()
         except Crash:
             node.start()
-        for each in nodes:
-            each.dies = None
-        assert gone + sum(each.spent for each in nodes) <= 100
-        assert sum(each.share for each in nodes) <= 100
+        for item in nodes:
+            item.dies = None
+        assert gone + sum(node.spent for node in nodes) <= 100
+        assert sum(node.share for node in nodes) <= 100
 
 
 @settings(deadline=None)
@@ -190,8 +190,8 @@ async def test_what_is_wanted_is_given_whole_where_it_is_there_and_half_of_the_r
     pair: tuple[Node, Node],
 ) -> None:
     _, other = pair
-    for wanted, given_, left in ((40, 40, 10), (1, 5, 5), (9, 5, 0), (1, 0, 0)):
-        assert await other.leases.give(MONTH, uuid4(), uuid4(), (7, wanted), other.unused) == (0, given_)
+    for amount, value, left in ((40, 40, 10), (1, 5, 5), (9, 5, 0), (1, 0, 0)):
+        assert await other.leases.give(MONTH, uuid4(), uuid4(), (7, amount), other.unused) == (0, value)
         assert other.share == left
 
 
@@ -203,9 +203,9 @@ async def test_who_comes_in_the_midst_of_a_month_begins_with_nothing(pair: tuple
     await ask(newcomer, one, 10, "")
     assert (newcomer.share, one.share, other.share) == (25, 25, 50)
     # The others' lists are longer now, too: the month goes on as it began.
-    for each in (one, other):
-        each.parts = 3
-        each.start()
+    for item in (one, other):
+        item.parts = 3
+        item.start()
     assert (one.share, other.share) == (25, 50)
 
 
@@ -223,7 +223,7 @@ async def test_who_takes_anothers_place_or_has_lost_its_disk_begins_with_nothing
 async def test_what_cannot_be_divided_is_the_first_ones(tmp_path: Path) -> None:
     nodes = [Node(tmp_path, number, 3, place=number) for number in range(3)]
     for node in nodes:
-        await begin(node, [each for each in nodes if each is not node])
+        await begin(node, [item for item in nodes if item is not node])
     assert [node.share for node in nodes] == [34, 33, 33]
     # Two who both take themselves for the first do not both have it.
     twin = Node(tmp_path, 7, 3, place=0)
@@ -241,7 +241,7 @@ async def test_without_a_word_from_any_peer_each_has_its_part(tmp_path: Path) ->
 async def test_nobody_may_spend_more_than_a_limit_that_was_lowered(pair: tuple[Node, Node]) -> None:
     one, other = pair
     await ask(one, other, 50, "")
-    assert [each.leases.share(MONTH, LeaseLimits(None, 60))[1] for each in (one, other)] == [60, -20]
+    assert [item.leases.share(MONTH, LeaseLimits(None, 60))[1] for item in (one, other)] == [60, -20]
     assert (one.share, other.share) == (100, 0)
 
 

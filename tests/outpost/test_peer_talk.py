@@ -63,8 +63,8 @@ class Other:
         self.heard = heard = msgspec.json.decode(body, type=PeerMessage)
         if self.told is None:
             return None
-        said: dict[str, Any] = {"id": THEIRS, "stopped": False, "month": heard.month} | self.told
-        return PeerMessage(**said)
+        fields: dict[str, Any] = {"id": THEIRS, "stopped": False, "month": heard.month} | self.told
+        return PeerMessage(**fields)
 
     def share(self, body: bytes) -> dict[str, Pair]:
         self.asked.append(msgspec.json.decode(body, type=ShareRequest))
@@ -143,9 +143,9 @@ class Ours:
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
-    found = Authority()
-    (tmp_path / "authorities.pem").write_text(found.pem)
-    return found
+    result = Authority()
+    (tmp_path / "authorities.pem").write_text(result.pem)
+    return result
 
 
 def proof(folder: Path, authority: Authority, outpost_id: UUID) -> Proof:
@@ -154,18 +154,18 @@ def proof(folder: Path, authority: Authority, outpost_id: UUID) -> Proof:
 
 @pytest.fixture
 def other(tmp_path: Path, authority: Authority) -> Iterator[Other]:
-    found = Other(proof(tmp_path, authority, THEIRS))
-    yield found
-    found.close()
+    result = Other(proof(tmp_path, authority, THEIRS))
+    yield result
+    result.close()
 
 
 @pytest.fixture
 async def ours(tmp_path: Path, authority: Authority, other: Other) -> AsyncIterator[Ours]:
     own = identity(tmp_path, authority, OURS)
-    found = Ours(tmp_path / "ours", Proof(OURS, own, tmp_path / "authorities.pem"), own, other.address)
-    yield found
-    await found.peers.stop()
-    await found.spend.stop()
+    result = Ours(tmp_path / "ours", Proof(OURS, own, tmp_path / "authorities.pem"), own, other.address)
+    yield result
+    await result.peers.stop()
+    await result.spend.stop()
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -234,10 +234,10 @@ async def test_who_has_reached_nobody_gives_up_later_what_is_not_its_own(ours: O
     ours.peers.start()
     await until(lambda: ours.share == 5)
     assert await ours.calls(2) == 2
-    other.gives = lambda wanted: wanted.amounts
+    other.gives = lambda request: request.amounts
     other.told = {"granted": False, "claim": ours.claim(-3600), "free": (0, 6)}
     await until(lambda: ours.share == 2)
-    assert [each.amounts for each in other.asked] == [(0, 2)]
+    assert [question.amounts for question in other.asked] == [(0, 2)]
     assert not ours.leases.owns(ours.start)
 
 
@@ -263,7 +263,7 @@ async def test_a_budget_that_all_together_have_spent_is_exceeded_before_anybody_
 
 
 async def test_what_is_spent_beyond_a_lowered_limit_is_asked_for_where_there_is_any(ours: Ours, other: Other) -> None:
-    other.gives = lambda wanted: wanted.amounts
+    other.gives = lambda request: request.amounts
     ours.peers.start()
     await until(lambda: ours.share == 5)
     assert await ours.calls(5) == 5
@@ -272,4 +272,4 @@ async def test_what_is_spent_beyond_a_lowered_limit_is_asked_for_where_there_is_
     assert (ours.share, other.asked) == (3, [])
     other.told = {"free": (9, 3)}
     await until(lambda: ours.share == 5)
-    assert [each.amounts for each in other.asked] == [(0, 2)]
+    assert [question.amounts for question in other.asked] == [(0, 2)]

@@ -27,10 +27,10 @@ SWITCH = "/admin/api/override/kill-switch"
 
 def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return found
+    return value
 
 
 @contextmanager
@@ -45,14 +45,14 @@ def mesh(trust: Trust, folder: Path, *, requests: int) -> Iterator[tuple[Outpost
     one.admin_url, other.admin_url = addresses
     with ThreadPoolExecutor(2) as pool, ExitStack() as running:
         list(pool.map(running.enter_context, (one, other)))
-        until(lambda: all(begun(each) for each in (one, other)))
+        until(lambda: all(begun(item) for item in (one, other)))
         yield one, other
 
 
 def budget(outpost: OutpostServer) -> dict[str, Any]:
     with outpost.admin() as operator:
-        found: dict[str, Any] = operator.get(BUDGET).json()
-        return found
+        body: dict[str, Any] = operator.get(BUDGET).json()
+        return body
 
 
 def begun(outpost: OutpostServer) -> bool:
@@ -62,15 +62,15 @@ def begun(outpost: OutpostServer) -> bool:
 
 
 def limit(outposts: Sequence[OutpostServer], requests: int) -> None:
-    for each in outposts:
-        with each.admin() as operator:
+    for outpost in outposts:
+        with outpost.admin() as operator:
             assert operator.put(BUDGET, json={"monthly_requests": requests}).status_code == 200
 
 
 def load(outposts: Sequence[OutpostServer], requests: int, threads: int = 24) -> int:
     """How many of so many parallel requests, in turns to each, are answered; the others are over the budget."""
     with ExitStack() as stack, ThreadPoolExecutor(threads) as pool:
-        clients = [stack.enter_context(each.client()) for each in outposts]
+        clients = [stack.enter_context(outpost.client()) for outpost in outposts]
         send = lambda n: clients[n % len(clients)].post("/v1/chat/completions", json=asking("Hello"))  # noqa: E731
         answers = list(pool.map(send, range(requests)))
     assert {answer.status_code for answer in answers} <= {200, 429}
@@ -88,13 +88,13 @@ Both = tuple[OutpostServer, OutpostServer]
 
 
 def spent(both: Both) -> int:
-    return sum(budget(each)["spent_requests"] for each in both)
+    return sum(budget(item)["spent_requests"] for item in both)
 
 
 def test_two_peers_share_a_budget_under_parallel_load(peers: Both) -> None:
-    assert [budget(each)["share_requests"] for each in peers] == [50, 50]
+    assert [budget(peer)["share_requests"] for peer in peers] == [50, 50]
     assert 95 <= load(peers, 400) <= 100
-    assert sum(budget(each)["share_requests"] for each in peers) == 100
+    assert sum(budget(peer)["share_requests"] for peer in peers) == 100
 
 
 def test_one_alone_spends_what_the_other_does_not_need(peers: Both) -> None:
@@ -140,7 +140,7 @@ def test_cut_apart_each_keeps_to_its_share(peers: Both) -> None:
     until(lambda: begun(one) and not budget(one)["peers"][0]["fault"])
     # What it was asked for while it was stopped is given once, and nothing is lost.
     whole = budget(one)["monthly_requests"]
-    until(lambda: sum(budget(each)["share_requests"] for each in peers) == whole)
+    until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == whole)
     assert load(peers, 100) >= 55 - room
     assert spent(peers) <= whole
 
@@ -168,32 +168,32 @@ def test_kills_in_the_midst_of_it_give_nobody_more(peers: Both) -> None:
     with ThreadPoolExecutor(4) as pool:
         work = [pool.submit(ask, peers[number % 2]) for number in range(4)]
         try:
-            for each in peers:
+            for peer in peers:
                 time.sleep(0.1)
-                each.kill()
-                each.start()
-                each.wait()
+                peer.kill()
+                peer.start()
+                peer.wait()
             until(lambda: spent(peers) >= whole - 5, 60)
         finally:
             over.set()
-        for asked in work:
-            asked.result(30)
+        for item in work:
+            item.result(30)
     assert answered[0] <= 80
     assert spent(peers) <= whole
-    until(lambda: sum(budget(each)["share_requests"] for each in peers) == whole)
+    until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == whole)
 
 
 def test_an_engaged_kill_switch_stops_the_peers_until_it_is_released_where_it_was_engaged(peers: Both) -> None:
     one, other = peers
     limit(peers, 10**6)
     with one.admin() as operator, other.admin() as others:
-        assert [each.ask().status_code for each in peers] == [200, 200]
+        assert [peer.ask().status_code for peer in peers] == [200, 200]
         operator.post(SWITCH, json={"active": True})
         refused = until(lambda: (answer := other.ask()).status_code == 503 and answer, 5)
         assert refused.json()["error"]["code"] == "kill_switch_active"
         # Not there, as long as the one who has engaged it is heard.
-        told = others.post(SWITCH, json={"active": False}).json()
-        assert (told["active"], told["engaged_by"]) == (True, str(one.id))
+        body = others.post(SWITCH, json={"active": False}).json()
+        assert (body["active"], body["engaged_by"]) == (True, str(one.id))
         # It is not forgotten while the other is away.
         one.kill()
         other.kill()
@@ -202,7 +202,7 @@ def test_an_engaged_kill_switch_stops_the_peers_until_it_is_released_where_it_wa
         one.start()
         assert one.ask().status_code == 503
         operator.post(SWITCH, json={"active": False})
-        until(lambda: [each.ask().status_code for each in peers] == [200, 200])
+        until(lambda: [peer.ask().status_code for peer in peers] == [200, 200])
         assert others.get("/admin/api/status").json()["kill_switch"]["active"] is False
 
 
@@ -216,22 +216,22 @@ def test_one_that_is_gone_for_good_does_not_stop_the_others_for_ever(peers: Both
         assert other.ask().status_code == 200
         one.start()
         operator.post(SWITCH, json={"active": False})
-        until(lambda: [each.ask().status_code for each in peers] == [200, 200])
+        until(lambda: [peer.ask().status_code for peer in peers] == [200, 200])
 
 
 def test_strangers_are_no_peers(peers: Both, trust: Trust) -> None:
     one, _ = peers
     limit(peers, 10**6)
-    told = {"id": str(uuid4()), "stopped": True, "month": 0}
+    payload = {"id": str(uuid4()), "stopped": True, "month": 0}
 
     def token(authority: Authority, **claims: str) -> str:
         key = ec.generate_private_key(ec.SECP256R1())
-        claims = {"sub": told["id"], "aud": f"peer:{one.id}", **claims}  # type: ignore[dict-item]
+        claims = {"sub": payload["id"], "aud": f"peer:{one.id}", **claims}  # type: ignore[dict-item]
         return x5c.sign(claims, key, [authority.issue(key)])
 
     def talk(shown: str) -> int:
         headers = {"Authorization": f"Bearer {shown}"}
-        return httpx2.post(one.admin_url + "/peer/state", json=told, headers=headers).status_code
+        return httpx2.post(one.admin_url + "/peer/state", json=payload, headers=headers).status_code
 
     strangers = (
         "x", ADMIN_TOKEN, trust.server.key, "a.b.c", token(Authority("another portal")),

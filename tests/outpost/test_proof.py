@@ -37,9 +37,9 @@ def portal() -> tuple[CertificateAuthority, CertificateAuthority]:
 
 @pytest.fixture
 def stranger(tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority]) -> CertificateAuthority:
-    found = CertificateAuthority.make("public", lifetime=LIFETIME)
-    (tmp_path / "authorities.pem").write_text("".join(each.pem for each in (*portal, found)))
-    return found
+    result = CertificateAuthority.make("public", lifetime=LIFETIME)
+    (tmp_path / "authorities.pem").write_text("".join(item.pem for item in (*portal, result)))
+    return result
 
 
 def test_outposts_of_one_organization_know_each_other_whichever_authority_issued_them(

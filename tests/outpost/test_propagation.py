@@ -11,42 +11,42 @@ from tests.support.server import ADMIN_PASSWORD as PASSWORD
 
 def until(condition: Any, seconds: float = 20) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return found
+    return value
 
 
 def newest(admin: httpx2.Client, outpost: UUID, topic: str) -> dict[str, Any] | None:
     """How far the newest change of a topic has come at the outpost; None while it is not confirmed there."""
     answer = admin.get("/api/v1/admin/kill-switch/propagation")
     assert answer.status_code == 200, answer.text
-    change = next(each for each in answer.json()["changes"] if each["topic"] == topic)
-    found = next((each for each in change["outposts"] if each["outpost_id"] == str(outpost)), None)
-    return found if found is not None and found["confirmed_at"] is not None else None
+    change = next(change for change in answer.json()["changes"] if change["topic"] == topic)
+    result = next((item for item in change["outposts"] if item["outpost_id"] == str(outpost)), None)
+    return result if result is not None and result["confirmed_at"] is not None else None
 
 
 def test_a_kill_switch_reaches_every_outpost_and_the_report_says_when(trust: Trust, outpost: OutpostServer) -> None:
     with OutpostServer(trust) as other, trust.admin() as admin:
         outposts = (outpost, other)
         providers = admin.get("/api/v1/admin/kill-switch/providers").json()
-        echo = next(each["id"] for each in providers[0]["models"] if each["model_id"] == "echo")
-        assert [each.ask().status_code for each in outposts] == [200, 200]
+        echo = next(model["id"] for model in providers[0]["models"] if model["model_id"] == "echo")
+        assert [outpost.ask().status_code for outpost in outposts] == [200, 200]
         off = admin.post(f"/api/v1/admin/kill-switch/models/{echo}/disable", json={"reason": "other"})
         assert off.status_code == 200, off.text
-        for each in outposts:
-            refused = until(lambda each=each: (answer := each.ask()).status_code == 503 and answer)
+        for item in outposts:
+            refused = until(lambda item=item: (answer := item.ask()).status_code == 503 and answer)
             assert refused.json()["error"]["type"] == "provider_unavailable"
-            reached = until(lambda each=each: newest(admin, each.id, "switch"))
+            reached = until(lambda item=item: newest(admin, item.id, "switch"))
             assert reached["elapsed_ms"] >= 0
         report = admin.get("/api/v1/admin/kill-switch/propagation").json()
-        seen = {each["outpost_id"]: each for each in report["outposts"]}
-        for each in outposts:
-            assert seen[str(each.id)]["version"] >= report["changes"][0]["revision"]
-            assert seen[str(each.id)]["certificate_serial"] in trust.serials[each.id]
+        seen = {outpost["outpost_id"]: outpost for outpost in report["outposts"]}
+        for item in outposts:
+            assert seen[str(item.id)]["version"] >= report["changes"][0]["revision"]
+            assert seen[str(item.id)]["certificate_serial"] in trust.serials[item.id]
         on = admin.post(f"/api/v1/admin/kill-switch/models/{echo}/enable")
         assert on.status_code == 200, on.text
-        until(lambda: all(each.ask().status_code == 200 for each in outposts))
+        until(lambda: all(outpost.ask().status_code == 200 for outpost in outposts))
 
 
 def test_a_change_that_an_outpost_is_not_sent_is_confirmed_too(trust: Trust, outpost: OutpostServer) -> None:

@@ -55,14 +55,14 @@ def test_a_line_of_the_audit_log_names_everything_and_can_be_made_an_entry_again
 
 
 def test_a_line_can_be_read_by_a_person() -> None:
-    told = json.loads(line(Cursor(uuid4(), 1), encode(RICH), handed_in=False))
-    assert told.items() >= {
+    body = json.loads(line(Cursor(uuid4(), 1), encode(RICH), handed_in=False))
+    assert body.items() >= {
         "sequence": 1, "handed_in": False, "timestamp": "2026-02-02T02:40:00.123457Z", "type": "outcome",
         "actor_type": "user", "provider": "sandbox", "outcome": "success", "status": 200, "cost_usd": "0.000013",
     }.items()  # fmt: skip
-    assert told["budgets"] == [{"id": str(RICH.budgets[0][0]), "period_start": "2026-02-02T02:40:00Z"}]
-    assert told["dlp_events"][0]["entity_type"] == "email"
-    assert told["attempts"] == [{"provider": "one", "model_id": "m", "status": 503, "reason": "server_error"}]
+    assert body["budgets"] == [{"id": str(RICH.budgets[0][0]), "period_start": "2026-02-02T02:40:00Z"}]
+    assert body["dlp_events"][0]["entity_type"] == "email"
+    assert body["attempts"] == [{"provider": "one", "model_id": "m", "status": 503, "reason": "server_error"}]
 
 
 @pytest.mark.parametrize("microseconds", [0, 1, 499_999, 999_999])
@@ -85,7 +85,7 @@ def test_an_export_shows_lines_of_an_earlier_version_in_the_current_form(outpost
         {**head, "sequence": 2, "type": "ended"},
     ]
     (outpost.folder / "audit").mkdir()
-    text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines)
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     (outpost.folder / "audit" / "00000001.jsonl").write_text(text)
     ended = {"journal_id": journal, "sequence": 2, "handed_in": True, "timestamp": None, "type": "ended"}
     assert outpost.exported() == [known, ended]
@@ -95,12 +95,12 @@ def test_every_line_of_an_export_has_its_time(outpost: OutpostFiles) -> None:
     before = datetime.now(UTC)
     outpost.answer(2)
     lines = outpost.exported()
-    assert [each["type"] for each in lines] == ["outcome", "outcome", "ended"]
+    assert [line["type"] for line in lines] == ["outcome", "outcome", "ended"]
     ended = datetime.fromisoformat(str(lines[-1]["timestamp"]))
     # A file system's clock may be some milliseconds late.
     assert before - timedelta(seconds=1) <= ended <= datetime.now(UTC) + timedelta(seconds=1)
     outpost.hand_in()
-    assert [each["timestamp"] for each in outpost.exported()] == [each["timestamp"] for each in lines]
+    assert [record["timestamp"] for record in outpost.exported()] == [line["timestamp"] for line in lines]
 
 
 @pytest.mark.parametrize("text", [b"", b"{}\n", b'{"journal_id":"x"}\n', b"[" * 300, b'{"journal_id":"' + b"0" * 60])
@@ -157,18 +157,18 @@ def test_a_kill_while_records_move_doubles_no_line(
     while after.hand_in(2):
         pass
     assert requests(after.exported()) == ids
-    assert [each["sequence"] for each in after.exported()] == list(range(1, 11))
+    assert [record["sequence"] for record in after.exported()] == list(range(1, 11))
     after.records.close()
 
 
 def test_damage_is_an_entry_of_its_own(outpost: OutpostFiles) -> None:
     ids = outpost.answer(5)
     (segment,) = (outpost.folder / "journal").glob("*/*.log")
-    held = bytearray(segment.read_bytes())
-    held[held.index(ids[2].encode())] = 0
-    segment.write_bytes(held)
+    content = bytearray(segment.read_bytes())
+    content[content.index(ids[2].encode())] = 0
+    segment.write_bytes(content)
     assert [outpost.hand_in(2), outpost.hand_in(2), outpost.hand_in(2)] == [2, 2, 2]
-    kinds = [each["type"] for each in outpost.exported()]
+    kinds = [record["type"] for record in outpost.exported()]
     assert kinds == ["outcome", "outcome", "lost", "outcome", "outcome", "ended"]
 
 
@@ -202,17 +202,17 @@ def test_an_export_tells_each_record_once_while_records_move(outpost: OutpostFil
 def test_an_export_goes_on_after_a_place_and_may_leave_out_what_was_handed_in(outpost: OutpostFiles) -> None:
     first, second = outpost.answer(6), outpost.answer(6)
     outpost.hand_in(4)
-    told = outpost.exported()
-    assert [each["handed_in"] for each in told] == [True] * 4 + [False] * 10
+    records = outpost.exported()
+    assert [item["handed_in"] for item in records] == [True] * 4 + [False] * 10
     assert requests(outpost.exported(unsent=True)) == [*first[4:], *second]
-    after = Cursor(UUID(str(told[2]["journal_id"])), 3)
+    after = Cursor(UUID(str(records[2]["journal_id"])), 3)
     assert requests(outpost.exported(after=after)) == [*first[3:], *second]
-    assert outpost.exported(after=Cursor(UUID(str(told[-1]["journal_id"])), 7)) == []
+    assert outpost.exported(after=Cursor(UUID(str(records[-1]["journal_id"])), 7)) == []
 
 
 def confirmed(outpost: OutpostFiles, number: int) -> int:
-    told = outpost.exported()[number]
-    return outpost.records.confirm(Cursor(UUID(str(told["journal_id"])), int(str(told["sequence"]))))
+    result = outpost.exported()[number]
+    return outpost.records.confirm(Cursor(UUID(str(result["journal_id"])), int(str(result["sequence"]))))
 
 
 def test_what_an_operator_has_leaves_the_journal_and_stays_in_the_audit_log(outpost: OutpostFiles) -> None:

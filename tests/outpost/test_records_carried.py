@@ -34,7 +34,7 @@ def exported(operator: httpx2.Client, **options: str) -> list[dict[str, Any]]:
     answer = operator.get(EXPORT, params=options)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/x-ndjson"
-    return [json.loads(each) for each in answer.text.splitlines()]
+    return [json.loads(line) for line in answer.text.splitlines()]
 
 
 def through(line: dict[str, Any]) -> str:
@@ -42,10 +42,10 @@ def through(line: dict[str, Any]) -> str:
 
 
 def requests(lines: list[dict[str, Any]]) -> list[str]:
-    return [each["request_id"] for each in lines if each["type"] == "outcome"]
+    return [line["request_id"] for line in lines if line["type"] == "outcome"]
 
 
-def asked(outpost: OutpostServer, count: int) -> list[str]:
+def request_ids_of(outpost: OutpostServer, count: int) -> list[str]:
     answers = [outpost.ask() for _ in range(count)]
     assert {answer.status_code for answer in answers} == {200}
     return [answer.headers["x-request-id"] for answer in answers]
@@ -66,11 +66,11 @@ def hand_in(outpost: OutpostServer, *files: Path) -> subprocess.CompletedProcess
 def test_what_was_answered_can_be_carried_away_and_is_the_platform_s_once(
     outpost: OutpostServer, operator: httpx2.Client, trust: Trust, tmp_path: Path
 ) -> None:
-    first = asked(outpost, 5)
+    first = request_ids_of(outpost, 5)
     text = operator.get(EXPORT).content
     lines = exported(operator)
     assert requests(lines) == first
-    assert {each["handed_in"] for each in lines} == {False}
+    assert {line["handed_in"] for line in lines} == {False}
     assert lines[0].items() >= {"provider": "sandbox", "model_id": "echo", "outcome": "success", "status": 200}.items()
     (tmp_path / "first.jsonl").write_bytes(text)
     answer = operator.post(CONFIRM, json={"through": through(lines[-1])})
@@ -81,7 +81,7 @@ def test_what_was_answered_can_be_carried_away_and_is_the_platform_s_once(
     outpost.kill(signal.SIGKILL)
     outpost.start()
     outpost.wait()
-    second = asked(outpost, 3)
+    second = request_ids_of(outpost, 3)
     rest = exported(operator, after=through(lines[-1]))
     assert requests(rest) == second
     assert requests(exported(operator, unsent="true")) == second
@@ -107,7 +107,7 @@ def test_what_was_carried_is_not_handed_in_again_when_there_is_a_way(
     outpost.environment["PLATFORM_MANAGEMENT_URL"] = trust.server.url
     outpost.start()
     outpost.wait()
-    more = asked(outpost, 2)
+    more = request_ids_of(outpost, 2)
     until(lambda: len(stored(trust, outpost)) == len(before) + 2)
     assert stored(trust, outpost) == before + more
     assert operator.get("/admin/api/status").json()["journal"]["rejected"] == 0

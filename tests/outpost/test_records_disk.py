@@ -104,8 +104,8 @@ async def test_only_the_last_step_costs_records_their_detail(tmp_path: Path, she
         journal.append(encode(RICH)), journal.append(encode(msgspec.structs.replace(RICH, stream=True)))
     )
     await writer.close()
-    for held in JournalReader(tmp_path).batch().entries:
-        read = decode(held.payload)
+    for entry in JournalReader(tmp_path).batch().entries:
+        read = decode(entry.payload)
         assert isinstance(read, Outcome)
         thin = shed == "journal_detail"
         assert (read.dlp_events, read.rule_events, read.attempts) == (

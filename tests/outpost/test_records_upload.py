@@ -13,7 +13,7 @@ from tests.support.outpost_server import OutpostServer, Trust, asking, stored, u
 #: The outpost's ends by kill -9 (20 prove more), and the requests of a day without the platform (100,000).
 KILLS = int(os.environ.get("OUTPOST_KILLS", "4"))
 AWAY = int(os.environ.get("OUTPOST_AWAY_REQUESTS", "3000"))
-PATIENCE = 60 + AWAY / 100
+WAIT_SECONDS = 60 + AWAY / 100
 
 
 def usage(trust: Trust, requests: list[str]) -> list[tuple[str, str]]:
@@ -77,8 +77,8 @@ def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         callers = Callers(outpost)
         for _ in range(KILLS):
-            wanted = len(callers.answered) + 50
-            until(lambda wanted=wanted: len(callers.answered) > wanted)  # type: ignore[misc]
+            target = len(callers.answered) + 50
+            until(lambda target=target: len(callers.answered) > target)  # type: ignore[misc]
             outpost.kill(signal.SIGKILL)
             outpost.start()
             outpost.wait()
@@ -86,10 +86,10 @@ def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
         # What a kill has interrupted is recorded too, so there may be more than what was answered.
         until(lambda: set(callers.answered) <= set(stored(trust, outpost)))
         until(lambda: len(list((outpost.home / "outpost/journal").glob("*-*"))) == 1)
-        found = usage(trust, callers.asked)
-        assert len(found) == len({request_id for request_id, _ in found})
-        assert {request_id for request_id, _ in found} >= set(callers.answered)
-        succeeded = {request_id for request_id, outcome in found if outcome == "success"}
+        usage_rows = usage(trust, callers.asked)
+        assert len(usage_rows) == len({request_id for request_id, _ in usage_rows})
+        assert {request_id for request_id, _ in usage_rows} >= set(callers.answered)
+        succeeded = {request_id for request_id, outcome in usage_rows if outcome == "success"}
         assert succeeded >= set(callers.answered)
         # Streams that were cut off have ended, as the platform sees it.
         assert trust.server.sql("SELECT 1 FROM open_streams") == []
@@ -103,36 +103,36 @@ def test_a_day_without_the_platform_is_handed_in_when_it_is_back(trust: Trust) -
         trust.server.kill()
         try:
             callers = Callers(outpost)
-            until(lambda: len(callers.answered) >= AWAY, PATIENCE)
+            until(lambda: len(callers.answered) >= AWAY, WAIT_SECONDS)
             callers.stop()
             assert callers.answered == callers.asked or set(callers.answered) == set(callers.asked)
             assert journal(outpost) < 2_000 * len(callers.answered)
             # The disk turns one byte of one record. A stream has two entries, whose first is no record.
-            spoilt = next(each for each in callers.answered[AWAY // 100 :] if int(each.rpartition("-")[2]) % 3)
+            spoilt = next(item for item in callers.answered[AWAY // 100 :] if int(item.rpartition("-")[2]) % 3)
             (segment, *_) = sorted((outpost.home / "outpost/journal").glob("*-*/*.log"))
             with segment.open("r+b") as file:
-                held = file.read()
-                damaged = held.index(spoilt.encode())
+                content = file.read()
+                damaged = content.index(spoilt.encode())
                 file.seek(damaged)
                 file.write(b"\0")
         finally:
             trust.server.start()
-        until(lambda: len(stored(trust, outpost)) >= len(callers.answered), PATIENCE)
+        until(lambda: len(stored(trust, outpost)) >= len(callers.answered), WAIT_SECONDS)
         records = stored(trust, outpost)[1:]
         assert len(records) == len(set(records)) == len(callers.answered) - 1
         assert set(records) == set(callers.answered) - {spoilt}
         # In order: each caller asked one after the other.
         for caller in range(4):
-            numbers = [int(each.rpartition("-")[2]) for each in records if each.split("-")[1] == str(caller)]
+            numbers = [int(record.rpartition("-")[2]) for record in records if record.split("-")[1] == str(caller)]
             assert numbers == sorted(numbers)
         ((reason, details),) = trust.server.sql(
             "SELECT reason, details FROM audit_events WHERE action = 'outpost.records_lost' AND resource_id = %s",
             [str(outpost.id)],
         )
         assert (reason, details["bytes"] > 100) == ("damaged", True)
-        said = verified(trust)
-        assert "the chain is whole" in said
-        assert f"of outpost {outpost.id}" in said
+        text = verified(trust)
+        assert "the chain is whole" in text
+        assert f"of outpost {outpost.id}" in text
         assert outpost.admin().get("/admin/api/status").json()["journal"]["lost"] == 1
 
 
@@ -166,28 +166,28 @@ def test_a_platform_that_went_back_gets_again_what_it_lacks(trust: Trust) -> Non
         def status() -> Any:
             return operator.get("/admin/api/status").json()["journal"]
 
-        def asked(count: int) -> None:
+        def ask_until_stored(count: int) -> None:
             for _ in range(5):
                 assert outpost.ask().status_code == 200
             until(lambda: len(stored(trust, outpost)) == count)
 
-        asked(5)
+        ask_until_stored(5)
         trust.server.sql(back, [outpost.id])
         # It has them still, and says so: nothing is there twice.
-        asked(10)
+        ask_until_stored(10)
         assert (status()["rejected"], status()["lost"]) == (3, 0)
         # What is not kept any more cannot be sent again; the rest is, and the chain says what is missing.
         until((outpost.home / "outpost/audit/00000001.jsonl").exists)
         (outpost.home / "outpost/audit/00000001.jsonl").unlink()
         trust.server.sql(back, [outpost.id])
-        asked(15)
+        ask_until_stored(15)
         assert (status()["rejected"], status()["lost"]) == (3, 3)
         ((reason, details),) = trust.server.sql(
             "SELECT reason, details FROM audit_events WHERE action = 'outpost.records_lost' AND resource_id = %s",
             [str(outpost.id)],
         )
         assert (reason, details["records"], details["sequence"]) == ("gone", 3, 1)
-        asked(20)
+        ask_until_stored(20)
 
 
 def test_without_the_note_of_what_was_handed_in_nothing_is_lost_or_doubled(trust: Trust) -> None:

@@ -97,8 +97,8 @@ def until(judge: Callable[[], bool]) -> None:
 
 def unopened(outpost: OutpostServer) -> list[str]:
     with outpost.admin() as operator:
-        found: list[str] = operator.get("/admin/api/status").json()["policy"]["credentials_unopened"]
-        return found
+        credentials_unopened: list[str] = operator.get("/admin/api/status").json()["policy"]["credentials_unopened"]
+        return credentials_unopened
 
 
 def kept_files(folder: Path) -> bytes:
@@ -110,9 +110,9 @@ def test_a_provider_is_called_with_what_came_sealed(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         with outpost.admin() as admin:
-            told = [admin.get(path).text for path in ("/admin/api/status", "/admin/config/export")]
-        assert json.loads(told[0])["policy"]["credentials_unopened"] == []
-        assert SECRET not in "".join(told) + outpost.log
+            results = [admin.get(path).text for path in ("/admin/api/status", "/admin/config/export")]
+        assert json.loads(results[0])["policy"]["credentials_unopened"] == []
+        assert SECRET not in "".join(results) + outpost.log
         assert SECRET.encode() not in kept_files(outpost.home)
         # They outlive the platform's answers: what was kept opens again.
         outpost.kill()
@@ -203,8 +203,8 @@ def test_a_bundle_opens_with_the_former_key_too_and_shows_nothing() -> None:
             )
         },
     )  # fmt: skip
-    found = open_credentials(bundle, (present, former))
-    assert (found.of("a"), found.of("b"), found.of("c")) == ({"api_key": "one"}, {"api_key": "two"}, None)
-    assert found.unopened == ("c", "d")
-    assert "one" not in repr(found)
+    result = open_credentials(bundle, (present, former))
+    assert (result.of("a"), result.of("b"), result.of("c")) == ({"api_key": "one"}, {"api_key": "two"}, None)
+    assert result.unopened == ("c", "d")
+    assert "one" not in repr(result)
     assert open_credentials(bundle, ()).unopened == ("a", "b", "c", "d")

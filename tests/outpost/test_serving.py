@@ -26,8 +26,8 @@ def test_a_stranger_is_refused(outpost: OutpostServer, key: str) -> None:
 
 
 def own_token(secret: str = JWT_SECRET, algorithm: str = "HS256", **claims: object) -> str:
-    held = {"sub": "batch job", "exp": int(time.time()) + 60, **claims}
-    return jwt.encode({"alg": algorithm}, held, OctKey.import_key(secret.encode()), algorithms=[algorithm])
+    payload = {"sub": "batch job", "exp": int(time.time()) + 60, **claims}
+    return jwt.encode({"alg": algorithm}, payload, OctKey.import_key(secret.encode()), algorithms=[algorithm])
 
 
 def test_an_own_client_is_let_in_by_its_token(outpost: OutpostServer) -> None:
@@ -114,9 +114,9 @@ def test_after_a_restart_it_is_in_touch_without_waiting_for_a_change(trust: Trus
         outpost.wait()
         deadline = time.monotonic() + 10
         with outpost.admin() as operator:
-            while (found := operator.get("/admin/api/status").json())["platform"]["heard_at"] is None:
-                assert time.monotonic() < deadline, found
-        assert found["policy"]["source"] == "kept"
+            while (body := operator.get("/admin/api/status").json())["platform"]["heard_at"] is None:
+                assert time.monotonic() < deadline, body
+        assert body["policy"]["source"] == "kept"
 
 
 def test_the_tasks_of_its_event_loop_are_a_figure(outpost: OutpostServer) -> None:

@@ -28,10 +28,10 @@ CARD = "My card is 4242 4242 4242 4242."
 
 async def until(condition: Callable[[], Any], seconds: float = 90) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
-    return found
+    return value
 
 
 def collecting(receiver: Receiver) -> dict[str, str]:
@@ -51,10 +51,10 @@ def events(receiver: Receiver) -> list[dict[str, Any]]:
 
 def requests(receiver: Receiver) -> list[str]:
     """Ids of the requests of which it was told, once each."""
-    found = [
-        each["http"]["request"]["id"] for each in events(receiver) if each["event"]["dataset"] == "gatehouse.audit"
+    results = [
+        event["http"]["request"]["id"] for event in events(receiver) if event["event"]["dataset"] == "gatehouse.audit"
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(results))
 
 
 async def ask(outpost: OutpostServer, text: str = "Hello", **more: Any) -> str:
@@ -66,8 +66,8 @@ async def ask(outpost: OutpostServer, text: str = "Hello", **more: Any) -> str:
 async def siem_status(outpost: OutpostServer) -> dict[str, Any]:
     with outpost.admin() as operator:
         answer = await asyncio.to_thread(operator.get, "/admin/api/status")
-    found: dict[str, Any] = answer.json()["siem"]
-    return found
+    siem: dict[str, Any] = answer.json()["siem"]
+    return siem
 
 
 def stored(trust: Trust, request_id: str) -> list[Any]:
@@ -89,8 +89,8 @@ async def test_a_collector_hears_the_same_of_a_request_as_the_platform(trust: Tr
             # Its place in the chain is not known here.
             assert not {"sequence", "hash"} & audit["event"].keys()
             of_the_platform = trust.server.sql("SELECT id FROM dlp_events WHERE request_id = %s", [request_id])
-            assert [each["event"]["id"] for each in dlp] == [str(found) for (found,) in of_the_platform]
-            assert {each["event"]["dataset"] for each in dlp} == {"gatehouse.dlp"}
+            assert [rule["event"]["id"] for rule in dlp] == [str(result) for (result,) in of_the_platform]
+            assert {rule["event"]["dataset"] for rule in dlp} == {"gatehouse.dlp"}
             assert not shows(json.dumps([audit, *dlp]), "4242")
             status = await siem_status(outpost)
             assert (status["type"], status["sent"], status["fault"]) == ("hec", 1 + len(dlp), None)
@@ -102,26 +102,26 @@ async def test_what_a_collector_has_not_taken_waits_for_it_over_kills_of_the_out
     async with Receiver.listening() as receiver:
         receiver.otherwise = 503
         with OutpostServer(trust, **collecting(receiver)) as outpost:
-            asked = [await ask(outpost) for _ in range(5)]
-            await until(lambda: stored(trust, asked[-1]))
-            status = await until_status(outpost, lambda found: found["fault"])
+            questions = [await ask(outpost) for _ in range(5)]
+            await until(lambda: stored(trust, questions[-1]))
+            status = await until_status(outpost, lambda match: match["fault"])
             assert status["fault"] == "the receiver answered 503"
             assert status["waiting_bytes"] > 0
             for _ in range(2):
                 outpost.kill()
                 outpost.start()
                 outpost.wait()
-                asked.append(await ask(outpost))
-                await until(lambda: stored(trust, asked[-1]))
+                questions.append(await ask(outpost))
+                await until(lambda: stored(trust, questions[-1]))
             receiver.got.clear()
             receiver.otherwise = 200
-            await until(lambda: len(requests(receiver)) == len(asked))
-            assert requests(receiver) == asked
+            await until(lambda: len(requests(receiver)) == len(questions))
+            assert requests(receiver) == questions
             # Then nobody needs the journals of the dead ones any more; and the platform has each request once.
             journal = outpost.home / "outpost" / "journal"
             await until(lambda: len(list(journal.glob("*-*"))) == 1)
-            assert [len(stored(trust, each)) for each in asked] == [1] * len(asked)
-            await until_status(outpost, lambda found: found["waiting_bytes"] == 0)
+            assert [len(stored(trust, question)) for question in questions] == [1] * len(questions)
+            await until_status(outpost, lambda match: match["waiting_bytes"] == 0)
             sent = len(events(receiver))
             outpost.kill()
             outpost.start()
@@ -134,10 +134,10 @@ async def test_what_a_collector_has_not_taken_waits_for_it_over_kills_of_the_out
 
 async def until_status(outpost: OutpostServer, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
     deadline = time.monotonic() + 90
-    while not condition(found := await siem_status(outpost)):
-        assert time.monotonic() < deadline, found
+    while not condition(result := await siem_status(outpost)):
+        assert time.monotonic() < deadline, result
         await asyncio.sleep(0.05)
-    return found
+    return result
 
 
 async def test_a_stream_that_a_kill_cut_off_is_told_as_interrupted() -> None:
@@ -150,9 +150,9 @@ async def test_a_stream_that_a_kill_cut_off_is_told_as_interrupted() -> None:
                 outpost.start()
                 outpost.wait()
                 await until(lambda: request_id in requests(receiver))
-                (told,) = [each for each in events(receiver) if each["http"]["request"]["id"] == request_id]
-                assert told["gatehouse"]["outcome"] == "interrupted"
-                assert told["gatehouse"]["details"]["stream"] is True
+                (result,) = [event for event in events(receiver) if event["http"]["request"]["id"] == request_id]
+                assert result["gatehouse"]["outcome"] == "interrupted"
+                assert result["gatehouse"]["details"]["stream"] is True
 
 
 def _cut_off(outpost: OutpostServer) -> str:
@@ -167,7 +167,7 @@ async def test_what_is_too_large_is_sent_in_parts_and_at_last_passed_over(trust:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **collecting(receiver)) as outpost:
             receiver.otherwise = 503
-            asked = [
+            requests = [
                 await ask(outpost, model="no-such-model" if number == 2 else "sandbox/echo") for number in range(6)
             ]
 
@@ -176,18 +176,18 @@ async def test_what_is_too_large_is_sent_in_parts_and_at_last_passed_over(trust:
                 small = len(body.splitlines()) <= 2 and b"no-such-model" not in body
                 return web.Response(status=200 if small else 413)
 
-            await until_status(outpost, lambda found: found["fault"])
+            await until_status(outpost, lambda match: match["fault"])
             receiver.got.clear()
             receiver.otherwise = picky
-            status = await until_status(outpost, lambda found: found["skipped"] == 1 and found["waiting_bytes"] == 0)
+            status = await until_status(outpost, lambda match: match["skipped"] == 1 and match["waiting_bytes"] == 0)
             assert (status["sent"], status["fault"]) == (5, None)
             taken = [
                 got for got in receiver.got if len(got.body.splitlines()) <= 2 and b"no-such-model" not in got.body
             ]
-            found = [
+            results = [
                 json.loads(line)["event"]["http"]["request"]["id"] for got in taken for line in got.body.splitlines()
             ]
-            assert found == asked[:2] + asked[3:]
+            assert results == requests[:2] + requests[3:]
             assert "siem_event_too_large" in outpost.log
 
 
@@ -201,7 +201,7 @@ async def test_syslog_gets_each_event_as_a_message(trust: Trust) -> None:
         with OutpostServer(trust, **siem) as outpost:
             request_id = await ask(outpost)
             await until(lambda: log.connections)
-        (message,) = [each for data in log.connections for each in messages(data)]
+        (message,) = [message for data in log.connections for message in messages(data)]
         assert b"gatehouse.audit" in message
         assert request_id.encode() in message
 
@@ -240,12 +240,12 @@ async def test_a_file_gets_requests_and_operators_calls_below_the_organization_s
 async def test_an_operator_can_try_the_receiver_out(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **collecting(receiver)) as outpost, outpost.admin() as operator:
-            told = (await asyncio.to_thread(operator.post, "/admin/api/siem/test")).json()
-            assert (told["success"], told["error"]) == (True, None)
+            body = (await asyncio.to_thread(operator.post, "/admin/api/siem/test")).json()
+            assert (body["success"], body["error"]) == (True, None)
             assert events(receiver)[0]["event"]["action"] == "siem.test"
             receiver.answers.append(403)
-            told = (await asyncio.to_thread(operator.post, "/admin/api/siem/test")).json()
-            assert (told["success"], told["error"]) == (False, "the receiver answered 403")
+            body = (await asyncio.to_thread(operator.post, "/admin/api/siem/test")).json()
+            assert (body["success"], body["error"]) == (False, "the receiver answered 403")
             assert outpost.log.count("outpost.siem_tested") == 2
 
 
@@ -256,7 +256,7 @@ def test_without_a_receiver_there_is_nothing_to_try(outpost: OutpostServer, oper
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"siem_direct_type": "hec", "siem_direct_token": TOKEN}, "SIEM_DIRECT_URL"),
         ({"siem_direct_type": "hec", "siem_direct_url": "http://splunk:8088", "siem_direct_token": TOKEN}, "https://"),
@@ -272,6 +272,6 @@ def test_without_a_receiver_there_is_nothing_to_try(outpost: OutpostServer, oper
         ),
     ],
 )
-def test_what_makes_no_receiver_is_told_by_its_variable(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadSettings, match=said):
+def test_what_makes_no_receiver_is_told_by_its_variable(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadSettings, match=message):
         target(OutpostSettings(**settings))

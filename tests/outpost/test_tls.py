@@ -141,7 +141,7 @@ def test_a_renewal_goes_on_with_the_new_certificate(asking: Trust, secured: Outp
 
 
 @pytest.mark.parametrize(
-    ("given", "fault"),
+    ("content", "fault"),
     [
         ("no certificate", "TLS_CLIENT_CA_PATH: needs TLS_CERT_PATH"),
         ("no file", "TLS_CLIENT_CA_PATH: cannot be loaded"),
@@ -149,11 +149,11 @@ def test_a_renewal_goes_on_with_the_new_certificate(asking: Trust, secured: Outp
     ],
 )
 def test_authorities_that_cannot_be_used_are_told_at_start(
-    served: Served, tmp_path: Path, given: str, fault: str
+    served: Served, tmp_path: Path, content: str, fault: str
 ) -> None:
     authorities = tmp_path / "authorities.pem"
-    if given == "no authority":
+    if content == "no authority":
         authorities.write_text("nothing")
-    certificate, key = (None, None) if given == "no certificate" else (served.certificate, served.key)
+    certificate, key = (None, None) if content == "no certificate" else (served.certificate, served.key)
     with pytest.raises(BadSettings, match=fault):
         tls_context(certificate, key, authorities)

@@ -14,7 +14,7 @@ from tests.support.platform import RunningPlatform, Tenant
 import gatehouse.platform
 
 #: Requests that arrive together.
-_AT_ONCE = 6
+_PARALLEL_REQUESTS = 6
 
 CERTIFICATE = certificate()
 
@@ -108,17 +108,17 @@ async def test_creations_that_arrive_together_stay_within_the_limit(
 ) -> None:
     limit, create = FAMILIES[family]
     client = tenant.admin.client
-    parents = [str(uuid4()) for _ in range(_AT_ONCE)]
+    parents = [str(uuid4()) for _ in range(_PARALLEL_REQUESTS)]
     if family in {"budgets", "model access"}:
         await platform.add_provider(tenant.id, "their-own", "byoe", "model")
         for group in parents:
             platform.sql("INSERT INTO groups (id, tenant_id, name) VALUES (%s, %s, %s)", [group, tenant.id, group])
     if family == "share links":
         conversation = await client.post("/api/conversations", json={"title": "x"})
-        parents = [conversation.json()["id"]] * _AT_ONCE
+        parents = [conversation.json()["id"]] * _PARALLEL_REQUESTS
     monkeypatch.setattr(limit, 1)
     answers = await asyncio.gather(*(create(client, parent, number) for number, parent in enumerate(parents)))
-    assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_AT_ONCE - 1), answers[0].text
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_PARALLEL_REQUESTS - 1), answers[0].text
 
 
 #: Families whose limit is a user's; they have a test of their own.
@@ -140,8 +140,8 @@ async def test_keys_made_together_stay_within_a_users_limit(platform: RunningPla
         [tenant.id, tenant.user.id, limit - 1],
     )
     create = _post("/api/auth/api-keys", description="NAME")
-    answers = await asyncio.gather(*(create(tenant.user.client, "", number) for number in range(_AT_ONCE)))
-    assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_AT_ONCE - 1)
+    answers = await asyncio.gather(*(create(tenant.user.client, "", number) for number in range(_PARALLEL_REQUESTS)))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_PARALLEL_REQUESTS - 1)
     refused = next(answer for answer in answers if answer.status_code == 409)
     assert refused.json()["detail"] == f"A user has at most {limit} API keys. Remove one that is not used any more."
     # Somebody else's are counted apart.

@@ -13,9 +13,9 @@ async def test_a_pool_that_is_used_up_is_503_and_not_a_fault(
 ) -> None:
     database = platform.host.database
     monkeypatch.setattr(database._app.pool, "_timeout", 0.05)
-    async with AsyncExitStack() as held:
+    async with AsyncExitStack() as stack:
         for _ in range(database.pool_size):
-            await held.enter_async_context(database.tenant(TenantId(tenant.id)))
+            await stack.enter_async_context(database.tenant(TenantId(tenant.id)))
         detail = await tenant.admin.client.get("/api/auth/api-keys")
         coded = await tenant.admin.client.get("/api/v1/admin/org/feature-flags")
     for answer in (detail, coded):
@@ -32,9 +32,9 @@ async def test_nobody_tries_to_get_in_while_the_database_does_not_count(
     database = platform.host.database
     monkeypatch.setattr(database._service.pool, "_timeout", 0.05)
     body = {"email": "ada@example.test", "password": "wrong password"}
-    async with AsyncExitStack() as held:
+    async with AsyncExitStack() as stack:
         for _ in range(4):
-            await held.enter_async_context(database.at_once())
+            await stack.enter_async_context(database.at_once())
         refused = await platform.anonymous.post("/api/auth/login", json=body)
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
     assert "database" in refused.json()["detail"]

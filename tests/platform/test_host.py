@@ -15,10 +15,10 @@ from gatehouse.platform.worker import host
 from gatehouse.platform.worker.host import PlatformHost
 
 
-async def test_expired_counts_are_forgotten_also_when_no_request_comes(
+async def test_expired_counts_are_purged_without_requests(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reference 1, Rate limiting on the platform, 2."""
+    """The counts of rate limits (docs/rate-limits.md)."""
     monkeypatch.setattr(host, "_PURGE_INTERVAL_SECONDS", 0.02)
     monkeypatch.setattr(host, "MemoryCounters", partial(MemoryCounters, window=0.05))
     async with RunningPlatform.start(platform.installed.settings) as another:
@@ -31,7 +31,7 @@ async def test_expired_counts_are_forgotten_also_when_no_request_comes(
                 await asyncio.sleep(0.01)
 
 
-async def test_a_start_that_fails_half_way_stops_what_it_has_started(platform: RunningPlatform, tmp_path: Path) -> None:
+async def test_a_failed_start_stops_the_started_parts(platform: RunningPlatform, tmp_path: Path) -> None:
     settings = platform.installed.settings.model_copy(update={"gatehouse_home": tmp_path})
     keys = platform.installed.master_keys
     # Without the tables the start fails at the change feed, after other parts were started.

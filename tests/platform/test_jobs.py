@@ -134,12 +134,12 @@ async def test_a_killed_worker_s_scheduled_job_does_not_keep_the_next_run_waitin
 async def test_a_worker_that_is_killed_while_it_brings_jobs_back_is_brought_back_itself(
     platform: RunningPlatform, tools: Tools
 ) -> None:
-    held = _queued(platform, "keeper.stalled_jobs")
-    _abandoned(platform, held)
+    job_id = _queued(platform, "keeper.stalled_jobs")
+    _abandoned(platform, job_id)
     _queued(platform, "keeper.stalled_jobs")
     stuck = "SELECT 1 FROM procrastinate_jobs WHERE id = %s AND status = 'doing'"
     async with working(tools):
-        await until(lambda: not platform.sql(stuck, [held]))
+        await until(lambda: not platform.sql(stuck, [job_id]))
 
 
 def _queued(platform: RunningPlatform, name: str) -> int:
@@ -163,14 +163,14 @@ def _abandoned(platform: RunningPlatform, job_id: int) -> None:
 async def test_housekeeping_removes_what_is_over_and_nothing_else(
     platform: RunningPlatform, tenant: Tenant, tools: Tools
 ) -> None:
-    dead, alive, gone, held = (uuid4() for _ in range(4))
+    dead, alive, gone, kept = (uuid4() for _ in range(4))
     for node, age in ((dead, "2 hours"), (alive, "1 minute")):
         platform.sql(
             "INSERT INTO nodes (id, name, kind, pid, host, seen_at)"
             " VALUES (%s, 'n', 'test', 1, 'h', now() - %s::interval)",
             [node, age],
         )
-    for subject, left in ((gone, "-1 minute"), (held, "1 hour")):
+    for subject, left in ((gone, "-1 minute"), (kept, "1 hour")):
         platform.sql(
             "INSERT INTO revocations (subject, kind, expires_at) VALUES (%s, 'session', now() + %s::interval)",
             [subject, left],
@@ -189,7 +189,7 @@ async def test_housekeeping_removes_what_is_over_and_nothing_else(
         assert platform.sql(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", [tenant.id]) == [(1,)]
     await housekeeping.ensure_partitions(tools)
     assert platform.sql("SELECT id FROM nodes WHERE id = ANY(%s)", [[dead, alive]]) == [(alive,)]
-    assert platform.sql("SELECT subject FROM revocations WHERE subject = ANY(%s)", [[gone, held]]) == [(held,)]
+    assert platform.sql("SELECT subject FROM revocations WHERE subject = ANY(%s)", [[gone, kept]]) == [(kept,)]
     assert platform.sql("SELECT count(*) FROM changes WHERE revision = -7") == [(0,)]
     assert platform.sql("SELECT count(*) FROM sessions") == before
     ahead = (datetime.now(UTC).replace(day=1) + timedelta(days=63)).strftime("audit_events_%Y%m")

@@ -14,10 +14,10 @@ from gatehouse.platform.worker.connection_sharing import Acceptor, ConnectionBoa
 @dataclass(eq=False)
 class Connection:
     wire: socket.socket
-    told: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
 
     def shutdown(self) -> None:
-        self.told.append("shutdown")
+        self.calls.append("shutdown")
 
 
 class Worker:
@@ -35,7 +35,7 @@ class Worker:
 @contextlib.asynccontextmanager
 async def two() -> AsyncIterator[tuple[list[Worker], tuple[str, int]]]:
     with socket.create_server(("127.0.0.1", 0)) as listener, listener.dup() as again:
-        workers = [Worker(board, each) for board, each in zip(ConnectionBoard.of(2), (listener, again), strict=True)]
+        workers = [Worker(board, item) for board, item in zip(ConnectionBoard.of(2), (listener, again), strict=True)]
         try:
             yield workers, listener.getsockname()
         finally:
@@ -52,11 +52,11 @@ async def connect(stack: contextlib.ExitStack, address: tuple[str, int]) -> None
     await asyncio.get_running_loop().sock_connect(wire, address)
 
 
-async def held(workers: list[Worker], number: int) -> list[int]:
+async def connection_counts(workers: list[Worker], number: int) -> list[int]:
     async with asyncio.timeout(5):
-        while sum(len(each.connections) for each in workers) < number:
+        while sum(len(worker.connections) for worker in workers) < number:
             await asyncio.sleep(0.005)
-    return [len(each.connections) for each in workers]
+    return [len(worker.connections) for worker in workers]
 
 
 async def test_connections_that_come_one_by_one_go_to_who_has_fewer() -> None:
@@ -68,17 +68,17 @@ async def test_connections_that_come_one_by_one_go_to_who_has_fewer() -> None:
                 workers[0].connections.add(connection)
             for number in range(7, 13):
                 await connect(stack, address)
-                await held(workers, number)
+                await connection_counts(workers, number)
                 # Longer than a connection is left to another at the most.
                 await asyncio.sleep(0.06)
-            assert [len(each.connections) for each in workers] == [6, 6]
+            assert [len(worker.connections) for worker in workers] == [6, 6]
 
 
 async def test_a_burst_is_halved() -> None:
     async with two() as (workers, address):
         with contextlib.ExitStack() as stack:
             await asyncio.gather(*(connect(stack, address) for _ in range(40)))
-            assert await held(workers, 40) == [20, 20]
+            assert await connection_counts(workers, 40) == [20, 20]
 
 
 async def test_who_does_not_look_is_not_waited_for_twice() -> None:
@@ -90,7 +90,7 @@ async def test_who_does_not_look_is_not_waited_for_twice() -> None:
             began = asyncio.get_running_loop().time()
             for _ in range(10):
                 await connect(stack, address)
-            assert await held(workers, 11) == [11, 0]
+            assert await connection_counts(workers, 11) == [11, 0]
             assert asyncio.get_running_loop().time() - began < 0.4
 
 
@@ -103,12 +103,12 @@ async def test_whoever_comes_when_the_server_has_ended_is_told_too(late: bool) -
                 workers[1].may_serve.clear()
             await connect(stack, address)
             async with asyncio.timeout(5):
-                while not any(each.connections or each.connections.handshaking for each in workers):
+                while not any(worker.connections or worker.connections.handshaking for worker in workers):
                     await asyncio.sleep(0.005)
             for worker in workers:
                 worker.acceptor.close()
                 worker.may_serve.set()
-            await held(workers, 1)
+            await connection_counts(workers, 1)
             await asyncio.sleep(0.01)
             (connection,) = workers[0].connections | workers[1].connections
-            assert connection.told == (["shutdown"] if late else [])
+            assert connection.calls == (["shutdown"] if late else [])

@@ -336,7 +336,7 @@ def test_a_first_start_that_is_ended_loses_nothing(home: Home, number: signal.Si
     if number != signal.SIGKILL:
         assert status == 0, home.log_text()
         assert "Traceback" not in home.log_text()
-        assert not [each for each in psutil.wait_procs(family, timeout=10)[1] if each.name() != "postgres"]
+        assert not [item for item in psutil.wait_procs(family, timeout=10)[1] if item.name() != "postgres"]
         assert embedded.pid(home.home) is None
     process, url = home.start()
     assert home.signs_in(url, home.password())

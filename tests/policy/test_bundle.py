@@ -109,9 +109,9 @@ CALLERS = CallerRecords(
 
 
 def document(records: TenantRecords, **more: Any) -> bytes:
-    held = contents.contents(records, msgspec.json.encode(CALLERS), frozenset({UUID(int=8)}))
+    bundle_contents = contents.contents(records, msgspec.json.encode(CALLERS), frozenset({UUID(int=8)}))
     sent = {"outpost_id": OUTPOST, "tenant_id": TENANT, "issued_at": 100, "expires_at": 200, **more}
-    return contents.encode(held, **sent)
+    return contents.encode(bundle_contents, **sent)
 
 
 def records(revision: int = 4, **more: Any) -> TenantRecords:
@@ -137,9 +137,9 @@ def test_what_arrives_compiles_to_what_was_sent(sent: TenantRecords) -> None:
 def shape(value: object) -> object:
     """What is in it, of whatever type of ours, so that two of them can be compared."""
     if isinstance(value, Mapping):
-        return {key: shape(held) for key, held in value.items()}
+        return {key: shape(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [shape(held) for held in value]
+        return [shape(item) for item in value]
     names = getattr(value, "__slots__", None) or vars(value).keys() if type(value).__module__ in OURS else ()
     return (type(value), {name: shape(getattr(value, name)) for name in names}) if names else value
 

@@ -31,9 +31,9 @@ def decided(*rules: PolicyRuleRecord, **variables: Any) -> tuple[str, int | None
     assert faults == []
     trace: list[RuleResult] = []
     ruling = decide(rule_set.rules, context_of({"tokens": 5, **variables}, rule_set.needs), MODEL, trace)
-    assert ruling.results == [said for said in trace if said.result != "unmatched"]
+    assert ruling.results == [step for step in trace if step.result != "unmatched"]
     decisive = None if ruling.decisive is None else UUID(ruling.decisive.id).int
-    return ruling.action, decisive, [said.result for said in trace]
+    return ruling.action, decisive, [step.result for step in trace]
 
 
 def test_without_rules_all_is_allowed() -> None:

@@ -57,8 +57,8 @@ async def test_of_a_stolen_one_nothing_is_believed(apart: RunningPortal) -> None
     done = apart.sql("SELECT details FROM audit WHERE action = 'authority.rotated' ORDER BY at")
     assert done == [({"stolen": False},), ({"stolen": True},)]
     issued = stolen.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
-    held = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
-    token = x5c.sign({"sub": "an outpost", "aud": "here"}, held.key, [held.certificate])
+    root = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
+    token = x5c.sign({"sub": "an outpost", "aud": "here"}, root.key, [root.certificate])
     assert x5c.verify(token, [stolen.certificate], audience="here").subject == "an outpost"
     with pytest.raises(InvalidToken):
         x5c.verify(token, [only], audience="here")
@@ -85,13 +85,13 @@ async def test_a_certificate_of_an_outpost_is_no_authoritys(apart: RunningPortal
     """Whoever holds one cannot make others."""
     _, authority, _ = await apart.host.authorities.issuing()
     issued = authority.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
-    held = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
-    forged = forge(held)
-    token = x5c.sign({"sub": "x", "aud": "here"}, forged.key, [forged.certificate, held.certificate])
+    root = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
+    forged = forge(root)
+    token = x5c.sign({"sub": "x", "aud": "here"}, forged.key, [forged.certificate, root.certificate])
     with pytest.raises(InvalidToken):
         x5c.verify(token, [authority.certificate], audience="here")
 
 
-def forge(held: CertificateAuthority) -> Any:
-    made = held.issue("x", "y", lifetime=timedelta(days=1))
+def forge(root: CertificateAuthority) -> Any:
+    made = root.issue("x", "y", lifetime=timedelta(days=1))
     return CertificateAuthority.from_pem(made.certificate, made.key.encode())

@@ -20,8 +20,8 @@ def fields(schema: dict[str, Any]) -> Iterator[str]:
     for name, inner in schema.get("properties", {}).items():
         yield name
         yield from fields(inner)
-    for each in (*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())):
-        yield from fields(each)
+    for item in (*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())):
+        yield from fields(item)
 
 
 def schemas(parts: dict[str, Any]) -> list[dict[str, Any]]:

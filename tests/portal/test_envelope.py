@@ -1,4 +1,4 @@
-"""One form for every error (reference 1, Cloud portal errors), and what stands in front of every route."""
+"""The one format of the portal's errors (docs/errors.md), and the checks before every route."""
 
 from typing import Any
 
@@ -41,14 +41,14 @@ async def test_an_error_has_a_code_by_its_status_and_a_detail(
      (b" " * (2 * 1024**2 + 1), 413, "request_too_large")],
     ids=["cut", "a list", "empty", "no text", "as large as allowed", "larger"],
 )  # fmt: skip
-async def test_a_bad_body_is_told_in_the_same_form(
+async def test_a_bad_body_is_reported_in_the_same_format(
     portal: RunningPortal, content: bytes, status: int, error: str
 ) -> None:
     answer = await portal.admin.post("/v1/orgs", content=content, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["error"]) == (status, error)
 
 
-async def test_a_body_that_does_not_say_its_length_is_bounded_too(portal: RunningPortal) -> None:
+async def test_a_body_without_a_length_is_bounded_too(portal: RunningPortal) -> None:
     async def endless() -> Any:
         for _ in range(300):
             yield b" " * 10_000
@@ -57,7 +57,7 @@ async def test_a_body_that_does_not_say_its_length_is_bounded_too(portal: Runnin
     assert answer.status_code == 413
 
 
-async def test_a_fault_tells_nothing_of_itself(portal: RunningPortal) -> None:
+async def test_an_internal_error_discloses_nothing(portal: RunningPortal) -> None:
     front = portal.app._app if isinstance(portal.app, Watched) else portal.app
     assert isinstance(front, PortalMiddleware)
     app = front._app
@@ -72,24 +72,24 @@ async def test_a_fault_tells_nothing_of_itself(portal: RunningPortal) -> None:
     assert "inside" not in answer.text
 
 
-async def test_every_answer_has_the_requests_id_and_is_kept_by_nobody(portal: RunningPortal, org: Org) -> None:
+async def test_every_response_has_the_requests_id_and_is_not_cacheable(portal: RunningPortal, org: Org) -> None:
     for client, path in ((org.client, org.path), (portal.anonymous, "/v1/nowhere")):
         answer = await client.get(path, headers={"X-Request-Id": "mine-1"})
         assert (answer.headers["X-Request-Id"], answer.headers["Cache-Control"]) == ("mine-1", "no-store")
 
 
-async def test_it_says_that_it_is_alive_and_ready(portal: RunningPortal) -> None:
+async def test_the_probes_report_alive_and_ready(portal: RunningPortal) -> None:
     for path in ("/api/health/live", "/api/health/ready"):
         answer = await portal.anonymous.get(path)
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-async def test_figures_are_for_the_addresses_that_may_scrape(portal: RunningPortal) -> None:
+async def test_metrics_are_shown_only_to_permitted_addresses(portal: RunningPortal) -> None:
     refused = await portal.anonymous.get("/metrics", headers={"X-Forwarded-For": "203.0.113.9"})
     assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
-    told = await portal.anonymous.get("/metrics", headers={"X-Forwarded-For": "10.0.0.9"})
-    assert told.status_code == 200
-    assert 'portal_http_requests_total{method="POST",route="/v1/orgs",status="401"}' in told.text
+    response = await portal.anonymous.get("/metrics", headers={"X-Forwarded-For": "10.0.0.9"})
+    assert response.status_code == 200
+    assert 'portal_http_requests_total{method="POST",route="/v1/orgs",status="401"}' in response.text
 
 
 async def test_the_documentation_runs_no_foreign_script(portal: RunningPortal) -> None:

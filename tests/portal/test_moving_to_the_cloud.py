@@ -1,5 +1,5 @@
-"""docs/moving-to-the-cloud.md does what it says: its commands, pasted one after the other, with a platform, a portal
-and an outpost as processes of their own (reference 1, What the service does, 8)."""
+"""Runs the commands of docs/moving-to-the-cloud.md one after the other, with a platform, a portal and an outpost as
+processes of their own."""
 
 import json
 import re
@@ -111,7 +111,7 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
     assert (would_be.pop("dry_run"), imported.pop("dry_run")) == (True, False)
     assert would_be == imported
     assert imported["standard_patterns"] == 75
-    assert {(each["part"], each["name"]) for each in imported["imported"]} == {
+    assert {(item["part"], item["name"]) for item in imported["imported"]} == {
         ("dlp_rules", "Cards"),
         ("custom_patterns", "Employee numbers"),
         ("suppressions", "email"),
@@ -120,7 +120,7 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
     }
     # Both judge as the organization's rules say.
     verdicts = [json.loads(line) for line in (tmp_path / "cloud.txt").read_text().splitlines()]
-    assert [each["action"] for each in verdicts] == ["ALLOW", "BLOCK", "ALLOW", "REDACT", "BLOCK"], verdicts
+    assert [verdict["action"] for verdict in verdicts] == ["ALLOW", "BLOCK", "ALLOW", "REDACT", "BLOCK"], verdicts
     assert "the same verdicts" in done.stdout
     assert "Hello, cloud" in done.stdout
     assert "Hello again" in done.stdout
@@ -128,6 +128,6 @@ def test_the_walk_through_leads_to_the_cloud_and_back(
     assert int(done.stdout.split("== 8")[1].split()[0]) >= 1
 
 
-def test_the_page_says_how_long_both_run(portal: PortalServer) -> None:
+def test_the_page_states_the_length_of_the_parallel_run(portal: PortalServer) -> None:
     text = PAGE.read_text("utf-8")
-    assert all(told in text for told in ("48 to 72 hours", "14 days", "It has 76", "does not come back"))
+    assert all(item in text for item in ("48 to 72 hours", "14 days", "It has 76", "does not come back"))

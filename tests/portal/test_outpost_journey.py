@@ -1,5 +1,5 @@
-"""Outposts from their registration to their end: a platform, a portal and an outpost, each as its own process
-(decisions 8, Outposts, Wires)."""
+"""Outposts from registration to revocation: a platform, a portal and an outpost, each as its own process
+(docs/portal.md, Outposts; docs/outpost-protocol.md)."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ def org(portal: PortalServer) -> UUID:
     return org_id
 
 
-def test_what_is_registered_serves_until_it_is_revoked(portal: PortalServer) -> None:
+def test_a_registered_outpost_serves_until_it_is_revoked(portal: PortalServer) -> None:
     # The tenant that has the sandbox's models.
     org_id, key = portal.new_org(tenant_id=str(DEFAULT_TENANT))
     enable(portal, key)
@@ -105,32 +105,32 @@ def test_a_cancelled_organizations_outposts_are_refused(portal: PortalServer) ->
     until(lambda: str(org_id) not in str(portal.platform.sql("SELECT organizations, outposts FROM outpost_trust")))
 
 
-def test_what_else_told_the_platform_whom_to_believe_is_put_right(portal: PortalServer, org: UUID) -> None:
+def test_a_foreign_change_of_the_trust_is_corrected(portal: PortalServer, org: UUID) -> None:
     """Everything is told again within half a minute."""
     registration = portal.register(org)
     until(lambda: polled(portal, registration) == 200)
     nobody: dict[str, Any] = {"ca_certificates": [], "organizations": [], "outposts": []}
     key = portal.platform.key
-    told = httpx2.put(
+    response = httpx2.put(
         f"{portal.platform.url}/v1/platform/outpost-trust", json=nobody, headers={"X-API-Key": key}, timeout=30
     )
-    assert told.status_code == 200
+    assert response.status_code == 200
     assert polled(portal, registration) == 401
     # Half a minute later.
     portal.sql("UPDATE portal.jobs SET updated_at = updated_at - interval '30 seconds' WHERE kind = 'trust_push'")
     until(lambda: polled(portal, registration) == 200, patience=20)
 
 
-def test_two_authorities_are_good_at_once_until_one_is_stolen(portal: PortalServer, org: UUID) -> None:
+def test_two_authorities_are_valid_at_once_until_one_is_revoked(portal: PortalServer, org: UUID) -> None:
     before = portal.register(org)
-    said = portal.command("keys", "rotate-ca")
-    assert said.startswith("Authority ")
+    output = portal.command("keys", "rotate-ca")
+    assert output.startswith("Authority ")
     after = portal.register(org)
     (first,) = x509.load_pem_x509_certificates(before["ca_chain"].encode())
     second, still = x509.load_pem_x509_certificates(after["ca_chain"].encode())
     assert (still, first != second) == (first, True)
-    for each in (before, after):
-        until(lambda each=each: polled(portal, each) == 200)  # type: ignore[misc]
+    for item in (before, after):
+        until(lambda item=item: polled(portal, item) == 200)  # type: ignore[misc]
     portal.command("keys", "rotate-ca", "--stolen")
     until(lambda: polled(portal, before) == 401)
     assert polled(portal, after) == 401
@@ -138,7 +138,7 @@ def test_two_authorities_are_good_at_once_until_one_is_stolen(portal: PortalServ
     until(lambda: polled(portal, renewed) == 200)
 
 
-def test_a_dead_letter_of_a_webhook_is_told_to_its_organization(portal: PortalServer, org: UUID) -> None:
+def test_a_webhooks_dead_letter_is_reported_to_its_organization(portal: PortalServer, org: UUID) -> None:
     ((tenant_id,),) = portal.sql("SELECT tenant_id FROM portal.organizations WHERE id = %s", [org])
     webhook_id = uuid4()
     portal.sql(
@@ -152,12 +152,12 @@ def test_a_dead_letter_of_a_webhook_is_told_to_its_organization(portal: PortalSe
     client = httpx2.Client(base_url=portal.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
     with client:
 
-        def told() -> list[dict[str, Any]]:
-            found = client.get(f"/v1/orgs/{org}/notifications").json()["items"]
-            return [each for each in found if each["subject_id"] == str(webhook_id)]
+        def notifications_of_webhook() -> list[dict[str, Any]]:
+            items = client.get(f"/v1/orgs/{org}/notifications").json()["items"]
+            return [item for item in items if item["subject_id"] == str(webhook_id)]
 
-        until(told)
-        (one,) = told()
+        until(notifications_of_webhook)
+        (one,) = notifications_of_webhook()
         assert (one["type"], one["severity"], one["resolved_at"]) == ("dead_letter", "warning", None)
         assert one["message"].startswith('Deliveries of the webhook "on call" have failed for good, the last of them')
         until(lambda: not portal.sql("SELECT 1 FROM portal_notices"))
@@ -165,7 +165,7 @@ def test_a_dead_letter_of_a_webhook_is_told_to_its_organization(portal: PortalSe
         assert resolved.json()["resolved_at"] is not None
         # The next one is news.
         die(portal, tenant_id, webhook_id)
-        until(lambda: len(told()) == 2)
+        until(lambda: len(notifications_of_webhook()) == 2)
 
 
 def die(portal: PortalServer, tenant_id: UUID, webhook_id: UUID) -> None:
@@ -177,7 +177,7 @@ def die(portal: PortalServer, tenant_id: UUID, webhook_id: UUID) -> None:
     )
 
 
-def test_nobody_but_the_platform_tells_the_portal(portal: PortalServer, org: UUID) -> None:
+def test_only_the_platform_sends_notices_to_the_portal(portal: PortalServer, org: UUID) -> None:
     body = {"notices": []}
     key = portal.platform.key
     signed_for_something_else = httpx2.post(
@@ -198,10 +198,10 @@ def test_nobody_but_the_platform_tells_the_portal(portal: PortalServer, org: UUI
     assert portal.admin.post("/v1/platform-notices", json=body).status_code == 401
 
 
-def test_the_platforms_absence_is_survived(portal: PortalServer, org: UUID) -> None:
+def test_jobs_continue_after_the_platform_was_unavailable(portal: PortalServer, org: UUID) -> None:
     gone, stays = portal.register(org), portal.register(org)
-    for each in (gone, stays):
-        until(lambda each=each: polled(portal, each) == 200)  # type: ignore[misc]
+    for item in (gone, stays):
+        until(lambda item=item: polled(portal, item) == 200)  # type: ignore[misc]
     assert portal.platform.stop() == 0
     try:
         portal.platform.stop_database()

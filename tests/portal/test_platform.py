@@ -14,7 +14,7 @@ from gatehouse.portal.platform_link.client import PlatformClient, PortalPlatform
 from gatehouse.portal.settings import PortalSettings
 
 
-async def asked(answer: Any, *, status: int = 200, after: float = 0.0, **how: Any) -> Any:
+async def result_for(answer: Any, *, status: int = 200, after: float = 0.0, **how: Any) -> Any:
     """What a call gives where the platform answers so."""
 
     async def behave(connection: Connection) -> None:
@@ -36,18 +36,18 @@ async def asked(answer: Any, *, status: int = 200, after: float = 0.0, **how: An
 
 
 async def test_a_call_is_waited_for_as_long_as_its_caller_says() -> None:
-    assert await asked({}, after=0.6, timeout_seconds=5) == {}
+    assert await result_for({}, after=0.6, timeout_seconds=5) == {}
     with pytest.raises(PortalPlatformUnavailable, match="timeout"):
-        await asked({}, after=0.6, timeout_seconds=0.2)
+        await result_for({}, after=0.6, timeout_seconds=0.2)
 
 
 async def test_an_answer_about_thousands_of_records_is_read() -> None:
-    found = await asked([{"name": "n" * 250}] * 10_000)
-    assert len(found) == 10_000
+    result = await result_for([{"name": "n" * 250}] * 10_000)
+    assert len(result) == 10_000
 
 
 async def test_fields_that_are_refused_are_named_in_words() -> None:
     faults = [{"loc": ["body", "config", "version"], "msg": "must be 1.0"}, {"loc": ["body"], "msg": "no"}]
     with pytest.raises(PortalPlatformRefusal) as refused:
-        await asked({"detail": faults}, status=422)
+        await result_for({"detail": faults}, status=422)
     assert refused.value.reason == "config.version: must be 1.0; : no"

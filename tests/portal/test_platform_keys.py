@@ -17,17 +17,17 @@ from gatehouse.portal.settings import PortalSettings
 @asynccontextmanager
 async def answering(body: bytes, status: bytes = b"200 OK") -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server that answers so, whatever it is asked. Gives its address, and the lines that it was asked with."""
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")[0])
+        requests.append((await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")[0])
         head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
         writer.write(head % (status, len(body)) + body)
         await writer.drain()
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests
 
 
 @asynccontextmanager
@@ -49,16 +49,18 @@ async def keys_of(address: str, home: Path) -> AsyncIterator[PlatformKeys]:
 
 async def test_of_a_platform_that_fails_many_strangers_ask_once(tmp_path: Path) -> None:
     async with (
-        answering(b"{}", b"503 Service Unavailable") as (address, asked),
+        answering(b"{}", b"503 Service Unavailable") as (address, request),
         keys_of(address, tmp_path) as keys,
     ):
-        told = await asyncio.gather(*(keys.verify("x.y.z", audience="here") for _ in range(20)), return_exceptions=True)
-        assert {type(each) for each in told} == {PlatformKeysUnavailable}
-        assert len(asked) == 2
+        results = await asyncio.gather(
+            *(keys.verify("x.y.z", audience="here") for _ in range(20)), return_exceptions=True
+        )
+        assert {type(item) for item in results} == {PlatformKeysUnavailable}
+        assert len(request) == 2
         await asyncio.sleep(1.1)
         with pytest.raises(PlatformKeysUnavailable):
             await keys.verify("x.y.z", audience="here")
-        assert len(asked) == 4
+        assert len(request) == 4
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"7", b'{"keys": 7}', b'{"keys": [7, null]}'])

@@ -1,4 +1,4 @@
-"""What reaches the platform (reference 2, Organization; decisions 8): a real one, in processes of its own, that is away
+"""Organizations reach the platform (docs/portal.md, Organizations): a real one, in processes of its own, that is away
 for a while. The portal's tables are in the same database as the platform's."""
 
 import asyncio
@@ -62,17 +62,17 @@ def new(**more: Any) -> dict[str, Any]:
 async def made(portal: RunningPortal, **more: Any) -> dict[str, Any]:
     answer = await portal.admin.post(BASE, json=new(**more))
     assert answer.status_code == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def status(portal: RunningPortal, org_id: str) -> str:
     return str(portal.sql("SELECT provisioning_status FROM organizations WHERE id = %s", [org_id])[0][0])
 
 
-async def until(portal: RunningPortal, org_id: str, wanted: str, *, patience: float = 30.0) -> None:
+async def until(portal: RunningPortal, org_id: str, expected: str, *, patience: float = 30.0) -> None:
     deadline = time.monotonic() + patience
-    while status(portal, org_id) != wanted:
+    while status(portal, org_id) != expected:
         assert time.monotonic() < deadline, portal.sql("SELECT * FROM jobs WHERE org_id = %s", [org_id])
         await asyncio.sleep(0.05)
 
@@ -95,7 +95,7 @@ def called(server: GatehouseServer, key: str) -> httpx2.Response:
     return httpx2.get(f"{server.url}/api/admin/users", headers={"X-API-Key": key})
 
 
-async def test_an_organization_is_on_the_platform_with_its_owner_and_their_key(
+async def test_an_organization_is_provisioned_with_its_owner_and_their_key(
     portal: RunningPortal, server: GatehouseServer
 ) -> None:
     email = f"ada-{uuid4().hex[:8]}@example.test"
@@ -114,14 +114,16 @@ async def test_an_organization_is_on_the_platform_with_its_owner_and_their_key(
     assert (again.status_code, again.json()["error"]) == (409, "conflict")
 
 
-async def test_without_a_contact_the_key_is_a_service_accounts(portal: RunningPortal, server: GatehouseServer) -> None:
+async def test_without_a_contact_the_key_belongs_to_a_service_account(
+    portal: RunningPortal, server: GatehouseServer
+) -> None:
     created = await made(portal)
     await until(portal, created["org"]["id"], "active")
     (user,) = called(server, created["api_key"]).json()["items"]
     assert (user["kind"], user["role"]) == ("service", "admin")
 
 
-async def test_another_plan_is_in_force_on_the_platform(portal: RunningPortal, server: GatehouseServer) -> None:
+async def test_a_new_plan_takes_effect_on_the_platform(portal: RunningPortal, server: GatehouseServer) -> None:
     org_id = (await made(portal))["org"]["id"]
     await until(portal, org_id, "active")
     await portal.admin.patch(f"{BASE}/{org_id}", json={"plan_tier": "enterprise"})
@@ -131,7 +133,7 @@ async def test_another_plan_is_in_force_on_the_platform(portal: RunningPortal, s
     ]
 
 
-async def test_a_cancelled_organizations_tenant_is_ended(portal: RunningPortal, server: GatehouseServer) -> None:
+async def test_a_cancelled_organizations_tenant_is_deleted(portal: RunningPortal, server: GatehouseServer) -> None:
     created = await made(portal)
     org_id = created["org"]["id"]
     await until(portal, org_id, "active")
@@ -142,9 +144,7 @@ async def test_a_cancelled_organizations_tenant_is_ended(portal: RunningPortal, 
     assert deleted_at is not None
 
 
-async def test_an_organization_takes_over_the_tenant_that_is_named(
-    portal: RunningPortal, server: GatehouseServer
-) -> None:
+async def test_an_organization_adopts_a_named_tenant(portal: RunningPortal, server: GatehouseServer) -> None:
     tenant_id, slug = uuid4(), f"t-{uuid4().hex[:8]}"
     there = httpx2.post(
         f"{server.url}/v1/platform/tenants",
@@ -158,7 +158,7 @@ async def test_an_organization_takes_over_the_tenant_that_is_named(
     assert called(server, created["api_key"]).status_code == 200
 
 
-async def test_what_the_platform_refuses_has_failed_until_it_is_tried_again(
+async def test_a_refused_provisioning_has_failed_until_it_is_retried(
     portal: RunningPortal, server: GatehouseServer
 ) -> None:
     taken = f"t-{uuid4().hex[:8]}"
@@ -178,7 +178,7 @@ async def test_what_the_platform_refuses_has_failed_until_it_is_tried_again(
     assert portal.sql(notified, [org_id]) == [("provisioning_failed", "critical", UUID(org_id), False)]
 
 
-async def test_a_lost_answer_makes_nothing_twice(portal: RunningPortal, server: GatehouseServer) -> None:
+async def test_a_lost_response_creates_no_duplicates(portal: RunningPortal, server: GatehouseServer) -> None:
     """As if the portal had been killed after the platform had done everything."""
     created = await made(portal)
     org_id = created["org"]["id"]
@@ -195,14 +195,14 @@ async def test_a_lost_answer_makes_nothing_twice(portal: RunningPortal, server: 
     assert server.sql("SELECT count(*) FROM api_keys WHERE tenant_id = %s", [org_id]) == [(1,)]
 
 
-async def test_the_platforms_absence_is_survived(portal: RunningPortal, server: GatehouseServer) -> None:
+async def test_jobs_continue_after_the_platform_was_unavailable(portal: RunningPortal, server: GatehouseServer) -> None:
     before = (await made(portal))["org"]["id"]
     await until(portal, before, "active")
     cancelled = (await made(portal))["org"]["id"]
     await until(portal, cancelled, "active")
     # A job that loses the database at its last word holds its organization's lane until its lease is over.
-    for each in (before, cancelled):
-        await settled(portal, each)
+    for item in (before, cancelled):
+        await settled(portal, item)
     assert server.stop() == 0
     server.stop_database()
     try:
@@ -226,16 +226,16 @@ async def test_the_platforms_absence_is_survived(portal: RunningPortal, server: 
         assert pause.total_seconds() > 3
     finally:
         server.start()
-    for each in (org_id, before, cancelled):
-        now(portal, each)
-        await settled(portal, each)
+    for item in (org_id, before, cancelled):
+        now(portal, item)
+        await settled(portal, item)
     assert status(portal, org_id) == "active"
     assert called(server, created["api_key"]).status_code == 200
     assert server.sql("SELECT plan FROM tenants WHERE id = %s", [before]) == [("enterprise",)]
     assert server.sql("SELECT deleted_at IS NULL FROM tenants WHERE id = %s", [cancelled]) == [(False,)]
 
 
-async def test_after_the_last_attempt_it_has_failed(settings: PortalSettings, portal: RunningPortal) -> None:
+async def test_provisioning_has_failed_after_the_last_attempt(settings: PortalSettings, portal: RunningPortal) -> None:
     """A secret that the platform does not take may be mended: it is tried again, and in the end given up."""
     wrong = settings.model_copy(update={"platform_client_secret": settings.gatehouse_master_key})
     portal.host.platform._secret, right = wrong.platform_client_secret, portal.host.platform._secret
@@ -259,7 +259,7 @@ async def test_after_the_last_attempt_it_has_failed(settings: PortalSettings, po
     await until(portal, org_id, "active")
 
 
-async def test_a_tenant_is_ended_however_long_the_platform_was_away(
+async def test_a_tenant_is_deleted_however_long_the_platform_was_unavailable(
     portal: RunningPortal, server: GatehouseServer
 ) -> None:
     """Whose organization is cancelled is never left with keys that work."""
@@ -288,7 +288,7 @@ async def test_a_tenant_is_ended_however_long_the_platform_was_away(
     assert called(server, created["api_key"]).status_code == 401
 
 
-async def test_an_organization_that_is_cancelled_before_it_is_there_leaves_nothing(
+async def test_an_organization_cancelled_before_provisioning_leaves_nothing(
     portal: RunningPortal, server: GatehouseServer
 ) -> None:
     created = await made(portal)
@@ -321,7 +321,7 @@ async def test_name_and_contact_reach_the_platform(portal: RunningPortal, server
     assert owner == [(email,)]
 
 
-async def test_a_tenant_that_the_platform_does_not_have_is_refused(portal: RunningPortal) -> None:
+async def test_an_unknown_tenant_is_refused(portal: RunningPortal) -> None:
     body = new(tenant_id=str(uuid4()))
     answer = await portal.admin.post(BASE, json=body)
     assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (422, "tenant_id")
@@ -329,7 +329,7 @@ async def test_a_tenant_that_the_platform_does_not_have_is_refused(portal: Runni
     assert (await portal.admin.post(BASE, json={**body, "tenant_id": None})).status_code == 201
 
 
-async def test_a_plan_s_limit_of_scans_reaches_the_platform(
+async def test_a_plans_limit_of_scans_reaches_the_platform(
     portal: RunningPortal, settings: PortalSettings, server: GatehouseServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def limits(**by_plan: int) -> PortalSettings:
@@ -355,6 +355,6 @@ async def test_a_plan_s_limit_of_scans_reaches_the_platform(
 
 
 @pytest.mark.parametrize("text", ["starter", "starter=x", "free=5", "starter=0"])
-def test_a_bad_limit_of_a_plan_is_named(text: str) -> None:
+def test_an_invalid_limit_of_a_plan_is_named(text: str) -> None:
     with pytest.raises(BadSettings, match="PORTAL_SCAN_RATE_LIMITS"):
         PortalSettings.from_environment({"PORTAL_SCAN_RATE_LIMITS": text})

@@ -1,5 +1,4 @@
-"""Every operation of the document, with every credential that must not open it (reference 1, Authentication, 5;
-Cloud portal errors; decisions 8, Members)."""
+"""Every operation of the document refuses every credential that must not open it (docs/portal.md, docs/errors.md)."""
 
 import re
 import time
@@ -25,7 +24,7 @@ OPERATIONS = [
 
 def schemes(operation: dict[str, Any]) -> set[str]:
     """Any one of them opens it."""
-    return {scheme for each in operation.get("security", ()) for scheme in each}
+    return {scheme for item in operation.get("security", ()) for scheme in item}
 
 
 def _those(fits: Callable[[dict[str, Any]], bool]) -> list[Any]:
@@ -57,9 +56,9 @@ class Cast:
 
 @pytest.fixture(scope="module")
 async def cast(portal: RunningPortal) -> Cast:
-    found = Cast(await portal.new_org(), await portal.new_org(), await portal.new_org())
-    assert (await portal.admin.delete(found.cancelled.path)).status_code == 204
-    return found
+    result = Cast(await portal.new_org(), await portal.new_org(), await portal.new_org())
+    assert (await portal.admin.delete(result.cancelled.path)).status_code == 204
+    return result
 
 
 def filled(path: str, org: Org) -> str:
@@ -78,20 +77,20 @@ async def status(client: httpx2.AsyncClient, method: str, path: str, org: Org, *
 
 def test_every_operation_says_who_may_call_it() -> None:
     """One that asks for nothing is entered above, by hand."""
-    told = {(method, path) for method, path, operation in OPERATIONS if "security" not in operation}
-    assert told == OPEN
+    result = {(method, path) for method, path, operation in OPERATIONS if "security" not in operation}
+    assert result == OPEN
     assert {scheme for _, _, operation in OPERATIONS for scheme in schemes(operation)} <= set(
         DOCUMENT["components"]["securitySchemes"]
     )
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)
-async def test_nobody_gets_in_without_a_credential(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
+async def test_every_operation_needs_a_credential(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
     assert await status(portal.anonymous, method, path, cast.org) == 401
 
 
 @pytest.mark.parametrize(("method", "path"), MACHINES)
-async def test_what_is_for_machines_is_for_nobody_else(
+async def test_machine_endpoints_refuse_other_credentials(
     portal: RunningPortal, cast: Cast, method: str, path: str
 ) -> None:
     for client in (portal.admin, cast.org.client):
@@ -100,7 +99,7 @@ async def test_what_is_for_machines_is_for_nobody_else(
 
 
 @pytest.mark.parametrize(("method", "path"), ORG_TOKEN_ONLY)
-async def test_the_admin_key_is_no_organizations_token(
+async def test_the_admin_key_is_refused_as_an_organization_token(
     portal: RunningPortal, cast: Cast, method: str, path: str
 ) -> None:
     assert await status(portal.admin, method, path, cast.org) == 401
@@ -110,17 +109,15 @@ async def test_the_admin_key_is_no_organizations_token(
 
 
 @pytest.mark.parametrize(("method", "path"), ADMIN_KEY_ONLY)
-async def test_without_the_admin_key_nothing_is_administered(
-    portal: RunningPortal, cast: Cast, method: str, path: str
-) -> None:
+async def test_administration_requires_the_admin_key(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
     assert await status(portal.anonymous, method, path, cast.org, X_API_Key="not the portal's admin key") == 401
     assert await status(portal.anonymous, method, path, cast.org, X_API_Key="") == 401
     assert await status(portal.anonymous, method, path, cast.org, Authorization=f"Bearer {ADMIN_KEY}") == 401
     assert await status(cast.org.client, method, path, cast.org) == 401
 
 
-@pytest.mark.parametrize(("method", "path"), [each for each in ADMIN_KEY_ONLY if "{org_id}" in each.values[1]])
-async def test_a_cancelled_organization_is_not_administered(
+@pytest.mark.parametrize(("method", "path"), [item for item in ADMIN_KEY_ONLY if "{org_id}" in item.values[1]])
+async def test_a_cancelled_organization_cannot_be_administered(
     portal: RunningPortal, cast: Cast, method: str, path: str
 ) -> None:
     if (method, path) == ("DELETE", "/v1/orgs/{org_id}"):
@@ -135,7 +132,7 @@ async def test_a_cancelled_organization_is_not_administered(
 
 
 @pytest.mark.parametrize(("method", "path"), ORG_TOKEN)
-async def test_without_a_good_token_nothing_is_shown(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
+async def test_an_invalid_token_is_refused(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
     claims = {"sub": str(cast.org.id), "plan": "enterprise"}
     now = int(time.time())
     good = await portal.signed(claims)
@@ -169,24 +166,26 @@ async def test_a_revoked_token_is_refused(portal: RunningPortal, cast: Cast, met
     assert await status(portal.client(nobodys), method, path, cast.org) == 403
 
 
-@pytest.mark.parametrize(("method", "path"), [each for each in ORG_TOKEN if "{org_id}" in each.values[1]])
-async def test_a_token_is_good_for_its_own_organization_alone(cast: Cast, method: str, path: str) -> None:
+@pytest.mark.parametrize(("method", "path"), [item for item in ORG_TOKEN if "{org_id}" in item.values[1]])
+async def test_a_token_is_valid_only_for_its_own_organization(cast: Cast, method: str, path: str) -> None:
     assert await status(cast.other.client, method, path, cast.org) == 403
     assert await status(cast.other.client, method, path.replace("{org_id}", "nonsense"), cast.org) == 403
 
 
 @pytest.mark.parametrize(("method", "path"), ORG_TOKEN)
-async def test_a_cancelled_organization_is_not_there(cast: Cast, method: str, path: str) -> None:
+async def test_a_cancelled_organization_is_not_found(cast: Cast, method: str, path: str) -> None:
     assert await status(cast.cancelled.client, method, path, cast.cancelled) == 404
 
 
 @pytest.mark.parametrize(("method", "path"), ADMINS)
-async def test_what_administrators_do_members_do_not(portal: RunningPortal, cast: Cast, method: str, path: str) -> None:
+async def test_members_are_refused_administrators_operations(
+    portal: RunningPortal, cast: Cast, method: str, path: str
+) -> None:
     member = await portal.new_member(cast.org)
     assert await status(member.client, method, path, cast.org) == 403
 
 
-async def test_a_members_role_is_what_it_is_now(portal: RunningPortal, org: Org) -> None:
+async def test_a_members_current_role_applies(portal: RunningPortal, org: Org) -> None:
     """Whatever the token says."""
     member = await portal.new_member(org, "member", claimed="admin")
     assert (await member.client.patch(f"{org.path}/settings", json={"name": "Mine"})).status_code == 403
@@ -197,7 +196,7 @@ async def test_a_members_role_is_what_it_is_now(portal: RunningPortal, org: Org)
     assert (await member.client.get(org.path)).status_code == 403
 
 
-async def test_wrong_credentials_of_one_address_come_to_an_end(portal: RunningPortal) -> None:
+async def test_wrong_credentials_of_one_address_are_limited(portal: RunningPortal) -> None:
     headers = {"X-API-Key": "guess after guess", "X-Forwarded-For": "203.0.113.77"}
     answers = [(await portal.anonymous.post("/v1/orgs", json={}, headers=headers)).status_code for _ in range(61)]
     assert (answers[:60], answers[60]) == ([401] * 60, 429)

@@ -30,11 +30,11 @@ def test_every_mapped_column_is_as_the_migrations_made_it(portal: RunningPortal)
         connection.execute(text("SET search_path = portal"))
         connection.dialect.default_schema_name = "portal"
         context = MigrationContext.configure(connection, opts={"compare_type": True})
-        found = compare_metadata(context, PortalRow.metadata)
+        result = compare_metadata(context, PortalRow.metadata)
     engine.dispose()
-    flat = [each for entry in found for each in (entry if isinstance(entry, list) else [entry])]
-    told = {"add_table", "add_column", "modify_nullable", "modify_type"}
-    assert [each for each in flat if each[0] in told] == []
+    flat = [item for entry in result for item in (entry if isinstance(entry, list) else [entry])]
+    reported = {"add_table", "add_column", "modify_nullable", "modify_type"}
+    assert [item for item in flat if item[0] in reported] == []
     assert {"organizations", "members", "revoked_tokens"} <= set(PortalRow.metadata.tables)
 
 
@@ -79,4 +79,4 @@ def test_every_sealed_column_can_be_sealed_again(portal: RunningPortal) -> None:
         "SELECT table_name, column_name FROM information_schema.columns"
         " WHERE table_schema = 'portal' AND column_name LIKE 'sealed%'"
     )
-    assert {(f"portal.{table}", column) for table, column in columns} == {(each.table, each.column) for each in SEALED}
+    assert {(f"portal.{table}", column) for table, column in columns} == {(item.table, item.column) for item in SEALED}

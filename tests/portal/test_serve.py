@@ -36,12 +36,12 @@ class Served:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=self.env, stdout=log, stderr=log, cwd=self.home)
         deadline = time.monotonic() + 60
-        while not (found := re.search(r"portal serves on (http\S+)", self.said)):
+        while not (match := re.search(r"portal serves on (http\S+)", self.said)):
             assert self.process.poll() is None, self.said
             assert time.monotonic() < deadline, self.said
             time.sleep(0.05)
             self.said = self.log.read_bytes()[begins:].decode()
-        self.url = found[1]
+        self.url = match[1]
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
@@ -124,7 +124,7 @@ def test_a_home_that_cannot_be_made_is_told_in_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "told"),
+    ("environment", "message"),
     [
         ({"PORTAL_ADMIN_API_KEY": "too short"}, "PORTAL_ADMIN_API_KEY: "),
         ({"PORTAL_DATABASE_URL": "postgresql://x"}, "PORTAL_ADMIN_API_KEY: needed"),
@@ -133,10 +133,10 @@ def test_a_home_that_cannot_be_made_is_told_in_a_line(tmp_path: Path) -> None:
         ({"PORTAL_PUBLIC_URL": "https://portal.example.com/below"}, "PORTAL_PUBLIC_URL: "),
     ],
 )
-def test_a_bad_setting_is_named(environment: dict[str, str], told: str) -> None:
+def test_a_bad_setting_is_named(environment: dict[str, str], message: str) -> None:
     with pytest.raises(BadSettings) as refused:
         PortalSettings.from_environment(environment)
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(message)
     assert "too short" not in str(refused.value)
 
 
@@ -149,5 +149,5 @@ def test_of_admin_keys_the_digests_are_kept() -> None:
 
 def test_every_setting_is_explained_and_no_other() -> None:
     page = (Path(__file__).parents[2] / "docs/portal.md").read_text("utf-8")
-    told = re.findall(r"^\| `([A-Z_]+)` \| .+ \| .+ \|$", page, re.MULTILINE)
-    assert sorted(name.lower() for name in told) == sorted(PortalSettings.model_fields)
+    variables = re.findall(r"^\| `([A-Z_]+)` \| .+ \| .+ \|$", page, re.MULTILINE)
+    assert sorted(name.lower() for name in variables) == sorted(PortalSettings.model_fields)

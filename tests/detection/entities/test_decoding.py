@@ -33,14 +33,16 @@ def test_a_name_does_not_go_on_as_another_kind() -> None:
 
 
 def test_words_of_one_name_are_one_span() -> None:
-    found = spans(scores({B_PERSON: 0.9}, {I_PERSON: 0.8}, {OUTSIDE: 0.99}), read((0, 3), (4, 12), (13, 18)), "x" * 18)
-    assert [(name.start, name.end, name.kind) for name in found] == [(0, 13, "person")]
-    assert found[0].score == pytest.approx((0.9 + 0.1 / 6 + 0.8 + 0.2 / 6) / 2)
+    windows = spans(
+        scores({B_PERSON: 0.9}, {I_PERSON: 0.8}, {OUTSIDE: 0.99}), read((0, 3), (4, 12), (13, 18)), "x" * 18
+    )
+    assert [(name.start, name.end, name.kind) for name in windows] == [(0, 13, "person")]
+    assert windows[0].score == pytest.approx((0.9 + 0.1 / 6 + 0.8 + 0.2 / 6) / 2)
 
 
 def test_two_names_side_by_side_stay_two() -> None:
-    found = spans(scores({B_PERSON: 0.9}, {B_ORGANIZATION: 0.9}), read((0, 3), (4, 8)), "Ada Acme")
-    assert [(name.start, name.end, name.kind) for name in found] == [(0, 3, "person"), (4, 8, "organization")]
+    windows = spans(scores({B_PERSON: 0.9}, {B_ORGANIZATION: 0.9}), read((0, 3), (4, 8)), "Ada Acme")
+    assert [(name.start, name.end, name.kind) for name in windows] == [(0, 3, "person"), (4, 8, "organization")]
 
 
 def test_no_words_no_names() -> None:

@@ -30,16 +30,16 @@ def places(findings: list[Finding]) -> list[tuple[int, int]]:
 def streamed(matcher: Matcher, text: str, lengths: list[int], *, json_escapes: bool = False) -> list[Finding]:
     """What is found in a text that comes in pieces of these lengths, and is looked at after each."""
     scanner = Scanner((matcher,), json_escapes=json_escapes)
-    found: list[Finding] = []
+    results: list[Finding] = []
     place = turn = 0
     while place < len(text):
         length = lengths[turn % len(lengths)]
         scanner.push(text[place : place + length])
         place, turn = place + length, turn + 1
         new, released = scanner.advance(final=False)
-        found += new
-        assert all(finding.end <= released for finding in found)
-    return found + scanner.advance(final=True)[0]
+        results += new
+        assert all(finding.end <= released for finding in results)
+    return results + scanner.advance(final=True)[0]
 
 
 REFUSED = {
@@ -109,7 +109,7 @@ def test_a_match_of_any_length_is_found_as_a_whole(regex: str, value: str, aroun
 
 
 @pytest.mark.parametrize(
-    ("regex", "found"),
+    ("regex", "expected"),
     [
         (r"\A\d+", [(0, 2)]),
         (r"^\d+", [(0, 2)]),
@@ -121,9 +121,9 @@ def test_a_match_of_any_length_is_found_as_a_whole(regex: str, value: str, aroun
         (r"(?:^|,)\d+", [(0, 2)]),
     ],
 )
-def test_anchors_are_the_ends_of_the_text(regex: str, found: list[tuple[int, int]]) -> None:
-    assert places(Matcher([own(regex)]).scan("12\n34\n56")) == found
-    assert places(streamed(Matcher([own(regex)]), "12\n34\n56", [1])) == found
+def test_anchors_are_the_ends_of_the_text(regex: str, expected: list[tuple[int, int]]) -> None:
+    assert places(Matcher([own(regex)]).scan("12\n34\n56")) == expected
+    assert places(streamed(Matcher([own(regex)]), "12\n34\n56", [1])) == expected
 
 
 def test_the_group_value_is_the_finding() -> None:
@@ -134,8 +134,8 @@ def test_the_group_value_is_the_finding() -> None:
 def test_context_words_raise_the_score_of_a_match_near_them() -> None:
     pattern = custom_pattern("own", "own", "own", r"\d+", context=("badge",))
     text = "badge 123 " + "and so on " * 20 + "456 and so on, and so on, 789 badge"
-    for found in (Matcher([pattern]).scan(text), streamed(Matcher([pattern]), text, [3])):
-        assert [(text[f.start : f.end], f.score) for f in found] == [("123", 1.0), ("456", 0.6), ("789", 1.0)]
+    for item in (Matcher([pattern]).scan(text), streamed(Matcher([pattern]), text, [3])):
+        assert [(text[f.start : f.end], f.score) for f in item] == [("123", 1.0), ("456", 0.6), ("789", 1.0)]
 
 
 LENGTHS = {
@@ -175,7 +175,7 @@ def oracle(regex: str, text: str, longest: int | None = None) -> list[tuple[int,
     """What RE2's own search finds, without empty matches; in `longest` characters of each place, where that is set."""
     options = matching.options()
     compiled = re2.compile(regex, options)
-    found = []
+    results = []
     place = 0
     while place < len(text):
         match = compiled.search(text, place)
@@ -187,12 +187,12 @@ def oracle(regex: str, text: str, longest: int | None = None) -> list[tuple[int,
                 place = match.start() + 1
                 continue
         if match.start() < match.end():
-            found.append(match.span())
+            results.append(match.span())
             place = match.end()
         else:
             # RE2 finds empty matches within the bytes of a character, too.
             place += 1
-    return found
+    return results
 
 
 @pytest.fixture
@@ -254,9 +254,9 @@ def test_patterns_together_find_what_each_of_them_finds(several: list[str], text
     several = [f"(?P<value>{regex})" for regex in several]
     assume(not any(map(check_pattern, several)))
     matcher = Matcher([custom_pattern(str(number), "own", "own", regex) for number, regex in enumerate(several)])
-    for found in (matcher.scan(text, decoded=False), streamed(matcher, text, lengths)):
+    for item in (matcher.scan(text, decoded=False), streamed(matcher, text, lengths)):
         for number, regex in enumerate(several):
-            assert places([each for each in found if each.source == str(number)]) == oracle(regex, text)
+            assert places([item for item in item if item.source == str(number)]) == oracle(regex, text)
 
 
 @pytest.mark.usefixtures("small_windows")
@@ -348,12 +348,12 @@ def test_a_search_that_takes_too_long_is_given_up_and_the_others_are_done(monkey
     monkeypatch.setattr(walks, "MIN_SEARCHED_BYTES", 0)
     greedy = custom_pattern("greedy", "greedy", "greedy", "a(?:[^b]*b)?")
     matcher = Matcher([greedy, own("c+")])
-    found: list[Finding] = []
+    results: list[Finding] = []
     with pytest.raises(SearchAborted) as given_up:
         for part in matcher.scan_in_slices("a" * 300_000 + "ccc"):
-            found += part
+            results += part
     assert given_up.value.sources == ("greedy",)
-    assert [(f.start, f.end) for f in found if f.source == "own"] == [(300_000, 300_003)]
+    assert [(f.start, f.end) for f in results if f.source == "own"] == [(300_000, 300_003)]
 
 
 @pytest.mark.parametrize("regex", ["|".join([r"\p{L}{1000}"] * 150), "(?:a{1,9}){1,9}" * 130])

@@ -30,16 +30,16 @@ VALUES = [
 ]
 
 
-def found(text: str) -> set[tuple[str, str]]:
-    return {(each.source, text[each.start : each.end]) for each in MATCHER.scan(text) if counts(each)}
+def findings_in(text: str) -> set[tuple[str, str]]:
+    return {(finding.source, text[finding.start : finding.end]) for finding in MATCHER.scan(text) if counts(finding)}
 
 
-def counts(each: Finding) -> bool:
-    return each.score >= THRESHOLDS[each.source]
+def counts(finding: Finding) -> bool:
+    return finding.score >= THRESHOLDS[finding.source]
 
 
 def tags(value: str) -> str:
-    return "".join(chr(0xE0000 + ord(each)) for each in value)
+    return "".join(chr(0xE0000 + ord(item)) for item in value)
 
 
 def selectors(value: str) -> str:
@@ -55,20 +55,20 @@ def bits(value: str) -> str:
 def test_what_is_set_apart_is_found_at_its_place(value: str, source: str, separator: str) -> None:
     written = separator.join(value)
     for text in (written, f"Please pay with {written}\nand thanks."):
-        assert (source, written) in found(text)
+        assert (source, written) in findings_in(text)
 
 
 @pytest.mark.parametrize("hide", [tags, selectors, bits])
 @pytest.mark.parametrize(("value", "source"), VALUES)
 def test_what_hidden_characters_carry_is_found_at_its_place(value: str, source: str, hide) -> None:  # type: ignore[no-untyped-def]
     carried = hide(value)
-    assert (source, carried) in found(f"Good morning!{carried} How are you?")
+    assert (source, carried) in findings_in(f"Good morning!{carried} How are you?")
 
 
 def test_what_tags_in_json_carry_is_found() -> None:
-    escaped = "".join(f"\\udb40\\u{0xDC00 + ord(each):04x}" for each in EMAIL)
+    escaped = "".join(f"\\udb40\\u{0xDC00 + ord(pattern):04x}" for pattern in EMAIL)
     text = f'{{"a": "hello {escaped} there"}}'
-    (email,) = [each for each in MATCHER.scan(text, json_escapes=True) if each.source == "email"]
+    (email,) = [finding for finding in MATCHER.scan(text, json_escapes=True) if finding.source == "email"]
     assert text[email.start : email.end] == escaped
 
 
@@ -85,7 +85,7 @@ def test_what_tags_in_json_carry_is_found() -> None:
 def test_what_is_backwards_is_found_at_its_place(value: str, source: str) -> None:
     written = value[::-1]
     for text in (written, f"Read it backwards: {written} and thanks. {'So it goes. ' * 20}"):
-        assert (source, written) in found(text)
+        assert (source, written) in findings_in(text)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_is_backwards_is_found_at_its_place(value: str, source: str) -> Non
 def test_what_is_in_rot13_is_found_at_its_place(value: str, source: str) -> None:
     written = encode(value, "rot13")
     for text in (written, f"Turn it: {written} and thanks. {'So it goes. ' * 20}"):
-        assert (source, written) in found(text)
+        assert (source, written) in findings_in(text)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +108,14 @@ def test_what_is_in_rot13_is_found_at_its_place(value: str, source: str) -> None
 )
 def test_what_is_backwards_among_words_is_found(before: str, value: str, behind: str, source: str) -> None:
     written = value[::-1]
-    assert (source, written) in found(f"{before}{written}{behind}")
+    assert (source, written) in findings_in(f"{before}{written}{behind}")
 
 
 def test_a_number_backwards_needs_something_that_speaks_for_it() -> None:
     number = "4111111111111111"[::-1]
     long = "So it goes. " * 20
-    assert ("credit-card", number) in found(f"My credit card backwards is {number}. {long}")
-    assert found(f"Line {number} of the file. {long}") == set()
+    assert ("credit-card", number) in findings_in(f"My credit card backwards is {number}. {long}")
+    assert findings_in(f"Line {number} of the file. {long}") == set()
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_a_number_backwards_needs_something_that_speaks_for_it() -> None:
     ],
 )
 def test_ordinary_text_that_looks_disguised_is_not_found(text: str) -> None:
-    assert found(text) == set()
-    assert found(f"{text}\n" * 5) == set()
+    assert findings_in(text) == set()
+    assert findings_in(f"{text}\n" * 5) == set()
 
 
 def in_pieces(text: str, size: int) -> list[Finding]:
@@ -165,9 +165,9 @@ def in_pieces(text: str, size: int) -> list[Finding]:
 def test_a_stream_shows_what_is_set_apart_or_hidden(value: str, source: str, disguise, size: int) -> None:  # type: ignore[no-untyped-def]
     written = disguise(value)
     text = f"{'Nothing to see here. ' * 12}Take {written} please. {'Nothing to see here. ' * 12}"
-    whole = [each for each in MATCHER.scan(text) if counts(each)]
-    assert (source, written) in {(each.source, text[each.start : each.end]) for each in whole}
-    streamed = [each for each in in_pieces(text, size) if counts(each)]
+    whole = [finding for finding in MATCHER.scan(text) if counts(finding)]
+    assert (source, written) in {(item.source, text[item.start : item.end]) for item in whole}
+    streamed = [piece for piece in in_pieces(text, size) if counts(piece)]
     assert sorted(streamed, key=by_place) == sorted(whole, key=by_place)
 
 

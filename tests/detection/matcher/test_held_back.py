@@ -92,24 +92,24 @@ def test_own_patterns_hold_back_only_what_they_may_match() -> None:
 def test_prose_goes_on_with_the_words_in_which_it_comes() -> None:
     text = "The quick brown fox jumps over the lazy dog, and nobody knows why he did so again and again. " * 20
     scanner = Scanner((BUILT,))
-    held = []
+    held_back_characters = []
     for place in range(0, len(text), 5):
         scanner.push(text[place : place + 5])
         _, released = scanner.advance(final=False)
-        held.append(min(place + 5, len(text)) - released)
-    assert max(held) <= STEP + 20
-    assert sum(held) / len(held) <= STEP
+        held_back_characters.append(min(place + 5, len(text)) - released)
+    assert max(held_back_characters) <= STEP + 20
+    assert sum(held_back_characters) / len(held_back_characters) <= STEP
 
 
 def test_what_a_search_is_needed_for_waits_for_the_next_one() -> None:
     text = 'In 1987 there were 12 of them; it was "fine" then, and on Monday it wasn\'t. ' * 20
     scanner = Scanner((BUILT,))
-    held = []
+    held_back_characters = []
     for place in range(0, len(text), 5):
         scanner.push(text[place : place + 5])
         _, released = scanner.advance(final=False)
-        held.append(min(place + 5, len(text)) - released)
-    assert max(held) <= SEARCH_STEP + 62 + STEP
+        held_back_characters.append(min(place + 5, len(text)) - released)
+    assert max(held_back_characters) <= SEARCH_STEP + 62 + STEP
 
 
 EXAMPLES = sorted({text for pattern in BUILT_IN for text in (*pattern.examples, *pattern.counterexamples)})
@@ -131,8 +131,8 @@ disguised = st.one_of(
     values.map(_over_a_break),
     values.map(lambda text: json.dumps(text)[1:-1]),
     values.map(lambda text: " ".join(text.replace(" ", ""))),
-    values.map(lambda text: "".join(chr(0xE0000 + ord(each)) if " " <= each <= "~" else each for each in text)),
-    values.map(lambda text: "".join(f"\\u{ord(each):04x}" if each in "13579" else each for each in text)),
+    values.map(lambda text: "".join(chr(0xE0000 + ord(part)) if " " <= part <= "~" else part for part in text)),
+    values.map(lambda text: "".join(f"\\u{ord(part):04x}" if part in "13579" else part for part in text)),
     values.map(lambda text: text.translate(str.maketrans("ACeo", "АСео"))),
     values.map(lambda text: text[: 2 * len(text) // 3]),
 )
@@ -148,8 +148,8 @@ def test_every_pattern_is_found_in_pieces_as_in_the_whole_text(
     text: str, lengths: list[int], own: bool, json_escapes: bool
 ) -> None:
     matchers = (BUILT, OWN) if own else (BUILT,)
-    found, _ = scanned(text, lengths, matchers, json_escapes=json_escapes)
-    assert found == scanned(text, [len(text)], matchers, json_escapes=json_escapes)[0]
+    result, _ = scanned(text, lengths, matchers, json_escapes=json_escapes)
+    assert result == scanned(text, [len(text)], matchers, json_escapes=json_escapes)[0]
 
 
 @pytest.mark.parametrize("length", [1, 9, 13, 20, 33, 80])

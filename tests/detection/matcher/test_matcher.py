@@ -68,8 +68,8 @@ COMPILED = [(one, matching.compile_pattern(one)) for one in BUILT_IN]
     ],
 )
 def test_a_finding_is_where_the_caller_wrote_it(text: str, value: str) -> None:
-    found = [f for f in SMALL.scan(text) if f.source == "card"]
-    assert [text[f.start : f.end] for f in found] == [value]
+    results = [f for f in SMALL.scan(text) if f.source == "card"]
+    assert [text[f.start : f.end] for f in results] == [value]
 
 
 def test_a_context_word_beside_an_encoded_value_counts() -> None:
@@ -105,16 +105,16 @@ def test_only_the_group_named_value_is_the_finding() -> None:
 
 def test_from_a_position_on_what_stands_before_is_seen_and_not_found() -> None:
     text = "tax AKIAIOSFODNN7EXAMPLE 12 345 678 xAKIAIOSFODNN7EXAMPLE"
-    found = Matcher((KEY, TAX)).scan(text, pos=len("tax AKIAIOSFODNN7EXAMPLE "))
-    assert [(f.source, text[f.start : f.end]) for f in found] == [("tax", "12 345 678")]
+    findings = Matcher((KEY, TAX)).scan(text, pos=len("tax AKIAIOSFODNN7EXAMPLE "))
+    assert [(f.source, text[f.start : f.end]) for f in findings] == [("tax", "12 345 678")]
 
 
 @pytest.mark.parametrize("json_escapes", [True, False])
 @pytest.mark.parametrize("decoded", [True, False])
 def test_backslash_escapes_are_seen_through(*, decoded: bool, json_escapes: bool) -> None:
     text = r'{"n":"\u00341111111\u002d11111111"}'
-    found = SMALL.scan(text, decoded=decoded, json_escapes=json_escapes)
-    assert [text[f.start : f.end] for f in found if f.source == "card"] == [text[6:-2]]
+    findings = SMALL.scan(text, decoded=decoded, json_escapes=json_escapes)
+    assert [text[f.start : f.end] for f in findings if f.source == "card"] == [text[6:-2]]
 
 
 NUMBER = "4111 1111 1111 1111"
@@ -137,8 +137,8 @@ def test_a_value_in_json_within_a_string_is_found_at_its_own_place(written: str,
     text = written
     for _ in range(levels):
         text = json.dumps({"rows": text})
-    found = [text[f.start : f.end] for f in SMALL.scan(text) if f.source == "card"]
-    assert found == [NUMBER]
+    results = [text[f.start : f.end] for f in SMALL.scan(text) if f.source == "card"]
+    assert results == [NUMBER]
 
 
 @pytest.mark.parametrize("levels", range(1, 5))
@@ -180,9 +180,9 @@ DIGITS = pattern("digits", Shape(regex=r"\d{4}", score=1.0, max_length=4))
     ],
 )
 def test_a_finding_has_no_parts_of_escapes(text: str, value: str, *, decoded: bool) -> None:
-    found = {text[f.start : f.end] for f in Matcher((ANY_WORD,)).scan(text, decoded=decoded)}
-    assert value in found
-    for part in found:
+    findings = {text[f.start : f.end] for f in Matcher((ANY_WORD,)).scan(text, decoded=decoded)}
+    assert value in findings
+    for part in findings:
         assert not part.startswith(("n", '"', "u0022"))
         assert not part.endswith("\\")
 
@@ -195,8 +195,8 @@ def test_digits_within_an_escape_are_the_escape() -> None:
 def test_a_text_in_slices_shows_escaped_values_once() -> None:
     rows = "".join(f"row {number}\t{NUMBER}\n" for number in range(1000))
     text = json.dumps({"rows": rows})
-    found = [text[f.start : f.end] for f in SMALL.scan(text) if f.source == "card"]
-    assert found == [NUMBER] * 1000
+    results = [text[f.start : f.end] for f in SMALL.scan(text) if f.source == "card"]
+    assert results == [NUMBER] * 1000
 
 
 ENCODERS = {
@@ -215,9 +215,9 @@ def test_every_value_of_a_long_encoded_text_is_found_by_its_place(
 ) -> None:
     rows = "".join(f"{word} {number:04} {NUMBER} paid; " for number in range(400))
     text = f"{before}{encode(rows.encode(charset))} and so on"
-    found = [f for f in SMALL.scan(text) if f.source == "card"]
-    assert len(found) == 400
-    assert all(f.end - f.start <= 44 for f in found)
+    results = [f for f in SMALL.scan(text) if f.source == "card"]
+    assert len(results) == 400
+    assert all(f.end - f.start <= 44 for f in results)
 
 
 @pytest.mark.parametrize("encode", ENCODERS.values(), ids=ENCODERS.keys())
@@ -268,16 +268,16 @@ def test_values_at_every_place_of_a_long_text_are_found_in_slices(encode: object
     value = encode("4111-1111-1111-1111")
     for place in (0, 10, SLICE - 30, SLICE - 5, SLICE, SLICE + 3, 3 * SLICE - 12):
         text = ("x y " * SLICE)[:place] + " " + value + " " + " y z" * 3000
-        found = [f for part in SMALL.scan_in_slices(text) for f in part if f.source == "card"]
-        assert [text[f.start : f.end] for f in found] == [value]
+        results = [f for part in SMALL.scan_in_slices(text) for f in part if f.source == "card"]
+        assert [text[f.start : f.end] for f in results] == [value]
 
 
 def test_values_within_a_long_base64_file_are_found_wherever_slices_fall() -> None:
     for before in (9_000, 9_001, 9_002, 12_287):
         text = base64.b64encode(b"a" * before + b" 4111-1111-1111-1111 " + b"b" * 9000).decode()
-        found = [f for f in SMALL.scan("file: " + text) if f.source == "card"]
-        assert len(found) == 1
-        assert abs(found[0].start - 6 - before * 4 // 3) < 12
+        results = [f for f in SMALL.scan("file: " + text) if f.source == "card"]
+        assert len(results) == 1
+        assert abs(results[0].start - 6 - before * 4 // 3) < 12
 
 
 def test_several_matchers_over_one_text_find_what_each_finds() -> None:

@@ -73,7 +73,7 @@ def scanned(
     text: str, lengths: list[int], matchers: tuple[Matcher, ...] = (SMALL,), *, json_escapes: bool = False
 ) -> tuple[list[Finding], list[int]]:
     scanner = Scanner(matchers, json_escapes=json_escapes)
-    found: list[Finding] = []
+    results: list[Finding] = []
     released = [0]
     place = turn = 0
     while place < len(text):
@@ -82,19 +82,19 @@ def scanned(
         place, turn = place + length, turn + 1
         new, cut = scanner.advance(final=False)
         assert all(finding.start >= released[-1] for finding in new), "found in what was passed on"
-        found += new
+        results += new
         released.append(cut)
-        assert all(finding.end <= cut for finding in found), "passed on in the middle of a finding"
+        assert all(finding.end <= cut for finding in results), "passed on in the middle of a finding"
     new, cut = scanner.advance(final=True)
     assert all(finding.start >= released[-1] for finding in new)
-    return found + new, [*released, cut]
+    return results + new, [*released, cut]
 
 
 @settings(max_examples=400, deadline=None)
 @given(texts, cuts, st.booleans())
 def test_pieces_give_what_the_whole_text_gives(text: str, lengths: list[int], json_escapes: bool) -> None:
-    found, released = scanned(text, lengths, json_escapes=json_escapes)
-    assert found == SMALL.scan(text, decoded=False, json_escapes=json_escapes)
+    result, released = scanned(text, lengths, json_escapes=json_escapes)
+    assert result == SMALL.scan(text, decoded=False, json_escapes=json_escapes)
     assert released == sorted(released)
     assert released[-1] == len(text)
 
@@ -102,16 +102,16 @@ def test_pieces_give_what_the_whole_text_gives(text: str, lengths: list[int], js
 @settings(max_examples=60, deadline=None)
 @given(texts, cuts)
 def test_pieces_give_what_the_whole_text_gives_with_all_patterns(text: str, lengths: list[int]) -> None:
-    found, _ = scanned(text, lengths, (BUILT, SMALL))
+    result, _ = scanned(text, lengths, (BUILT, SMALL))
     whole, _ = scanned(text, [10_000], (BUILT, SMALL))
-    assert found == whole
+    assert result == whole
 
 
 @pytest.mark.parametrize("length", range(1, 40))
 def test_every_length_of_piece_finds_a_value_among_others(length: int) -> None:
     text = "so " * 200 + "pay 4111 1111 1111 1111 now" + " and" * 200
-    found, _ = scanned(text, [length], (BUILT,))
-    assert [(f.source, text[f.start : f.end]) for f in found if f.source == "credit-card"] == [
+    result, _ = scanned(text, [length], (BUILT,))
+    assert [(f.source, text[f.start : f.end]) for f in result if f.source == "credit-card"] == [
         ("credit-card", "4111 1111 1111 1111")
     ]
 
@@ -123,9 +123,9 @@ def test_what_is_all_of_one_of_several_texts_is_found_however_it_comes(length: i
     for before in ("", "x", long):
         for marks in ("", " ", '".'):
             text = BETWEEN_TEXTS.join([before, number + marks, number, whole, long, f"'{number}\n", number])
-            found, _ = scanned(text, [length], (BUILT,))
-            assert found == BUILT.scan(text, decoded=False)
-            assert [text[f.start : f.end] for f in found if f.source == "us-npi"] == [number] * 4
+            result, _ = scanned(text, [length], (BUILT,))
+            assert result == BUILT.scan(text, decoded=False)
+            assert [text[f.start : f.end] for f in result if f.source == "us-npi"] == [number] * 4
 
 
 def test_what_goes_over_a_line_break_is_found_however_it_comes() -> None:
@@ -142,8 +142,8 @@ def test_what_goes_over_a_line_break_is_found_however_it_comes() -> None:
 def test_only_the_longest_match_is_held_back() -> None:
     matcher = Matcher((CARD, KEY, ADDRESS, BLOCK))
     _, released = scanned("word " * 400, [10], (matcher,))
-    held = [10 * turn - cut for turn, cut in enumerate(released[:-1])]
-    assert max(held) <= 46 + 30 + 2 * STEP + 10
+    held_back_characters = [10 * turn - cut for turn, cut in enumerate(released[:-1])]
+    assert max(held_back_characters) <= 46 + 30 + 2 * STEP + 10
 
 
 def test_an_opening_holds_back_only_from_where_it_stands() -> None:
@@ -163,23 +163,23 @@ def test_an_opening_that_came_to_nothing_lets_go() -> None:
 
 def test_padding_that_is_not_drawn_does_not_outrun_the_window() -> None:
     text = "x " * 100 + "4" + "".join("\u200b" * 300 + digit for digit in "111111111111111") + " " + "y " * 100
-    found, _ = scanned(text, [64], (Matcher((CARD,)),))
-    assert [finding.source for finding in found] == ["card"]
+    result, _ = scanned(text, [64], (Matcher((CARD,)),))
+    assert [finding.source for finding in result] == ["card"]
 
 
 def test_a_context_word_behind_a_match_is_waited_for() -> None:
     text = "it is 12345678 for the tax" + " office" * 100
     for length in range(1, 30):
-        found, _ = scanned(text, [length], (Matcher((TAX,)),))
-        assert [text[f.start : f.end] for f in found] == ["12345678"]
+        result, _ = scanned(text, [length], (Matcher((TAX,)),))
+        assert [text[f.start : f.end] for f in result] == ["12345678"]
 
 
 def test_matches_without_boundaries_keep_their_places() -> None:
     """The next match begins where the last one ended, however the digits came."""
     text = "1" * 1003
     for length in (1, 7, 64):
-        found, _ = scanned(text, [length], (Matcher((RUN,)),))
-        assert [finding.start for finding in found] == list(range(0, 1000, 5))
+        result, _ = scanned(text, [length], (Matcher((RUN,)),))
+        assert [finding.start for finding in result] == list(range(0, 1000, 5))
 
 
 def test_what_stays_in_memory_is_bounded_by_the_window() -> None:
@@ -211,11 +211,11 @@ def test_a_long_chain_of_overlaps_is_held_and_not_searched_again() -> None:
 def test_released_positions_never_fall_within_overlapping_findings() -> None:
     text = "jane.doe4111111111111111@example.com " * 20
     for length in (3, 17):
-        found, released = scanned(text, [length], (SMALL,))
+        result, released = scanned(text, [length], (SMALL,))
         for start, end in pairwise(sorted(set(released))):
             assert start < end
         for cut in released:
-            assert not any(finding.start < cut < finding.end for finding in found)
+            assert not any(finding.start < cut < finding.end for finding in result)
 
 
 def test_a_match_is_no_longer_than_promised_however_it_comes() -> None:

@@ -86,8 +86,8 @@ async def test_a_document_is_not_read_where_the_process_is_stopped_or_gone(home:
 async def test_places_are_the_callers_whatever_the_text_holds(home: Path) -> None:
     async with detecting(home) as (_, client):
         for text in ("\U0001f600 Anna", "\ud83d Anna", "ç\u0301 Anna"):
-            (found,) = await client.entities([text])
-            assert [text[one.start : one.end] for one in found] == ["Anna"]
+            (entity,) = await client.entities([text])
+            assert [text[one.start : one.end] for one in entity] == ["Anna"]
 
 
 async def test_only_the_owner_can_reach_the_socket(home: Path) -> None:
@@ -114,20 +114,20 @@ async def test_who_ran_out_of_time_gets_further_with_the_next_try(home: Path) ->
     async with detecting(home, budget=0.5) as (_, client):
         texts = [f"sleep 0.01 {number}" for number in range(100)]
         failures: list[str] = []
-        found: list[list[Finding]] = []
-        while not found and len(failures) < 9:
+        results: list[list[Finding]] = []
+        while not results and len(failures) < 9:
             try:
-                found = await client.entities(texts)
+                results = await client.entities(texts)
             except TierFailed as failed:
                 failures.append(failed.reason)
-        assert found == [[]] * 100
+        assert results == [[]] * 100
         assert set(failures) == {"timeout"}
 
 
 async def test_what_a_caller_does_to_an_answer_is_no_other_callers_affair(home: Path) -> None:
     async with detecting(home) as (_, client):
-        (found,), (scores,) = await client.entities(["Anna"]), await client.semantic(["a"], ["x"])
-        found.clear()
+        (result,), (scores,) = await client.entities(["Anna"]), await client.semantic(["a"], ["x"])
+        result.clear()
         scores.clear()
         assert (await client.entities(["Anna"]), await client.semantic(["a"], ["x"])) == ([ANNA], [{"x": 0.001}])
 
@@ -179,8 +179,8 @@ async def test_a_stopped_process_costs_no_more_than_the_budget(home: Path) -> No
             began = time.monotonic()
             assert await failure(client.entities(["Bob"])) == "ner: timeout"
             assert 0.25 < time.monotonic() - began < 3
-            told = (await client.health())["llm"]
-            assert (told.status, told.detail) == ("degraded", "does not answer")
+            llm = (await client.health())["llm"]
+            assert (llm.status, llm.detail) == ("degraded", "does not answer")
         assert await client.entities(["Carl"]) == [ANNA]
 
 
@@ -188,9 +188,9 @@ async def test_a_stopped_process_does_not_fill_the_askers_memory(home: Path, mon
     monkeypatch.setattr(clients, "_UNSENT", 1024)
     async with detecting(home, budget=0.2) as (process, client):
         with stopped(process):
-            told = [await failure(client.entities(["x" * 2**20 + str(number)])) for number in range(3)]
-        assert told[0] == "ner: timeout"
-        assert told[-1] == "ner: overloaded"
+            results = [await failure(client.entities(["x" * 2**20 + str(number)])) for number in range(3)]
+        assert results[0] == "ner: timeout"
+        assert results[-1] == "ner: overloaded"
 
 
 async def test_the_budget_covers_the_time_in_the_queue(home: Path) -> None:
@@ -337,11 +337,11 @@ async def test_a_message_that_is_none_ends_its_connection_only(home: Path) -> No
 
 async def test_a_cancelled_request_leaves_nothing_behind(home: Path) -> None:
     async with detecting(home) as (_, client):
-        asked = asyncio.create_task(client.entities(["sleep 0.2"]))
+        call = asyncio.create_task(client.entities(["sleep 0.2"]))
         await asyncio.sleep(0.1)
-        asked.cancel()
+        call.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked
+            await call
         assert client.waiting("ner") == 0
         assert await client.entities(["Anna"]) == [ANNA]
         assert (await client.health())["ner"].status == "healthy"

@@ -35,8 +35,11 @@ def test_a_content_in_parts_is_its_texts():
 def test_arguments_are_text_or_the_object_itself(arguments, read):
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
     assert whole({"content": None, "tool_calls": [call]}).parts == (ToolCall(id="c", name="f", arguments=read),)
-    told = streamed({"tool_calls": [{"index": 0, **call}]})
-    assert told == [ToolStarted(index=0, id="c", name="f"), *([ToolArguments(index=0, text=read)] if read else [])]
+    events_sent = streamed({"tool_calls": [{"index": 0, **call}]})
+    assert events_sent == [
+        ToolStarted(index=0, id="c", name="f"),
+        *([ToolArguments(index=0, text=read)] if read else []),
+    ]
 
 
 def test_a_model_that_broke_down_has_given_no_answer():
@@ -46,8 +49,8 @@ def test_a_model_that_broke_down_has_given_no_answer():
 
 
 def piece(index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> dict[str, Any]:
-    told = {"index": index, "id": call_id, "function": {"name": name, "arguments": arguments}}
-    return {"tool_calls": [{key: value for key, value in told.items() if value is not None}]}
+    body = {"index": index, "id": call_id, "function": {"name": name, "arguments": arguments}}
+    return {"tool_calls": [{key: value for key, value in body.items() if value is not None}]}
 
 
 @pytest.mark.parametrize(

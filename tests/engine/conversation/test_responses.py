@@ -57,12 +57,12 @@ def whole(*parts: Text | ToolCall, finish: Finish = "stop", **body: Any) -> dict
 def streamed(*deltas: Delta, **body: Any) -> list[dict[str, Any]]:
     writer = RESPONSES.stream_writer(decode(stream=True, **body))
     out = b"".join(map(writer.write, (StreamStarted(id="c1", model="m-1", created=5), *deltas, StreamEnded())))
-    told = [json.loads(data_of(event)) for event in events(out)]
-    for event in told:
+    results = [json.loads(data_of(event)) for event in events(out)]
+    for event in results:
         # The library's own types take every event.
         EVENT.validate_python(event)
-    assert [event["sequence_number"] for event in told] == list(range(len(told)))
-    return told
+    assert [event["sequence_number"] for event in results] == list(range(len(results)))
+    return results
 
 
 def test_items_become_messages():
@@ -172,9 +172,9 @@ def test_a_whole_answer():
 )
 def test_how_an_answer_ended(finish: Finish, status: str, reason: str | None):
     shown = whole(Text("Hi"), finish=finish)
-    told = streamed(TextDelta("Hi"), GenerationFinished(reason=finish))
-    assert told[-1]["type"] == f"response.{status}"
-    for answer in (shown, told[-1]["response"]):
+    events_sent = streamed(TextDelta("Hi"), GenerationFinished(reason=finish))
+    assert events_sent[-1]["type"] == f"response.{status}"
+    for answer in (shown, events_sent[-1]["response"]):
         assert answer["status"] == answer["output"][0]["status"] == status
         assert answer["incomplete_details"] == (None if reason is None else {"reason": reason})
 
@@ -201,21 +201,21 @@ def test_a_stream_ends_with_what_the_whole_answer_is(parts: tuple[Text | ToolCal
         deltas.append(ToolStarted(index=calls, id=part.id, name=part.name))
         deltas += [ToolArguments(index=calls, text=letter) for letter in part.arguments]
         calls += 1
-    told = streamed(*deltas, GenerationFinished(reason="stop"), UsageDelta(USAGE))
-    assert told[-1]["response"] == whole(*parts)
-    done = [event["item"] for event in told if event["type"] == "response.output_item.done"]
+    events_sent = streamed(*deltas, GenerationFinished(reason="stop"), UsageDelta(USAGE))
+    assert events_sent[-1]["response"] == whole(*parts)
+    done = [event["item"] for event in events_sent if event["type"] == "response.output_item.done"]
     assert sorted(done, key=lambda item: item["id"]) == sorted(whole(*parts)["output"], key=lambda item: item["id"])
 
 
 def test_tools_that_are_called_side_by_side_stay_apart():
-    told = streamed(
+    events_sent = streamed(
         ToolStarted(index=0, id="t1", name="f"),
         ToolStarted(index=1, id="t2", name="g"),
         ToolArguments(index=1, text="[2]"),
         ToolArguments(index=0, text="[1]"),
         GenerationFinished(reason="tool_calls"),
     )
-    output = told[-1]["response"]["output"]
+    output = events_sent[-1]["response"]["output"]
     assert [(item["call_id"], item["arguments"]) for item in output] == [("t1", "[1]"), ("t2", "[2]")]
 
 

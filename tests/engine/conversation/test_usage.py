@@ -17,7 +17,7 @@ def chat(stream=True, **more):
 
 
 @pytest.mark.parametrize(
-    ("told", "usage"),
+    ("reported", "usage"),
     [
         ({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}, Usage(input_tokens=10, output_tokens=3)),
         (
@@ -50,16 +50,16 @@ def chat(stream=True, **more):
         ),
     ],
 )  # fmt: skip
-def test_cached_tokens_are_taken_out_of_openais_prompt_tokens(told, usage):
-    assert OPENAI.check_reply(msgspec.json.encode({"choices": [], "usage": told})) == usage
+def test_cached_tokens_are_taken_out_of_openais_prompt_tokens(reported, usage):
+    assert OPENAI.check_reply(msgspec.json.encode({"choices": [], "usage": reported})) == usage
 
 
 def test_anthropics_classes_are_disjoint_already():
-    told = {
+    body = {
         "input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": 11, "cache_creation_input_tokens": 13,
         "service_tier": "standard",
     }  # fmt: skip
-    assert ANTHROPIC.check_reply(msgspec.json.encode({"content": [], "usage": told})) == Usage(
+    assert ANTHROPIC.check_reply(msgspec.json.encode({"content": [], "usage": body})) == Usage(
         input_tokens=5, output_tokens=7, cached_tokens=11, cache_write_tokens=13
     )
 
@@ -171,5 +171,5 @@ def test_anthropics_error_event_stops_the_stream():
 
 
 def test_usage_that_makes_no_sense_does_not_cost_the_answer():
-    told = {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": "ten"}}
-    assert OPENAI.check_reply(msgspec.json.encode(told)) is None
+    body = {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": "ten"}}
+    assert OPENAI.check_reply(msgspec.json.encode(body)) is None

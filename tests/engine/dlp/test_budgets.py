@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 from tests.engine.dlp.test_requests import CARD, ask, engine, user
-from tests.support.engine import HeldEngine, completion, events
+from tests.support.engine import EngineHarness, completion, events
 
 from gatehouse.engine.dlp import examine, turns
 from gatehouse.engine.dlp.examine import Examiner
@@ -30,9 +30,9 @@ def engine_policy() -> DlpPolicy:
     return policy
 
 
-def with_filter(held: HeldEngine) -> None:
+def with_filter(harness: EngineHarness) -> None:
     record = FilterRecord(id=UUID(int=7), name="words", filter_type="keyword_block", priority=1, keywords=("falcon",))
-    held.governance = GovernanceRecords(filters=(record,))
+    harness.governance = GovernanceRecords(filters=(record,))
 
 
 @pytest.mark.parametrize("side", ["request", "answer"])
@@ -44,32 +44,32 @@ async def test_many_short_texts_are_not_searched_on_the_event_loop(monkeypatch: 
         threads.append(threading.get_ident())
         return scan(*arguments, **more)
 
-    held = engine()
+    harness = engine()
     monkeypatch.setattr(examine, "scan_in_slices", watched)
     monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 0.0)
     message = {"role": "assistant", "content": None, "tool_calls": CALLS}
     if side == "answer":
-        told = json.loads(completion())
-        told["choices"][0]["message"] = message
-        held.outbound.script[:] = [(200, [json.dumps(told).encode()])]
-        await ask(held, user("hi"))
+        body = json.loads(completion())
+        body["choices"][0]["message"] = message
+        harness.outbound.script[:] = [(200, [json.dumps(body).encode()])]
+        await ask(harness, user("hi"))
     else:
-        await ask(held, {"messages": [message]})
+        await ask(harness, {"messages": [message]})
     assert threads.count(threading.get_ident()) <= 5
     assert len(threads) >= len(CALLS)
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("closed", 503), ("open", 200)])
 async def test_content_filters_have_a_budget(mode: str, expected: int) -> None:
-    held = engine(fail_mode=mode, pattern_work_seconds=0.0)
-    held.flags = {"dlp_enabled": False}
-    with_filter(held)
-    status, body = await ask(held, user("and so on, " * 20_000))
+    harness = engine(fail_mode=mode, pattern_work_seconds=0.0)
+    harness.flags = {"dlp_enabled": False}
+    with_filter(harness)
+    status, body = await ask(harness, user("and so on, " * 20_000))
     assert status == expected
     if mode == "closed":
         assert body["error"]["code"] == "dlp_unavailable"
-        assert held.outbound.sent == []
-    (event,) = held.outcomes[0].rule_events
+        assert harness.outbound.sent == []
+    (event,) = harness.outcomes[0].rule_events
     assert (event.rule_name, event.result) == ("words", "failed")
 
 
@@ -77,14 +77,14 @@ async def test_content_filters_have_a_budget(mode: str, expected: int) -> None:
 async def test_a_stream_of_many_short_pieces_has_a_budget(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     # Each piece of work takes a second.
     monkeypatch.setattr(examine, "thread_time", count().__next__)
-    held = engine(fail_mode=mode, pattern_work_seconds=6.0)
-    held.outbound.script[:] = [(200, events(*["and so on, " * 20] * 30))]
-    answer = await held.engine.answer(held.request({"model": "one/m", "stream": True, **user("hi")}))
+    harness = engine(fail_mode=mode, pattern_work_seconds=6.0)
+    harness.outbound.script[:] = [(200, events(*["and so on, " * 20] * 30))]
+    answer = await harness.engine.answer(harness.request({"model": "one/m", "stream": True, **user("hi")}))
     assert answer.stream is not None, answer.body
     raw = b"".join([block async for block in answer.stream])
     assert (b"dlp_unavailable" in raw) == (mode == "closed")
     assert (raw.count(b"and so on") == 600) == (mode == "open")
-    [failure] = [event for event in held.outcomes[-1].dlp_events if event.entity_type == "tier_failure"]
+    [failure] = [event for event in harness.outcomes[-1].dlp_events if event.entity_type == "tier_failure"]
     assert (failure.rule_name, failure.direction) == ("regex: work", "output")
     assert failure.status == ("blocked" if mode == "closed" else "logged")
 
@@ -106,10 +106,10 @@ async def test_a_stream_past_its_budget_redacts_and_notes_nothing_more() -> None
 
 @pytest.mark.parametrize(("mode", "expected"), [("closed", 503), ("open", 200)])
 async def test_what_is_done_around_the_search_has_a_budget(mode: str, expected: int) -> None:
-    held = engine(fail_mode=mode, pattern_work_seconds=0.0)
-    status, _ = await ask(held, {**user("hi"), "metadata": {"x": [0] * 100_000}})
+    harness = engine(fail_mode=mode, pattern_work_seconds=0.0)
+    status, _ = await ask(harness, {**user("hi"), "metadata": {"x": [0] * 100_000}})
     assert status == expected
     noted = [
-        (event.entity_type, event.rule_name) for event in held.outcomes[0].dlp_events if event.direction == "input"
+        (event.entity_type, event.rule_name) for event in harness.outcomes[0].dlp_events if event.direction == "input"
     ]
     assert noted == [("tier_failure", "regex: work")]

@@ -104,8 +104,8 @@ JSON_CARRIERS = {"JSON in JSON", "line break", "tab", "unicode escapes"}
 
 
 def counted(text: str, *, json_escapes: bool = False) -> list[Finding]:
-    found = MATCHER.scan(text, json_escapes=json_escapes)
-    return [finding for finding in found if finding.score >= PATTERNS[finding.source].threshold]
+    findings = MATCHER.scan(text, json_escapes=json_escapes)
+    return [finding for finding in findings if finding.score >= PATTERNS[finding.source].threshold]
 
 
 def redacted(text: str, findings: list[Finding], *, json_text: bool) -> str:
@@ -122,13 +122,13 @@ def missed(carrier: Carrier, source: str, example: str, *, is_json: bool, json_t
     """What is wrong with the example in the carrier."""
     text = carrier.wrap(example)
     assert carrier.unwrap(text) == example
-    values = {example[each.start : each.end] for each in counted(example) if each.source == source}
+    values = {example[item.start : item.end] for item in counted(example) if item.source == source}
     assert values
-    found = counted(text, json_escapes=json_text)
+    result = counted(text, json_escapes=json_text)
     entity_type = PATTERNS[source].entity_type
-    if not {entity_type, ALIKE.get(entity_type)} & {PATTERNS[each.source].entity_type for each in found}:
+    if not {entity_type, ALIKE.get(entity_type)} & {PATTERNS[item.source].entity_type for item in result}:
         return "not found"
-    left = redacted(text, found, json_text=json_text)
+    left = redacted(text, result, json_text=json_text)
     if is_json:
         left = carrier.unwrap(left)
     if any(written in left for value in values for written in (value, escape(value), value.replace('"', '""'))):
@@ -139,7 +139,7 @@ def missed(carrier: Carrier, source: str, example: str, *, is_json: bool, json_t
 @pytest.mark.parametrize("name", CARRIERS)
 def test_an_example_is_found_in_the_carrier_and_json_stays_json(name: str) -> None:
     is_json = name in JSON_CARRIERS
-    examples = [each for each in EXAMPLES if each[1] not in ONLY_AS_TEXTS_OF_THEIR_OWN]
+    examples = [example for example in EXAMPLES if example[1] not in ONLY_AS_TEXTS_OF_THEIR_OWN]
     wrong = {}
     for source, example in examples:
         # JSON of tools' arguments is told from JSON in a text.
@@ -153,10 +153,10 @@ def test_an_example_is_found_in_the_carrier_and_json_stays_json(name: str) -> No
 
 @pytest.mark.parametrize("example", sorted(ONLY_AS_TEXTS_OF_THEIR_OWN))
 def test_a_number_that_proves_itself_by_its_check_digit_is_no_value_among_others(example: str) -> None:
-    sources = {source for source, each in EXAMPLES if each == example}
+    sources = {source for source, item in EXAMPLES if item == example}
     assert sources <= {finding.source for finding in counted(example)}
     assert not sources & {finding.source for finding in counted(f"7,{example},open")}
 
 
 def test_its_fields_name_makes_it_one() -> None:
-    assert "uk-nhs" in {each.source for each in counted(json.dumps({"body": json.dumps({"nhs": "401-023-2137"})}))}
+    assert "uk-nhs" in {item.source for item in counted(json.dumps({"body": json.dumps({"nhs": "401-023-2137"})}))}

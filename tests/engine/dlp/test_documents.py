@@ -9,7 +9,7 @@ import pytest
 from tests.engine.dlp.test_requests import ask, rule
 from tests.support.detection import stand_ins
 from tests.support.documents import PNG, docx, pdf, pptx, xlsx
-from tests.support.engine import HeldEngine, completion
+from tests.support.engine import EngineHarness, completion
 
 from gatehouse.detection.service.in_process import InProcessDetectors
 from gatehouse.engine.dlp import attachments
@@ -24,21 +24,21 @@ JAPANESE = f"顧客番号とカードは {CARD} です。東京都新宿区の�
 
 @pytest.fixture(scope="module")
 async def detectors() -> AsyncIterator[InProcessDetectors]:
-    held = InProcessDetectors(stand_ins(), budget=20, queue=100)
-    yield held
-    await held.stop()
+    harness = InProcessDetectors(stand_ins(), budget=20, queue=100)
+    yield harness
+    await harness.stop()
 
 
-def engine(detectors: Any, dialect: str = CHAT, *, action: str = "redact", **options: Any) -> HeldEngine:
-    held = HeldEngine(dlp=DlpOptions(**{"document_seconds": 60.0, **options}), detectors=detectors)
-    held.serve("one", "m", kind={MESSAGES: "anthropic", RESPONSES: "openai"}.get(dialect, "openai_compatible"))
+def engine(detectors: Any, dialect: str = CHAT, *, action: str = "redact", **options: Any) -> EngineHarness:
+    harness = EngineHarness(dlp=DlpOptions(**{"document_seconds": 60.0, **options}), detectors=detectors)
+    harness.serve("one", "m", kind={MESSAGES: "anthropic", RESPONSES: "openai"}.get(dialect, "openai_compatible"))
     answer: list[Any] = [completion()]
     if dialect == MESSAGES:
         message = {"id": "x", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}
         answer = [json.dumps(message).encode()]
-    held.outbound.script = [(200, list(answer)) for _ in range(3)]
-    held.governance = GovernanceRecords(dlp_rules=(rule("credit_card", action),))
-    return held
+    harness.outbound.script = [(200, list(answer)) for _ in range(3)]
+    harness.governance = GovernanceRecords(dlp_rules=(rule("credit_card", action),))
+    return harness
 
 
 def chat(data: bytes, media_type: str = "application/pdf") -> dict[str, Any]:
@@ -67,8 +67,8 @@ def bare(data: bytes, _: str = "") -> dict[str, Any]:
 PLACES = [(CHAT, chat), (CHAT, bare), (MESSAGES, messages)]
 
 
-def events(held: HeldEngine) -> list[tuple[str, str, int]]:
-    return [(event.entity_type, event.status, event.match_count) for event in held.outcomes[0].dlp_events]
+def events(harness: EngineHarness) -> list[tuple[str, str, int]]:
+    return [(event.entity_type, event.status, event.match_count) for event in harness.outcomes[0].dlp_events]
 
 
 @pytest.mark.parametrize("document", [pdf(f"card {CARD}"), docx(CARD), xlsx([], f"<c><v>{CARD}</v></c>"), pptx(CARD)])
@@ -76,12 +76,12 @@ def events(held: HeldEngine) -> list[tuple[str, str, int]]:
 async def test_a_value_in_a_document_blocks(
     detectors: InProcessDetectors, dialect: str, place: Any, document: bytes
 ) -> None:
-    held = engine(detectors, dialect)
-    status, body = await ask(held, place(document), dialect)
+    harness = engine(detectors, dialect)
+    status, body = await ask(harness, place(document), dialect)
     assert status == 403
     assert "it is in a document, where it cannot be redacted" in json.dumps(body)
-    assert held.outbound.sent == []
-    assert events(held) == [("credit_card", "blocked", 1)]
+    assert harness.outbound.sent == []
+    assert events(harness) == [("credit_card", "blocked", 1)]
 
 
 @pytest.mark.parametrize("document", [pdf(LONG), docx(LONG), xlsx([], f"<c><v>{LONG}</v></c>"), pptx(LONG)])
@@ -89,11 +89,11 @@ async def test_a_value_in_a_document_blocks(
 async def test_a_document_without_one_passes_as_it_is(
     detectors: InProcessDetectors, dialect: str, place: Any, document: bytes
 ) -> None:
-    held = engine(detectors, dialect, unreadable="block")
-    status, _ = await ask(held, place(document), dialect)
+    harness = engine(detectors, dialect, unreadable="block")
+    status, _ = await ask(harness, place(document), dialect)
     assert status == 200
-    assert b64encode(document) in held.outbound.sent[0].body
-    assert events(held) == []
+    assert b64encode(document) in harness.outbound.sent[0].body
+    assert events(harness) == []
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ async def test_a_document_without_one_passes_as_it_is(
 async def test_the_rule_says_what_happens_and_asks_nobody_about_a_document(
     detectors: InProcessDetectors, action: str, status: int, effect: str
 ) -> None:
-    held = engine(detectors, action=action)
-    held.flags = {"human_in_loop": True}
-    assert (await ask(held, chat(pdf(CARD))))[0] == status
-    assert events(held) == [("credit_card", effect, 1)]
-    assert held.asked == []
+    harness = engine(detectors, action=action)
+    harness.flags = {"human_in_loop": True}
+    assert (await ask(harness, chat(pdf(CARD))))[0] == status
+    assert events(harness) == [("credit_card", effect, 1)]
+    assert harness.asked == []
 
 
 @pytest.mark.parametrize(
@@ -126,10 +126,10 @@ async def test_the_rule_says_what_happens_and_asks_nobody_about_a_document(
 async def test_a_file_of_text_is_redacted_in_its_encoding(
     detectors: InProcessDetectors, dialect: str, place: Any, text: str, encoding: str
 ) -> None:
-    held = engine(detectors, dialect)
+    harness = engine(detectors, dialect)
     data = text.encode(encoding)
-    assert (await ask(held, place(data, "text/plain"), dialect))[0] == 200
-    body = json.loads(held.outbound.sent[0].body)
+    assert (await ask(harness, place(data, "text/plain"), dialect))[0] == 200
+    body = json.loads(harness.outbound.sent[0].body)
     (sent,) = [value for value in _strings(body) if len(value) > 150]
     file = b64decode(sent.rpartition(",")[2]).decode(encoding)
     if text.count(CARD) == 1:
@@ -139,10 +139,10 @@ async def test_a_file_of_text_is_redacted_in_its_encoding(
 
 
 async def test_a_bad_byte_does_not_hide_a_file_of_text(detectors: InProcessDetectors) -> None:
-    held = engine(detectors)
-    assert (await ask(held, chat(f"{LONG} {CARD} ".encode() + b"\xff\xfe\x80", "text/plain")))[0] == 200
-    assert b64encode(CARD.encode())[:12] not in held.outbound.sent[0].body
-    assert events(held) == [("credit_card", "redacted", 1)]
+    harness = engine(detectors)
+    assert (await ask(harness, chat(f"{LONG} {CARD} ".encode() + b"\xff\xfe\x80", "text/plain")))[0] == 200
+    assert b64encode(CARD.encode())[:12] not in harness.outbound.sent[0].body
+    assert events(harness) == [("credit_card", "redacted", 1)]
 
 
 UNREADABLE = [
@@ -158,9 +158,9 @@ UNREADABLE = [
 async def test_what_cannot_be_read_passes_with_an_event(
     detectors: InProcessDetectors, data: bytes, kind: str, reason: str
 ) -> None:
-    held = engine(detectors)
-    assert (await ask(held, chat(data)))[0] == 200
-    (event,) = held.outcomes[0].dlp_events
+    harness = engine(detectors)
+    assert (await ask(harness, chat(data)))[0] == 200
+    (event,) = harness.outcomes[0].dlp_events
     assert (event.entity_type, event.status) == (kind, "logged")
     assert reason in json.dumps([str(value) for value in (event.rule_name, event.rule_id)])
 
@@ -170,57 +170,57 @@ async def test_what_cannot_be_read_passes_with_an_event(
 async def test_what_cannot_be_read_is_blocked_where_the_installation_or_the_organization_says_so(
     detectors: InProcessDetectors, by_flag: bool, data: bytes, kind: str, reason: str
 ) -> None:
-    held = engine(detectors, unreadable="log_only" if by_flag else "block")
-    held.flags = {"block_unreadable": by_flag}
-    status, body = await ask(held, chat(data))
+    harness = engine(detectors, unreadable="log_only" if by_flag else "block")
+    harness.flags = {"block_unreadable": by_flag}
+    status, body = await ask(harness, chat(data))
     assert status == 403
     assert f"{kind}: {reason}" in json.dumps(body)
-    assert held.outbound.sent == []
-    assert events(held) == [(kind, "blocked", 1)]
+    assert harness.outbound.sent == []
+    assert events(harness) == [(kind, "blocked", 1)]
 
 
 async def test_where_nothing_reads_documents_the_fail_mode_says_what_happens() -> None:
-    held = engine(None)
-    assert (await ask(held, chat(pdf(CARD))))[0] == 503
-    held = engine(None, fail_mode="open")
-    assert (await ask(held, chat(pdf(CARD))))[0] == 200
-    assert ("file", "logged", 1) in events(held)
-    held = engine(None, fail_mode="open", unreadable="block")
-    assert (await ask(held, chat(pdf(CARD))))[0] == 403
+    harness = engine(None)
+    assert (await ask(harness, chat(pdf(CARD))))[0] == 503
+    harness = engine(None, fail_mode="open")
+    assert (await ask(harness, chat(pdf(CARD))))[0] == 200
+    assert ("file", "logged", 1) in events(harness)
+    harness = engine(None, fail_mode="open", unreadable="block")
+    assert (await ask(harness, chat(pdf(CARD))))[0] == 403
 
 
 async def test_few_documents_of_a_request_are_read(
     detectors: InProcessDetectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attachments, "MAX_FILES", 2)
-    held = engine(detectors)
+    harness = engine(detectors)
     body = chat(pdf(LONG))
     (part,) = body["messages"][0]["content"]
     body["messages"][0]["content"] = [part, part, part]
-    assert (await ask(held, body))[0] == 200
-    (event,) = held.outcomes[0].dlp_events
+    assert (await ask(harness, body))[0] == 200
+    (event,) = harness.outcomes[0].dlp_events
     assert "too_many" in str(event.rule_name)
 
 
 async def test_documents_without_time_left_are_unread(detectors: InProcessDetectors) -> None:
-    held = engine(detectors, document_seconds=0.0)
-    assert (await ask(held, chat(pdf(CARD))))[0] == 200
-    (event,) = held.outcomes[0].dlp_events
+    harness = engine(detectors, document_seconds=0.0)
+    assert (await ask(harness, chat(pdf(CARD))))[0] == 200
+    (event,) = harness.outcomes[0].dlp_events
     assert "timeout" in str(event.rule_name)
 
 
 async def test_a_document_and_the_texts_beside_it_are_decided_about_together(detectors: InProcessDetectors) -> None:
-    held = engine(detectors)
+    harness = engine(detectors)
     body = chat(pdf(LONG))
     body["messages"][0]["content"].append({"type": "text", "text": f"card {CARD}"})
-    assert (await ask(held, body))[0] == 200
-    assert b"[CREDIT_CARD_1]" in held.outbound.sent[0].body
-    assert b64encode(pdf(LONG)) in held.outbound.sent[0].body
+    assert (await ask(harness, body))[0] == 200
+    assert b"[CREDIT_CARD_1]" in harness.outbound.sent[0].body
+    assert b64encode(pdf(LONG)) in harness.outbound.sent[0].body
 
 
 def _strings(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
-        return [each for held in value.values() for each in _strings(held)]
-    return [each for held in value for each in _strings(held)] if isinstance(value, list) else []
+        return [string for item in value.values() for string in _strings(item)]
+    return [string for item in value for string in _strings(item)] if isinstance(value, list) else []

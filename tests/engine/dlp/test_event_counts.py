@@ -22,8 +22,16 @@ from tests.engine.dlp.test_stream_shapes import (
     message,
     texts,
 )
-from tests.engine.dlp.test_streams import QUESTION, ROUTES, answer_events, engine, told, told_whole, whole_answer
-from tests.support.engine import HeldEngine
+from tests.engine.dlp.test_streams import (
+    QUESTION,
+    ROUTES,
+    answer_events,
+    engine,
+    text_of_stream,
+    told_whole,
+    whole_answer,
+)
+from tests.support.engine import EngineHarness
 
 from gatehouse.engine.dlp.inspection import SEVERITY
 from gatehouse.engine.records.outcome import DlpEvent
@@ -85,7 +93,7 @@ ACTIONS_BY_TYPE = st.fixed_dictionaries(
 )
 
 
-def engine_of(actions: Actions, kind: str, **options: Any) -> HeldEngine:
+def engine_of(actions: Actions, kind: str, **options: Any) -> EngineHarness:
     patterns = {"project": {"pattern": "PRJ-[0-9]{4}"}}
     rules = [
         rule(entity_type, action, id=f"r-{entity_type}", **patterns.get(entity_type, {}))
@@ -161,10 +169,10 @@ class Seen:
             assert (should.shown + ("" if should.blocks else rest)).startswith(
                 shown
             ) or shown == f"{should.shown}[EMAIL]"
-        for found, value in zip(LABEL.finditer(out), [*should.values, rest], strict=False):
-            self.labels[found[1].lower()] += 1
+        for result, value in zip(LABEL.finditer(out), [*should.values, rest], strict=False):
+            self.labels[result[1].lower()] += 1
             # The same value the same label, another one another.
-            assert self._values.setdefault(found[0], value) == value
+            assert self._values.setdefault(result[0], value) == value
         assert len(set(self._values.values())) == len(self._values)
 
     def check_kept(self, texts: Sequence[str]) -> None:
@@ -172,12 +180,16 @@ class Seen:
             assert entity_type not in self.kept or not any(value in text for text in texts)
 
     def check(self, events: Sequence[DlpEvent], direction: str, action: str | None, *, is_all: bool) -> None:
-        counts: dict[str, Counter[str]] = {each: Counter() for each in ACTIONS}
-        for each in events:
-            assert (each.direction, each.detector_type, each.rule_id) == (direction, "regex", f"r-{each.entity_type}")
-            assert each.action == self.actions[each.entity_type]
-            assert (each.status, each.severity) == (STATUS[each.action], SEVERITY[each.action])
-            counts[each.action][each.entity_type] += each.match_count
+        counts: dict[str, Counter[str]] = {action: Counter() for action in ACTIONS}
+        for dlp_event in events:
+            assert (dlp_event.direction, dlp_event.detector_type, dlp_event.rule_id) == (
+                direction,
+                "regex",
+                f"r-{dlp_event.entity_type}",
+            )
+            assert dlp_event.action == self.actions[dlp_event.entity_type]
+            assert (dlp_event.status, dlp_event.severity) == (STATUS[dlp_event.action], SEVERITY[dlp_event.action])
+            counts[dlp_event.action][dlp_event.entity_type] += dlp_event.match_count
         if is_all and not self.blocks:
             assert counts["redact"] == self.labels
             assert counts["log_only"] == self.logged or (self.breaks_off and counts["log_only"] >= self.logged)
@@ -349,14 +361,14 @@ SHAPES: dict[str, Shape] = {
 }  # fmt: skip
 
 FRAMINGS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
-    "as sent": lambda each: each,
-    "one block": lambda each: [b"".join(each)],
-    "byte by byte": lambda each: [bytes([byte]) for byte in b"".join(each)],
-    "CRLF": lambda each: [event.replace(b"\n", b"\r\n") for event in each],
-    "ids of events": lambda each: [b"id: 1\n" + event for event in each],
-    "data over two lines": lambda each: [event.replace(b', "choices"', b',\ndata: "choices"') for event in each],
-    "comments between": lambda each: [b": ping\n\n" + event for event in each],
-    "blocks of 200 bytes": lambda each: [b"".join(each)[at : at + 200] for at in range(0, len(b"".join(each)), 200)],
+    "as sent": lambda item: item,
+    "one block": lambda item: [b"".join(item)],
+    "byte by byte": lambda item: [bytes([byte]) for byte in b"".join(item)],
+    "CRLF": lambda item: [event.replace(b"\n", b"\r\n") for event in item],
+    "ids of events": lambda item: [b"id: 1\n" + event for event in item],
+    "data over two lines": lambda item: [event.replace(b', "choices"', b',\ndata: "choices"') for event in item],
+    "comments between": lambda item: [b": ping\n\n" + event for event in item],
+    "blocks of 200 bytes": lambda item: [b"".join(item)[at : at + 200] for at in range(0, len(b"".join(item)), 200)],
 }
 #: How a stream ends: to its end, cut off, broken off by an error; the client leaves.
 ENDINGS = ("whole", "whole", "truncated", "error", "left")
@@ -425,9 +437,9 @@ async def test_events_of_a_stream_say_what_went_out(name: str, data: st.DataObje
     if ending == "error":
         pieces.append(BrokenOff())
     kind = "openai_compatible" if shape.dialect == CHAT else "anthropic"
-    held = engine_of(actions, kind, stream_mode=mode)
-    held.outbound.script = [(200, pieces)]
-    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=shape.dialect))
+    harness = engine_of(actions, kind, stream_mode=mode)
+    harness.outbound.script = [(200, pieces)]
+    answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}, dialect=shape.dialect))
     assert answer.stream is not None, answer.body
     leaves_after = data.draw(st.integers(1, 12), "blocks") if ending == "left" else None
     raw = b""
@@ -438,7 +450,7 @@ async def test_events_of_a_stream_say_what_went_out(name: str, data: st.DataObje
         if blocks_read == leaves_after:
             break
     await answer.stream.aclose()  # type: ignore[attr-defined]
-    [outcome] = held.outcomes
+    [outcome] = harness.outcomes
     is_all = outcome.outcome != "cancelled" and ending != "left"
     seen = Seen(actions)
     joined = texts(raw)
@@ -460,20 +472,20 @@ async def test_events_of_a_stream_say_what_went_out(name: str, data: st.DataObje
 async def test_events_of_an_answer_say_what_went_out_in_the_clients_dialect(
     client: str, kind: str, provider: str, is_streamed: bool, arguments: bool, text: Text, actions: Actions
 ) -> None:
-    held = engine_of(actions, kind)
+    harness = engine_of(actions, kind)
     content = "".join(text.tokens)
     if is_streamed:
-        pieces = ['{"a":"', *(json.dumps(each)[1:-1] for each in text.pieces), '"}'] if arguments else text.pieces
-        held.outbound.script = [(200, list(answer_events(provider, pieces, arguments=arguments)))]
-        answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=client))
+        pieces = ['{"a":"', *(json.dumps(piece)[1:-1] for piece in text.pieces), '"}'] if arguments else text.pieces
+        harness.outbound.script = [(200, list(answer_events(provider, pieces, arguments=arguments)))]
+        answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}, dialect=client))
         assert answer.stream is not None, answer.body
-        out: Any = told(client, b"".join([block async for block in answer.stream]), arguments=arguments)
+        out: Any = text_of_stream(client, b"".join([block async for block in answer.stream]), arguments=arguments)
     else:
         body = json.dumps({"a": content}) if arguments else content
-        held.outbound.script = [(200, [whole_answer(provider, body, arguments=arguments)])]
-        answer = await held.engine.answer(held.request(QUESTION, dialect=client))
+        harness.outbound.script = [(200, [whole_answer(provider, body, arguments=arguments)])]
+        answer = await harness.engine.answer(harness.request(QUESTION, dialect=client))
         out = told_whole(client, answer.body, arguments=arguments) if answer.status == 200 else ""
-    [outcome] = held.outcomes
+    [outcome] = harness.outcomes
     is_blocked = outcome.dlp_action == "BLOCK"
     if arguments:
         if is_blocked and isinstance(out, str):
@@ -536,17 +548,17 @@ REQUESTS: dict[str, tuple[str, Callable[[str], dict[str, Any]], Callable[[dict[s
 async def test_events_of_a_request_say_what_the_provider_received(name: str, text: Text, actions: Actions) -> None:
     dialect, body, content_of = REQUESTS[name]
     kind = "openai_compatible" if dialect == CHAT else "anthropic"
-    held = engine_of(actions, kind)
-    held.outbound.script = [(200, [whole_answer(dialect, "fine", arguments=False)])]
-    asked = {"model": "one/m", "max_tokens": 9, **body("".join(text.tokens))}
-    answer = await held.engine.answer(held.request(asked, dialect=dialect))
+    harness = engine_of(actions, kind)
+    harness.outbound.script = [(200, [whole_answer(dialect, "fine", arguments=False)])]
+    request = {"model": "one/m", "max_tokens": 9, **body("".join(text.tokens))}
+    answer = await harness.engine.answer(harness.request(request, dialect=dialect))
     seen = Seen(actions)
-    [outcome] = held.outcomes
+    [outcome] = harness.outcomes
     if outcome.dlp_action == "BLOCK":
-        assert (answer.status, held.outbound.sent) == (403, [])
+        assert (answer.status, harness.outbound.sent) == (403, [])
         assert not any(value in answer.body.decode() for value in OF_TYPE)
         seen.compare(text.tokens, "", "", is_all=True)
         assert seen.blocks
     else:
-        seen.compare(text.tokens, "", content_of(json.loads(held.outbound.sent[0].body)), is_all=True)
+        seen.compare(text.tokens, "", content_of(json.loads(harness.outbound.sent[0].body)), is_all=True)
     seen.check(outcome.dlp_events, "input", outcome.dlp_action, is_all=True)

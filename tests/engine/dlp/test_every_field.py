@@ -46,7 +46,7 @@ REQUESTS: dict[str, tuple[Any, str]] = {
 }
 #: Names of fields that may pass, by where. Words and bytes are told by what they are: a card is none.
 PASSING = {
-    where: frozenset(field for each in EXCEPTIONS if each.where == where for field in each.fields)
+    where: frozenset(field for exception in EXCEPTIONS if exception.where == where for field in exception.fields)
     for where in ("requests, at the top", "answers", "answers of embeddings")
 }
 
@@ -99,14 +99,14 @@ def chunks(case: Case) -> list[bytes]:
 
 def message_events(case: Case) -> list[bytes]:
     data, kind = case.value, case.value["type"]
-    rest = [event(each, each["type"]) for each in EVENTS]
+    rest = [event(item, item["type"]) for item in EVENTS]
     if case.path == ("type",):
         return [rest[0], event(data, kind), *rest[1:]]
     if kind == "message_start":
         data = {**data, "message": over(BEGUN, Case(case.path[1:], data["message"]))}
     if "index" in data and case.path != ("index",):
         data = {**data, "index": 0}
-    return [event(data, kind) if each["type"] == kind else whole for each, whole in zip(EVENTS, rest, strict=True)]
+    return [event(data, kind) if item["type"] == kind else whole for item, whole in zip(EVENTS, rest, strict=True)]
 
 
 class Told(NamedTuple):
@@ -125,14 +125,14 @@ TOLD: dict[str, Told] = {
     "events": Told(anthropic.RawMessageStreamEvent, "claude", message_events, is_stream=True),
     "vectors": Told(CreateEmbeddingResponse, "chat", lambda case: [json.dumps(over(VECTORS, case)).encode()]),
 }
-PAIRS = [(told, client) for told in list(TOLD)[:-1] for client in (CHAT, RESPONSES, MESSAGES)] + [
+PAIRS = [(item, client) for item in list(TOLD)[:-1] for client in (CHAT, RESPONSES, MESSAGES)] + [
     ("vectors", EMBEDDINGS)
 ]
 
 
-def asked(client: str, told: Told) -> dict[str, Any]:
-    stream = {"stream": True} if told.is_stream else {}
-    return {"model": f"{told.provider}/m", **ASKS[client], **stream}
+def request_body(client: str, answer_case: Told) -> dict[str, Any]:
+    stream = {"stream": True} if answer_case.is_stream else {}
+    return {"model": f"{answer_case.provider}/m", **ASKS[client], **stream}
 
 
 def holds_card(data: bytes) -> bool:
@@ -161,13 +161,13 @@ async def test_no_string_of_a_request_leaves_with_a_card(dialect: str, way: str)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("answer", "client"), PAIRS)
 async def test_no_string_of_an_answer_arrives_with_a_card(answer: str, client: str, way: str) -> None:
-    told = TOLD[answer]
+    result = TOLD[answer]
     # What is encoded is found in whole texts.
     engine = FastEngine(stream_mode="hold" if way == "encoded" else "window")
     allowed = PASSING["answers of embeddings"] if answer == "vectors" else PASSING["answers"]
     passed = set()
-    for case in strings(told.kind, WAYS[way]):
-        _, received, _ = await engine.exchange(client, asked(client, told), told.write(case))
+    for case in strings(result.kind, WAYS[way]):
+        _, received, _ = await engine.exchange(client, request_body(client, result), result.write(case))
         if holds_card(received) and allowed.isdisjoint(case.path):
             passed.add(case.path)
     assert passed == set()
@@ -184,8 +184,8 @@ async def test_no_number_of_a_request_is_changed(dialect: str, number: int) -> N
     engine = FastEngine()
     for case in numbers(kind, number):
         body = over({"model": f"{provider}/m", **ASKS[dialect]}, case)
-        _, told, sent = await engine.exchange(dialect, body, [json.dumps(COMPLETION).encode()])
-        assert b'"X-DLP-Action": "REDACT"' not in told, case.path
+        _, result, sent = await engine.exchange(dialect, body, [json.dumps(COMPLETION).encode()])
+        assert b'"X-DLP-Action": "REDACT"' not in result, case.path
         if sent is not None and dialect != RESPONSES:
             assert str(number).encode() in sent, case.path
 
@@ -194,10 +194,10 @@ async def test_no_number_of_a_request_is_changed(dialect: str, number: int) -> N
 @pytest.mark.parametrize(("answer", "client"), [("completion", CHAT), ("message", MESSAGES), ("vectors", EMBEDDINGS),
                                                 ("chunks", CHAT), ("events", MESSAGES)])  # fmt: skip
 async def test_no_number_of_an_answer_is_changed(answer: str, client: str, number: int) -> None:
-    told = TOLD[answer]
+    result = TOLD[answer]
     engine = FastEngine()
-    for case in numbers(told.kind, number):
-        _, received, _ = await engine.exchange(client, asked(client, told), told.write(case))
+    for case in numbers(result.kind, number):
+        _, received, _ = await engine.exchange(client, request_body(client, result), result.write(case))
         # What says the text again, and the usage that the client has not asked for, may be left out.
         assert str(number).encode() in received or {"logprobs", "usage"} & set(case.path), case.path
         assert b"_1]" not in received, case.path
@@ -207,6 +207,6 @@ def test_the_documentation_lists_what_is_not_inspected() -> None:
     _, _, section = DOCS.read_text().partition("### What is not inspected\n")
     rows = [line for line in section.partition("\n#")[0].splitlines() if line.startswith("| `")]
     assert rows == [
-        f"| {', '.join(f'`{field}`' for field in sorted(each.fields))} | {each.where} | {each.why} |"
-        for each in EXCEPTIONS
+        f"| {', '.join(f'`{field}`' for field in sorted(exception.fields))} | {exception.where} | {exception.why} |"
+        for exception in EXCEPTIONS
     ]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from tests.support.engine import HeldEngine, completion
+from tests.support.engine import EngineHarness, completion
 from tests.support.fast_engine import FastEngine
 
 from gatehouse.detection.scanning.texts import scan
@@ -71,24 +71,24 @@ REQUESTS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-async def asked(messages: list[dict[str, Any]], **records: Any) -> tuple[str, set[tuple[str, int]]]:
+async def received_and_counted(messages: list[dict[str, Any]], **records: Any) -> tuple[str, set[tuple[str, int]]]:
     """What the provider receives of a request, and what is done with how many numbers."""
-    held: HeldEngine = FastEngine()
-    held.governance = GovernanceRecords(**records)
-    assert held.caller is not None
-    held.caller = msgspec.structs.replace(held.caller, groups=(GROUP,))
-    held.outbound.script = [(200, [completion()])]
-    answer = await held.engine.answer(held.request({"model": "chat/m", "messages": messages}))
+    harness: EngineHarness = FastEngine()
+    harness.governance = GovernanceRecords(**records)
+    assert harness.caller is not None
+    harness.caller = msgspec.structs.replace(harness.caller, groups=(GROUP,))
+    harness.outbound.script = [(200, [completion()])]
+    answer = await harness.engine.answer(harness.request({"model": "chat/m", "messages": messages}))
     assert answer.status == 200, answer.body
-    events = [event for event in held.outcomes[-1].dlp_events if event.entity_type == "us_npi"]
-    sent = json.loads(held.outbound.sent[-1].body)["messages"]
+    events = [event for event in harness.outcomes[-1].dlp_events if event.entity_type == "us_npi"]
+    sent = json.loads(harness.outbound.sent[-1].body)["messages"]
     return json.dumps(sent), {(event.status, event.match_count) for event in events}
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_a_number_that_is_all_of_a_text_of_a_request_is_logged(name: str) -> None:
     messages = REQUESTS[name]
-    sent, events = await asked(messages)
+    sent, events = await received_and_counted(messages)
     count = json.dumps(messages).count(NPI)
     assert json.loads(sent) == messages
     assert events == {("logged", count)}
@@ -98,7 +98,7 @@ async def test_a_number_that_is_all_of_a_text_of_a_request_is_logged(name: str) 
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_who_asks_for_it_has_it_redacted_in_requests(name: str, records: dict[str, Any]) -> None:
     messages = REQUESTS[name]
-    sent, events = await asked(messages, **records)
+    sent, events = await received_and_counted(messages, **records)
     assert json.loads(sent) == json.loads(json.dumps(messages).replace(NPI, "[US_NPI_1]"))
     assert events == {("redacted", json.dumps(messages).count(NPI))}
 
@@ -110,12 +110,12 @@ async def test_who_asks_for_it_has_it_redacted_in_requests(name: str, records: d
 )
 async def test_all_of_a_line_or_of_a_cell_is_not_all_of_a_text(text: str) -> None:
     for content in (text, [{"type": "text", "text": text}, {"type": "text", "text": "."}]):
-        _, events = await asked([HI, {"role": "user", "content": content}, HI])
+        _, events = await received_and_counted([HI, {"role": "user", "content": content}, HI])
         assert events == set()
 
 
 async def test_a_number_backwards_that_is_all_of_a_message_is_redacted_between_others() -> None:
     card = "4532015112830366"[::-1]
     for messages in ([{"role": "user", "content": card}], [LONG, {"role": "user", "content": card}, LONG]):
-        sent, _ = await asked(messages)
+        sent, _ = await received_and_counted(messages)
         assert card not in sent

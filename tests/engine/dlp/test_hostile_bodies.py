@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 import pytest
 from tests.support.counted import MAX_GROWTH, CountedText, Counter, Operations, are_linear
-from tests.support.engine import TENANT, HeldEngine
+from tests.support.engine import TENANT, EngineHarness
 from tests.support.hostile import CARD, TEXTS, near_matches, repeated
 
 from gatehouse.detection.catalog import BUILT_IN
@@ -43,9 +43,9 @@ def counter() -> Iterator[Counter]:
 
 @pytest.fixture(scope="module")
 def policy(counter: Counter) -> DlpPolicy:
-    held = HeldEngine()
-    held.serve("one", "m")
-    compiled = asyncio.run(held.current(TENANT)).dlp
+    harness = EngineHarness()
+    harness.serve("one", "m")
+    compiled = asyncio.run(harness.current(TENANT)).dlp
     return msgspec.structs.replace(compiled, matchers=(counter.matcher,))
 
 
@@ -123,8 +123,8 @@ def nested(value: Any, levels: int = 90) -> Any:
     return value
 
 
-def many(size: int, each: Callable[[int], Any], bytes_each: int) -> list[Any]:
-    return [each(number) for number in range(size // bytes_each)]
+def many(size: int, element: Callable[[int], Any], bytes_each: int) -> list[Any]:
+    return [element(number) for number in range(size // bytes_each)]
 
 
 BODIES: dict[str, Make] = {
@@ -324,7 +324,7 @@ def test_the_place_of_a_nul_is_written_once() -> None:
 
 
 def test_content_filters_cost_what_the_body_costs(counter: Counter) -> None:
-    held = HeldEngine()
+    harness = EngineHarness()
     record = FilterRecord(
         id=UUID(int=1), name="f", priority=1, filter_type="keyword_block", keywords=("falcon", "a b c")
     )
@@ -334,7 +334,7 @@ def test_content_filters_cost_what_the_body_costs(counter: Counter) -> None:
         body = user(
             [*many(size // 2, lambda n: {"type": "text", "text": f"{n:07} a b"}, 40), TEXTS["blanks"](size // 2)]
         )
-        return lambda: asyncio.run(evaluate(filters, filters.filters, body, held.ports, size=size))
+        return lambda: asyncio.run(evaluate(filters, filters.filters, body, harness.ports, size=size))
 
     assert_linear(counter, of_size, (128 * KIB, 256 * KIB, 512 * KIB))
 

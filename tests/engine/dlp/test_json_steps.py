@@ -168,4 +168,4 @@ def test_changes_to_the_largest_text_are_made_in_steps() -> None:
         taken += 1
     # The text and the JSON in its string, and each change in either.
     assert taken >= 2 * len(text) // (4 * grammar.WINDOW_CHARACTERS) + 2 * len(changes)
-    assert {each["card"] for each in json.loads(json.loads(redacted)["log"])} == {"[CREDIT_CARD_1]"}
+    assert {item["card"] for item in json.loads(json.loads(redacted)["log"])} == {"[CREDIT_CARD_1]"}

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 from tests.support.counted import Operations
-from tests.support.engine import TENANT, HeldEngine
+from tests.support.engine import TENANT, EngineHarness
 from tests.support.hostile import CARD, TEXTS, near_matches, of_prose, repeated
 from tests.support.repeated_work import BLOCK, LongText, RepeatedWork, of_blocks
 
@@ -70,9 +70,9 @@ def counter() -> Iterator[RepeatedWork]:
 
 @pytest.fixture(scope="module")
 def policy(counter: RepeatedWork) -> DlpPolicy:
-    held = HeldEngine()
-    held.serve("one", "m")
-    return msgspec.structs.replace(asyncio.run(held.current(TENANT)).dlp, matchers=(counter.matcher,))
+    harness = EngineHarness()
+    harness.serve("one", "m")
+    return msgspec.structs.replace(asyncio.run(harness.current(TENANT)).dlp, matchers=(counter.matcher,))
 
 
 def examiner(policy: DlpPolicy, direction: str = "input") -> Examiner:
@@ -139,15 +139,15 @@ def test_a_scan_for_an_organizations_own_pattern(counter: RepeatedWork, name: st
 
 def test_work_that_is_only_counted_again_changes_neither_findings_nor_counts(counter: RepeatedWork) -> None:
     text = "".join(of_blocks(TEXTS[name])(2 * BLOCK) for name in ("cards", "escapes", "backwards", "hex of text")) * 4
-    found: list[list[Finding]] = []
+    results: list[list[Finding]] = []
     counted: list[Operations] = []
     for remembers in (False, False, True):
         counter.remembers = remembers
         counter.forget()
         counter.done = counter.repeated = 0
-        found.append([])
-        counted.append(counter.of(lambda: found[-1].extend(counter.matcher.scan(text))))
-    assert found[0] == found[1] == found[2] != []
+        results.append([])
+        counted.append(counter.of(lambda: results[-1].extend(counter.matcher.scan(text))))
+    assert results[0] == results[1] == results[2] != []
     assert counter.repeated > counter.done
     assert counted[2].characters == counted[1].characters
     assert abs(counted[2].calls - counted[1].calls) <= 0.02 * counted[1].calls

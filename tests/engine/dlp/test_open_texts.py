@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.engine.dlp.test_stream_shapes import CHAT, DONE, MESSAGES, chunk, delta, tool
 from tests.support.counted import Counter
-from tests.support.engine import TENANT, HeldEngine
+from tests.support.engine import TENANT, EngineHarness
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.dlp.examine import Examiner
@@ -33,9 +33,9 @@ def counter() -> Iterator[Counter]:
 
 @pytest.fixture
 async def policy(counter: Counter) -> DlpPolicy:
-    held = HeldEngine()
-    held.serve("one", "m")
-    return msgspec.structs.replace((await held.current(TENANT)).dlp, matchers=(counter.matcher,))
+    harness = EngineHarness()
+    harness.serve("one", "m")
+    return msgspec.structs.replace((await harness.current(TENANT)).dlp, matchers=(counter.matcher,))
 
 
 def guard(policy: DlpPolicy, dialect: str, mode: str = "window") -> StreamGuard:
@@ -135,12 +135,12 @@ class _Simple:
     def __init__(self) -> None:
         self.waiting: list[tuple[tuple[str, ...], int]] = []
 
-    def drain(self, held: set[int]) -> set[int]:
+    def drain(self, held_numbers: set[int]) -> set[int]:
         gone: set[int] = set()
         stay: list[tuple[tuple[str, ...], int]] = []
         for path, number in self.waiting:
             is_behind = any(path[: len(other)] == other or other[: len(path)] == path for other, _ in stay)
-            if is_behind or number in held:
+            if is_behind or number in held_numbers:
                 stay.append((path, number))
             else:
                 gone.add(number)
@@ -154,7 +154,7 @@ def test_an_event_waits_for_what_came_before_it_on_its_path_and_for_its_text(see
     paths: list[tuple[str, ...]] = [(), ("a",), ("b",), ("a", "x"), ("a", "y"), ("b", "x")]
     order: EventOrder[int, int] = EventOrder()
     simple = _Simple()
-    held: set[int] = set()
+    held_numbers: set[int] = set()
     last: dict[int, tuple[str, ...]] = {}
     for number in range(60):
         path = random.choice(paths)
@@ -162,20 +162,20 @@ def test_an_event_waits_for_what_came_before_it_on_its_path_and_for_its_text(see
         order.put(path, number)
         simple.waiting.append((path, number))
         if random.random() < 0.6:
-            held.add(number)
-        for each in random.sample(sorted(held), random.randint(0, min(3, len(held)))):
-            held.discard(each)
-            order.wake_waiting(each)
+            held_numbers.add(number)
+        for entry in random.sample(sorted(held_numbers), random.randint(0, min(3, len(held_numbers)))):
+            held_numbers.discard(entry)
+            order.wake_waiting(entry)
         gone: list[int] = []
 
         def go(item: int, gone: list[int] = gone) -> int | None:
-            if item in held:
+            if item in held_numbers:
                 return item
             gone.append(item)
             return None
 
         order.drain(go, lambda: False)
-        assert set(gone) == simple.drain(held)
+        assert set(gone) == simple.drain(held_numbers)
         for place, item in enumerate(gone):
             for before in gone[place + 1 :]:
                 shorter = min(len(last[item]), len(last[before]))

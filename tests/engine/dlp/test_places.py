@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.engine.dlp.test_requests import CARD, OTHER_CARD, ask, rule, sent, user
-from tests.support.engine import HeldEngine, completion
+from tests.support.engine import EngineHarness, completion
 
 from gatehouse.engine.conversation.slots import Slot, replace_texts
 from gatehouse.policy.governance import GovernanceRecords
@@ -19,20 +19,20 @@ HI = user("hi")
 ROWS = json.dumps({"rows": f"name\tcard\nMeier\t{CARD}\tpaid\nHuber\t{BARE}\n"})
 
 
-def engine(dialect: str = CHAT) -> HeldEngine:
+def engine(dialect: str = CHAT) -> EngineHarness:
     """Whose provider speaks as the client does."""
-    held = HeldEngine()
-    held.serve("one", "m", kind="anthropic" if dialect == MESSAGES else "openai_compatible")
-    held.outbound.script.append((200, [completion()]))
-    return held
+    harness = EngineHarness()
+    harness.serve("one", "m", kind="anthropic" if dialect == MESSAGES else "openai_compatible")
+    harness.outbound.script.append((200, [completion()]))
+    return harness
 
 
 def claude(*blocks: Any, **more: Any) -> dict[str, Any]:
     return {"max_tokens": 9, "messages": [{"role": "user", "content": list(blocks)}], **more}
 
 
-def used(given: Any) -> dict[str, Any]:
-    return claude({"type": "tool_use", "id": "t", "name": "n", "input": given})
+def used(tool_input: Any) -> dict[str, Any]:
+    return claude({"type": "tool_use", "id": "t", "name": "n", "input": tool_input})
 
 
 def document(**source: Any) -> dict[str, Any]:
@@ -125,9 +125,9 @@ PLACES: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("dialect", "body"), [place[1:] for place in PLACES], ids=[place[0] for place in PLACES])
 async def test_no_place_is_left_out(dialect: str, body: dict[str, Any]) -> None:
-    held = engine(dialect)
-    await ask(held, body, dialect)
-    raw = held.outbound.sent[-1].body.decode()
+    harness = engine(dialect)
+    await ask(harness, body, dialect)
+    raw = harness.outbound.sent[-1].body.decode()
     assert CARD not in raw
     assert BARE not in raw
     assert ENCODED not in raw
@@ -159,41 +159,41 @@ async def test_an_id_of_a_providers_form_stays_and_any_other_changes_in_both_pla
     call_id: str, *, stays: bool
 ) -> None:
     call = {"id": call_id, "type": "function", "function": {"name": "pay", "arguments": "{}"}}
-    held = engine()
-    await ask(held, {"messages": [
+    harness = engine()
+    await ask(harness, {"messages": [
         {"role": "user", "content": f"What became of {call_id} ?"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": call_id, "content": "x"},
     ]})  # fmt: skip
-    said, called, answered = sent(held)["messages"]
+    text, called, answered = sent(harness)["messages"]
     assert called["tool_calls"][0]["id"] == answered["tool_call_id"]
     assert (answered["tool_call_id"] == call_id) is stays
-    assert call_id not in said["content"]
+    assert call_id not in text["content"]
 
 
 async def test_an_id_of_a_providers_form_stays_in_anthropics_dialect() -> None:
     call_id = "toolu_4111111111111111"
     use = {"type": "tool_use", "id": call_id, "name": "pay", "input": {"tool_use_id": call_id}}
     result = {"type": "tool_result", "tool_use_id": call_id, "content": "x"}
-    held = engine(MESSAGES)
+    harness = engine(MESSAGES)
     messages = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
-    await ask(held, {"max_tokens": 9, "messages": messages}, MESSAGES)
-    [[use], [result]] = [message["content"] for message in sent(held)["messages"]]
+    await ask(harness, {"max_tokens": 9, "messages": messages}, MESSAGES)
+    [[use], [result]] = [message["content"] for message in sent(harness)["messages"]]
     assert use["id"] == result["tool_use_id"] == call_id
     assert use["input"]["tool_use_id"] != call_id
 
 
 async def test_json_in_texts_is_still_json_when_it_is_redacted() -> None:
-    held = engine()
-    await ask(held, {"messages": [{"role": "tool", "tool_call_id": "t", "content": json.dumps({"log": ROWS})}]})
-    rows = json.loads(json.loads(sent(held)["messages"][0]["content"])["log"])["rows"]
+    harness = engine()
+    await ask(harness, {"messages": [{"role": "tool", "tool_call_id": "t", "content": json.dumps({"log": ROWS})}]})
+    rows = json.loads(json.loads(sent(harness)["messages"][0]["content"])["log"])["rows"]
     assert rows == "name\tcard\nMeier\t[CREDIT_CARD_1]\tpaid\nHuber\t[CREDIT_CARD_2]\n"
 
 
 async def test_a_fields_name_and_its_value_are_both_redacted() -> None:
-    held = engine()
-    await ask(held, {**HI, "metadata": {"a": "b", CARD: OTHER_CARD, "c": "d"}})
-    assert list(sent(held)["metadata"].items()) == [("a", "b"), ("[CREDIT_CARD_1]", "[CREDIT_CARD_2]"), ("c", "d")]
+    harness = engine()
+    await ask(harness, {**HI, "metadata": {"a": "b", CARD: OTHER_CARD, "c": "d"}})
+    assert list(sent(harness)["metadata"].items()) == [("a", "b"), ("[CREDIT_CARD_1]", "[CREDIT_CARD_2]"), ("c", "d")]
 
 
 def test_all_names_of_an_object_are_replaced_in_one_pass() -> None:
@@ -215,21 +215,21 @@ def test_all_names_of_an_object_are_replaced_in_one_pass() -> None:
 
 @pytest.mark.parametrize("value", [CARD, BARE, "4111111111111111", OTHER_CARD])
 async def test_a_field_that_stands_twice_reaches_no_provider(value: str) -> None:
-    held = engine()
+    harness = engine()
     raw = b'{"model":"one/m","messages":[{"role":"user","content":"hi"}],"user":"%s","user":"%s"}'
-    answer = await held.engine.answer(held.request(raw % (b"x", value.encode())))
+    answer = await harness.engine.answer(harness.request(raw % (b"x", value.encode())))
     assert answer.status == 400
-    assert not held.outbound.sent
+    assert not harness.outbound.sent
 
 
 @pytest.mark.parametrize(
     "number", ["0.50000000000000000000000004111111111111111", "1e-4111111111111111", "4111111111111111000.5e-4"]
 )
 async def test_digits_that_were_not_read_do_not_go_on(number: str) -> None:
-    held = engine()
+    harness = engine()
     raw = '{"model":"one/m", "messages":[{"role":"user","content":"hi"}],"metadata":{"a":[NUMBER, 0.50]}}'
-    await held.engine.answer(held.request(raw.replace("NUMBER", number).encode()))
-    assert held.outbound.sent[-1].body == (
+    await harness.engine.answer(harness.request(raw.replace("NUMBER", number).encode()))
+    assert harness.outbound.sent[-1].body == (
         b'{"model":"m","messages":[{"role":"user","content":"hi"}],"metadata":{"a":[%b,0.5]}}'
         % repr(float(number)).encode()
     )
@@ -247,16 +247,16 @@ PROTOCOL: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("body", PROTOCOL)
 async def test_words_of_the_protocol_stay(body: dict[str, Any]) -> None:
-    held = engine()
-    held.allowed_fields = ("tools.web_search",)
+    harness = engine()
+    harness.allowed_fields = ("tools.web_search",)
     # Hostile to the protocol: a pattern that is in everything.
-    held.governance = GovernanceRecords(dlp_rules=(rule("word", "redact", pattern="function|assistant|text|auto"),))
-    await ask(held, body)
-    told = sent(held)
-    assert [message["role"] for message in told["messages"]] == ["user", "assistant", "tool"]
-    assert told["messages"][0]["content"][0]["type"] == "text"
-    assert told["messages"][1]["tool_calls"] == body["messages"][1]["tool_calls"]
-    assert told["messages"][2]["tool_call_id"] == body["messages"][2]["tool_call_id"]
+    harness.governance = GovernanceRecords(dlp_rules=(rule("word", "redact", pattern="function|assistant|text|auto"),))
+    await ask(harness, body)
+    result = sent(harness)
+    assert [message["role"] for message in result["messages"]] == ["user", "assistant", "tool"]
+    assert result["messages"][0]["content"][0]["type"] == "text"
+    assert result["messages"][1]["tool_calls"] == body["messages"][1]["tool_calls"]
+    assert result["messages"][2]["tool_call_id"] == body["messages"][2]["tool_call_id"]
 
 
 async def test_what_the_provider_signed_or_encrypted_stays_as_it_is() -> None:
@@ -265,7 +265,7 @@ async def test_what_the_provider_signed_or_encrypted_stays_as_it_is() -> None:
     block = {"type": "thinking", "thinking": "x", "signature": signed}
     secret = {"type": "redacted_thinking", "data": signed}
     result = {"type": "web_search_result", "url": "u", "encrypted_content": signed}
-    held = engine(MESSAGES)
-    await ask(held, claude(block, secret, result), MESSAGES)
-    kept = sent(held)["messages"][0]["content"]
+    harness = engine(MESSAGES)
+    await ask(harness, claude(block, secret, result), MESSAGES)
+    kept = sent(harness)["messages"][0]["content"]
     assert (kept[0]["signature"], kept[1]["data"], kept[2]["encrypted_content"]) == (signed, signed, signed)

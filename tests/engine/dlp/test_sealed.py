@@ -9,7 +9,7 @@ import pytest
 from tests.engine.dlp.test_requests import rule
 from tests.engine.dlp.test_stream_order import _event, passed
 from tests.engine.stages.test_content_filters import keywords
-from tests.support.engine import HeldEngine, completion
+from tests.support.engine import EngineHarness, completion
 
 from gatehouse.engine.dlp.decide import MIN_SEALED_LENGTH
 from gatehouse.engine.dlp.examine import Examiner
@@ -46,60 +46,60 @@ def places(value: str) -> list[tuple[str, str, dict[str, Any]]]:
     ]  # fmt: skip
 
 
-def engine(dialect: str, **governance: Any) -> HeldEngine:
-    held = HeldEngine()
-    held.serve("one", "m", kind={MESSAGES: "anthropic", RESPONSES: "openai"}.get(dialect, "openai_compatible"))
-    held.governance = GovernanceRecords(**governance)
-    held.outbound.script = [(200, [completion()])]
-    return held
+def engine(dialect: str, **governance: Any) -> EngineHarness:
+    harness = EngineHarness()
+    harness.serve("one", "m", kind={MESSAGES: "anthropic", RESPONSES: "openai"}.get(dialect, "openai_compatible"))
+    harness.governance = GovernanceRecords(**governance)
+    harness.outbound.script = [(200, [completion()])]
+    return harness
 
 
-async def ask(held: HeldEngine, dialect: str, body: dict[str, Any]) -> int:
-    return (await held.engine.answer(held.request({"model": "one/m", **body}, dialect=dialect))).status
+async def ask(harness: EngineHarness, dialect: str, body: dict[str, Any]) -> int:
+    return (await harness.engine.answer(harness.request({"model": "one/m", **body}, dialect=dialect))).status
 
 
-def events(held: HeldEngine) -> set[tuple[str, str]]:
-    return {(event.entity_type, event.status) for event in held.outcomes[0].dlp_events}
+def events(harness: EngineHarness) -> set[tuple[str, str]]:
+    return {(event.entity_type, event.status) for event in harness.outcomes[0].dlp_events}
 
 
 @pytest.mark.parametrize("value", [SECRET, ENCODED], ids=["written", "encoded"])
 @pytest.mark.parametrize("place", range(len(places(""))), ids=[name for name, *_ in places("")])
 async def test_a_value_that_would_be_redacted_blocks(place: int, value: str) -> None:
     _, dialect, body = places(value)[place]
-    held = engine(dialect)
-    assert await ask(held, dialect, body) == 403
-    assert not held.outbound.sent
-    assert ("credit_card", "blocked") in events(held)
+    harness = engine(dialect)
+    assert await ask(harness, dialect, body) == 403
+    assert not harness.outbound.sent
+    assert ("credit_card", "blocked") in events(harness)
 
 
 # Reasoning of the responses dialect goes to no provider.
 @pytest.mark.parametrize("place", range(len(places("")) - 1), ids=[name for name, *_ in places("")[:-1]])
 async def test_what_was_signed_goes_on_unchanged(place: int) -> None:
     _, dialect, body = places(SIGNATURE)[place]
-    held = engine(dialect)
-    await ask(held, dialect, body)
-    assert SIGNATURE in held.outbound.sent[0].body.decode()
+    harness = engine(dialect)
+    await ask(harness, dialect, body)
+    assert SIGNATURE in harness.outbound.sent[0].body.decode()
 
 
 async def test_a_value_that_is_only_logged_passes() -> None:
     logged = (rule("credit_card", "log_only"), rule("aws_access_key", "log_only", id="r-2"))
-    held = engine(MESSAGES, dlp_rules=logged)
-    await ask(held, MESSAGES, places(SECRET)[0][2])
-    assert SECRET in held.outbound.sent[0].body.decode()
-    assert ("credit_card", "logged") in events(held)
+    harness = engine(MESSAGES, dlp_rules=logged)
+    await ask(harness, MESSAGES, places(SECRET)[0][2])
+    assert SECRET in harness.outbound.sent[0].body.decode()
+    assert ("credit_card", "logged") in events(harness)
 
 
 async def test_keywords_are_found() -> None:
-    held = engine(MESSAGES, filters=(keywords(1, "meier"),))
-    assert await ask(held, MESSAGES, places(SECRET)[1][2]) == 403
-    assert not held.outbound.sent
+    harness = engine(MESSAGES, filters=(keywords(1, "meier"),))
+    assert await ask(harness, MESSAGES, places(SECRET)[1][2]) == 403
+    assert not harness.outbound.sent
 
 
 async def test_another_text_beside_it_is_still_redacted() -> None:
-    held = engine(MESSAGES)
+    harness = engine(MESSAGES)
     body = claude({"type": "thinking", "thinking": "card 4242 4242 4242 4242", "signature": SIGNATURE})
-    await ask(held, MESSAGES, body)
-    [block] = json.loads(held.outbound.sent[0].body)["messages"][0]["content"]
+    await ask(harness, MESSAGES, body)
+    [block] = json.loads(harness.outbound.sent[0].body)["messages"][0]["content"]
     assert block == {"type": "thinking", "thinking": "card [CREDIT_CARD_1]", "signature": SIGNATURE}
 
 
@@ -112,12 +112,12 @@ def answer(signature: str) -> bytes:
 
 @pytest.mark.parametrize(("signature", "status"), [(SIGNATURE, 200), (SECRET, 403)])
 async def test_an_answers_signature_passes_or_blocks(signature: str, status: int) -> None:
-    held = engine(MESSAGES)
-    held.outbound.script = [(200, [answer(signature)])]
-    request = held.request({"model": "one/m", **claude({"type": "text", "text": "x"})}, dialect=MESSAGES)
-    told = await held.engine.answer(request)
-    assert told.status == status
-    assert (signature in told.body.decode()) == (status == 200)
+    harness = engine(MESSAGES)
+    harness.outbound.script = [(200, [answer(signature)])]
+    request = harness.request({"model": "one/m", **claude({"type": "text", "text": "x"})}, dialect=MESSAGES)
+    result = await harness.engine.answer(request)
+    assert result.status == status
+    assert (signature in result.body.decode()) == (status == 200)
 
 
 @pytest.mark.parametrize("options", [{}, {"stream_mode": "hold"}], ids=["passing", "held"])
@@ -147,18 +147,18 @@ async def test_random_base64_is_taken_for_no_value() -> None:
     for number in range(250):
         encode = b64encode if number % 2 else urlsafe_b64encode
         text = encode(chance.randbytes(chance.randint(150, 3000))).decode()
-        [found] = await examiner.examine([text], is_sealed=True)
-        assert not examiner.inspection.decide(found, "input", lambda _: MIN_SEALED_LENGTH).hits, text
+        [result] = await examiner.examine([text], is_sealed=True)
+        assert not examiner.inspection.decide(result, "input", lambda _: MIN_SEALED_LENGTH).hits, text
 
 
 async def test_what_is_too_short_to_be_more_than_chance_is_not_counted() -> None:
-    held = engine(MESSAGES, dlp_rules=(rule("plate", "redact", pattern="[A-Z]{2}[0-9]{2}"),))
+    harness = engine(MESSAGES, dlp_rules=(rule("plate", "redact", pattern="[A-Z]{2}[0-9]{2}"),))
     signature = "/AB12/" + SIGNATURE
-    await ask(held, MESSAGES, places(signature)[1][2])
-    assert signature in held.outbound.sent[0].body.decode()
+    await ask(harness, MESSAGES, places(signature)[1][2])
+    assert signature in harness.outbound.sent[0].body.decode()
 
 
 async def policy() -> Any:
-    held = HeldEngine()
-    assert held.caller is not None
-    return (await held.current(held.caller.tenant_id)).dlp
+    harness = EngineHarness()
+    assert harness.caller is not None
+    return (await harness.current(harness.caller.tenant_id)).dlp

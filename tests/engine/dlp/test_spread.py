@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.engine.dlp.test_requests import ask, rule, sent
 from tests.engine.dlp.test_streams import engine
-from tests.support.engine import HeldEngine, completion
+from tests.support.engine import EngineHarness, completion
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
@@ -41,10 +41,12 @@ def _strong() -> Iterator[str]:
         if (pattern.category != "secret" or pattern.id in _WEAK) and pattern.id not in _NUMBERS:
             continue
         for example in pattern.examples:
-            for found in MATCHER.scan(example):
-                value = example[found.start : found.end]
+            for finding in MATCHER.scan(example):
+                value = example[finding.start : finding.end]
                 alone = {
-                    (each.source, each.score) for each in MATCHER.scan(value) if each.end - each.start == len(value)
+                    (finding.source, finding.score)
+                    for finding in MATCHER.scan(value)
+                    if finding.end - finding.start == len(value)
                 }
                 proved = max((score for source, score in alone if source == pattern.id), default=0)
                 if proved >= (0.7 if pattern.id == "credit-card" else 0.9) and len(value) <= 200 and "\n" not in value:
@@ -102,22 +104,22 @@ def texts_of(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from texts_of(each)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_of(item)
 
 
-def governed(*rules: DlpRuleRecord) -> HeldEngine:
-    held = engine("openai_compatible", *rules)
-    held.outbound.script = [(200, [completion()])]
-    return held
+def governed(*rules: DlpRuleRecord) -> EngineHarness:
+    harness = engine("openai_compatible", *rules)
+    harness.outbound.script = [(200, [completion()])]
+    return harness
 
 
-async def said(held: HeldEngine, *texts: str, replies: Sequence[str] = ()) -> list[str]:
+async def received_texts(harness: EngineHarness, *texts: str, replies: Sequence[str] = ()) -> list[str]:
     """What the provider is told of a user's messages."""
-    held.outbound.script = [(200, [completion()])]
-    status, body = await ask(held, {"messages": talk(texts, *replies)})
+    harness.outbound.script = [(200, [completion()])]
+    status, body = await ask(harness, {"messages": talk(texts, *replies)})
     assert status == 200, body
-    return [message["content"] for message in sent(held)["messages"] if message["role"] == "user"]
+    return [message["content"] for message in sent(harness)["messages"] if message["role"] == "user"]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -136,16 +138,16 @@ async def test_a_value_that_is_cut_anywhere_is_redacted_in_each_text(
     # A piece that is a value of its own is redacted as one, and its rest is none.
     assume(all(pieces) and not any(MATCHER.scan(piece) for piece in pieces))
     dialect, body_of = SHAPES[shape]
-    held = governed()
-    status, body = await ask(held, body_of([f"it is {pieces[0]}", *pieces[1:]]), dialect)
+    harness = governed()
+    status, body = await ask(harness, body_of([f"it is {pieces[0]}", *pieces[1:]]), dialect)
     assert status == 200, body
-    told = [text for text in texts_of(sent(held)) if text not in {"user", "assistant", "system", "tool", "text"}]
-    assert not any(piece in text for piece in pieces if len(piece) > 3 for text in told)
-    assert value not in "".join(told)
-    labels = [text.removeprefix("it is ") for text in told if text.removeprefix("it is ").startswith("[")]
+    results = [text for text in texts_of(sent(harness)) if text not in {"user", "assistant", "system", "tool", "text"}]
+    assert not any(piece in text for piece in pieces if len(piece) > 3 for text in results)
+    assert value not in "".join(results)
+    labels = [text.removeprefix("it is ") for text in results if text.removeprefix("it is ").startswith("[")]
     joined = "".join(labels)
-    assert len(set(joined[1:-1].split("]["))) == 1, told
-    assert sum(event.match_count for event in held.outcomes[0].dlp_events if event.status == "redacted") >= 1
+    assert len(set(joined[1:-1].split("]["))) == 1, results
+    assert sum(event.match_count for event in harness.outcomes[0].dlp_events if event.status == "redacted") >= 1
 
 
 @pytest.mark.parametrize(
@@ -165,43 +167,49 @@ async def test_a_value_that_is_cut_anywhere_is_redacted_in_each_text(
 async def test_what_announces_a_piece_and_replies_hide_nothing(
     texts: tuple[str, ...], replies: tuple[str, ...]
 ) -> None:
-    told = await said(governed(), *texts, replies=replies)
-    assert all(LABEL in text for text in told)
-    assert not any(digit in text.replace(LABEL, "").replace("Part 2", "") for text in told for digit in "14\uff14")
+    result = await received_texts(governed(), *texts, replies=replies)
+    assert all(LABEL in text for text in result)
+    assert not any(digit in text.replace(LABEL, "").replace("Part 2", "") for text in result for digit in "14\uff14")
 
 
 async def test_it_is_one_finding_with_one_label() -> None:
-    held = governed()
-    told = await said(held, f"my card is {CARD[0]}", CARD[1], f"again: {' '.join(CARD)}", replies=["ok"])
-    assert told == [f"my card is {LABEL}", LABEL, f"again: {LABEL}"]
-    [event] = held.outcomes[0].dlp_events
+    harness = governed()
+    result = await received_texts(harness, f"my card is {CARD[0]}", CARD[1], f"again: {' '.join(CARD)}", replies=["ok"])
+    assert result == [f"my card is {LABEL}", LABEL, f"again: {LABEL}"]
+    [event] = harness.outcomes[0].dlp_events
     assert (event.entity_type, event.match_count, event.status) == ("credit_card", 2, "redacted")
 
 
 async def test_a_label_is_turned_back_into_the_whole_value() -> None:
-    held = governed(rule("credit_card", "redact", reversible=True))
-    held.outbound.script = [(200, [completion(f"Charged {LABEL}.")])]
-    _, body = await ask(held, {"messages": talk(CARD, "ok")})
+    harness = governed(rule("credit_card", "redact", reversible=True))
+    harness.outbound.script = [(200, [completion(f"Charged {LABEL}.")])]
+    _, body = await ask(harness, {"messages": talk(CARD, "ok")})
     assert body["choices"][0]["message"]["content"] == f"Charged {' '.join(CARD)}."
 
 
 @pytest.mark.parametrize(("action", "status"), [("block", 403), ("prompt", 403), ("log_only", 200)])
 async def test_other_actions_are_the_same_as_for_a_value_in_one_text(action: str, status: int) -> None:
-    held = governed(rule("credit_card", action))
-    assert (await ask(held, {"messages": talk(CARD, "ok")}))[0] == status
-    [event] = held.outcomes[0].dlp_events
+    harness = governed(rule("credit_card", action))
+    assert (await ask(harness, {"messages": talk(CARD, "ok")}))[0] == status
+    [event] = harness.outcomes[0].dlp_events
     assert (event.match_count, event.status) == (1, "blocked" if status == 403 else "logged")
     if status == 200:
-        assert [message["content"] for message in sent(held)["messages"]][::2] == list(CARD)
+        assert [message["content"] for message in sent(harness)["messages"]][::2] == list(CARD)
 
 
 async def test_the_rest_of_a_token_that_is_one_without_it_goes_too() -> None:
     token = "sk_live_" + "8WPBc7cwT5wjRKlh7CMzU1Bx"
-    held = governed()
-    assert await said(held, f"key: {token[:30]}", token[30:], replies=["ok"]) == ["key: [STRIPE_KEY_1]", token[30:]]
-    assert await said(held, f"key: {token[:22]}", f"{token[22:]} ok?") == ["key: [STRIPE_KEY_1]", "[STRIPE_KEY_1] ok?"]
-    assert held.outcomes[-1].dlp_events[0].match_count == 1
-    assert await said(held, f"key: {token}", "thanks") == ["key: [STRIPE_KEY_1]", "thanks"]
+    harness = governed()
+    assert await received_texts(harness, f"key: {token[:30]}", token[30:], replies=["ok"]) == [
+        "key: [STRIPE_KEY_1]",
+        token[30:],
+    ]
+    assert await received_texts(harness, f"key: {token[:22]}", f"{token[22:]} ok?") == [
+        "key: [STRIPE_KEY_1]",
+        "[STRIPE_KEY_1] ok?",
+    ]
+    assert harness.outcomes[-1].dlp_events[0].match_count == 1
+    assert await received_texts(harness, f"key: {token}", "thanks") == ["key: [STRIPE_KEY_1]", "thanks"]
 
 
 @pytest.mark.parametrize(
@@ -209,10 +217,10 @@ async def test_the_rest_of_a_token_that_is_one_without_it_goes_too() -> None:
 )
 @pytest.mark.parametrize("first", [True, False])
 async def test_blanks_and_words_without_an_end_stand_beside_a_value(text: str, first: bool) -> None:
-    held = governed(rule("email", "redact"))
+    harness = governed(rule("email", "redact"))
     texts = (text, "mail a@b.de") if first else ("mail a@b.de", text)
     expected = (text, "mail [EMAIL_1]") if first else ("mail [EMAIL_1]", text)
-    assert await said(held, *texts) == list(expected)
+    assert await received_texts(harness, *texts) == list(expected)
 
 
 def test_a_value_in_pieces_goes_where_another_finding_stands_in_its_first_piece() -> None:
@@ -234,16 +242,22 @@ def test_a_value_in_pieces_goes_where_another_finding_stands_in_its_first_piece(
 
 
 async def test_an_address_of_mail_is_put_together() -> None:
-    held = governed(rule("email", "redact"))
-    assert await said(held, "write to bob@", "example.com, please") == ["write to [EMAIL_1]", "[EMAIL_1], please"]
+    harness = governed(rule("email", "redact"))
+    assert await received_texts(harness, "write to bob@", "example.com, please") == [
+        "write to [EMAIL_1]",
+        "[EMAIL_1], please",
+    ]
     decorated = ("the name is successfully", "@backoff.on_exception")
-    assert await said(held, *decorated) == list(decorated)
+    assert await received_texts(harness, *decorated) == list(decorated)
 
 
 async def test_an_organizations_own_token_is_put_together_and_its_number_is_not() -> None:
-    held = governed(rule("employee", "redact", pattern="EMP-[0-9]{8}|[0-9]{9}"))
-    assert await said(held, "I am EMP-1234", "5678.", replies=["ok"]) == ["I am [EMPLOYEE_1]", "[EMPLOYEE_1]."]
-    assert await said(held, "it was 12345", "6789 in all") == ["it was 12345", "6789 in all"]
+    harness = governed(rule("employee", "redact", pattern="EMP-[0-9]{8}|[0-9]{9}"))
+    assert await received_texts(harness, "I am EMP-1234", "5678.", replies=["ok"]) == [
+        "I am [EMPLOYEE_1]",
+        "[EMPLOYEE_1].",
+    ]
+    assert await received_texts(harness, "it was 12345", "6789 in all") == ["it was 12345", "6789 in all"]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +277,9 @@ async def test_an_organizations_own_token_is_put_together_and_its_number_is_not(
 )
 async def test_what_is_no_value_or_does_not_reach_the_ends_stays(texts: tuple[str, ...]) -> None:
     whole = "4111 1111 1111 1111"
-    assert await said(governed(), *texts, replies=["ok"]) == [LABEL if text == whole else text for text in texts]
+    assert await received_texts(governed(), *texts, replies=["ok"]) == [
+        LABEL if text == whole else text for text in texts
+    ]
 
 
 @pytest.mark.parametrize(
@@ -278,33 +294,33 @@ async def test_what_is_no_value_or_does_not_reach_the_ends_stays(texts: tuple[st
     ids=["two tools", "two speakers", "two fields"],
 )  # fmt: skip
 async def test_texts_that_nobody_reads_as_one_are_not_joined(body: dict[str, Any]) -> None:
-    held = governed()
-    assert (await ask(held, body))[0] == 200
-    assert not held.outcomes[0].dlp_events
+    harness = governed()
+    assert (await ask(harness, body))[0] == 200
+    assert not harness.outcomes[0].dlp_events
 
 
 async def test_where_a_window_begins_makes_no_value_of_a_longer_number() -> None:
     number, end = "74111111111111111", " and so on 4222 2222"
     text = f"{number}{' word' * 60}"[: chains.WINDOW_CHARACTERS + 1 - len(end)] + end
     assert text[-chains.WINDOW_CHARACTERS :].startswith(number[1:])
-    assert await said(governed(), text, "3333 3333") == [text, "3333 3333"]
+    assert await received_texts(governed(), text, "3333 3333") == [text, "3333 3333"]
 
 
 async def test_a_number_is_found_wherever_it_stands_among_many_messages() -> None:
     for before in (2_030, 2_040, 2_047):
-        told = await said(governed(), *["a1,"] * before, *"4111111111111111", ",b2")
-        assert told == [*["a1,"] * before, *[LABEL] * 16, ",b2"]
+        result = await received_texts(governed(), *["a1,"] * before, *"4111111111111111", ",b2")
+        assert result == [*["a1,"] * before, *[LABEL] * 16, ",b2"]
 
 
 async def test_a_value_over_the_parts_of_an_answer_is_redacted_in_each() -> None:
-    held = engine("anthropic")
+    harness = engine("anthropic")
     reply = {
         "id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
         "content": parts([f"It is {CARD[0]}", f"{CARD[1]}, as you know."]),
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }  # fmt: skip
-    held.outbound.script = [(200, [json.dumps(reply).encode()])]
-    _, body = await ask(held, {"max_tokens": 9, "messages": _users(["hi"])}, MESSAGES)
+    harness.outbound.script = [(200, [json.dumps(reply).encode()])]
+    _, body = await ask(harness, {"max_tokens": 9, "messages": _users(["hi"])}, MESSAGES)
     assert [part["text"] for part in body["content"]] == [f"It is {LABEL}", "[CREDIT_CARD_2], as you know."]
 
 
@@ -318,11 +334,11 @@ def _joined(texts: Sequence[str]) -> tuple[list[chains.Chain], int, int]:
         try:
             next(work)
         except StopIteration as stopped:
-            found: list[chains.Chain] = stopped.value
+            results: list[chains.Chain] = stopped.value
             break
         steps += 1
-    searched = len(finish(chains.join_ends(found)).text)
-    return found, steps + sum(map(len, found)), searched
+    searched = len(finish(chains.join_ends(results)).text)
+    return results, steps + sum(map(len, results)), searched
 
 
 @pytest.mark.parametrize("text", ["1", "12 ", "ab1", "x@", "4111 1111", "A1b2C3d4" * 8])
@@ -336,8 +352,8 @@ def test_many_parts_cost_in_proportion_to_their_number(text: str) -> None:
 
 def test_of_long_texts_only_the_ends_are_searched() -> None:
     text = "11111111" + " and so on" * 10_000 + " 41111111"
-    found, _, searched = _joined([text] * 20)
-    assert len(found) == 19
+    result, _, searched = _joined([text] * 20)
+    assert len(result) == 19
     assert searched <= 19 * 3 * (2 * chains.WINDOW_CHARACTERS + 8)
 
 

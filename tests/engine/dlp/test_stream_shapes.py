@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.engine.dlp.test_requests import rule
-from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, told
+from tests.engine.dlp.test_streams import QUESTION, anthropic, engine, openai, text_of_stream
 from tests.support.engine import TENANT, completion
 
 from gatehouse.engine.conversation.dialects import DIALECTS
@@ -37,9 +37,9 @@ def delta(index: int = 0, finish: str | None = None, /, **fields: Any) -> dict[s
     return {"index": index, "delta": fields, "finish_reason": finish}
 
 
-def said(*deltas: dict[str, Any]) -> list[bytes]:
+def stream_of(*deltas: dict[str, Any]) -> list[bytes]:
     """One event a delta, of one choice."""
-    return [*(chunk(delta(**each)) for each in deltas), chunk(delta(0, "stop")), DONE]
+    return [*(chunk(delta(**item)) for item in deltas), chunk(delta(0, "stop")), DONE]
 
 
 def tool(index: int, arguments: str, **more: Any) -> dict[str, Any]:
@@ -48,12 +48,12 @@ def tool(index: int, arguments: str, **more: Any) -> dict[str, Any]:
 
 async def passed(events: Sequence[bytes | Exception], dialect: str = CHAT, *rules: Any, **options: Any) -> bytes:
     """What of the provider's events reaches the client."""
-    held = engine(KINDS[dialect], *rules, **options)
-    held.outbound.script = [(200, list(events))]
-    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=dialect))
+    harness = engine(KINDS[dialect], *rules, **options)
+    harness.outbound.script = [(200, list(events))]
+    answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}, dialect=dialect))
     assert answer.stream is not None, answer.body
     raw = b"".join([block async for block in answer.stream])
-    assert len(held.outcomes) == 1
+    assert len(harness.outcomes) == 1
     return raw
 
 
@@ -72,8 +72,8 @@ def texts(raw: bytes) -> dict[str, str]:
         elif isinstance(value, str):
             joined[path] = joined.get(path, "") + value
 
-    for each in events(raw):
-        if (data := data_of(each)).startswith(b"{"):
+    for event in events(raw):
+        if (data := data_of(event)).startswith(b"{"):
             walk(json.loads(data), "")
     return joined
 
@@ -84,21 +84,21 @@ def clean(raw: bytes) -> bool:
 
 
 FUNCTION = {"function_call": {"arguments": HALF}}, {"function_call": {"arguments": REST}}
-PARTS = [{"content": [{"type": "thinking", "thinking": [{"type": "text", "text": each}]}]} for each in (HALF, REST)]
+PARTS = [{"content": [{"type": "thinking", "thinking": [{"type": "text", "text": item}]}]} for item in (HALF, REST)]
 SHAPES: dict[str, list[bytes]] = {
-    "a function call of old": said({"function_call": {"name": "f", "arguments": ""}}, *FUNCTION),
-    "a tool of one's own": said(
-        *({"tool_calls": [{"index": 0, "custom": {"input": each}}]} for each in (HALF, REST))
+    "a function call of old": stream_of({"function_call": {"name": "f", "arguments": ""}}, *FUNCTION),
+    "a tool of one's own": stream_of(
+        *({"tool_calls": [{"index": 0, "custom": {"input": item}}]} for item in (HALF, REST))
     ),
-    "parts of content": said(*PARTS),
-    "details of reasoning": said(
-        *({"reasoning_details": [{"type": "reasoning.text", "text": each, "index": 0}]} for each in (HALF, REST))
+    "parts of content": stream_of(*PARTS),
+    "details of reasoning": stream_of(
+        *({"reasoning_details": [{"type": "reasoning.text", "text": item, "index": 0}]} for item in (HALF, REST))
     ),
-    "reasoning": said({"reasoning_content": HALF}, {"reasoning_content": REST}, {"content": "x"}),
-    "a refusal": said({"refusal": HALF}, {"refusal": REST}),
-    "reasoning between": said({"content": HALF}, {"reasoning_content": "hm"}, {"content": REST}),
-    "two texts at once": said({"content": HALF, "reasoning": HALF}, {"content": REST, "reasoning": REST}),
-    "two tools in turn": said(
+    "reasoning": stream_of({"reasoning_content": HALF}, {"reasoning_content": REST}, {"content": "x"}),
+    "a refusal": stream_of({"refusal": HALF}, {"refusal": REST}),
+    "reasoning between": stream_of({"content": HALF}, {"reasoning_content": "hm"}, {"content": REST}),
+    "two texts at once": stream_of({"content": HALF, "reasoning": HALF}, {"content": REST, "reasoning": REST}),
+    "two tools in turn": stream_of(
         tool(0, '{"a":"' + HALF), tool(1, '{"b":"' + HALF), tool(0, REST + '"}'), tool(1, REST + '"}')
     ),
     "choices in turn": [
@@ -110,49 +110,51 @@ SHAPES: dict[str, list[bytes]] = {
         chunk(delta(0, "stop", content=REST), delta(1, "stop", content=REST)), DONE,
     ],
     "an empty reason to finish": [
-        chunk({"index": 0, "delta": {"content": each}, "finish_reason": ""}) for each in (HALF, REST)
+        chunk({"index": 0, "delta": {"content": item}, "finish_reason": ""}) for item in (HALF, REST)
     ] + [chunk(delta(0, "stop")), DONE],
     "text and a reason to finish": [chunk(delta(0, content=HALF)), chunk(delta(0, "stop", content=REST)), DONE],
-    "empty pieces between": said({"content": HALF}, {"content": ""}, {"content": None}, {}, {"content": REST}),
-    "one event": said({"content": CARD}),
-    "all in one block": [b"".join(said({"content": HALF}, {"content": REST}))],
-    "byte by byte": [bytes([each]) for each in b"".join(said({"content": HALF}, {"content": REST}))],
-    "CRLF": [each.replace(b"\n", b"\r\n") for each in said({"content": HALF}, {"content": REST})],
-    "named events": [b"event: chunk\nid: 1\n" + each for each in said({"content": HALF}, {"content": REST})],
-    "comments between": [b": ping\n\n" + each for each in said({"content": HALF}, {"content": REST})],
+    "empty pieces between": stream_of({"content": HALF}, {"content": ""}, {"content": None}, {}, {"content": REST}),
+    "one event": stream_of({"content": CARD}),
+    "all in one block": [b"".join(stream_of({"content": HALF}, {"content": REST}))],
+    "byte by byte": [bytes([item]) for item in b"".join(stream_of({"content": HALF}, {"content": REST}))],
+    "CRLF": [item.replace(b"\n", b"\r\n") for item in stream_of({"content": HALF}, {"content": REST})],
+    "named events": [b"event: chunk\nid: 1\n" + item for item in stream_of({"content": HALF}, {"content": REST})],
+    "comments between": [b": ping\n\n" + item for item in stream_of({"content": HALF}, {"content": REST})],
     "data over two lines": [
-        each.replace(b', "choices"', b',\ndata: "choices"') for each in said({"content": HALF}, {"content": REST})
+        item.replace(b', "choices"', b',\ndata: "choices"') for item in stream_of({"content": HALF}, {"content": REST})
     ],
-    "no space before the data": [each.replace(b"data: {", b"data:{") for each in said({"content": CARD})],
-    "no last word": said({"content": HALF}, {"content": REST})[:-1],
-    "no last blank line": [*said({"content": CARD})[:-2], chunk(delta(0, "stop"))[:-2]],
-    "numbers": said({"content": "x", "found": {"card": int(BARE)}}),
+    "no space before the data": [item.replace(b"data: {", b"data:{") for item in stream_of({"content": CARD})],
+    "no last word": stream_of({"content": HALF}, {"content": REST})[:-1],
+    "no last blank line": [*stream_of({"content": CARD})[:-2], chunk(delta(0, "stop"))[:-2]],
+    "numbers": stream_of({"content": "x", "found": {"card": int(BARE)}}),
     "a message beside the delta": [
-        chunk({**delta(0, content="x"), "message": {"role": "assistant", "content": CARD}}), *said({})
+        chunk({**delta(0, content="x"), "message": {"role": "assistant", "content": CARD}}), *stream_of({})
     ],
-    "a field beside the choices": [chunk(delta(0, content="x"), citations=[f"see {CARD}"]), *said({})],
-    "a text beside the delta": [chunk({**delta(0), "text": CARD}), *said({})],
-    "an object beside the delta": [chunk({**delta(0), "found": {"card": CARD}}), *said({})],
-    "a delta that is no object": [chunk({"index": 0, "delta": CARD}), *said({})],
-    "a choice that is no object": [chunk(CARD), *said({})],
-    "a call that is no object": said({"tool_calls": [CARD]}),
-    "an unknown text beside the choices": [chunk(delta(0), note=CARD), *said({})],
-    "a name beside the choices": [chunk(delta(0), **{CARD: 1}), *said({})],
-    "a name beside the delta": [chunk({**delta(0), CARD: 1}), *said({})],
-    "JSON with an escaped line break": said(
+    "a field beside the choices": [chunk(delta(0, content="x"), citations=[f"see {CARD}"]), *stream_of({})],
+    "a text beside the delta": [chunk({**delta(0), "text": CARD}), *stream_of({})],
+    "an object beside the delta": [chunk({**delta(0), "found": {"card": CARD}}), *stream_of({})],
+    "a delta that is no object": [chunk({"index": 0, "delta": CARD}), *stream_of({})],
+    "a choice that is no object": [chunk(CARD), *stream_of({})],
+    "a call that is no object": stream_of({"tool_calls": [CARD]}),
+    "an unknown text beside the choices": [chunk(delta(0), note=CARD), *stream_of({})],
+    "a name beside the choices": [chunk(delta(0), **{CARD: 1}), *stream_of({})],
+    "a name beside the delta": [chunk({**delta(0), CARD: 1}), *stream_of({})],
+    "JSON with an escaped line break": stream_of(
         {"content": '{"note": "card:\\'}, {"content": "n" + HALF}, {"content": REST + '\\n"}'}
     ),
-    "annotations": said(
+    "annotations": stream_of(
         {"annotations": [{"type": "url_citation", "url_citation": {"title": BARE, "url": BARE}}] * 2}, {"content": "x"}
     ),
-    "a name in an object": said({"found": {CARD: 1}}),
+    "a name in an object": stream_of({"found": {CARD: 1}}),
     "probabilities of tokens": [
-        chunk({**delta(0, content=each), "logprobs": {"content": [{"token": each}]}}) for each in (HALF, REST)
-    ] + said({}),
+        chunk({**delta(0, content=item), "logprobs": {"content": [{"token": item}]}}) for item in (HALF, REST)
+    ] + stream_of({}),
     "probabilities beside no text": [
-        chunk({**delta(0), "logprobs": {"content": [{"token": each}]}}) for each in (HALF, REST)
-    ] + said({}),
-    "escapes": [each.replace(b"4", b"\\u0034").replace(b"1 1", b"\\u0031\\u00201") for each in said({"content": CARD})],
+        chunk({**delta(0), "logprobs": {"content": [{"token": item}]}}) for item in (HALF, REST)
+    ] + stream_of({}),
+    "escapes": [
+        part.replace(b"4", b"\\u0034").replace(b"1 1", b"\\u0031\\u00201") for part in stream_of({"content": CARD})
+    ],
 }  # fmt: skip
 
 
@@ -176,7 +178,7 @@ def event(kind: str, **data: Any) -> bytes:
 def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[bytes]:
     return [
         event("content_block_start", index=index, content_block=start),
-        *(event("content_block_delta", index=index, delta=each) for each in deltas),
+        *(event("content_block_delta", index=index, delta=delta) for delta in deltas),
         event("content_block_stop", index=index),
     ]
 
@@ -206,7 +208,7 @@ BLOCKS: dict[str, list[bytes]] = {
     "a citation from the start": message(*block(0, {**TEXT, "citations": [{"cited_text": CARD}]})),
     "more beside the text": message(*block(0, TEXT, text_delta("x", note=CARD))),
     "an unknown kind of delta": message(
-        *block(0, TEXT, *({"type": "new_delta", "text": each} for each in (HALF, REST)))
+        *block(0, TEXT, *({"type": "new_delta", "text": item} for item in (HALF, REST)))
     ),
     "an unknown event": message(event("news", text=CARD)),
     "a delta that is no object": message(event("content_block_delta", index=0, delta=CARD)),
@@ -228,7 +230,7 @@ BLOCKS: dict[str, list[bytes]] = {
         event("content_block_stop", index=0), event("content_block_stop", index=1),
     ),
     "pings between": message(*(
-        part for each in block(0, TEXT, text_delta(HALF), text_delta(REST)) for part in (event("ping"), each)
+        part for item in block(0, TEXT, text_delta(HALF), text_delta(REST)) for part in (event("ping"), item)
     )),
 }  # fmt: skip
 
@@ -246,24 +248,24 @@ async def test_a_tools_input_stays_an_object_when_it_is_redacted() -> None:
 
 
 async def test_tools_called_in_turn_are_looked_at_for_a_client_of_the_other_dialect() -> None:
-    held = engine("openai_compatible")
+    harness = engine("openai_compatible")
     first = {"id": "a", "type": "function"}
-    script = said(
+    script = stream_of(
         tool(0, "", **first) | {},
         tool(0, '{"a":"' + HALF),
         tool(1, '{"b":"', **first),
         tool(0, REST + '"}'),
         tool(1, 'x"}'),
     )
-    held.outbound.script = [(200, list(script))]
-    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=MESSAGES))
+    harness.outbound.script = [(200, list(script))]
+    answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}, dialect=MESSAGES))
     assert answer.stream is not None
-    raw = b"".join([each async for each in answer.stream])
+    raw = b"".join([chunk async for chunk in answer.stream])
     assert clean(raw), raw.decode()
 
 
 async def test_a_stream_that_breaks_gives_only_what_may_go() -> None:
-    events: list[bytes | Exception] = [*said({"content": "well: "}, {"content": HALF}, {"content": REST})[:-2]]
+    events: list[bytes | Exception] = [*stream_of({"content": "well: "}, {"content": HALF}, {"content": REST})[:-2]]
     raw = await passed([*events, ConnectionResetError()])
     assert clean(raw)
     assert b"event: error" in raw
@@ -271,32 +273,32 @@ async def test_a_stream_that_breaks_gives_only_what_may_go() -> None:
 
 @pytest.mark.parametrize("after", [{"content": "and so on. "}, tool(0, "and so on. ")], ids=["content", "tool"])
 async def test_a_text_that_has_paused_does_not_hold_back_another(after: dict[str, Any]) -> None:
-    held = engine("openai_compatible")
-    held.stop.at = "chunk 41"
-    events = said({"reasoning_content": "Let me think."}, *[after] * 40)
-    held.outbound.script = [(200, list(events))]
-    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}))
+    harness = engine("openai_compatible")
+    harness.stop.at = "chunk 41"
+    events = stream_of({"reasoning_content": "Let me think."}, *[after] * 40)
+    harness.outbound.script = [(200, list(events))]
+    answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}))
     assert answer.stream is not None
     assert b"and so on" in await asyncio.wait_for(anext(answer.stream), 5)
     await answer.stream.aclose()  # type: ignore[attr-defined]
 
 
 async def test_what_comes_later_of_a_paused_text_is_still_its_own() -> None:
-    raw = await passed(said({"reasoning": "the card is " + HALF}, {"content": "well. " * 60}, {"reasoning": REST}))
+    raw = await passed(stream_of({"reasoning": "the card is " + HALF}, {"content": "well. " * 60}, {"reasoning": REST}))
     joined = texts(raw)
     assert joined[".choices0.delta.reasoning"] == "the card is [CREDIT_CARD_1]"
     assert joined[".choices0.delta.content"] == "well. " * 60
 
 
 async def test_a_label_in_arguments_is_turned_back_across_events() -> None:
-    held = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
+    harness = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
     pieces = ['{"a":"[CRED', "IT_CA", "RD_", '1]","b":"[CREDIT_CARD_2]', '"}']
-    held.outbound.script = [(200, list(openai(pieces, arguments=True)))]
-    asked = {**QUESTION, "stream": True, "messages": [{"role": "user", "content": CARD}]}
-    answer = await held.engine.answer(held.request(asked))
+    harness.outbound.script = [(200, list(openai(pieces, arguments=True)))]
+    request = {**QUESTION, "stream": True, "messages": [{"role": "user", "content": CARD}]}
+    answer = await harness.engine.answer(harness.request(request))
     assert answer.stream is not None
-    raw = b"".join([each async for each in answer.stream])
-    assert json.loads(told(CHAT, raw, arguments=True)) == {"a": CARD, "b": "[CREDIT_CARD_2]"}
+    raw = b"".join([chunk async for chunk in answer.stream])
+    assert json.loads(text_of_stream(CHAT, raw, arguments=True)) == {"a": CARD, "b": "[CREDIT_CARD_2]"}
 
 
 @pytest.mark.parametrize(
@@ -317,19 +319,19 @@ async def test_a_label_in_arguments_is_turned_back_across_events() -> None:
 async def test_a_label_inside_an_address_of_the_answer_stays_a_label(
     answer: str, turned_back: bool, size: int | None
 ) -> None:
-    held = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
-    asked = {**QUESTION, "messages": [{"role": "user", "content": CARD}]}
+    harness = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
+    request = {**QUESTION, "messages": [{"role": "user", "content": CARD}]}
     shown = answer.replace("[CREDIT_CARD_1]", CARD) if turned_back else answer
     if size is None:
-        held.outbound.script = [(200, [completion(answer)])]
-        whole = await held.engine.answer(held.request(asked))
+        harness.outbound.script = [(200, [completion(answer)])]
+        whole = await harness.engine.answer(harness.request(request))
         assert json.loads(whole.body)["choices"][0]["message"]["content"] == shown
         return
     pieces = [answer[at : at + size] for at in range(0, len(answer), size)]
-    held.outbound.script = [(200, list(openai(pieces, arguments=False)))]
-    stream = (await held.engine.answer(held.request({**asked, "stream": True}))).stream
+    harness.outbound.script = [(200, list(openai(pieces, arguments=False)))]
+    stream = (await harness.engine.answer(harness.request({**request, "stream": True}))).stream
     assert stream is not None
-    assert told(CHAT, b"".join([each async for each in stream]), arguments=False) == shown
+    assert text_of_stream(CHAT, b"".join([chunk async for chunk in stream]), arguments=False) == shown
 
 
 async def test_no_label_of_a_long_answer_copies_all_that_is_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,10 +342,10 @@ async def test_no_label_of_a_long_answer_copies_all_that_is_before_it(monkeypatc
         return is_inside_address(before)
 
     monkeypatch.setattr(channel, "is_inside_address", measured)
-    held = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
+    harness = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
     text = "The card is [CREDIT_CARD_1].\n" * 2_000
-    held.outbound.script = [(200, [completion(text)])]
-    answer = await held.engine.answer(held.request({**QUESTION, "messages": [{"role": "user", "content": CARD}]}))
+    harness.outbound.script = [(200, [completion(text)])]
+    answer = await harness.engine.answer(harness.request({**QUESTION, "messages": [{"role": "user", "content": CARD}]}))
     shown = text.replace("[CREDIT_CARD_1]", CARD)
     assert json.loads(answer.body)["choices"][0]["message"]["content"] == shown
     assert (len(sizes), max(sizes)) == (2_000, MAX_ADDRESS_CHARACTERS)
@@ -353,38 +355,38 @@ PROMPT = rule("credit_card", "prompt")
 
 
 async def held_stream(events: Sequence[bytes], *, approves: bool = True, rules: Sequence[Any] = (PROMPT,)) -> Any:
-    held = engine("openai_compatible", *rules)
-    held.flags = {"human_in_loop": True}
-    held.approves = approves
-    held.outbound.script = [(200, list(events))]
-    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}))
+    harness = engine("openai_compatible", *rules)
+    harness.flags = {"human_in_loop": True}
+    harness.approves = approves
+    harness.outbound.script = [(200, list(events))]
+    answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}))
     assert answer.stream is not None
-    return held, answer.stream
+    return harness, answer.stream
 
 
 async def test_several_questions_in_one_stream_are_asked_one_by_one() -> None:
     words = "and then a lot of words that say nothing at all. " * 20
     pieces = [f"first {CARD} ", words, f"second {CARD} ", words, "end."]
-    held, stream = await held_stream(openai(pieces, arguments=False))
-    raw = b"".join([each async for each in stream])
-    assert told(CHAT, raw, arguments=False) == "".join(pieces)
-    assert len(held.asked) == 2
-    assert [event.status for event in held.outcomes[0].dlp_events] == ["approved"]
+    harness, stream = await held_stream(openai(pieces, arguments=False))
+    raw = b"".join([chunk async for chunk in stream])
+    assert text_of_stream(CHAT, raw, arguments=False) == "".join(pieces)
+    assert len(harness.asked) == 2
+    assert [event.status for event in harness.outcomes[0].dlp_events] == ["approved"]
 
 
 @pytest.mark.parametrize("approves", [True, False])
 async def test_a_question_in_the_last_block_of_all(approves: bool) -> None:
     whole = openai(["well ", f"my {CARD} ok. ", "That is it, and there is no more to say."], arguments=False)
-    held, stream = await held_stream([b"".join(whole)], approves=approves)
-    raw = b"".join([each async for each in stream])
+    harness, stream = await held_stream([b"".join(whole)], approves=approves)
+    raw = b"".join([chunk async for chunk in stream])
     assert (CARD in raw.decode()) is approves
     assert (b"no more to say" in raw) is approves
     assert raw.endswith(DONE) is approves
-    assert len(held.outcomes) == 1
+    assert len(harness.outcomes) == 1
 
 
 async def test_leaving_while_a_person_is_asked_ends_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    held, stream = await held_stream(openai([CARD, " " * 200, "x"], arguments=False))
+    harness, stream = await held_stream(openai([CARD, " " * 200, "x"], arguments=False))
     ended = asyncio.Event()
 
     async def decision(*_: object) -> bool:
@@ -394,40 +396,40 @@ async def test_leaving_while_a_person_is_asked_ends_the_question(monkeypatch: py
             ended.set()
         return True
 
-    monkeypatch.setattr(held, "decision", decision)
+    monkeypatch.setattr(harness, "decision", decision)
     before = asyncio.all_tasks()
-    async for each in stream:
-        if each.startswith(b": "):
+    async for chunk in stream:
+        if chunk.startswith(b": "):
             break
     await asyncio.sleep(0)
     await stream.aclose()
     assert ended.is_set()
     await asyncio.sleep(0.01)
     assert asyncio.all_tasks() <= before
-    [outcome] = held.outcomes
+    [outcome] = harness.outcomes
     assert outcome.outcome == "cancelled"
     assert [event.status for event in outcome.dlp_events] == ["cancelled"]
-    assert held.outbound.replies[0].closed
+    assert harness.outbound.replies[0].closed
 
 
 async def test_leaving_right_when_the_call_begins_behind_an_approval_closes_the_providers_call() -> None:
-    held = engine("openai_compatible", PROMPT)
-    held.flags = {"human_in_loop": True}
-    held.outbound.script = [(200, list(openai(["x"], arguments=False)))]
-    asked = {**QUESTION, "stream": True, "messages": [{"role": "user", "content": CARD}]}
-    answer = await held.engine.answer(held.request(asked))
+    harness = engine("openai_compatible", PROMPT)
+    harness.flags = {"human_in_loop": True}
+    harness.outbound.script = [(200, list(openai(["x"], arguments=False)))]
+    request = {**QUESTION, "stream": True, "messages": [{"role": "user", "content": CARD}]}
+    answer = await harness.engine.answer(harness.request(request))
     stream = answer.stream
     assert stream is not None
     assert (await anext(stream)).startswith(b": ")
     waiting = asyncio.ensure_future(anext(stream))
-    while not held.outbound.replies:
+    while not harness.outbound.replies:
         await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     await stream.aclose()  # type: ignore[attr-defined]
     await asyncio.sleep(0)
-    assert held.outbound.replies[0].closed
-    assert len(held.outcomes) == 1
+    assert harness.outbound.replies[0].closed
+    assert len(harness.outcomes) == 1
 
 
 SMALL, LARGE = 20_000, 80_000
@@ -436,7 +438,7 @@ SMALL, LARGE = 20_000, 80_000
 def long_stream(size: int, *, shape: str) -> list[bytes]:
     piece = {"content": "some word "} if shape != "arguments" else tool(0, "some word ")
     begin = [] if shape == "content" else [{"reasoning_content": "first this"}]
-    return said(*begin, *([piece] * (size // 10)))
+    return stream_of(*begin, *([piece] * (size // 10)))
 
 
 @pytest.mark.parametrize("mode", ["window", "hold"])
@@ -494,7 +496,7 @@ def test_a_chunk_that_is_read_quickly_holds_one_piece_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("told", "grows"),
+    ("event_body", "grows"),
     [
         (SPOKEN, ("2.text", "a")),
         ({**SPOKEN, "index": "2"}, None),
@@ -507,9 +509,9 @@ def test_a_chunk_that_is_read_quickly_holds_one_piece_and_nothing_else(
     ids=str,
 )
 def test_a_delta_that_is_read_quickly_holds_one_piece_and_nothing_else(
-    told: dict[str, Any], grows: tuple[str, str] | None
+    event_body: dict[str, Any], grows: tuple[str, str] | None
 ) -> None:
-    data = json.dumps(told).encode()
+    data = json.dumps(event_body).encode()
     named = b"event: content_block_delta\ndata: " + data + b"\n\n"
     assert DIALECTS[MESSAGES].growth(named) == grows
     agrees(MESSAGES, named)
@@ -563,11 +565,11 @@ async def test_what_concerns_the_whole_answer_is_not_overtaken_by_a_text_around_
 
 
 async def test_what_has_gone_on_is_not_counted_as_held() -> None:
-    events = said(*[{"content": "some more of the same words "}] * 2000)
-    held = engine(KINDS[CHAT])
-    held.ports.max_response_bytes = 20_000
-    held.outbound.script = [(200, events)]
-    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=CHAT))
+    events = stream_of(*[{"content": "some more of the same words "}] * 2000)
+    harness = engine(KINDS[CHAT])
+    harness.ports.max_response_bytes = 20_000
+    harness.outbound.script = [(200, events)]
+    answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}, dialect=CHAT))
     assert answer.stream is not None
     assert b"".join([block async for block in answer.stream]) == b"".join(events)
 
@@ -586,6 +588,6 @@ async def test_labels_are_numbered_as_texts_come_also_within_one_block_of_events
     events = [chunk(delta(number, content=f"{name} {after}")) for number, name in enumerate(names)]
     ends = [*(chunk(delta(number, "stop")) for number in range(8)), DONE]
     blocks = [b"".join(events), *ends] if after else [b"".join([*events, *ends])]
-    told = texts(await passed(blocks, CHAT, rule("email", "redact")))
+    result = texts(await passed(blocks, CHAT, rule("email", "redact")))
     numbered = {f".choices{number}.delta.content": f"[EMAIL_{number + 1}] {after}" for number in range(8)}
-    assert {path: text for path, text in told.items() if "[" in text} == numbered
+    assert {path: text for path, text in result.items() if "[" in text} == numbered

@@ -43,13 +43,13 @@ async def test_a_whole_answer(ask, kind):
 
 @pytest.mark.parametrize("kind", WIRES)
 async def test_a_stream(ask, kind):
-    _, _, said = WIRES[kind]
-    async with upstream(streaming(said)) as server:
+    _, _, text = WIRES[kind]
+    async with upstream(streaming(text)) as server:
         reply = await ask(call(stream=True), candidate(kind, **config(kind, server.url)))
-        told = read_stream(await everything(reply))
-    assert told[-1].type == "response.completed"
-    assert told[-1].response.output_text == "Hi ä"
-    assert told[-1].response.usage.total_tokens == 13
+        response_body = read_stream(await everything(reply))
+    assert response_body[-1].type == "response.completed"
+    assert response_body[-1].response.output_text == "Hi ä"
+    assert response_body[-1].response.usage.total_tokens == 13
     assert (reply.usage, reply.usage_estimated) == (USAGE, False)
 
 
@@ -75,13 +75,13 @@ VENDORS = {
 
 
 def place(kind: str, url: str, model: str):
-    told = {
+    body = {
         "azure_openai": {"hosted_endpoint": url, "hosted_api_version": "2024-10-21"},
         "bedrock": {"base_url": url, "cloud_region": bedrock.REGION, "cloud_access_key_id": bedrock.KEY_ID},
         "gemini": {"base_url": f"{url}/v1beta"},
         "mistral": {"base_url": f"{url}/v1"},
     }
-    return candidate(kind, model, **told[kind])
+    return candidate(kind, model, **body[kind])
 
 
 def secret(kind: str, key: str) -> dict[str, str]:
@@ -96,7 +96,7 @@ def test_no_kind_is_left_out():
 @pytest.mark.parametrize("stream", [False, True])
 async def test_tools_at_a_vendor(ask, kind, stream):
     """After a conversation that began elsewhere, with thoughts that nobody else can read."""
-    vendor, key, model, words, (cached, given) = VENDORS[kind]
+    vendor, key, model, words, (cached, expected_text) = VENDORS[kind]
     before = [
         {"role": "user", "content": "Weather?"},
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAA"},
@@ -105,14 +105,14 @@ async def test_tools_at_a_vendor(ask, kind, stream):
         {"role": "user", "content": words},
     ]
     async with vendor() as server:
-        asked = call(input=before, tools=[TOOL], tool_choice="required", max_output_tokens=9, stream=stream)
-        reply = await ask(asked, place(kind, server.url, model), secret=secret(kind, key))
+        request = call(input=before, tools=[TOOL], tool_choice="required", max_output_tokens=9, stream=stream)
+        reply = await ask(request, place(kind, server.url, model), secret=secret(kind, key))
         answer = read_stream(await everything(reply))[-1].response if stream else read(reply.body)
     calls = [item for item in answer.output if item.type == "function_call"]
-    assert {each.name for each in calls} == {"weather"}
+    assert {call.name for call in calls} == {"weather"}
     assert json.loads(calls[0].arguments) == PLACE
     assert answer.usage.input_tokens_details.cached_tokens == cached
-    assert answer.usage.input_tokens == given
+    assert answer.usage.input_tokens == expected_text
 
 
 async def test_a_filtered_answer_is_incomplete(ask):
@@ -128,7 +128,7 @@ async def test_a_filtered_answer_is_incomplete(ask):
 
 async def test_reasoning_reaches_who_knows_it_and_own_fields_reach_their_owner(ask):
     async with mistral.mistral() as server:
-        asked = call(reasoning={"effort": "high"}, safe_prompt=True)
-        await ask(asked, place("mistral", server.url, "mistral-large-latest"), secret={"api_key": mistral.KEY})
+        request = call(reasoning={"effort": "high"}, safe_prompt=True)
+        await ask(request, place("mistral", server.url, "mistral-large-latest"), secret={"api_key": mistral.KEY})
         body = msgspec.json.decode(server.requests[0].body)
     assert (body["reasoning_effort"], body["safe_prompt"]) == ("high", True)

@@ -59,8 +59,8 @@ async def test_a_limit_cuts_the_answer(ask):
 
 
 async def test_embeddings_are_unit_vectors_of_the_wanted_length(ask):
-    wanted = call("openai_embeddings", input=["a", "b", "a"], dimensions=16)
-    reply = await ask(wanted, candidate("sandbox", "embed"))
+    expected = call("openai_embeddings", input=["a", "b", "a"], dimensions=16)
+    reply = await ask(expected, candidate("sandbox", "embed"))
     vectors = [item["embedding"] for item in msgspec.json.decode(reply.body)["data"]]
     assert vectors[0] == vectors[2] != vectors[1]
     assert all(abs(sum(value * value for value in vector) - 1) < 1e-9 for vector in vectors)
@@ -123,8 +123,8 @@ async def test_a_slow_model_runs_into_the_providers_timeout(ask):
 
 async def test_the_models_are_listed():
     record = ProviderRecord(id="sandbox", name="Sandbox", kind="sandbox")
-    found = await KINDS["sandbox"].list_models(None, record, {})
-    assert {"echo", "embed", "tools"} <= {model.model_id for model in found}
+    models = await KINDS["sandbox"].list_models(None, record, {})
+    assert {"echo", "embed", "tools"} <= {model.model_id for model in models}
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ async def test_a_stage_that_changes_the_body_in_place_need_tell_nobody(ask, chan
     call = decode(UNUSUAL)
     change(call)
     body = await sent(ask, call)
-    wanted = {**call.body, "max_tokens": 7} if change is limited else call.body
-    assert msgspec.json.decode(body) == wanted
+    expected = {**call.body, "max_tokens": 7} if change is limited else call.body
+    assert msgspec.json.decode(body) == expected
     assert b"  " not in body
 
 

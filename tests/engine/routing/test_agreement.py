@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, Final, get_args
 
 import msgspec
-from tests.support.engine import TENANT, HeldEngine
+from tests.support.engine import TENANT, EngineHarness
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest, Identified, NotRouted, Routed
@@ -31,11 +31,11 @@ GROUP: Final = new_id()
 TOOL: Final = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
 
-def organization(chance: random.Random) -> HeldEngine:
-    held = HeldEngine()
+def organization(chance: random.Random) -> EngineHarness:
+    harness = EngineHarness()
     for provider in PROVIDERS:
-        held.serve(provider, *(f"m{number}" for number in range(chance.randrange(1, 4))))
-    held.models = [
+        harness.serve(provider, *(f"m{number}" for number in range(chance.randrange(1, 4))))
+    harness.models = [
         msgspec.structs.replace(
             model,
             is_active=chance.random() < 0.9,
@@ -51,15 +51,15 @@ def organization(chance: random.Random) -> HeldEngine:
             cost_per_input_token=price(chance),
             cost_per_output_token=price(chance),
         )
-        for model in held.models
+        for model in harness.models
     ]
-    held.unhealthy = {provider for provider in PROVIDERS if chance.random() < 0.15}
-    held.off = {model.model_id for model in held.models if chance.random() < 0.1}
-    held.model_access = tuple(
+    harness.unhealthy = {provider for provider in PROVIDERS if chance.random() < 0.15}
+    harness.off = {model.model_id for model in harness.models if chance.random() < 0.1}
+    harness.model_access = tuple(
         ModelAccessRecord(
             group_id=GROUP, model=f"{model.provider}/{model.model_id}", access_type=chance.choice(("ALLOW", "DENY"))
         )
-        for model in held.models
+        for model in harness.models
         if chance.random() < 0.2
     )
     if chance.random() < 0.2:
@@ -67,13 +67,13 @@ def organization(chance: random.Random) -> HeldEngine:
             id=new_id(), name="r", priority=1, condition=chance.choice(('provider == "two"', "tokens > 300")),
             action=chance.choice(("BLOCK", "ROUTE")), route_to="one/m0",
         )  # fmt: skip
-        held.governance = GovernanceRecords(policy_rules=(rule,))
-    for model in held.models:
+        harness.governance = GovernanceRecords(policy_rules=(rule,))
+    for model in harness.models:
         if chance.random() < 0.7:
             for stream in (False, True):
-                held.ports.latencies.answered(model.id, chance.uniform(10, 2_000), stream=stream)
-    held.routing_policies = (policy(chance),)
-    return held
+                harness.ports.latencies.answered(model.id, chance.uniform(10, 2_000), stream=stream)
+    harness.routing_policies = (policy(chance),)
+    return harness
 
 
 def price(chance: random.Random) -> Decimal | None:
@@ -109,67 +109,67 @@ def policy(chance: random.Random) -> RoutingPolicyRecord:
 
 def body(chance: random.Random) -> dict[str, Any]:
     named = f"{chance.choice(PROVIDERS)}/m{chance.randrange(3)}"
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "model": chance.choice(("auto", "auto", named, "m0")),
         "messages": [{"role": "user", "content": "word " * chance.choice((1, 50, 500))}],
         "stream": chance.random() < 0.3,
     }
     if chance.random() < 0.7:
-        told["max_tokens"] = chance.choice((1, 100, 3_000))
+        body["max_tokens"] = chance.choice((1, 100, 3_000))
     if chance.random() < 0.2:
-        told["tools"] = [TOOL]
+        body["tools"] = [TOOL]
     if chance.random() < 0.2:
-        told["response_format"] = {"type": "json_object"}
-    return told
+        body["response_format"] = {"type": "json_object"}
+    return body
 
 
 async def test_simulate_and_routing_agree() -> None:
     chance = random.Random(20_261_122)
-    held, routed = organization(chance), 0
+    harness, routed = organization(chance), 0
     for case in range(CASES):
         if case % 5 == 0:
-            held = organization(chance)
-            snapshot = await held.current(TENANT)
-        received = held.request(body(chance))
-        assert held.caller is not None
-        caller = msgspec.structs.replace(held.caller, groups=chance.choice(((), (GROUP,))))
+            harness = organization(chance)
+            snapshot = await harness.current(TENANT)
+        received = harness.request(body(chance))
+        assert harness.caller is not None
+        caller = msgspec.structs.replace(harness.caller, groups=chance.choice(((), (GROUP,))))
         identified = Identified(received=received, caller=caller, policy=snapshot, scope="chat:write")
-        asked = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
+        requested = CallRequest(identified=identified, call=DIALECTS["openai_chat"].decode(received.body))
         # Nobody's turn, and nothing found out: what is compared is the choice.
-        found = snapshot.routing.of(())
-        assert found is not None
-        described = request(asked)
-        said = simulate(held.engine.chooser, held.ports, snapshot, held.routing_policies[0], described)
-        for model in held.models:
-            held.ports.latencies.may_try(model.id)
-        verdict = held.engine.chooser.choose(asked, held.ports)
-        assert told(verdict) == shown(said), (case, described)
+        result = snapshot.routing.of(())
+        assert result is not None
+        described = request(requested)
+        text = simulate(harness.engine.chooser, harness.ports, snapshot, harness.routing_policies[0], described)
+        for model in harness.models:
+            harness.ports.latencies.may_try(model.id)
+        verdict = harness.engine.chooser.choose(requested, harness.ports)
+        assert summary_of(verdict) == shown(text), (case, described)
         routed += not isinstance(verdict, NotRouted)
     # Neither all refused nor all let through: there was something to disagree about.
     assert CASES / 4 < routed < CASES
 
 
-def request(asked: CallRequest) -> SimulatedRequest:
+def request(call: CallRequest) -> SimulatedRequest:
     """What a person would describe the call as."""
-    wanted = routing_needs(asked)
+    needs = routing_needs(call)
     return SimulatedRequest(
-        model=asked.call.model,
-        estimated_input_tokens=wanted.input_tokens,
-        estimated_output_tokens=wanted.output_tokens,
-        capabilities_needed=[name for name, bit in CAPABILITY_BITS.items() if wanted.needs & bit],  # type: ignore[misc]
-        group_id=next(iter(asked.identified.caller.groups), None),
+        model=call.call.model,
+        estimated_input_tokens=needs.input_tokens,
+        estimated_output_tokens=needs.output_tokens,
+        capabilities_needed=[name for name, bit in CAPABILITY_BITS.items() if needs.needs & bit],  # type: ignore[misc]
+        group_id=next(iter(call.identified.caller.groups), None),
     )
 
 
-def told(verdict: Routed | NotRouted) -> tuple[list[str], str | None]:
+def summary_of(verdict: Routed | NotRouted) -> tuple[list[str], str | None]:
     if isinstance(verdict, NotRouted):
         return [], verdict.error.code
-    return [f"{each.provider.id}/{each.model.model_id}" for each in verdict.chain], None
+    return [f"{candidate.provider.id}/{candidate.model.model_id}" for candidate in verdict.chain], None
 
 
-def shown(said: Simulated) -> tuple[list[str], str | None]:
-    if said.refusal is not None:
-        return [], said.refusal.code
-    assert said.selected_model is not None
-    chain = [said.selected_model, *said.fallback_sequence]
-    return [f"{each.provider}/{each.model_id}" for each in chain], None
+def shown(simulation: Simulated) -> tuple[list[str], str | None]:
+    if simulation.refusal is not None:
+        return [], simulation.refusal.code
+    assert simulation.selected_model is not None
+    chain = [simulation.selected_model, *simulation.fallback_sequence]
+    return [f"{candidate.provider}/{candidate.model_id}" for candidate in chain], None

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.engine import HeldEngine, completion, events
+from tests.support.engine import EngineHarness, completion, events
 from tests.support.journal import outcome
 
 from gatehouse.engine.dlp.tiers import DlpOptions
@@ -20,18 +20,20 @@ CARD = "4111 1111 1111 1111"
 
 
 @pytest.fixture
-def held() -> HeldEngine:
-    held = HeldEngine(dlp=DlpOptions())
-    held.serve("one", "m")
-    held.outbound.script.append((200, [completion()]))
-    return held
+def harness() -> EngineHarness:
+    harness = EngineHarness(dlp=DlpOptions())
+    harness.serve("one", "m")
+    harness.outbound.script.append((200, [completion()]))
+    return harness
 
 
-async def ask(held: HeldEngine, body: dict[str, Any], dialect: str = "openai_chat", tags: str | None = None) -> Answer:
-    received = held.request({"model": "one/m", **body}, dialect=dialect)
+async def ask(
+    harness: EngineHarness, body: dict[str, Any], dialect: str = "openai_chat", tags: str | None = None
+) -> Answer:
+    received = harness.request({"model": "one/m", **body}, dialect=dialect)
     if tags is not None:
         received.headers = {"x-gateway-tags": tags}
-    return await held.engine.answer(received)
+    return await harness.engine.answer(received)
 
 
 @pytest.mark.parametrize(
@@ -46,9 +48,11 @@ async def ask(held: HeldEngine, body: dict[str, Any], dialect: str = "openai_cha
         ("anthropic_messages", {**MESSAGES, "metadata": {"user_id": "customer-1"}}),
     ],
 )
-async def test_the_end_user_is_recorded_in_every_dialect(held: HeldEngine, dialect: str, body: dict[str, Any]) -> None:
-    await ask(held, body, dialect)
-    (recorded,) = held.outcomes
+async def test_the_end_user_is_recorded_in_every_dialect(
+    harness: EngineHarness, dialect: str, body: dict[str, Any]
+) -> None:
+    await ask(harness, body, dialect)
+    (recorded,) = harness.outcomes
     assert (recorded.end_user, recorded.tags) == ("customer-1", ())
 
 
@@ -62,15 +66,15 @@ async def test_the_end_user_is_recorded_in_every_dialect(held: HeldEngine, diale
         ("", None),
     ],
 )
-async def test_an_end_user_is_bounded(held: HeldEngine, user: str, recorded: str | None) -> None:
-    await ask(held, {**MESSAGES, "metadata": {"user_id": user}}, "anthropic_messages")
-    assert [(outcome.status, outcome.end_user) for outcome in held.outcomes] == [(200, recorded)]
+async def test_an_end_user_is_bounded(harness: EngineHarness, user: str, recorded: str | None) -> None:
+    await ask(harness, {**MESSAGES, "metadata": {"user_id": user}}, "anthropic_messages")
+    assert [(outcome.status, outcome.end_user) for outcome in harness.outcomes] == [(200, recorded)]
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"user_id": 7}, {"user_id": ["x"]}])
-async def test_what_is_no_text_is_no_end_user(held: HeldEngine, metadata: Any) -> None:
-    await ask(held, {**MESSAGES, "metadata": metadata}, "anthropic_messages")
-    assert [outcome.end_user for outcome in held.outcomes] == [None]
+async def test_what_is_no_text_is_no_end_user(harness: EngineHarness, metadata: Any) -> None:
+    await ask(harness, {**MESSAGES, "metadata": metadata}, "anthropic_messages")
+    assert [outcome.end_user for outcome in harness.outcomes] == [None]
 
 
 @pytest.mark.parametrize(
@@ -82,20 +86,20 @@ async def test_what_is_no_text_is_no_end_user(held: HeldEngine, metadata: Any) -
     ],
 )
 async def test_a_redacted_end_user_is_recorded_as_it_was_sent_on(
-    held: HeldEngine, dialect: str, body: dict[str, Any]
+    harness: EngineHarness, dialect: str, body: dict[str, Any]
 ) -> None:
-    await ask(held, body, dialect)
-    assert [outcome.end_user for outcome in held.outcomes] == ["card [CREDIT_CARD_1]"]
-    assert CARD not in str(held.entries)
+    await ask(harness, body, dialect)
+    assert [outcome.end_user for outcome in harness.outcomes] == ["card [CREDIT_CARD_1]"]
+    assert CARD not in str(harness.entries)
 
 
-async def test_of_a_blocked_call_the_tags_are_recorded_and_no_end_user(held: HeldEngine) -> None:
+async def test_of_a_blocked_call_the_tags_are_recorded_and_no_end_user(harness: EngineHarness) -> None:
     block = {"id": "r-1", "name": "cards", "detector_type": "regex", "entity_type": "credit_card", "action": "block"}
-    held.governance = GovernanceRecords(dlp_rules=(msgspec.convert(block, DlpRuleRecord),))
-    await ask(held, {**HELLO, "user": f"card {CARD}"}, tags="team=search")
-    (recorded,) = held.outcomes
+    harness.governance = GovernanceRecords(dlp_rules=(msgspec.convert(block, DlpRuleRecord),))
+    await ask(harness, {**HELLO, "user": f"card {CARD}"}, tags="team=search")
+    (recorded,) = harness.outcomes
     assert (recorded.outcome, recorded.end_user, recorded.tags) == ("refused", None, ("team=search",))
-    assert CARD not in str(held.entries)
+    assert CARD not in str(harness.entries)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +111,11 @@ async def test_of_a_blocked_call_the_tags_are_recorded_and_no_end_user(held: Hel
         (",".join("x" * 63 + str(number) for number in range(10)), tuple("x" * 63 + str(n) for n in range(10))),
     ],
 )
-async def test_tags_are_recorded_once_each_in_their_order(held: HeldEngine, header: str, tags: tuple[str, ...]) -> None:
-    assert (await ask(held, HELLO, tags=header)).status == 200
-    assert [outcome.tags for outcome in held.outcomes] == [tags]
+async def test_tags_are_recorded_once_each_in_their_order(
+    harness: EngineHarness, header: str, tags: tuple[str, ...]
+) -> None:
+    assert (await ask(harness, HELLO, tags=header)).status == 200
+    assert [outcome.tags for outcome in harness.outcomes] == [tags]
 
 
 @pytest.mark.parametrize("dialect", ["openai_chat", "openai_responses", "openai_embeddings", "anthropic_messages"])
@@ -121,27 +127,27 @@ async def test_tags_are_recorded_once_each_in_their_order(held: HeldEngine, head
     ],
 )  # fmt: skip
 async def test_a_bad_header_is_refused_by_name_and_the_refusal_is_recorded(
-    held: HeldEngine, dialect: str, header: str
+    harness: EngineHarness, dialect: str, header: str
 ) -> None:
-    answer = await ask(held, {**MESSAGES, "input": "hi"}, dialect, tags=header)
+    answer = await ask(harness, {**MESSAGES, "input": "hi"}, dialect, tags=header)
     error = json.loads(answer.body)["error"]
     assert (answer.status, error["code"], error["param"]) == (400, "invalid_value", "X-Gateway-Tags")
     assert "X-Gateway-Tags" in error["message"]
-    assert [(outcome.error_code, outcome.tags) for outcome in held.outcomes] == [("invalid_value", ())]
-    assert held.outbound.sent == []
+    assert [(outcome.error_code, outcome.tags) for outcome in harness.outcomes] == [("invalid_value", ())]
+    assert harness.outbound.sent == []
 
 
-async def test_a_refused_call_keeps_its_tags_and_end_user(held: HeldEngine) -> None:
-    answer = await ask(held, {**HELLO, "model": "none/n", "user": "customer-1"}, tags="a")
+async def test_a_refused_call_keeps_its_tags_and_end_user(harness: EngineHarness) -> None:
+    answer = await ask(harness, {**HELLO, "model": "none/n", "user": "customer-1"}, tags="a")
     assert answer.status == 404
-    assert [(outcome.end_user, outcome.tags) for outcome in held.outcomes] == [("customer-1", ("a",))]
+    assert [(outcome.end_user, outcome.tags) for outcome in harness.outcomes] == [("customer-1", ("a",))]
 
 
-async def test_a_stream_that_begins_has_both_already(held: HeldEngine) -> None:
-    held.outbound.script = [(200, events("Hello"))]
-    answer = await ask(held, {**HELLO, "stream": True, "user": "customer-1"}, tags="a")
+async def test_a_stream_that_begins_has_both_already(harness: EngineHarness) -> None:
+    harness.outbound.script = [(200, events("Hello"))]
+    answer = await ask(harness, {**HELLO, "stream": True, "user": "customer-1"}, tags="a")
     assert answer.stream is not None
-    assert [(opened.end_user, opened.tags) for opened in held.opened] == [("customer-1", ("a",))]
+    assert [(opened.end_user, opened.tags) for opened in harness.opened] == [("customer-1", ("a",))]
     await answer.stream.aclose()  # type: ignore[attr-defined]
 
 

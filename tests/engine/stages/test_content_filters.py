@@ -1,4 +1,4 @@
-"""Content filters, through the whole engine (reference 3, Content filter)."""
+"""Content filters, through the whole engine (docs/content-filters.md)."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from tests.support.engine import TENANT, HeldEngine, completion
+from tests.support.engine import TENANT, EngineHarness, completion
 
 from gatehouse.detection.findings import Finding
 from gatehouse.engine.dlp.tiers import DlpOptions, TierFailed
@@ -39,12 +39,12 @@ class Topics:
         return [{label: self.scores.get(label, 0.0) if label in text else 0.0 for label in labels} for text in texts]
 
 
-def engine(*filters: FilterRecord, topics: Topics | None = None, **options: Any) -> HeldEngine:
-    held = HeldEngine(dlp=DlpOptions(**options), detectors=topics)
-    held.serve("one", "m")
-    held.outbound.script = [(200, [completion()])] * 3
-    held.governance = GovernanceRecords(filters=filters)
-    return held
+def engine(*filters: FilterRecord, topics: Topics | None = None, **options: Any) -> EngineHarness:
+    harness = EngineHarness(dlp=DlpOptions(**options), detectors=topics)
+    harness.serve("one", "m")
+    harness.outbound.script = [(200, [completion()])] * 3
+    harness.governance = GovernanceRecords(filters=filters)
+    return harness
 
 
 def keywords(number: int, *words: str, **more: Any) -> FilterRecord:
@@ -64,20 +64,22 @@ def _filter(number: int, kind: str, **more: Any) -> FilterRecord:
     return msgspec.convert({**fields, **more}, FilterRecord)
 
 
-async def ask(held: HeldEngine, content: Any, dialect: str = "openai_chat", **more: Any) -> tuple[int, dict[str, Any]]:
+async def ask(
+    harness: EngineHarness, content: Any, dialect: str = "openai_chat", **more: Any
+) -> tuple[int, dict[str, Any]]:
     body = {"model": "one/m", "messages": [{"role": "user", "content": content}], **more}
-    answer = await held.engine.answer(held.request(body, dialect=dialect))
+    answer = await harness.engine.answer(harness.request(body, dialect=dialect))
     return answer.status, json.loads(answer.body)
 
 
-def sent(held: HeldEngine) -> dict[str, Any]:
-    decoded: dict[str, Any] = json.loads(held.outbound.sent[-1].body)
+def sent(harness: EngineHarness) -> dict[str, Any]:
+    decoded: dict[str, Any] = json.loads(harness.outbound.sent[-1].body)
     return decoded
 
 
-async def test_a_keyword_refuses_the_request_and_is_not_told() -> None:
-    held = engine(keywords(1, "Falcon"))
-    status, body = await ask(held, "what is FALCON?")
+async def test_a_keyword_refuses_the_request_without_being_disclosed() -> None:
+    harness = engine(keywords(1, "Falcon"))
+    status, body = await ask(harness, "what is FALCON?")
     assert status == 403
     assert body == {
         "error": {
@@ -87,8 +89,8 @@ async def test_a_keyword_refuses_the_request_and_is_not_told() -> None:
             "filter_id": str(UUID(int=1)),
         }
     }
-    assert held.outbound.sent == []
-    (outcome,) = held.outcomes
+    assert harness.outbound.sent == []
+    (outcome,) = harness.outcomes
     assert (outcome.outcome, outcome.error_code) == ("refused", "content_filter_violation")
     assert outcome.rule_events == (
         RuleEvent(
@@ -99,9 +101,9 @@ async def test_a_keyword_refuses_the_request_and_is_not_told() -> None:
 
 
 async def test_other_requests_pass() -> None:
-    held = engine(keywords(1, "Falcon"))
-    assert (await ask(held, "what is a falconer?"))[0] == 200
-    assert held.outcomes[0].rule_events == ()
+    harness = engine(keywords(1, "Falcon"))
+    assert (await ask(harness, "what is a falconer?"))[0] == 200
+    assert harness.outcomes[0].rule_events == ()
 
 
 PLACES: list[tuple[str, str, dict[str, Any]]] = [
@@ -122,8 +124,8 @@ PLACES: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("dialect", "body"), [p[1:] for p in PLACES], ids=[p[0] for p in PLACES])
 async def test_every_text_of_a_request_is_searched(dialect: str, body: dict[str, Any]) -> None:
-    held = engine(keywords(1, "falcon"))
-    assert (await ask(held, "hi", dialect, **body))[0] == 403
+    harness = engine(keywords(1, "falcon"))
+    assert (await ask(harness, "hi", dialect, **body))[0] == 403
 
 
 @pytest.mark.parametrize("levels", range(1, 4))
@@ -131,120 +133,120 @@ async def test_a_keyword_behind_the_escapes_of_json_in_a_text_is_found(levels: i
     text = "see\nprojectx\nplease"
     for _ in range(levels):
         text = json.dumps({"note": text})
-    held = engine(keywords(1, "projectx"))
-    answer = await held.engine.answer(
-        held.request({"model": "one/m", "messages": [{"role": "tool", "tool_call_id": "t", "content": text}]})
+    harness = engine(keywords(1, "projectx"))
+    answer = await harness.engine.answer(
+        harness.request({"model": "one/m", "messages": [{"role": "tool", "tool_call_id": "t", "content": text}]})
     )
     assert answer.status == 403
 
 
 async def test_two_texts_are_not_read_as_one() -> None:
-    held = engine(keywords(1, "project falcon"))
+    harness = engine(keywords(1, "project falcon"))
     messages = [{"role": "user", "content": "my project"}, {"role": "user", "content": "falcon"}]
-    assert (await ask(held, "", messages=messages))[0] == 200
+    assert (await ask(harness, "", messages=messages))[0] == 200
 
 
 async def test_the_first_filter_in_order_is_the_one_that_is_named() -> None:
-    held = engine(keywords(1, "never"), keywords(2, "falcon"), keywords(3, "about"))
-    _, body = await ask(held, "about falcon")
+    harness = engine(keywords(1, "never"), keywords(2, "falcon"), keywords(3, "about"))
+    _, body = await ask(harness, "about falcon")
     assert body["error"]["filter_id"] == str(UUID(int=2))
 
 
-async def test_a_group_s_filter_holds_for_its_members_alone() -> None:
-    held = engine(keywords(1, "falcon", group_id=str(GROUP)), instruction(2, "Be brief.", group_id=str(GROUP)))
-    assert (await ask(held, "falcon"))[0] == 200
-    assert sent(held)["messages"] == [{"role": "user", "content": "falcon"}]
-    assert held.caller is not None
-    held.caller = msgspec.structs.replace(held.caller, groups=(UUID(int=5), GROUP))
-    assert (await ask(held, "falcon"))[0] == 403
-    await ask(held, "hello")
-    assert sent(held)["messages"][0] == {"role": "system", "content": "Be brief."}
+async def test_a_groups_filter_applies_only_to_its_members() -> None:
+    harness = engine(keywords(1, "falcon", group_id=str(GROUP)), instruction(2, "Be brief.", group_id=str(GROUP)))
+    assert (await ask(harness, "falcon"))[0] == 200
+    assert sent(harness)["messages"] == [{"role": "user", "content": "falcon"}]
+    assert harness.caller is not None
+    harness.caller = msgspec.structs.replace(harness.caller, groups=(UUID(int=5), GROUP))
+    assert (await ask(harness, "falcon"))[0] == 403
+    await ask(harness, "hello")
+    assert sent(harness)["messages"][0] == {"role": "system", "content": "Be brief."}
 
 
 async def test_filters_come_before_dlp() -> None:
-    held = engine(keywords(1, "falcon"))
+    harness = engine(keywords(1, "falcon"))
     block = msgspec.convert(
         {"id": "r", "name": "cards", "detector_type": "regex", "entity_type": "credit_card", "action": "block"},
         DlpRuleRecord,
     )
-    held.governance = msgspec.structs.replace(held.governance, dlp_rules=(block,))
-    _, body = await ask(held, f"falcon {CARD}")
+    harness.governance = msgspec.structs.replace(harness.governance, dlp_rules=(block,))
+    _, body = await ask(harness, f"falcon {CARD}")
     assert body["error"]["code"] == "content_filter_violation"
-    assert held.outcomes[0].dlp_events == ()
+    assert harness.outcomes[0].dlp_events == ()
 
 
 async def test_a_topic_refuses_the_request() -> None:
     tier = Topics(medicine=0.7, law=0.4)
-    held = engine(topics(1, "law", "medicine"), topics=tier)
-    assert (await ask(held, "law"))[0] == 200
-    status, body = await ask(held, "medicine")
+    harness = engine(topics(1, "law", "medicine"), topics=tier)
+    assert (await ask(harness, "law"))[0] == 200
+    status, body = await ask(harness, "medicine")
     assert (status, body["error"]["filter_id"]) == (403, str(UUID(int=1)))
-    assert held.outcomes[1].rule_events[0].action == "topic_block"
+    assert harness.outcomes[1].rule_events[0].action == "topic_block"
 
 
-async def test_a_topic_s_threshold_is_its_filter_s() -> None:
-    held = engine(topics(1, "law", threshold=0.8), topics(2, "law", threshold=0.3), topics=Topics(law=0.5))
-    _, body = await ask(held, "law")
+async def test_a_topic_has_its_filters_threshold() -> None:
+    harness = engine(topics(1, "law", threshold=0.8), topics(2, "law", threshold=0.3), topics=Topics(law=0.5))
+    _, body = await ask(harness, "law")
     assert body["error"]["filter_id"] == str(UUID(int=2))
 
 
-async def test_what_is_said_and_tools_descriptions_have_a_topic_and_names_and_schemas_have_none() -> None:
+async def test_topics_are_checked_in_messages_and_tool_descriptions_but_not_in_names_and_schemas() -> None:
     tier = Topics()
-    held = engine(topics(1, "law"), topics=tier)
+    harness = engine(topics(1, "law"), topics=tier)
     parameters = {
         "type": "object", "properties": {"law": {"type": "string", "description": "which one", "enum": ["law"]}}
     }  # fmt: skip
     function = {"name": "search_the_law", "description": "finds it", "parameters": parameters}
-    await ask(held, "hello", tools=[{"type": "function", "function": function}])
+    await ask(harness, "hello", tools=[{"type": "function", "function": function}])
     assert tier.asked == [(["hello", "finds it", "which one"], ["law"])]
 
 
-async def test_talk_in_a_tool_s_description_is_refused() -> None:
-    held = engine(topics(1, "law"), topics=Topics(law=0.9))
+async def test_a_topic_in_a_tools_description_is_refused() -> None:
+    harness = engine(topics(1, "law"), topics=Topics(law=0.9))
     tool = {"type": "function", "function": {"name": "f", "description": "Advise me about the law."}}
-    assert (await ask(held, "hello", tools=[tool]))[0] == 403
+    assert (await ask(harness, "hello", tools=[tool]))[0] == 403
 
 
-async def test_words_that_are_spread_over_the_parts_of_a_message_are_found() -> None:
-    held = engine(keywords(1, "project falcon"))
+async def test_keywords_spread_over_the_parts_of_a_message_are_found() -> None:
+    harness = engine(keywords(1, "project falcon"))
     parts = [{"type": "text", "text": "tell me of project"}, {"type": "text", "text": "falcon, please"}]
-    assert (await ask(held, parts))[0] == 403
-    assert (await ask(held, parts[::-1]))[0] == 200
+    assert (await ask(harness, parts))[0] == 403
+    assert (await ask(harness, parts[::-1]))[0] == 200
 
 
 async def test_keywords_and_topics_are_judged_in_one_order() -> None:
     tier = Topics(law=0.9)
-    held = engine(topics(1, "law"), keywords(2, "falcon"), topics(3, "war"), topics=tier)
-    _, body = await ask(held, "law and falcon")
+    harness = engine(topics(1, "law"), keywords(2, "falcon"), topics(3, "war"), topics=tier)
+    _, body = await ask(harness, "law and falcon")
     assert body["error"]["filter_id"] == str(UUID(int=1))
-    _, body = await ask(held, "falcon")
+    _, body = await ask(harness, "falcon")
     assert body["error"]["filter_id"] == str(UUID(int=2))
     assert tier.asked[-1][1] == ["law"]
 
 
-async def test_where_no_topic_is_asked_for_no_tier_is() -> None:
+async def test_without_topics_the_semantic_tier_is_not_called() -> None:
     tier = Topics()
     await ask(engine(keywords(1, "falcon"), instruction(2, "Be brief."), topics=tier), "hello")
     assert tier.asked == []
 
 
-async def test_a_tier_that_fails_closes_the_gate() -> None:
+async def test_a_failed_tier_refuses_the_request() -> None:
     tier = Topics()
     tier.fails = "timeout"
-    held = engine(topics(1, "law"), topics=tier)
-    status, body = await ask(held, "hello")
+    harness = engine(topics(1, "law"), topics=tier)
+    status, body = await ask(harness, "hello")
     assert (status, body["error"]["code"]) == (503, "dlp_unavailable")
-    assert [(event.action, event.result) for event in held.outcomes[0].rule_events] == [("topic_block", "failed")]
+    assert [(event.action, event.result) for event in harness.outcomes[0].rule_events] == [("topic_block", "failed")]
 
 
-async def test_a_tier_that_fails_open_is_an_event_and_keywords_still_hold() -> None:
+async def test_a_tier_that_fails_open_is_an_event_and_keywords_still_apply() -> None:
     tier = Topics()
     tier.fails = "crashed"
-    held = engine(topics(1, "law"), keywords(2, "falcon"), topics=tier, fail_mode="open")
-    assert (await ask(held, "hello"))[0] == 200
-    assert [event.result for event in held.outcomes[0].rule_events] == ["failed"]
-    assert (await ask(held, "falcon"))[0] == 403
-    assert [event.result for event in held.outcomes[1].rule_events] == ["failed", "matched"]
+    harness = engine(topics(1, "law"), keywords(2, "falcon"), topics=tier, fail_mode="open")
+    assert (await ask(harness, "hello"))[0] == 200
+    assert [event.result for event in harness.outcomes[0].rule_events] == ["failed"]
+    assert (await ask(harness, "falcon"))[0] == 403
+    assert [event.result for event in harness.outcomes[1].rule_events] == ["failed", "matched"]
 
 
 SYSTEMS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
@@ -286,35 +288,35 @@ SYSTEMS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 async def test_all_instructions_stand_before_the_system_prompt_in_order(
     dialect: str, body: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    held = engine(instruction(1, "First."), keywords(2, "falcon"), instruction(3, "Second."))
+    harness = engine(instruction(1, "First."), keywords(2, "falcon"), instruction(3, "Second."))
     kind = "anthropic" if dialect == "anthropic_messages" else "openai_compatible"
-    held.serve("two", "n", kind=kind)
-    await ask(held, "hi", dialect, **{**body, "model": "two/n"})
-    assert {name: sent(held)[name] for name in expected} == expected
+    harness.serve("two", "n", kind=kind)
+    await ask(harness, "hi", dialect, **{**body, "model": "two/n"})
+    assert {name: sent(harness)[name] for name in expected} == expected
 
 
 async def test_instructions_reach_a_provider_of_another_dialect() -> None:
-    held = engine(instruction(1, "Be brief."))
-    await ask(held, "hi", "anthropic_messages", max_tokens=9, system="Mine.")
-    assert sent(held)["messages"][0] == {"role": "system", "content": "Be brief.\n\nMine."}
+    harness = engine(instruction(1, "Be brief."))
+    await ask(harness, "hi", "anthropic_messages", max_tokens=9, system="Mine.")
+    assert sent(harness)["messages"][0] == {"role": "system", "content": "Be brief.\n\nMine."}
 
 
-async def test_embeddings_are_given_no_instructions() -> None:
-    held = engine(instruction(1, "Be brief."))
+async def test_embeddings_get_no_instructions() -> None:
+    harness = engine(instruction(1, "Be brief."))
     body = {"model": "one/m", "input": "hi"}
-    await held.engine.answer(held.request(body, dialect="openai_embeddings"))
-    assert sent(held) == {"model": "m", "input": "hi"}
+    await harness.engine.answer(harness.request(body, dialect="openai_embeddings"))
+    assert sent(harness) == {"model": "m", "input": "hi"}
 
 
-async def test_instructions_are_not_the_caller_s_words() -> None:
+async def test_instructions_are_not_inspected_as_the_callers_text() -> None:
     """Neither the organization's own keywords nor its DLP object to them."""
-    held = engine(keywords(1, "falcon"), instruction(2, f"Never speak of falcon or {CARD}."))
-    assert (await ask(held, "hi"))[0] == 200
-    assert CARD in sent(held)["messages"][0]["content"]
+    harness = engine(keywords(1, "falcon"), instruction(2, f"Never speak of falcon or {CARD}."))
+    assert (await ask(harness, "hi"))[0] == 200
+    assert CARD in sent(harness)["messages"][0]["content"]
 
 
-async def test_a_long_text_lets_others_have_a_turn() -> None:
-    held = engine(keywords(1, *[f"word{n}" for n in range(1_000)]))
+async def test_a_long_text_does_not_block_other_requests() -> None:
+    harness = engine(keywords(1, *[f"word{n}" for n in range(1_000)]))
     text = "caf\u00e9 au lait " * 70_000
     longest = 0.0
 
@@ -325,10 +327,10 @@ async def test_a_long_text_lets_others_have_a_turn() -> None:
             await asyncio.sleep(0)
             longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
 
-    filters = (await held.current(TENANT)).filters
+    filters = (await harness.current(TENANT)).filters
     watching = asyncio.create_task(others())
     await asyncio.sleep(0)
-    judgement = await evaluate(filters, filters.filters, {"messages": [{"content": text}]}, held.ports)
+    judgement = await evaluate(filters, filters.filters, {"messages": [{"content": text}]}, harness.ports)
     watching.cancel()
     assert judgement.blocking is None
     assert longest < 0.05

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from tests.support.engine import TENANT, USER, HeldEngine, completion
+from tests.support.engine import TENANT, USER, EngineHarness, completion
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.foundation.identity import Caller, CallerKind
@@ -23,122 +23,122 @@ def caller(*groups: UUID) -> Caller:
     )  # fmt: skip
 
 
-def engine(*rules: tuple[UUID, AccessType, str], groups: tuple[UUID, ...] = (GROUP,), **access: str) -> HeldEngine:
+def engine(*rules: tuple[UUID, AccessType, str], groups: tuple[UUID, ...] = (GROUP,), **access: str) -> EngineHarness:
     """Providers `one`, `two` and `three` with a model `m` each. `access` is the catalog's, by provider."""
-    held = HeldEngine()
+    harness = EngineHarness()
     for provider in ("one", "two", "three"):
-        held.serve(provider, "m")
-    held.models = [
+        harness.serve(provider, "m")
+    harness.models = [
         msgspec.structs.replace(model, access=access.get(model.provider, "open"), is_default=model.provider == "one")
-        for model in held.models
+        for model in harness.models
     ]
-    held.caller = caller(*groups)
-    held.model_access = tuple(
+    harness.caller = caller(*groups)
+    harness.model_access = tuple(
         ModelAccessRecord(group_id=group, model=model, access_type=access_type) for group, access_type, model in rules
     )
-    return held
+    return harness
 
 
-def governed(held: HeldEngine, action: str, condition: str, **more: Any) -> None:
+def governed(harness: EngineHarness, action: str, condition: str, **more: Any) -> None:
     fields = {"id": str(UUID(int=9)), "name": "rule", "priority": 1, "condition": condition, "action": action, **more}
-    held.governance = GovernanceRecords(policy_rules=(msgspec.convert(fields, PolicyRuleRecord),))
+    harness.governance = GovernanceRecords(policy_rules=(msgspec.convert(fields, PolicyRuleRecord),))
 
 
-async def ask(held: HeldEngine, model: str, *fallbacks: str) -> tuple[Answer, dict[str, Any]]:
-    if not held.outbound.script:
-        held.outbound.script = [(200, [completion()])]
+async def ask(harness: EngineHarness, model: str, *fallbacks: str) -> tuple[Answer, dict[str, Any]]:
+    if not harness.outbound.script:
+        harness.outbound.script = [(200, [completion()])]
     body = {"model": model, "fallbacks": list(fallbacks), "messages": [{"role": "user", "content": "hi"}]}
-    answer = await held.engine.answer(held.request(body))
+    answer = await harness.engine.answer(harness.request(body))
     return answer, json.loads(answer.body)
 
 
-def hosts(held: HeldEngine) -> list[str]:
-    return [request.url.split("/")[2].split(".")[0] for request in held.outbound.sent]
+def hosts(harness: EngineHarness) -> list[str]:
+    return [request.url.split("/")[2].split(".")[0] for request in harness.outbound.sent]
 
 
-@pytest.mark.parametrize("asked", ["one/m", "auto"])
-async def test_a_denied_model_is_told_as_an_unknown_one_is(asked: str) -> None:
-    held = engine((GROUP, "DENY", "one/m"))
-    answer, body = await ask(held, asked)
+@pytest.mark.parametrize("model", ["one/m", "auto"])
+async def test_a_denied_model_is_told_as_an_unknown_one_is(model: str) -> None:
+    harness = engine((GROUP, "DENY", "one/m"))
+    answer, body = await ask(harness, model)
     unknown = await ask(engine(), "nobody/m")
-    assert (answer.status, hosts(held)) == (unknown[0].status, []) == (404, [])
+    assert (answer.status, hosts(harness)) == (unknown[0].status, []) == (404, [])
     assert body["error"] == {
         **unknown[1]["error"],
-        "message": unknown[1]["error"]["message"].replace("nobody/m", asked),
+        "message": unknown[1]["error"]["message"].replace("nobody/m", model),
     }
 
 
 async def test_a_bare_name_that_is_denied_does_not_tell_its_provider() -> None:
-    held = engine((GROUP, "DENY", "one/only-here"))
-    held.serve("one", "only-here")
-    _, body = await ask(held, "only-here")
+    harness = engine((GROUP, "DENY", "one/only-here"))
+    harness.serve("one", "only-here")
+    _, body = await ask(harness, "only-here")
     assert body["error"]["message"].startswith("The model 'only-here' does not exist")
 
 
 async def test_the_denial_of_any_group_wins() -> None:
-    held = engine((GROUP, "ALLOW", "one/m"), (OTHER, "DENY", "one/m"), groups=(GROUP, OTHER))
-    assert (await ask(held, "one/m"))[0].status == 404
+    harness = engine((GROUP, "ALLOW", "one/m"), (OTHER, "DENY", "one/m"), groups=(GROUP, OTHER))
+    assert (await ask(harness, "one/m"))[0].status == 404
 
 
 async def test_another_groups_rules_are_not_the_callers() -> None:
-    held = engine((OTHER, "DENY", "one/m"))
-    assert (await ask(held, "one/m"))[0].status == 200
+    harness = engine((OTHER, "DENY", "one/m"))
+    assert (await ask(harness, "one/m"))[0].status == 200
 
 
 @pytest.mark.parametrize(("groups", "status"), [((GROUP,), 200), ((OTHER,), 404), ((), 404)])
 async def test_a_grant_opens_a_restricted_model_to_the_groups_members(groups: tuple[UUID, ...], status: int) -> None:
-    held = engine((GROUP, "ALLOW", "one/m"), groups=groups, one="restricted")
-    assert (await ask(held, "one/m"))[0].status == status
+    harness = engine((GROUP, "ALLOW", "one/m"), groups=groups, one="restricted")
+    assert (await ask(harness, "one/m"))[0].status == status
 
 
 async def test_a_denied_fallback_leaves_the_chain() -> None:
-    held = engine((GROUP, "DENY", "two/m"))
-    held.outbound.script = [(500, [b"{}"]), (200, [completion()])]
-    assert (await ask(held, "one/m", "two/m", "three/m"))[0].status == 200
-    assert hosts(held) == ["one", "three"]
+    harness = engine((GROUP, "DENY", "two/m"))
+    harness.outbound.script = [(500, [b"{}"]), (200, [completion()])]
+    assert (await ask(harness, "one/m", "two/m", "three/m"))[0].status == 200
+    assert hosts(harness) == ["one", "three"]
 
 
 async def test_a_denied_first_choice_makes_room_for_a_fallback() -> None:
-    held = engine((GROUP, "DENY", "one/m"))
-    assert (await ask(held, "one/m", "two/m"))[0].status == 200
-    assert hosts(held) == ["two"]
+    harness = engine((GROUP, "DENY", "one/m"))
+    assert (await ask(harness, "one/m", "two/m"))[0].status == 200
+    assert hosts(harness) == ["two"]
 
 
 async def test_a_policy_rule_sends_nobody_to_a_model_that_they_may_not_use() -> None:
-    held = engine(two="restricted")
-    governed(held, "ROUTE", 'provider == "one"', route_to="two/m")
-    answer, body = await ask(held, "one/m")
-    assert (answer.status, hosts(held)) == (404, [])
+    harness = engine(two="restricted")
+    governed(harness, "ROUTE", 'provider == "one"', route_to="two/m")
+    answer, body = await ask(harness, "one/m")
+    assert (answer.status, hosts(harness)) == (404, [])
     assert "two" not in body["error"]["message"]
 
 
 async def test_nobody_is_asked_to_approve_what_is_denied() -> None:
-    held = engine((GROUP, "DENY", "one/m"))
-    held.flags = {"human_in_loop": True}
-    governed(held, "REQUIRE_APPROVAL", "true")
-    assert (await ask(held, "one/m"))[0].status == 404
-    assert held.asked == []
+    harness = engine((GROUP, "DENY", "one/m"))
+    harness.flags = {"human_in_loop": True}
+    governed(harness, "REQUIRE_APPROVAL", "true")
+    assert (await ask(harness, "one/m"))[0].status == 404
+    assert harness.asked == []
 
 
 async def test_a_denied_model_is_not_told_apart_by_its_kill_switch() -> None:
-    held = engine((GROUP, "DENY", "one/m"))
-    held.off = {"m"}
-    assert (await ask(held, "one/m"))[0].status == 404
+    harness = engine((GROUP, "DENY", "one/m"))
+    harness.off = {"m"}
+    assert (await ask(harness, "one/m"))[0].status == 404
 
 
 async def test_a_machine_has_no_groups_and_no_restricted_models() -> None:
-    held = engine((GROUP, "ALLOW", "one/m"), one="restricted")
-    held.caller = Caller(
+    harness = engine((GROUP, "ALLOW", "one/m"), one="restricted")
+    harness.caller = Caller(
         kind=CallerKind.OAUTH_CLIENT, tenant_id=TENANT, client_id=USER, scopes=frozenset({"chat:write"}), rate_key="x"
     )
-    assert (await ask(held, "one/m"))[0].status == 404
-    assert (await ask(held, "two/m"))[0].status == 200
+    assert (await ask(harness, "one/m"))[0].status == 404
+    assert (await ask(harness, "two/m"))[0].status == 200
 
 
 @pytest.mark.parametrize(
     ("groups", "usable"), [((GROUP,), ["one", "three"]), ((OTHER,), ["two", "three"]), ((), ["two", "three"])]
 )
 async def test_the_list_of_models_has_what_the_caller_may_use(groups: tuple[UUID, ...], usable: list[str]) -> None:
-    held = engine((GROUP, "ALLOW", "one/m"), (GROUP, "DENY", "two/m"), groups=groups, one="restricted")
-    identified = await held.engine.identify(held.request(b""), "api:read")
-    assert [model.provider for model in await held.engine.usable_models(identified)] == usable
+    harness = engine((GROUP, "ALLOW", "one/m"), (GROUP, "DENY", "two/m"), groups=groups, one="restricted")
+    identified = await harness.engine.identify(harness.request(b""), "api:read")
+    assert [model.provider for model in await harness.engine.usable_models(identified)] == usable

@@ -1,4 +1,4 @@
-"""Reference 1, Rate limiting on the platform, 6 and 10."""
+"""The rate limit of requests, through the whole engine (docs/rate-limits.md)."""
 
 import asyncio
 from uuid import UUID
@@ -44,7 +44,7 @@ async def test_of_500_parallel_requests_exactly_60_are_let_through(counters: Mem
     assert sum(refusal is None for _, refusal in tolls) == 60
 
 
-async def test_a_refusal_says_which_limit_and_how_long(counters: MemoryCounters, clock: HandClock) -> None:
+async def test_a_refusal_names_the_limit_and_the_wait(counters: MemoryCounters, clock: HandClock) -> None:
     for _ in range(60):
         await take(Asked(), USER, LIMITS, counters)
     clock.move(12.5)
@@ -63,7 +63,7 @@ async def test_a_refusal_says_which_limit_and_how_long(counters: MemoryCounters,
     assert (await take(Asked(), USER, LIMITS, counters))[1] is None
 
 
-async def test_the_three_bodies_of_a_refusal(counters: MemoryCounters) -> None:
+async def test_a_refusal_has_the_error_format_of_its_path(counters: MemoryCounters) -> None:
     for _ in range(60):
         await take(Asked(), USER, LIMITS, counters)
     _, refusal = await take(Asked(), USER, LIMITS, counters)
@@ -81,7 +81,7 @@ async def test_an_exempt_request_has_no_state(counters: MemoryCounters) -> None:
     assert len(counters) == 0
 
 
-async def test_a_tiered_path_neither_takes_from_nor_waits_for_the_general_limit(counters: MemoryCounters) -> None:
+async def test_a_path_with_its_own_tier_has_its_own_count(counters: MemoryCounters) -> None:
     dry_run = Asked("POST", "/api/admin/dlp-rules/test")
     for _ in range(60):
         await take(Asked(), USER, LIMITS, counters)
@@ -90,7 +90,7 @@ async def test_a_tiered_path_neither_takes_from_nor_waits_for_the_general_limit(
     assert tolls[-1][1].extra["tier"] == "POST /api/admin/dlp-rules/test"
 
 
-async def test_a_failed_authentication_takes_from_the_address_and_not_from_callers_there(
+async def test_a_failed_authentication_counts_for_the_address_and_not_for_its_callers(
     counters: MemoryCounters,
 ) -> None:
     tolls = [await take(Asked(), None, LIMITS, counters) for _ in range(61)]
@@ -98,7 +98,7 @@ async def test_a_failed_authentication_takes_from_the_address_and_not_from_calle
     assert (await take(Asked(), USER, LIMITS, counters))[1] is None
 
 
-async def test_the_eleventh_login_of_an_address_of_mail_is_refused_wherever_it_comes_from(
+async def test_the_eleventh_login_of_an_account_is_refused_from_any_address(
     counters: MemoryCounters,
 ) -> None:
     for number in range(10):
@@ -111,7 +111,7 @@ async def test_the_eleventh_login_of_an_address_of_mail_is_refused_wherever_it_c
     assert (await take_login("bob@example.com", "203.0.113.1", LIMITS, counters))[1] is None
 
 
-async def test_one_address_may_try_100_logins_and_a_refused_one_costs_no_account_anything(
+async def test_one_address_may_try_100_logins_and_refused_ones_count_for_no_account(
     counters: MemoryCounters,
 ) -> None:
     tolls = [await take_login(f"{number}@example.com", "203.0.113.9", LIMITS, counters) for number in range(101)]
@@ -150,5 +150,5 @@ async def test_logins_and_other_requests_to_the_login_path_share_the_address_cou
         (b'{"email": "' + b"a" * 255 + b'"}', None),
     ],
 )
-def test_the_email_is_read_as_the_login_itself_reads_it(body: bytes, email: str | None) -> None:
+def test_the_limit_reads_the_email_as_the_login_does(body: bytes, email: str | None) -> None:
     assert email_of(body) == email

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from tests.support.engine import HeldEngine, completion
+from tests.support.engine import EngineHarness, completion
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.fields import tables
@@ -20,20 +20,20 @@ HELLO = {"messages": [{"role": "user", "content": "hi"}]}
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 
 
-def engine(*allowed: str, unknown: str = "pass", kind: str = "openai_compatible", **config: Any) -> HeldEngine:
-    held = HeldEngine()
-    held.serve("one", "a", kind=kind, **config)
-    held.allowed_fields = allowed
-    held.ports.unknown_fields = unknown  # type: ignore[assignment]
-    return held
+def engine(*allowed: str, unknown: str = "pass", kind: str = "openai_compatible", **config: Any) -> EngineHarness:
+    harness = EngineHarness()
+    harness.serve("one", "a", kind=kind, **config)
+    harness.allowed_fields = allowed
+    harness.ports.unknown_fields = unknown  # type: ignore[assignment]
+    return harness
 
 
 async def ask(
-    held: HeldEngine, body: Mapping[str, Any], *, dialect: str = "openai_chat"
+    harness: EngineHarness, body: Mapping[str, Any], *, dialect: str = "openai_chat"
 ) -> tuple[Answer, dict[str, Any]]:
-    if not held.outbound.script:
-        held.outbound.script = [(200, [completion()])]
-    answer = await held.engine.answer(held.request({"model": "one/a", **HELLO, **body}, dialect=dialect))
+    if not harness.outbound.script:
+        harness.outbound.script = [(200, [completion()])]
+    answer = await harness.engine.answer(harness.request({"model": "one/a", **HELLO, **body}, dialect=dialect))
     return answer, json.loads(answer.body) if answer.body else {}
 
 
@@ -64,22 +64,22 @@ async def ask(
 async def test_a_field_that_needs_permission_is_refused_by_name_until_it_is_allowed(
     body: dict[str, Any], name: str, param: str
 ) -> None:
-    held = engine()
-    answer, told = await ask(held, body)
-    error = told["error"]
+    harness = engine()
+    answer, response_body = await ask(harness, body)
+    error = response_body["error"]
     assert (answer.status, error["code"], error["param"]) == (400, "field_not_allowed", param)
     assert f"`{name}`" in error["message"]
     assert "PUT /api/v1/admin/org/request-fields" in error["message"]
-    assert held.outbound.sent == []
-    (outcome,) = held.outcomes
+    assert harness.outbound.sent == []
+    (outcome,) = harness.outcomes
     assert (outcome.outcome, outcome.error_code) == ("refused", "field_not_allowed")
     assert outcome.rule_events[-1] == RuleEvent(
         kind="request_field", rule_id=name, rule_name="Request fields", action="BLOCK", result="matched", model="one/a"
     )
-    held = engine(name)
-    answer, _ = await ask(held, body)
+    harness = engine(name)
+    answer, _ = await ask(harness, body)
     assert answer.status == 200
-    sent = json.loads(held.outbound.sent[0].body or b"")
+    sent = json.loads(harness.outbound.sent[0].body or b"")
     assert {key: sent[key] for key in body} == body
 
 
@@ -94,10 +94,10 @@ async def test_a_field_that_needs_permission_is_refused_by_name_until_it_is_allo
     ],
 )  # fmt: skip
 async def test_ordinary_fields_and_harmless_values_pass_and_leave_nothing_on_record(body: dict[str, Any]) -> None:
-    held = engine(unknown="refuse")
-    answer, told = await ask(held, body)
-    assert answer.status == 200, told
-    assert held.outcomes[0].rule_events == ()
+    harness = engine(unknown="refuse")
+    answer, response_body = await ask(harness, body)
+    assert answer.status == 200, response_body
+    assert harness.outcomes[0].rule_events == ()
 
 
 @pytest.mark.parametrize(
@@ -134,35 +134,39 @@ async def test_ordinary_fields_and_harmless_values_pass_and_leave_nothing_on_rec
 async def test_messages_for_a_provider_that_speaks_them_are_judged_alike(
     body: dict[str, Any], name: str | None
 ) -> None:
-    held = engine(unknown="refuse", kind="anthropic")
+    harness = engine(unknown="refuse", kind="anthropic")
     message = {
         "id": "m", "type": "message", "role": "assistant", "model": "a", "content": [{"type": "text", "text": "hi"}],
         "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
     }  # fmt: skip
-    held.outbound.script = [(200, [json.dumps(message).encode()])]
-    answer, told = await ask(held, {"max_tokens": 10, **body}, dialect="anthropic_messages")
+    harness.outbound.script = [(200, [json.dumps(message).encode()])]
+    answer, response_body = await ask(harness, {"max_tokens": 10, **body}, dialect="anthropic_messages")
     if name is None:
-        assert answer.status == 200, told
+        assert answer.status == 200, response_body
         return
-    assert (answer.status, told["type"], told["error"]["type"]) == (400, "error", "invalid_request_error")
-    assert f"`{name}`" in told["error"]["message"]
+    assert (answer.status, response_body["type"], response_body["error"]["type"]) == (
+        400,
+        "error",
+        "invalid_request_error",
+    )
+    assert f"`{name}`" in response_body["error"]["message"]
 
 
 async def test_embeddings_are_judged_alike() -> None:
-    held = engine()
+    harness = engine()
     body = {"model": "one/a", "input": "x", "models": ["b"]}
-    answer = await held.engine.answer(held.request(body, dialect="openai_embeddings"))
+    answer = await harness.engine.answer(harness.request(body, dialect="openai_embeddings"))
     assert json.loads(answer.body)["error"]["code"] == "field_not_allowed"
 
 
 async def test_a_candidate_that_receives_no_such_field_answers_in_place_of_one_that_would() -> None:
-    held = engine()
-    held.serve("two", "b", kind="gemini", base_url="https://two.test")
+    harness = engine()
+    harness.serve("two", "b", kind="gemini", base_url="https://two.test")
     reply = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
-    held.outbound.script = [(200, [json.dumps(reply).encode()])]
-    answer, told = await ask(held, {"models": ["x"], "fallbacks": ["two/b"]})
-    assert answer.status == 200, told
-    (request,) = held.outbound.sent
+    harness.outbound.script = [(200, [json.dumps(reply).encode()])]
+    answer, body = await ask(harness, {"models": ["x"], "fallbacks": ["two/b"]})
+    assert answer.status == 200, body
+    (request,) = harness.outbound.sent
     assert "two.test" in request.url
     assert b"models" not in (request.body or b"")
 
@@ -180,22 +184,22 @@ async def test_all_hosted_tools_can_be_allowed_at_once() -> None:
 
 async def test_unknown_fields_pass_and_are_on_record_by_name_or_are_refused_by_the_setting() -> None:
     body = {"vendor_speciality": 1, "4111 1111 1111 1111": 1, **{f"x{number}": 1 for number in range(40)}}
-    held = engine()
-    answer, _ = await ask(held, body)
+    harness = engine()
+    answer, _ = await ask(harness, body)
     assert answer.status == 200
-    names = [event.rule_id for event in held.outcomes[0].rule_events]
+    names = [event.rule_id for event in harness.outcomes[0].rule_events]
     assert names[:2] == ["vendor_speciality", "?"]
     assert len(names) == 16
-    assert {event.action for event in held.outcomes[0].rule_events} == {"LOG"}
-    answer, told = await ask(engine(unknown="refuse"), {"vendor_speciality": 1})
-    assert (answer.status, told["error"]["param"]) == (400, "vendor_speciality")
+    assert {event.action for event in harness.outcomes[0].rule_events} == {"LOG"}
+    answer, response_body = await ask(engine(unknown="refuse"), {"vendor_speciality": 1})
+    assert (answer.status, response_body["error"]["param"]) == (400, "vendor_speciality")
     answer, _ = await ask(engine("vendor_speciality", unknown="refuse"), {"vendor_speciality": 1})
     assert answer.status == 200
 
 
 async def test_a_body_with_hundreds_of_fields_is_refused() -> None:
-    answer, told = await ask(engine(), {f"x{number}": 1 for number in range(300)})
-    assert (answer.status, told["error"]["param"]) == (400, "body")
+    answer, body = await ask(engine(), {f"x{number}": 1 for number in range(300)})
+    assert (answer.status, body["error"]["param"]) == (400, "body")
 
 
 @pytest.mark.parametrize(
@@ -208,11 +212,11 @@ async def test_a_body_with_hundreds_of_fields_is_refused() -> None:
     ],
 )
 async def test_policy_rules_see_the_fields(condition: str, body: dict[str, Any], status: int) -> None:
-    held = engine("tools.mcp")
+    harness = engine("tools.mcp")
     rule = PolicyRuleRecord(id=UUID(int=1), name="r", priority=1, condition=condition, action="BLOCK")
-    held.governance = msgspec.structs.replace(GovernanceRecords(), policy_rules=(rule,))
-    answer, told = await ask(held, body)
-    assert answer.status == status, told
+    harness.governance = msgspec.structs.replace(GovernanceRecords(), policy_rules=(rule,))
+    answer, response_body = await ask(harness, body)
+    assert answer.status == status, response_body
 
 
 def test_every_guard_says_why_and_none_is_ordinary() -> None:

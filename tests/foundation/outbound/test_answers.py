@@ -32,7 +32,7 @@ def packed(encoding: str, body: bytes) -> bytes:
     return OK + f"content-encoding: {encoding}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def asked(outbound: Outbound, url: str, method: str = "POST") -> tuple[int, bytes]:
+async def answer_to(outbound: Outbound, url: str, method: str = "POST") -> tuple[int, bytes]:
     reply = await outbound.send(
         OutboundRequest(
             method=method, url=url, headers={}, body=b"{}" if method == "POST" else b"", first_byte_timeout=3.0
@@ -75,21 +75,21 @@ async def test_an_answer_in_a_form_that_http_knows_is_read(
     outbound: Outbound, parts: list[bytes], answer: tuple[int, bytes]
 ) -> None:
     async with upstream(says(*parts)) as server:
-        assert await asked(outbound, server.url) == answer
+        assert await answer_to(outbound, server.url) == answer
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.0 200 OK\r\n\r\n", OK + b"content-type: text/plain\r\n\r\n"])
 async def test_a_body_without_a_length_ends_with_the_connection(outbound: Outbound, head: bytes) -> None:
     async with upstream(says(head + b"hi", b" there", close=True)) as server:
-        assert await asked(outbound, server.url) == (200, b"hi there")
-        assert await asked(outbound, server.url) == (200, b"hi there")
+        assert await answer_to(outbound, server.url) == (200, b"hi there")
+        assert await answer_to(outbound, server.url) == (200, b"hi there")
         assert server.connections == 2
 
 
 async def test_an_answer_to_head_has_no_body_whatever_it_declares(outbound: Outbound) -> None:
     async with upstream(says(OK + b"content-length: 1000\r\n\r\n")) as server:
         for _ in range(2):
-            assert await asked(outbound, server.url, "HEAD") == (200, b"")
+            assert await answer_to(outbound, server.url, "HEAD") == (200, b"")
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ async def test_an_answer_that_is_no_http_is_broken_off_and_its_connection_closed
 ) -> None:
     async with upstream(says(*parts, b"")) as server:
         with pytest.raises(BrokenOff):
-            await asked(outbound, server.url)
+            await answer_to(outbound, server.url)
         # Whatever was left over is nobody's answer.
         with pytest.raises(BrokenOff):
-            await asked(outbound, server.url)
+            await answer_to(outbound, server.url)
         assert server.connections == 2
 
 
@@ -162,7 +162,7 @@ async def test_the_lean_carrier_takes_no_form_that_two_parsers_read_differently(
     async with upstream(says(*parts, b"")) as server:
         for _ in range(2):
             with pytest.raises(BrokenOff):
-                await asked(lean, server.url)
+                await answer_to(lean, server.url)
         assert server.connections == 2
 
 
@@ -179,7 +179,7 @@ async def test_the_lean_carrier_takes_no_form_that_two_parsers_read_differently(
 async def test_a_body_that_cannot_be_unpacked_is_broken_off(outbound: Outbound, parts: list[bytes]) -> None:
     async with upstream(says(*parts)) as server:
         with pytest.raises(BrokenOff):
-            await asked(outbound, server.url)
+            await answer_to(outbound, server.url)
 
 
 @pytest.mark.parametrize("at", range(0, len(CHUNKED) + 16, 3))
@@ -187,21 +187,21 @@ async def test_a_connection_that_ends_inside_an_answer_is_broken_off(outbound: O
     whole = CHUNKED + b"5\r\nhello\r\n0\r\n\r\n"
     async with upstream(says(whole[:at], close=True)) as server:
         with pytest.raises(BrokenOff):
-            await asked(outbound, server.url)
+            await answer_to(outbound, server.url)
 
 
 @pytest.mark.parametrize("behind", [b"more", HI, b"HTTP/1.1 2"])
 async def test_what_comes_behind_an_answer_is_not_the_next_ones(lean: Outbound, behind: bytes) -> None:
     async with upstream(says(OK + b"content-length: 3\r\n\r\none" + behind)) as server:
         for _ in range(2):
-            assert await asked(lean, server.url) == (200, b"one")
+            assert await answer_to(lean, server.url) == (200, b"one")
         assert server.connections == 2
 
 
 async def test_what_comes_unasked_for_later_is_not_the_next_ones(lean: Outbound) -> None:
     async with upstream(says(OK + b"content-length: 3\r\n\r\none", HI)) as server:
         for _ in range(2):
-            assert await asked(lean, server.url) == (200, b"one")
+            assert await answer_to(lean, server.url) == (200, b"one")
             await asyncio.sleep(0.05)
         assert server.connections == 2
 
@@ -215,4 +215,4 @@ def bomb() -> bytes:
 async def test_a_body_that_unpacks_to_a_gigabyte_is_given_up_at_the_limit(outbound: Outbound) -> None:
     async with upstream(says(packed("gzip", bomb()))) as server:
         with pytest.raises(ReplyTooLarge):
-            await asked(outbound, server.url)
+            await answer_to(outbound, server.url)

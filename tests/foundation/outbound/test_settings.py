@@ -13,7 +13,7 @@ from gatehouse.foundation.settings import BadSettings, Settings
 
 
 @pytest.mark.parametrize(
-    ("given", "each"),
+    ("environment", "connections_each"),
     [
         ({}, 1000),
         ({"PROVIDER_MAX_CONNECTIONS": "1"}, 1),
@@ -22,14 +22,14 @@ from gatehouse.foundation.settings import BadSettings, Settings
         ({"PROVIDER_MAX_CONNECTIONS": "5", "PROVIDER_MAX_CONNECTIONS_EACH": "1"}, 1),
     ],
 )
-def test_one_providers_share_is_half_or_what_is_said(given: dict[str, str], each: int) -> None:
-    assert Settings.from_environment(given).connections_each == each
+def test_one_providers_share_is_half_or_what_is_said(environment: dict[str, str], connections_each: int) -> None:
+    assert Settings.from_environment(environment).connections_each == connections_each
 
 
-@pytest.mark.parametrize("given", ["0", "2001"])
-def test_a_share_of_nothing_or_of_more_than_all_is_refused_at_the_start(given: str) -> None:
+@pytest.mark.parametrize("value", ["0", "2001"])
+def test_a_share_of_nothing_or_of_more_than_all_is_refused_at_the_start(value: str) -> None:
     with pytest.raises(BadSettings, match="PROVIDER_MAX_CONNECTIONS_EACH"):
-        Settings.from_environment({"PROVIDER_MAX_CONNECTIONS_EACH": given})
+        Settings.from_environment({"PROVIDER_MAX_CONNECTIONS_EACH": value})
 
 
 @pytest.mark.parametrize("carrier", ["lean", "aiohttp"])
@@ -49,13 +49,13 @@ async def test_a_worker_gives_each_provider_its_share(platform: RunningPlatform,
 
     async with RunningPlatform.start(settings) as worker, upstream(hang) as hung, upstream(echo) as other:
         outbound = worker.host.ports.outbound
-        held = asyncio.ensure_future(outbound.send(call(hung.url)))
+        hung_call = asyncio.ensure_future(outbound.send(call(hung.url)))
         await asyncio.sleep(0.1)
         with pytest.raises(NoConnectionFree):
             await outbound.send(call(hung.url))
         reply = await outbound.send(call(other.url))
         assert await reply.read(10) == b"{}"
         await reply.close()
-        held.cancel()
+        hung_call.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await held
+            await hung_call

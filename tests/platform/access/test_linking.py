@@ -62,7 +62,7 @@ class World:
 
     async def good(self) -> list[bool]:
         """Whether each of the credentials is taken."""
-        answers = [await self.platform.client(each).get("/v1/models") for each in self.credentials]
+        answers = [await self.platform.client(credential).get("/v1/models") for credential in self.credentials]
         return [answer.status_code == 200 for answer in answers]
 
     async def single_sign_on(self) -> SignOn:
@@ -115,7 +115,7 @@ async def scim(world: World, password: str) -> int:
     made = await directory.client.post("/api/scim/v2/Users", json=body)
     if made.status_code != 409:
         return made.status_code
-    (user_id,) = await directory.found("/Users", f'userName eq "{world.email}"')
+    (user_id,) = await directory.matching_ids("/Users", f'userName eq "{world.email}"')
     return (await directory.client.put(f"/api/scim/v2/Users/{user_id}", json=body)).status_code
 
 

@@ -1,4 +1,4 @@
-"""Signing in (decisions 2, Users; decisions 3)."""
+"""Sign-in with a password (docs/accounts.md, docs/sessions.md)."""
 
 import asyncio
 import threading
@@ -48,7 +48,7 @@ def prove(platform: RunningPlatform, tenant: Tenant, domain: str, *, jit: bool =
     )
 
 
-async def test_a_login_gives_tokens_that_work(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
+async def test_a_login_returns_valid_tokens(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
     email = address()
     user_id = await member(tenant, email, username="Ada-" + email[4:10])
     answer = await platform.anonymous.post(
@@ -81,12 +81,12 @@ async def test_a_login_gives_tokens_that_work(platform: RunningPlatform, tenant:
 async def test_a_user_name_signs_in_too(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
     name, email = f"Ada-{uuid4().hex[:8]}", address()
     await member(tenant, email, username=name)
-    for given in (name, name.lower(), email):
-        answer = await platform.anonymous.post(LOGIN, json={"username": given, "password": PASSWORD})
+    for written in (name, name.lower(), email):
+        answer = await platform.anonymous.post(LOGIN, json={"username": written, "password": PASSWORD})
         assert answer.status_code == 200
 
 
-async def test_every_failure_looks_the_same(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
+async def test_all_failures_look_the_same(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
     email, inactive, service, invited = address(), address(), address(), address()
     await member(tenant, email)
     await member(tenant, inactive, is_active=False)
@@ -140,7 +140,7 @@ async def on_the_page(platform: RunningPlatform, email: str) -> None:
 
 
 @pytest.mark.parametrize("way", [at_the_api, on_the_page])
-async def test_whoever_is_tried_costs_the_same_work_until_the_answer(
+async def test_every_attempt_costs_the_same_work(
     platform: RunningPlatform,
     tenant: Tenant,
     member: Member,
@@ -209,7 +209,7 @@ async def test_an_address_and_password_of_two_tenants_need_the_tenant(
     assert (await platform.anonymous.post(LOGIN, json=body)).json()["user"]["id"] == str(mine)
 
 
-async def test_an_account_of_the_same_address_elsewhere_locks_nobody_out(
+async def test_an_account_of_the_same_address_elsewhere_does_not_lock_users_out(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, member: Member
 ) -> None:
     """Any organization can make users with addresses that it has not proven."""
@@ -230,11 +230,11 @@ async def test_an_account_of_the_same_address_elsewhere_locks_nobody_out(
 
 async def test_the_eight_oldest_accounts_with_a_password_are_tried(platform: RunningPlatform, member: Member) -> None:
     email, tenants = address(), [await platform.new_tenant() for _ in range(10)]
-    for place, each in enumerate(tenants):
+    for place, item in enumerate(tenants):
         columns = {"password_hash": None} if place == 0 else {}
-        await member(each, email, created_at=f"2026-01-{place + 1:02d}", **columns)
+        await member(item, email, created_at=f"2026-01-{place + 1:02d}", **columns)
     several = await platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD})
-    assert several.json()["tenants"] == [each.slug for each in tenants[1:9]]
+    assert several.json()["tenants"] == [tenant.slug for tenant in tenants[1:9]]
     named = {"email": email, "password": PASSWORD, "tenant": tenants[9].slug}
     assert (await platform.anonymous.post(LOGIN, json=named)).status_code == 200
 
@@ -248,12 +248,12 @@ async def test_the_sign_in_page_asks_which_organization(
     visitor = Visitor(platform)
     await visitor.sign_in(email, PASSWORD)
     assert visitor.page.status_code == 400
-    for each in (tenant, other_tenant):
-        assert f'<option value="{each.slug}">' in visitor.page.text
+    for item in (tenant, other_tenant):
+        assert f'<option value="{item.slug}">' in visitor.page.text
     await visitor.client.aclose()
 
 
-async def test_a_password_that_is_replaced_while_a_sign_in_is_judged_opens_nothing(
+async def test_a_password_replaced_during_a_sign_in_opens_no_session(
     platform: RunningPlatform, tenant: Tenant, member: Member
 ) -> None:
     """Nor does the sign-in put the old hash back."""
@@ -293,7 +293,7 @@ async def test_an_address_of_a_proven_domain_belongs_to_its_tenant(
     assert (await platform.anonymous.post(LOGIN, json=body)).json()["user"]["id"] == str(mine)
 
 
-async def test_an_unproven_domain_takes_no_address_away(
+async def test_an_unproven_domain_does_not_claim_addresses(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, member: Member
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"
@@ -304,9 +304,7 @@ async def test_an_unproven_domain_takes_no_address_away(
     assert answer.json()["user"]["id"] == str(mine)
 
 
-async def test_nobody_signs_in_to_a_tenant_that_is_gone(
-    platform: RunningPlatform, tenant: Tenant, member: Member
-) -> None:
+async def test_nobody_signs_in_to_a_deleted_tenant(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
     email = address()
     await member(tenant, email)
     platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [tenant.id])
@@ -337,7 +335,9 @@ async def test_the_first_administrator_signs_in(platform: RunningPlatform) -> No
     assert (user["role"], user["operator"]) == ("admin", True)
 
 
-async def test_sign_ins_at_once_open_a_session_each(platform: RunningPlatform, tenant: Tenant, member: Member) -> None:
+async def test_concurrent_sign_ins_open_one_session_each(
+    platform: RunningPlatform, tenant: Tenant, member: Member
+) -> None:
     email = address()
     await member(tenant, email)
     logins = [platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD}) for _ in range(10)]
@@ -346,7 +346,7 @@ async def test_sign_ins_at_once_open_a_session_each(platform: RunningPlatform, t
     assert len({answer.json()["refresh_token"] for answer in answers}) == 10
 
 
-async def test_eleven_tries_at_one_address_in_a_minute_are_too_many(
+async def test_the_eleventh_attempt_at_one_address_in_a_minute_is_refused(
     platform: RunningPlatform, tenant: Tenant, member: Member
 ) -> None:
     email = address()
@@ -370,7 +370,7 @@ async def test_eleven_tries_at_one_address_in_a_minute_are_too_many(
     assert tries == [401] * 10 + [429]
 
 
-async def test_a_login_takes_nothing_over_from_what_the_caller_brings(
+async def test_a_login_ignores_the_callers_earlier_credentials(
     platform: RunningPlatform, tenant: Tenant, member: Member
 ) -> None:
     """Session fixation: whatever was planted in the browser before, what counts is made by the login."""

@@ -1,4 +1,5 @@
-"""Service accounts: users without a password, whose keys administrators make (decisions 2)."""
+"""Service accounts: users without a password, whose keys administrators create (docs/authentication.md, Service
+accounts)."""
 
 from typing import Any
 from uuid import uuid4
@@ -31,7 +32,7 @@ async def key_of(platform: RunningPlatform, tenant: Tenant, made: dict[str, Any]
     return platform.client(answer.json()["api_key"])
 
 
-async def test_an_administrator_makes_a_service_accounts_key(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_administrator_creates_a_service_accounts_key(platform: RunningPlatform, tenant: Tenant) -> None:
     made = await account(tenant)
     answer = await tenant.admin.client.post(keys_of(made["id"]), json={**NEW, "expires_in_days": 30})
     assert answer.status_code == 201, answer.text
@@ -47,7 +48,7 @@ async def test_an_administrator_makes_a_service_accounts_key(platform: RunningPl
     assert (await platform.client(key["api_key"]).get("/v1/models")).status_code == 401
 
 
-async def test_a_users_keys_are_listed_for_who_administers_or_audits(
+async def test_administrators_and_auditors_list_a_users_keys(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     made = await account(tenant)
@@ -60,7 +61,7 @@ async def test_a_users_keys_are_listed_for_who_administers_or_audits(
         assert (await client.get(keys_of(made["id"]))).status_code == status
 
 
-async def test_its_key_has_the_accounts_rights_of_the_moment(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_key_has_the_accounts_current_rights(platform: RunningPlatform, tenant: Tenant) -> None:
     made = await account(tenant, "auditor")
     key = await key_of(platform, tenant, made)
     assert (await key.get(USERS)).status_code == 200
@@ -70,7 +71,9 @@ async def test_its_key_has_the_accounts_rights_of_the_moment(platform: RunningPl
 
 
 @pytest.mark.parametrize("verb", ["deactivate", "delete"])
-async def test_its_keys_stop_with_it(platform: RunningPlatform, tenant: Tenant, verb: str) -> None:
+async def test_a_service_accounts_keys_end_with_the_account(
+    platform: RunningPlatform, tenant: Tenant, verb: str
+) -> None:
     made = await account(tenant)
     key = await key_of(platform, tenant, made)
     path = f"{USERS}/{made['id']}"
@@ -82,14 +85,14 @@ async def test_its_keys_stop_with_it(platform: RunningPlatform, tenant: Tenant, 
     assert (await key.get("/v1/models")).status_code == 401
 
 
-async def test_a_persons_keys_are_made_by_the_person_alone(tenant: Tenant) -> None:
+async def test_only_a_person_creates_their_own_keys(tenant: Tenant) -> None:
     answer = await tenant.admin.client.post(keys_of(tenant.user.id), json=NEW)
     assert (answer.status_code, answer.json()) == (
         409, {"detail": "Only a service account's keys are made by administrators. People make their own."},
     )  # fmt: skip
 
 
-async def test_nobody_gets_a_key_to_more_than_they_have(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_nobody_creates_a_key_with_more_rights_than_their_own(platform: RunningPlatform, tenant: Tenant) -> None:
     machine = await platform.new_m2m(tenant.id, "admin:write", *WHAT_USERS_MAY)
     lesser = await platform.new_m2m(tenant.id, "admin:write", "api:read")
     user, admin = await account(tenant), await account(tenant, "admin")
@@ -98,7 +101,7 @@ async def test_nobody_gets_a_key_to_more_than_they_have(platform: RunningPlatfor
     assert (await machine.post(keys_of(user["id"]), json=NEW)).status_code == 201
 
 
-async def test_only_administrators_of_the_organization_get_in(
+async def test_only_administrators_of_the_organization_have_access(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     path = keys_of((await account(tenant))["id"])
@@ -121,7 +124,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
 
 
-async def test_step_up_is_asked_where_it_is_required(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_step_up_is_required_if_the_policy_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
     path = keys_of((await account(tenant))["id"])
     await platform.require_mfa(tenant.id)
     answer = await tenant.admin.client.post(path, json=NEW)

@@ -1,4 +1,4 @@
-"""What an organization's session policy changes, for new sessions and for those that are open (reference 2)."""
+"""The effect of an organization's session policy on new and on open sessions (docs/sessions.md)."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -77,14 +77,16 @@ async def test_an_idle_session_ends(platform: RunningPlatform, tenant: Tenant, a
 
 
 @pytest.mark.parametrize(("idle", "seconds"), [(10, 300), (20, 600), (480, 900)])
-async def test_who_works_comes_by_before_the_session_is_idle(
+async def test_an_active_client_refreshes_before_the_session_is_idle(
     platform: RunningPlatform, tenant: Tenant, ada: Member, idle: int, seconds: int
 ) -> None:
     await policy(platform, tenant, idle_timeout_minutes=idle)
     assert (await signed_in(platform, ada))["expires_in"] == seconds
 
 
-async def test_refreshing_ends_after_the_tokens_time(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_refreshing_ends_with_the_refresh_tokens_lifetime(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
     await policy(platform, tenant, refresh_token_ttl_days=1, session_timeout_minutes=1440, idle_timeout_minutes=1440)
     body = await signed_in(platform, ada)
     let_pass(platform, ada, timedelta(hours=20))
@@ -120,7 +122,7 @@ async def test_a_long_token_is_revoked_for_as_long_as_it_lives(
     assert 7200 < (until - datetime.now(UTC)).total_seconds() <= 7261
 
 
-async def test_stepping_up_prolongs_no_session(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_stepping_up_does_not_prolong_a_session(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=120)
     await signed_in(platform, ada)
     secret, _ = await enrol(platform, ada)
@@ -140,7 +142,7 @@ async def test_stepping_up_prolongs_no_session(platform: RunningPlatform, tenant
         ({"enforce_single_session": True, "concurrent_sessions": "5"}, 1),
     ],
 )
-async def test_the_oldest_sessions_make_room(
+async def test_the_oldest_sessions_end_when_the_limit_is_exceeded(
     platform: RunningPlatform, tenant: Tenant, ada: Member, values: dict[str, Any], most: int
 ) -> None:
     await policy(platform, tenant, **values)
@@ -159,14 +161,14 @@ async def test_unlimited_is_the_default(platform: RunningPlatform, ada: Member) 
     assert len((await ada.client.get(SESSIONS)).json()) == 7
 
 
-async def test_of_parallel_sign_ins_one_session_stays(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_of_parallel_sign_ins_one_session_remains(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await policy(platform, tenant, enforce_single_session=True)
     answers = await asyncio.gather(*(sign_in(ada) for _ in range(6)))
     clients = [platform.client(answer.json()["access_token"]) for answer in answers]
     assert sorted([(await client.get(SESSIONS)).status_code for client in clients]) == [200, *[401] * 5]
 
 
-async def test_others_sessions_do_not_count(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_sessions_of_other_users_do_not_count(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await policy(platform, tenant, enforce_single_session=True)
     await signed_in(platform, ada)
     bob = await member(platform, tenant)
@@ -182,7 +184,7 @@ async def test_others_sessions_do_not_count(platform: RunningPlatform, tenant: T
         ({"refresh_token_enabled": False}, timedelta(minutes=1)),
     ],
 )
-async def test_a_shorter_policy_holds_for_open_sessions(
+async def test_a_shorter_policy_applies_to_open_sessions(
     platform: RunningPlatform, tenant: Tenant, ada: Member, values: dict[str, Any], passed: timedelta | None
 ) -> None:
     body = await signed_in(platform, ada)
@@ -194,7 +196,7 @@ async def test_a_shorter_policy_holds_for_open_sessions(
     assert (await refresh(platform, body["refresh_token"])).status_code == 401
 
 
-async def test_a_shorter_timeout_holds_for_tokens_that_are_out(
+async def test_a_shorter_timeout_applies_to_issued_tokens(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     await policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=1440)
@@ -208,7 +210,9 @@ async def test_a_shorter_timeout_holds_for_tokens_that_are_out(
     assert (await long.get("/v1/models")).status_code == 401
 
 
-async def test_fewer_sessions_hold_at_the_next_refresh(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_a_lower_session_limit_applies_at_the_next_refresh(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
     older = await signed_in(platform, ada)
     newer = await signed_in(platform, ada)
     await policy(platform, tenant, concurrent_sessions="1")
@@ -217,7 +221,7 @@ async def test_fewer_sessions_hold_at_the_next_refresh(platform: RunningPlatform
     assert (await refresh(platform, newer["refresh_token"])).status_code == 200
 
 
-async def test_a_longer_policy_holds_from_the_next_refresh_on(
+async def test_a_longer_policy_applies_from_the_next_refresh_on(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     await policy(platform, tenant, session_timeout_minutes=15, idle_timeout_minutes=15)

@@ -82,7 +82,7 @@ async def test_somebody_signs_in_by_keyboard_alone(page: Page, ada: Member) -> N
     await expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
-    (cookie,) = [each for each in await page.context.cookies() if each["name"] == "gatehouse_session"]
+    (cookie,) = [cookie for cookie in await page.context.cookies() if cookie["name"] == "gatehouse_session"]
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Lax", "/")
     assert await page.evaluate("document.cookie") == ""
     await page.get_by_role("button", name="Sign out").click()
@@ -221,11 +221,11 @@ async def test_an_application_at_another_origin_gets_the_person_back(
     operator = await served.operator()
     body: dict[str, Any] = {"name": "the portal", "tenant_id": None, "redirect_uris": [application]}
     client = (await operator.client.post("/api/admin/oauth-clients/", json=body)).json()
-    asked = {
+    request = {
         "response_type": "code", "client_id": client["client_id"], "redirect_uri": application, "scope": "openid",
         "state": secrets.token_urlsafe(8), "code_challenge": "x" * 43, "code_challenge_method": "S256",
     }  # fmt: skip
-    path = f"/oauth/authorize?{urlencode(asked)}"
+    path = f"/oauth/authorize?{urlencode(request)}"
     if signed_in:
         await log_in(page, ada)
         await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
@@ -233,9 +233,9 @@ async def test_an_application_at_another_origin_gets_the_person_back(
     else:
         await log_in(page, ada, path)
     await expect(page).to_have_title("the application")
-    told = parse_qs(urlsplit(page.url).query)
-    assert told["state"] == [asked["state"]]
-    assert told["code"]
+    query = parse_qs(urlsplit(page.url).query)
+    assert query["state"] == [request["state"]]
+    assert query["code"]
 
 
 @pytest.fixture

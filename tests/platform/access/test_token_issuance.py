@@ -1,4 +1,4 @@
-"""POST /oauth/token and the key set (reference 1, Token issuance; RFC 6749)."""
+"""POST /oauth/token and the key set (docs/authentication.md, OAuth clients; RFC 6749)."""
 
 import asyncio
 import base64
@@ -56,7 +56,7 @@ def failed(answer: httpx2.Response, status: int, error: str) -> None:
 # success ------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_secret_is_traded_for_a_token(platform: RunningPlatform, created: dict[str, Any]) -> None:
+async def test_a_client_secret_gets_a_token(platform: RunningPlatform, created: dict[str, Any]) -> None:
     answer = await platform.anonymous.post(TOKEN, data=form_of(created))
     assert answer.status_code == 200
     body = answer.json()
@@ -77,7 +77,7 @@ async def test_a_secret_is_traded_for_a_token(platform: RunningPlatform, created
     assert claims["jti"]
 
 
-async def test_the_token_opens_what_its_scopes_say(platform: RunningPlatform, created: dict[str, Any]) -> None:
+async def test_a_token_permits_only_its_scopes(platform: RunningPlatform, created: dict[str, Any]) -> None:
     answer = await platform.anonymous.post(TOKEN, data=form_of(created, scope="api:read"))
     assert answer.json()["scope"] == "api:read"
     client = platform.client(answer.json()["access_token"])
@@ -108,7 +108,7 @@ async def test_issuing_sets_last_used(platform: RunningPlatform, tenant: Tenant,
 
 @pytest.mark.parametrize("space", ["+", "%20"])
 @pytest.mark.parametrize("suffix", ["", "; charset=utf-8", ";charset=UTF-8"])
-async def test_the_forms_that_clients_send_are_taken(
+async def test_the_usual_request_formats_are_accepted(
     platform: RunningPlatform, created: dict[str, Any], space: str, suffix: str
 ) -> None:
     body = urlencode(form_of(created)) + f"&scope=chat%3Awrite{space}api:read"
@@ -118,7 +118,7 @@ async def test_the_forms_that_clients_send_are_taken(
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-async def test_a_client_may_prove_itself_by_basic(
+async def test_a_client_may_authenticate_by_basic(
     platform: RunningPlatform, created: dict[str, Any], repeated: bool
 ) -> None:
     fields = {"grant_type": "client_credentials"} | ({"client_id": created["client_id"]} if repeated else {})
@@ -128,9 +128,7 @@ async def test_a_client_may_prove_itself_by_basic(
         assert answer.status_code == 200
 
 
-async def test_unknown_fields_and_empty_ones_are_passed_over(
-    platform: RunningPlatform, created: dict[str, Any]
-) -> None:
+async def test_unknown_and_empty_fields_are_ignored(platform: RunningPlatform, created: dict[str, Any]) -> None:
     answer = await platform.anonymous.post(TOKEN, data=form_of(created, scope="", audience="somewhere"))
     assert answer.json()["scope"] == " ".join(SCOPES)
 
@@ -181,7 +179,7 @@ async def test_the_tokens_tier_sets_the_rate_limit(
         ({"scope": "\x00"}, 400, "invalid_scope"),
     ],
 )
-async def test_what_is_wrong_has_its_error(
+async def test_every_wrong_request_has_its_error(
     platform: RunningPlatform, created: dict[str, Any], change: dict[str, str], status: int, error: str
 ) -> None:
     answer = await platform.anonymous.post(TOKEN, data=form_of(created) | change)
@@ -190,7 +188,9 @@ async def test_what_is_wrong_has_its_error(
     assert not set('"\\') & set(answer.json()["error_description"])
 
 
-async def test_a_wrong_secret_hides_which_scopes_there_are(platform: RunningPlatform, created: dict[str, Any]) -> None:
+async def test_a_wrong_secret_does_not_disclose_the_clients_scopes(
+    platform: RunningPlatform, created: dict[str, Any]
+) -> None:
     form = form_of(created, scope="root") | {"client_secret": "wrong"}
     failed(await platform.anonymous.post(TOKEN, data=form), 401, "invalid_client")
 
@@ -223,17 +223,19 @@ async def test_unknown_disabled_and_wrong_look_the_same(
         (b"&" * 10_000, FORM),
     ],
 )
-async def test_a_form_that_is_none_is_an_invalid_request(
+async def test_a_malformed_form_is_an_invalid_request(
     platform: RunningPlatform, body: bytes, headers: dict[str, str]
 ) -> None:
     failed(await platform.anonymous.post(TOKEN, content=body, headers=headers), 400, "invalid_request")
 
 
-async def test_json_credentials_are_not_taken(platform: RunningPlatform, created: dict[str, Any]) -> None:
+async def test_json_credentials_are_refused(platform: RunningPlatform, created: dict[str, Any]) -> None:
     failed(await platform.anonymous.post(TOKEN, json=form_of(created)), 400, "invalid_request")
 
 
-async def test_proving_oneself_twice_is_an_invalid_request(platform: RunningPlatform, created: dict[str, Any]) -> None:
+async def test_two_ways_of_authentication_are_an_invalid_request(
+    platform: RunningPlatform, created: dict[str, Any]
+) -> None:
     header = basic(created["client_id"], created["client_secret"])
     failed(await platform.anonymous.post(TOKEN, data=form_of(created), headers=header), 400, "invalid_request")
     other = {"grant_type": "client_credentials", "client_id": str(uuid4())}
@@ -243,7 +245,7 @@ async def test_proving_oneself_twice_is_an_invalid_request(platform: RunningPlat
 @pytest.mark.parametrize(
     "authorization", ["Basic", "Basic !!!!", "Basic /w==", "Basic eA==", "Basic eDp5", "basic eA=="]
 )
-async def test_a_basic_header_that_is_none_is_an_invalid_client(platform: RunningPlatform, authorization: str) -> None:
+async def test_a_malformed_basic_header_is_an_invalid_client(platform: RunningPlatform, authorization: str) -> None:
     answer = await platform.anonymous.post(
         TOKEN, data={"grant_type": "client_credentials"}, headers={"Authorization": authorization}
     )
@@ -251,7 +253,7 @@ async def test_a_basic_header_that_is_none_is_an_invalid_client(platform: Runnin
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
 
 
-async def test_a_bad_bearer_token_beside_good_credentials_does_no_harm(
+async def test_a_bad_bearer_token_beside_valid_credentials_is_ignored(
     platform: RunningPlatform, created: dict[str, Any]
 ) -> None:
     answer = await platform.anonymous.post(
@@ -260,7 +262,7 @@ async def test_a_bad_bearer_token_beside_good_credentials_does_no_harm(
     assert answer.status_code == 200
 
 
-async def test_there_is_only_post(platform: RunningPlatform) -> None:
+async def test_only_post_is_allowed(platform: RunningPlatform) -> None:
     answer = await platform.anonymous.get(TOKEN, params={"grant_type": "client_credentials"})
     assert (answer.status_code, set(answer.json())) == (405, {"error", "error_description"})
 
@@ -327,7 +329,7 @@ async def test_attempts_are_counted_between_records() -> None:
 
 
 @pytest.mark.parametrize("path", ["/.well-known/jwks.json", "/.well-known/jwks.json/"])
-async def test_the_key_set_holds_public_keys_alone(platform: RunningPlatform, path: str) -> None:
+async def test_the_key_set_contains_only_public_keys(platform: RunningPlatform, path: str) -> None:
     answer = await platform.anonymous.get(path)
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "public, max-age=300"

@@ -13,14 +13,14 @@ from gatehouse.platform.conversations.conversations.calls.context import (
 from gatehouse.policy.records import ModelRecord
 
 
-def _said(text: str) -> list[PromptMessage]:
+def __messages(text: str) -> list[PromptMessage]:
     """Four letters, which are five tokens, a message: `Q` and `A` tell whose; `.` is an answer without a word."""
     roles = {"Q": "user", "A": "assistant", ".": "assistant"}
-    return [PromptMessage(roles[each], "" if each == "." else f"{each}{n:03}") for n, each in enumerate(text)]
+    return [PromptMessage(roles[item], "" if item == "." else f"{item}{n:03}") for n, item in enumerate(text)]
 
 
 @pytest.mark.parametrize(
-    ("said", "tokens", "sent"),
+    ("turns", "tokens", "sent"),
     [
         ("", 100, ""),
         ("QAQA", 100, "Q000 A001 Q002 A003"),
@@ -33,8 +33,8 @@ def _said(text: str) -> list[PromptMessage]:
         ("QAQ", 5, "Q002"),
     ],
 )
-def test_the_newest_that_fit_are_sent_from_a_question_on(said: str, tokens: int, sent: str) -> None:
-    assert " ".join(each.content for each in newest_that_fit(_said(said), tokens)) == sent
+def test_the_newest_that_fit_are_sent_from_a_question_on(turns: str, tokens: int, sent: str) -> None:
+    assert " ".join(item.content for item in newest_that_fit(__messages(turns), tokens)) == sent
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.platform.conversations.conftest import Begin, chunk, completion, of_own, said
+from tests.platform.conversations.conftest import Begin, chunk, completion, messages_of, of_own
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Connection, upstream
 
@@ -66,4 +66,4 @@ async def test_what_is_refused_leaves_the_count(platform: RunningPlatform, talki
     for stream in (False, True):
         answer = await client.post(f"{path}/messages", json={"content": "x", "stream": stream})
         assert answer.status_code == 502
-    assert (platform.host.calls.count, await said(client, path)) == (0, [])
+    assert (platform.host.calls.count, await messages_of(client, path)) == (0, [])

@@ -7,9 +7,9 @@ from tests.platform.conversations.conftest import (
     Begin,
     answering,
     contents,
+    messages_of,
     of_own,
     redacting,
-    said,
 )
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import upstream
@@ -25,7 +25,7 @@ async def test_a_label_of_an_earlier_message_never_stands_for_a_later_value(
     client, path = talking.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": f"first {CARD}"})
     await client.post(f"{path}/messages", json={"content": f"then {OTHER}"})
-    assert contents(await said(client, path))[2:] == [
+    assert contents(await messages_of(client, path))[2:] == [
         ("user", "then [CREDIT_CARD_2]"), ("assistant", "then [CREDIT_CARD_2]"),
     ]  # fmt: skip
 
@@ -39,9 +39,9 @@ async def test_values_of_answers_are_numbered_after_those_of_earlier_turns(
         await client.post(f"{path}/messages", json={"content": f"mine is {CARD}"})
         answer = await client.post(f"{path}/messages", json={"content": "and another?"})
         shown = json.loads(provider.requests[-1].body)["messages"]
-    told = "another is [CREDIT_CARD_3], or [CREDIT_CARD_4]"
-    assert answer.json()["assistant_message"]["content"] == told
-    assert contents(await said(client, path))[-1] == ("assistant", told)
+    text = "another is [CREDIT_CARD_3], or [CREDIT_CARD_4]"
+    assert answer.json()["assistant_message"]["content"] == text
+    assert contents(await messages_of(client, path))[-1] == ("assistant", text)
     assert contents(shown)[:2] == [("user", "mine is [CREDIT_CARD_1]"), ("assistant", "one is [CREDIT_CARD_2]")]
 
 
@@ -60,7 +60,7 @@ async def test_labels_that_the_model_is_not_shown_any_more_are_not_given_again(
     assert contents(shown) == [("user", "or [CREDIT_CARD_2]")]
     # What an earlier turn's label stands for is not known any more, and no other value is put in its place.
     assert answer.json()["assistant_message"]["content"] == f"[CREDIT_CARD_1] or {OTHER}?"
-    assert contents(await said(client, path))[-1] == ("assistant", "[CREDIT_CARD_1] or [CREDIT_CARD_2]?")
+    assert contents(await messages_of(client, path))[-1] == ("assistant", "[CREDIT_CARD_1] or [CREDIT_CARD_2]?")
 
 
 async def test_the_numbers_of_labels_never_go_back(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
@@ -68,7 +68,7 @@ async def test_the_numbers_of_labels_never_go_back(platform: RunningPlatform, ta
     client, path = talking.user.client, await begin()
     for content in (f"{CARD} and {OTHER}", "nothing", THIRD):
         await client.post(f"{path}/messages", json={"content": content})
-    kept = [message["content"] for message in await said(client, path) if message["role"] == "user"]
+    kept = [message["content"] for message in await messages_of(client, path) if message["role"] == "user"]
     assert kept == ["[CREDIT_CARD_1] and [CREDIT_CARD_2]", "nothing", "[CREDIT_CARD_3]"]
     query = "SELECT label_numbers FROM conversations WHERE tenant_id = %s"
     assert platform.sql(query, [talking.id]) == [({"CREDIT_CARD": 3},)]

@@ -14,9 +14,9 @@ from tests.platform.conversations.conftest import (
     answering,
     completion,
     contents,
+    messages_of,
     of_own,
     redacting,
-    said,
     stored,
 )
 from tests.support.journal import Journal
@@ -37,7 +37,7 @@ async def test_a_post_keeps_question_and_answer(talking: Tenant, begin: Begin) -
     )  # fmt: skip
     assert {message["request_id"] for message in posted.values()} == {answer.headers["X-Request-Id"]}
     assert (answer.headers["X-Gateway-Model"], answer.headers["X-DLP-Action"]) == ("echo", "ALLOW")
-    kept = await said(client, path)
+    kept = await messages_of(client, path)
     assert kept == [posted["user_message"], posted["assistant_message"]]
     assert [message["status"] for message in kept] == ["complete", "complete"]
 
@@ -84,7 +84,7 @@ async def test_a_redacted_value_reaches_neither_the_model_nor_the_database(
         answer = await client.post(f"{path}/messages", json={"content": f"my card is {CARD}"})
         assert CARD not in str([request.body for request in provider.requests])
     assert (answer.headers["X-DLP-Action"], CARD in answer.text) == ("REDACT", False)
-    assert contents(await said(client, path)) == [
+    assert contents(await messages_of(client, path)) == [
         ("user", "my card is [CREDIT_CARD_1]"), ("assistant", "Your card is [CREDIT_CARD_1]."),
     ]  # fmt: skip
 
@@ -99,7 +99,7 @@ async def test_what_is_turned_back_for_the_caller_is_kept_as_a_label(
     shown = _streamed(answer.text) if stream else answer.json()["assistant_message"]["content"]
     assert shown == f"my card is {CARD} ok"
     kept = "my card is [CREDIT_CARD_1] ok"
-    assert contents(await said(client, path)) == [("user", kept), ("assistant", kept)]
+    assert contents(await messages_of(client, path)) == [("user", kept), ("assistant", kept)]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -113,7 +113,7 @@ async def test_a_blocked_question_is_refused_as_the_gateway_does_and_leaves_noth
     as_ever = await client.post("/v1/chat/completions", json=direct)
     assert (answer.status_code, answer.headers["X-DLP-Action"]) == (403, "BLOCK")
     assert answer.json() == as_ever.json()
-    assert await said(client, path) == []
+    assert await messages_of(client, path) == []
     assert platform.sql("SELECT count(*) FROM conversation_messages WHERE tenant_id = %s", [talking.id]) == [(0,)]
 
 
@@ -121,7 +121,7 @@ async def test_a_failed_provider_is_told_as_ever_and_leaves_nothing(talking: Ten
     client, path = talking.user.client, await begin(model="sandbox/status-503")
     answer = await client.post(f"{path}/messages", json={"content": "hello"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "all_providers_failed")
-    assert await said(client, path) == []
+    assert await messages_of(client, path) == []
     again = await client.post(f"{path}/messages", json={"content": "hello", "model": "sandbox/echo"})
     assert [message["sequence"] for message in again.json().values()] == [1, 2]
 
@@ -181,7 +181,7 @@ async def test_a_full_conversation_says_so(talking: Tenant, begin: Begin) -> Non
     assert (await client.post(f"{path}/messages", json={"content": "hello"})).status_code == 201
     full = await client.post(f"{path}/messages", json={"content": "hello"})
     assert (full.status_code, "max_conversation_messages" in full.json()["detail"]) == (409, True)
-    assert len(await said(client, path)) == 2
+    assert len(await messages_of(client, path)) == 2
 
 
 async def test_posts_at_once_are_kept_in_pairs_and_never_pass_the_limit(talking: Tenant, begin: Begin) -> None:
@@ -191,7 +191,7 @@ async def test_posts_at_once_are_kept_in_pairs_and_never_pass_the_limit(talking:
         *(client.post(f"{path}/messages", json={"content": f"number {n}"}) for n in range(5))
     )
     assert sorted(answer.status_code for answer in answers) == [201, 201, 201, 409, 409]
-    kept = await said(client, path)
+    kept = await messages_of(client, path)
     assert [message["sequence"] for message in kept] == [1, 2, 3, 4, 5, 6]
     for question, reply in zip(kept[::2], kept[1::2], strict=True):
         assert (question["role"], reply["role"], question["content"]) == ("user", "assistant", reply["content"])
@@ -213,7 +213,7 @@ async def test_no_connection_to_the_database_is_held_while_the_model_answers(
         post = asyncio.create_task(talking.user.client.post(f"{path}/messages", json={"content": "hello"}))
         await asyncio.wait_for(reached.wait(), 10)
         assert platform.host.database.available_connections() == free
-        assert await said(talking.user.client, path) == []
+        assert await messages_of(talking.user.client, path) == []
         go_on.set()
         assert (await post).status_code == 201
 
@@ -230,7 +230,7 @@ async def test_a_place_that_a_killed_worker_left_is_given_up_after_an_hour(
     )
     await talking.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "2"})
     assert (await client.post(f"{path}/messages", json={"content": "again"})).status_code == 201
-    assert contents(await said(client, path)) == [("user", "again"), ("assistant", "again")]
+    assert contents(await messages_of(client, path)) == [("user", "again"), ("assistant", "again")]
 
 
 async def test_an_answer_to_a_conversation_that_was_deleted_meanwhile_is_kept_nowhere(
@@ -316,7 +316,7 @@ async def test_the_answer_to_a_client_that_has_left_is_there_when_it_comes_back(
             await asyncio.wait({post})
         go_on.set()
         async with asyncio.timeout(10):
-            while not (kept := await said(talking.user.client, path)):
+            while not (kept := await messages_of(talking.user.client, path)):
                 await asyncio.sleep(0.01)
     assert contents(kept) == [("user", "hello"), ("assistant", "done")]
 

@@ -11,7 +11,7 @@ import httpx2
 import openai
 import psycopg
 import pytest
-from tests.platform.conversations.conftest import CARD, Begin, chunk, contents, of_own, redacting, said, stored
+from tests.platform.conversations.conftest import CARD, Begin, chunk, contents, messages_of, of_own, redacting, stored
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Connection, upstream
 
@@ -36,7 +36,7 @@ async def test_a_stream_is_that_of_chat_completions_and_is_kept_when_its_end_is_
     asked_directly = await client.post("/v1/chat/completions", json=direct)
     # The two were made at different times.
     assert re.sub(r'"created":\d+', "", answer.text) == re.sub(r'"created":\d+', "", asked_directly.text)
-    question, reply = await said(client, path)
+    question, reply = await messages_of(client, path)
     assert (question["content"], reply["content"]) == ("one two three", "one two three")
     assert (reply["status"], reply["model"], reply["finish_reason"]) == ("complete", "sandbox/echo", "stop")
     assert reply["request_id"] == answer.headers["X-Request-Id"]
@@ -53,7 +53,7 @@ async def test_whoever_has_read_the_end_finds_the_whole_answer(
                 async for line in answer.aiter_lines():
                     if line == "data: [DONE]":
                         ends += 1
-                        last = (await said(talking.user.client, path))[-1]
+                        last = (await messages_of(talking.user.client, path))[-1]
                         assert (last["status"], last["content"].endswith("chunk-49 ")) == ("complete", True)
             assert ends == 1
 
@@ -64,7 +64,7 @@ async def test_of_an_answer_that_breaks_off_at_the_provider_is_kept_what_came(
     client, path = talking.user.client, await begin(model="sandbox/cut")
     answer = await client.post(f"{path}/messages", json={"content": "one two three four", "stream": True})
     assert "event: error" in answer.text
-    question, reply = await said(client, path)
+    question, reply = await messages_of(client, path)
     assert (question["content"], question["status"], reply["status"]) == (
         "one two three four",
         "complete",
@@ -90,7 +90,7 @@ async def test_an_answer_that_dlp_stops_is_kept_as_far_as_the_caller_has_read_it
         path = await of_own(platform, talking, provider.url)
         answer = await talking.user.client.post(f"{path}/messages", json={"content": "which?", "stream": True})
     assert "dlp_violation" in answer.text
-    question, reply = await said(talking.user.client, path)
+    question, reply = await messages_of(talking.user.client, path)
     assert (question["content"], reply["status"], reply["content"]) == ("which?", "incomplete", _text(answer.text))
     assert "4242" not in reply["content"]
 
@@ -113,14 +113,14 @@ async def test_of_an_answer_whose_client_leaves_is_kept_what_came(
                 async for line in answer.aiter_lines():
                     if "word" in line:
                         break
-                running = (await said(talking.user.client, path))[-1]
+                running = (await messages_of(talking.user.client, path))[-1]
                 assert running["status"] == "incomplete"
         await asyncio.wait_for(provider.closed_by_client.wait(), 10)
     kept: list[dict[str, Any]] = []
     async with asyncio.timeout(10):
         while not kept or not kept[-1]["content"]:
             await asyncio.sleep(0.01)
-            kept = await said(talking.user.client, path)
+            kept = await messages_of(talking.user.client, path)
     assert (kept[0]["content"], kept[1]["status"]) == ("go on", "incomplete")
     assert "word word " in kept[1]["content"]
 
@@ -204,20 +204,20 @@ async def test_what_has_come_of_a_running_answer_is_kept_now_and_then(
                 pass
             begun.set()
             async with asyncio.timeout(10):
-                while "late" not in (running := (await said(talking.user.client, path))[-1])["content"]:
+                while "late" not in (running := (await messages_of(talking.user.client, path))[-1])["content"]:
                     await asyncio.sleep(0.01)
             assert running["status"] == "incomplete"
             go_on.set()
             async for _ in lines:
                 pass
-    last = (await said(talking.user.client, path))[-1]
+    last = (await messages_of(talking.user.client, path))[-1]
     assert (last["status"], last["content"]) == ("complete", "early " * 100 + "late " * 100 + "end")
 
 
 async def test_a_client_that_leaves_while_the_whole_answer_is_being_kept_loses_nothing(
     platform: RunningPlatform, talking: Tenant, url: str
 ) -> None:
-    go_on, told = asyncio.Event(), asyncio.Event()
+    go_on, received = asyncio.Event(), asyncio.Event()
 
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
@@ -227,7 +227,7 @@ async def test_a_client_that_leaves_while_the_whole_answer_is_being_kept_loses_n
         await connection.chunk(chunk("late"))
         await connection.chunk(b"data: [DONE]\n\n")
         await connection.end_stream()
-        told.set()
+        received.set()
 
     async with upstream(behave) as provider:
         path = await of_own(platform, talking, provider.url)
@@ -239,12 +239,12 @@ async def test_a_client_that_leaves_while_the_whole_answer_is_being_kept_loses_n
                         break
                 elsewhere.execute("SELECT 1 FROM conversations WHERE tenant_id = %s FOR UPDATE", [talking.id])
                 go_on.set()
-                await asyncio.wait_for(told.wait(), 10)
+                await asyncio.wait_for(received.wait(), 10)
                 await _waiting_for_a_lock(platform)
             # The client has left; only then can the answer be kept.
             await asyncio.sleep(0.2)
     async with asyncio.timeout(10):
-        while (last := (await said(talking.user.client, path))[-1])["status"] != "complete":
+        while (last := (await messages_of(talking.user.client, path))[-1])["status"] != "complete":
             await asyncio.sleep(0.01)
     assert last["content"] == "early " * 100 + "late"
 
@@ -277,10 +277,10 @@ async def test_a_stream_that_waits_for_a_person_is_kept_once_they_let_it_go_on(
             pending = (await talking.admin.client.get("/api/admin/approvals", params={"status": "pending"})).json()[
                 "items"
             ]
-    assert await said(client, path) == []
+    assert await messages_of(client, path) == []
     await talking.admin.client.post(f"/api/admin/approvals/{pending[0]['id']}/{decision}", json={"reason": "x"})
     answer = await post
-    kept = await said(client, path)
+    kept = await messages_of(client, path)
     if decision == "deny":
         assert ("dlp_violation" in answer.text, kept) == (True, [])
     else:
@@ -302,7 +302,7 @@ async def test_a_stock_clients_parser_reads_the_stream(
         stream_cls=openai.AsyncStream[openai.types.chat.ChatCompletionChunk],
     )
     text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
-    assert contents(await said(talking.user.client, path)) == [("user", "go"), ("assistant", text)]
+    assert contents(await messages_of(talking.user.client, path)) == [("user", "go"), ("assistant", text)]
 
 
 async def _waiting_for_a_lock(platform: RunningPlatform) -> None:
@@ -336,4 +336,4 @@ def _stranger(url: str, talking: Tenant) -> httpx2.AsyncClient:
 
 def _text(stream: str) -> str:
     chunks = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith('data: {"')]
-    return "".join(choice["delta"].get("content") or "" for each in chunks for choice in each.get("choices", ()))
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))

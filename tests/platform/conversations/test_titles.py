@@ -1,7 +1,7 @@
-"""Titles and summaries, which models make (reference 2, System configuration entry and User preferences)."""
+"""Titles and summaries that models generate (docs/conversations.md, Titles and summaries)."""
 
 import pytest
-from tests.platform.conversations.conftest import CARD, Begin, answering, redacting, said, stored
+from tests.platform.conversations.conftest import CARD, Begin, answering, messages_of, redacting, stored
 from tests.support.journal import Journal
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import upstream
@@ -18,7 +18,7 @@ async def titled(talking: Tenant) -> Tenant:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_first_answer_brings_a_title(
+async def test_the_first_answer_triggers_a_title(
     platform: RunningPlatform, titled: Tenant, begin: Begin, stream: bool
 ) -> None:
     client, path = titled.user.client, await begin()
@@ -33,7 +33,7 @@ async def test_the_first_answer_brings_a_title(
     assert (await client.get(path)).json()["title"] is None
 
 
-async def test_a_title_of_the_owners_is_left_alone_and_costs_no_call(
+async def test_an_owners_title_is_kept_without_a_model_call(
     platform: RunningPlatform, titled: Tenant, begin: Begin, settings: Settings
 ) -> None:
     client, path = titled.user.client, await begin(title="Mine")
@@ -43,14 +43,16 @@ async def test_a_title_of_the_owners_is_left_alone_and_costs_no_call(
     assert await _paths(platform, titled, settings) == [f"{path}/messages"]
 
 
-async def test_switched_off_there_is_none(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
+async def test_no_title_is_generated_if_the_setting_is_off(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
     client, path = talking.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": "Gates of Rome"})
     await platform.host.later.settle()
     assert (await client.get(path)).json()["title"] is None
 
 
-async def test_a_title_is_made_by_the_configured_model_through_the_pipeline(
+async def test_the_configured_model_generates_titles_through_the_pipeline(
     platform: RunningPlatform, titled: Tenant, begin: Begin, settings: Settings
 ) -> None:
     await redacting(platform, titled)
@@ -67,7 +69,7 @@ async def test_a_title_is_made_by_the_configured_model_through_the_pipeline(
 
 
 @pytest.mark.parametrize("model", ["sandbox/status-503", "nobody/nothing"])
-async def test_a_title_that_cannot_be_made_harms_nobody(
+async def test_a_failed_title_does_not_affect_the_answer(
     platform: RunningPlatform, titled: Tenant, begin: Begin, model: str
 ) -> None:
     await titled.admin.client.put("/api/admin/config/auto_title_model", json={"value": model})
@@ -77,7 +79,7 @@ async def test_a_title_that_cannot_be_made_harms_nobody(
     assert (await client.get(path)).json()["title"] is None
 
 
-async def test_an_answer_that_broke_off_brings_no_title_and_the_next_whole_one_does(
+async def test_an_interrupted_answer_triggers_no_title_and_the_next_complete_one_does(
     platform: RunningPlatform, titled: Tenant, begin: Begin
 ) -> None:
     client, path = titled.user.client, await begin()
@@ -90,7 +92,7 @@ async def test_an_answer_that_broke_off_brings_no_title_and_the_next_whole_one_d
 
 
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("reply", "title"),
     [
         ("Gates", "Gates"),
         ('\n "Gates of Rome" \nand more', "Gates of Rome"),
@@ -101,11 +103,11 @@ async def test_an_answer_that_broke_off_brings_no_title_and_the_next_whole_one_d
         ("", ""),
     ],
 )
-def test_a_title_is_one_short_line(said: str, title: str) -> None:
-    assert cleaned(said) == title
+def test_a_title_is_reduced_to_one_short_line(reply: str, title: str) -> None:
+    assert cleaned(reply) == title
 
 
-async def test_a_summary_is_made_of_what_was_said_and_kept(
+async def test_a_summary_of_the_messages_is_generated_and_stored(
     platform: RunningPlatform, talking: Tenant, begin: Begin
 ) -> None:
     client, path = talking.user.client, await begin()
@@ -120,7 +122,7 @@ async def test_a_summary_is_made_of_what_was_said_and_kept(
     assert "nightingale" not in stored(platform, talking.id)
 
 
-async def test_the_preferred_summarizer_is_asked_about_what_was_kept(
+async def test_the_preferred_summarizer_gets_the_stored_messages(
     platform: RunningPlatform, talking: Tenant, begin: Begin
 ) -> None:
     await redacting(platform, talking, reversible=True)
@@ -133,7 +135,7 @@ async def test_the_preferred_summarizer_is_asked_about_what_was_kept(
         summary = (await client.post(f"{path}/summary")).json()
         assert (summary["summary"], summary["model"]) == ("In short: [CREDIT_CARD_1].", "own/m")
         assert CARD not in str([request.body for request in provider.requests])
-    assert len(await said(client, path)) == 2
+    assert len(await messages_of(client, path)) == 2
 
 
 async def test_a_summary_goes_through_the_pipeline_and_is_recorded(
@@ -148,13 +150,13 @@ async def test_a_summary_goes_through_the_pipeline_and_is_recorded(
     assert await _paths(platform, talking, settings) == [f"{path}/messages", f"{path}/summary"]
 
 
-async def test_of_nothing_there_is_no_summary(begin: Begin, talking: Tenant) -> None:
+async def test_an_empty_conversation_has_no_summary(begin: Begin, talking: Tenant) -> None:
     path = await begin()
     answer = await talking.user.client.post(f"{path}/summary")
     assert (answer.status_code, answer.json()) == (409, {"detail": "The conversation has no messages yet."})
 
 
-async def test_a_summary_that_is_refused_is_told_as_ever_and_replaces_nothing(talking: Tenant, begin: Begin) -> None:
+async def test_a_refused_summary_is_reported_and_replaces_nothing(talking: Tenant, begin: Begin) -> None:
     client, path = talking.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": "hello"})
     first = (await client.post(f"{path}/summary")).json()["summary"]

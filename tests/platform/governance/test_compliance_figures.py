@@ -1,4 +1,4 @@
-"""Stats, summary and report of compliance (reference 3, Compliance bundles, Reporting objects)."""
+"""Statistics, summary and report of compliance (docs/compliance.md)."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -72,9 +72,9 @@ async def bundles(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenan
 
 
 async def test_stats_of_a_bundle(tenant: Tenant, bundles: dict[str, str]) -> None:
-    told = (await tenant.auditor.client.get(f"{BASE}/bundles/{bundles['Cards']}/stats")).json()
-    trend = told.pop("daily_trend")
-    assert told == {
+    body = (await tenant.auditor.client.get(f"{BASE}/bundles/{bundles['Cards']}/stats")).json()
+    trend = body.pop("daily_trend")
+    assert body == {
         "bundle_id": bundles["Cards"], "bundle_name": "Cards", "total_events": 28,
         "by_severity": {"critical": 5, "high": 7, "medium": 16, "low": 0},
         "by_action": {"block": 5, "redact": 16, "allow": 0, "require_approval": 7},
@@ -86,23 +86,21 @@ async def test_stats_of_a_bundle(tenant: Tenant, bundles: dict[str, str]) -> Non
 
 
 @pytest.mark.parametrize(("days", "events"), [(1, 8), (2, 15), (29, 15), (30, 28), (31, 1_028), (365, 1_028)])
-async def test_a_period_is_so_many_days_with_today(
-    tenant: Tenant, bundles: dict[str, str], days: int, events: int
-) -> None:
-    told = (await tenant.admin.client.get(f"{BASE}/bundles/{bundles['Cards']}/stats", params={"days": days})).json()
-    assert told["total_events"] == sum(item["event_count"] for item in told["daily_trend"]) == events
-    assert len(told["daily_trend"]) == days
+async def test_a_period_includes_today(tenant: Tenant, bundles: dict[str, str], days: int, events: int) -> None:
+    body = (await tenant.admin.client.get(f"{BASE}/bundles/{bundles['Cards']}/stats", params={"days": days})).json()
+    assert body["total_events"] == sum(item["event_count"] for item in body["daily_trend"]) == events
+    assert len(body["daily_trend"]) == days
 
 
 async def test_an_archived_bundle_keeps_its_stats(tenant: Tenant, bundles: dict[str, str]) -> None:
-    told = (await tenant.admin.client.get(f"{BASE}/bundles/{bundles['Old']}/stats")).json()
-    assert (told["bundle_name"], told["total_events"]) == ("Old", 17)
+    body = (await tenant.admin.client.get(f"{BASE}/bundles/{bundles['Old']}/stats")).json()
+    assert (body["bundle_name"], body["total_events"]) == ("Old", 17)
 
 
-async def test_a_bundle_of_nothing_has_nothing(tenant: Tenant) -> None:
+async def test_a_bundle_without_types_has_empty_stats(tenant: Tenant) -> None:
     empty = await bundle(tenant, "Empty")
-    told = (await tenant.admin.client.get(f"{BASE}/bundles/{empty}/stats", params={"days": 1})).json()
-    assert told == {
+    body = (await tenant.admin.client.get(f"{BASE}/bundles/{empty}/stats", params={"days": 1})).json()
+    assert body == {
         "bundle_id": empty, "bundle_name": "Empty", "total_events": 0, **NOTHING,
         "by_severity": {"critical": 0, "high": 0, "medium": 0, "low": 0},
         "daily_trend": [{"date": day(), "event_count": 0}],
@@ -112,8 +110,8 @@ async def test_a_bundle_of_nothing_has_nothing(tenant: Tenant) -> None:
 async def test_the_summary_counts_an_event_for_each_bundle_and_once_in_all(
     tenant: Tenant, bundles: dict[str, str]
 ) -> None:
-    told = (await tenant.auditor.client.get(f"{BASE}/summary")).json()
-    assert told == {
+    body = (await tenant.auditor.client.get(f"{BASE}/summary")).json()
+    assert body == {
         "days": 30,
         "total_events": 41,
         # Six with a card or an address and one with an IBAN, of a hundred.
@@ -137,50 +135,50 @@ async def test_the_summary_counts_an_event_for_each_bundle_and_once_in_all(
     }  # fmt: skip
 
 
-async def test_the_ten_rules_that_found_most(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_summary_lists_the_ten_rules_with_most_findings(platform: RunningPlatform, tenant: Tenant) -> None:
     await bundle(tenant, "Cards", "credit_card")
     for number in range(15):
         hit(platform, tenant, 0, "credit_card", f"Rule {number}", "redact", number + 1)
-    told = (await tenant.admin.client.get(f"{BASE}/summary")).json()["top_triggers"]
-    assert [trigger["rule_name"] for trigger in told] == [f"Rule {number}" for number in range(14, 4, -1)]
+    triggers = (await tenant.admin.client.get(f"{BASE}/summary")).json()["top_triggers"]
+    assert [trigger["rule_name"] for trigger in triggers] == [f"Rule {number}" for number in range(14, 4, -1)]
 
 
-async def test_a_summary_of_nothing(tenant: Tenant) -> None:
-    told = (await tenant.admin.client.get(f"{BASE}/summary", params={"days": 7})).json()
-    assert told == {"days": 7, "total_events": 0, "coverage_percent": 0.0, "top_triggers": [], "bundles": []}
+async def test_a_summary_without_events_is_empty(tenant: Tenant) -> None:
+    body = (await tenant.admin.client.get(f"{BASE}/summary", params={"days": 7})).json()
+    assert body == {"days": 7, "total_events": 0, "coverage_percent": 0.0, "top_triggers": [], "bundles": []}
 
 
 async def test_the_report_is_the_summary_and_every_active_bundle_s_stats(
     tenant: Tenant, bundles: dict[str, str]
 ) -> None:
     client = tenant.auditor.client
-    told = (await client.get(f"{BASE}/report", params={"days": 31})).json()
-    assert set(told) == {"generated_at", "period_days", "summary", "bundle_details"}
-    assert told["period_days"] == 31
-    assert told["summary"] == (await client.get(f"{BASE}/summary", params={"days": 31})).json()
-    assert told["bundle_details"] == [
+    body = (await client.get(f"{BASE}/report", params={"days": 31})).json()
+    assert set(body) == {"generated_at", "period_days", "summary", "bundle_details"}
+    assert body["period_days"] == 31
+    assert body["summary"] == (await client.get(f"{BASE}/summary", params={"days": 31})).json()
+    assert body["bundle_details"] == [
         (await client.get(f"{BASE}/bundles/{bundles[name]}/stats", params={"days": 31})).json()
         for name in ("Cards", "People")
     ]
 
 
-async def test_what_the_gateway_records_is_what_compliance_reads(
+async def test_compliance_figures_count_the_gateways_records(
     platform: RunningPlatform, tenant: Tenant, tmp_path: Any
 ) -> None:
-    found = DlpEvent(
+    result = DlpEvent(
         rule_id="r", rule_name="Cards", detector_type="regex", entity_type="credit_card", direction="input",
         status="blocked", action="block", severity="critical", source="platform", score=1.0, match_count=3,
     )  # fmt: skip
     cards = await bundle(tenant, "Cards", "credit_card")
     journal = Journal(platform.installed.url, tmp_path / "journal")
     await journal.append(
-        outcome(tenant.id, dlp_events=(found,)), outcome(tenant.id), outcome(tenant.id), outcome(tenant.id)
+        outcome(tenant.id, dlp_events=(result,)), outcome(tenant.id), outcome(tenant.id), outcome(tenant.id)
     )
     await journal.drain()
     await journal.killed()
-    told = (await tenant.admin.client.get(f"{BASE}/report", params={"days": 1})).json()
-    assert (told["summary"]["total_events"], told["summary"]["coverage_percent"]) == (1, 25.0)
-    (details,) = told["bundle_details"]
+    body = (await tenant.admin.client.get(f"{BASE}/report", params={"days": 1})).json()
+    assert (body["summary"]["total_events"], body["summary"]["coverage_percent"]) == (1, 25.0)
+    (details,) = body["bundle_details"]
     assert (details["bundle_id"], details["by_severity"]["critical"], details["by_action"]["block"]) == (cards, 1, 1)
 
 
@@ -209,13 +207,13 @@ async def test_the_report_as_a_page(tenant: Tenant, bundles: dict[str, str]) -> 
     answer = await tenant.auditor.client.get(f"{BASE}/report", params={"format": "html"})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     page = Page(answer.text)
-    for told in ("Cards", "People", "PCI-DSS, version 4", "7.00 % of requests", "credit_card, iban", "no: disabled"):
-        assert told in page.text
+    for item in ("Cards", "People", "PCI-DSS, version 4", "7.00 % of requests", "credit_card, iban", "no: disabled"):
+        assert item in page.text
     assert tenant.slug in page.text
     assert "Old" not in page.text
 
 
-async def test_nothing_on_the_page_runs_or_comes_from_elsewhere(
+async def test_the_page_has_no_script_and_no_foreign_content(
     platform: RunningPlatform, tenant: Tenant, bundles: dict[str, str]
 ) -> None:
     evil = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&amp;"
@@ -254,14 +252,14 @@ async def test_administrators_and_auditors_read(
             assert (await client.get(path)).status_code == status
 
 
-async def test_an_id_that_is_none_and_one_that_is_not_there(
+async def test_a_malformed_id_is_refused_and_an_unknown_one_is_404(
     tenant: Tenant, other_tenant: Tenant, bundles: dict[str, str]
 ) -> None:
-    for client, wanted, status, detail in [
+    for client, bundle_id, status, detail in [
         (tenant, "x", 400, "Invalid bundle_id format"), (tenant, str(uuid4()), 404, "Compliance bundle not found"),
         (other_tenant, bundles["Cards"], 404, "Compliance bundle not found"),
     ]:  # fmt: skip
-        answer = await client.admin.client.get(f"{BASE}/bundles/{wanted}/stats")
+        answer = await client.admin.client.get(f"{BASE}/bundles/{bundle_id}/stats")
         assert (answer.status_code, answer.json()) == (status, {"detail": detail})
 
 
@@ -280,7 +278,7 @@ async def test_an_unknown_format_is_named(tenant: Tenant) -> None:
 # size ----------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_year_of_everything_is_read_from_counts_alone(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_figures_of_a_year_are_read_only_from_counts(platform: RunningPlatform, tenant: Tenant) -> None:
     """Hundreds of thousands of rows, most of them others': what is read is the period's own, and no event."""
     names = list(TAXONOMY)
     for owners, days, rules in (([tenant.id], 730, 2), ([uuid4() for _ in range(15)], 300, 1)):
@@ -299,11 +297,11 @@ async def test_a_year_of_everything_is_read_from_counts_alone(platform: RunningP
     platform.sql("ANALYZE dlp_request_counts")
     for number in range(12):
         await bundle(tenant, f"Bundle {number}", *names[number * 7 : number * 7 + 14])
-    asked: list[tuple[str, Any]] = []
+    requests: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         if "dlp_" in statement:
-            asked.append((statement, parameters))
+            requests.append((statement, parameters))
 
     engine = platform.host.database._app.sync_engine
     event.listen(engine, "before_cursor_execute", note)
@@ -315,9 +313,9 @@ async def test_a_year_of_everything_is_read_from_counts_alone(platform: RunningP
             assert answer.json()["summary"]["total_events"] == days * 2 * 7 * len(names)
     finally:
         event.remove(engine, "before_cursor_execute", note)
-    assert len(asked) == 2
+    assert len(requests) == 2
     plans = [
-        platform.sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)[0][0][0] for statement, values in asked
+        platform.sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)[0][0][0] for statement, values in requests
     ]
     assert dict(_read(plans[0]["Plan"])) == {"dlp_counts": 30 * 2 * len(names), "dlp_request_counts": 30 * 100}
     assert set(dict(_read(plans[1]["Plan"]))) == {"dlp_counts", "dlp_request_counts"}
@@ -325,8 +323,8 @@ async def test_a_year_of_everything_is_read_from_counts_alone(platform: RunningP
 
 def _read(plan: dict[str, Any]) -> Sequence[tuple[str, int]]:
     """Rows taken up by table, those that a filter drops included."""
-    found = [pair for below in plan.get("Plans", []) for pair in _read(below)]
+    results = [pair for below in plan.get("Plans", []) for pair in _read(below)]
     if "Relation Name" in plan:
         rows = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
-        found.append((plan["Relation Name"], round(rows * plan["Actual Loops"])))
-    return found
+        results.append((plan["Relation Name"], round(rows * plan["Actual Loops"])))
+    return results

@@ -30,30 +30,30 @@ PROJECT: dict[str, Any] = {
 async def replayed(tenant: Tenant, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(REPLAY, json=body)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 async def test_the_answer_is_as_it_is_described(tenant: Tenant) -> None:
-    told = await replayed(tenant, rules=[PROJECT], samples=[CARD, {"id": "t-1", "text": AURORA}, HARMLESS])
-    assert Replayed.model_validate(told, extra="forbid").model_dump(mode="json") == told
+    replay = await replayed(tenant, rules=[PROJECT], samples=[CARD, {"id": "t-1", "text": AURORA}, HARMLESS])
+    assert Replayed.model_validate(replay, extra="forbid").model_dump(mode="json") == replay
 
 
 async def test_a_draft_is_compared_with_what_is_in_force(tenant: Tenant) -> None:
-    told = await replayed(
+    replay = await replayed(
         tenant, rules=[PROJECT], suppressions=["credit-card"], samples=[CARD, {"id": "t-1", "text": AURORA}, HARMLESS]
     )
-    assert [(one["index"], one["id"], one["action"], one["action_now"], one["rules"]) for one in told["results"]] == [
+    assert [(one["index"], one["id"], one["action"], one["action_now"], one["rules"]) for one in replay["results"]] == [
         (0, None, "allow", "redact", []),
         (1, "t-1", "block", "allow", ["Project names"]),
         (2, None, "allow", "allow", []),
     ]
-    assert (told["samples"], told["complete"], told["tier_failures"]) == (3, True, 0)
-    assert told["totals"] == {"allow": 2, "log_only": 0, "redact": 0, "prompt": 0, "block": 1}
-    assert told["totals_now"] == {"allow": 2, "log_only": 0, "redact": 1, "prompt": 0, "block": 0}
-    assert told["differences"] == {"stricter": 1, "weaker": 1, "same": 1}
-    assert told["changed"] == ["t-1"]
-    project, card = told["rules"]
+    assert (replay["samples"], replay["complete"], replay["tier_failures"]) == (3, True, 0)
+    assert replay["totals"] == {"allow": 2, "log_only": 0, "redact": 0, "prompt": 0, "block": 1}
+    assert replay["totals_now"] == {"allow": 2, "log_only": 0, "redact": 1, "prompt": 0, "block": 0}
+    assert replay["differences"] == {"stricter": 1, "weaker": 1, "same": 1}
+    assert replay["changed"] == ["t-1"]
+    project, card = replay["rules"]
     assert project == {
         "rule_name": "Project names",
         "entity_type": "project",
@@ -67,9 +67,9 @@ async def test_a_draft_is_compared_with_what_is_in_force(tenant: Tenant) -> None
         "matches_now": 0,
     }
     assert (card["entity_type"], card["action_tier"], card["action_tier_now"]) == ("credit_card", None, "redact")
-    assert told["cost"]["max_us"] >= told["cost"]["p95_us"] > 0
-    assert told["cost"]["mean_us_now"] > 0
-    assert all(one["cost_us"] > 0 for one in told["results"])
+    assert replay["cost"]["max_us"] >= replay["cost"]["p95_us"] > 0
+    assert replay["cost"]["mean_us_now"] > 0
+    assert all(one["cost_us"] > 0 for one in replay["results"])
 
 
 async def test_nothing_of_a_draft_comes_into_force_or_is_stored(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -88,24 +88,24 @@ async def test_what_a_draft_leaves_out_stays_as_it_is(tenant: Tenant) -> None:
     assert (await client.post(f"{BASE}/custom-patterns", json=pattern)).status_code == 201
     assert (await client.post(f"{BASE}/suppressions", json={"pattern_id": "credit-card"})).status_code == 201
     texts = [AURORA, "BADGE-7", CARD]
-    told = await replayed(tenant, samples=texts)
-    assert [one["action"] for one in told["results"]] == ["block", "redact", "allow"]
-    assert told["differences"] == {"stricter": 0, "weaker": 0, "same": 3}
-    told = await replayed(tenant, rules=[], samples=texts)
-    assert [one["action"] for one in told["results"]] == ["allow", "redact", "allow"]
-    told = await replayed(tenant, suppressions=[], samples=texts)
-    assert [one["action"] for one in told["results"]] == ["block", "redact", "redact"]
+    replay = await replayed(tenant, samples=texts)
+    assert [one["action"] for one in replay["results"]] == ["block", "redact", "allow"]
+    assert replay["differences"] == {"stricter": 0, "weaker": 0, "same": 3}
+    replay = await replayed(tenant, rules=[], samples=texts)
+    assert [one["action"] for one in replay["results"]] == ["allow", "redact", "allow"]
+    replay = await replayed(tenant, suppressions=[], samples=texts)
+    assert [one["action"] for one in replay["results"]] == ["block", "redact", "redact"]
 
 
 async def test_a_draft_is_judged_as_if_dlp_were_on(tenant: Tenant) -> None:
     await tenant.admin.client.patch("/api/v1/admin/org/feature-flags/dlp_enabled", json={"enabled": False})
-    told = await replayed(tenant, samples=[CARD])
-    assert [(one["action"], one["action_now"]) for one in told["results"]] == [("redact", "allow")]
+    replay = await replayed(tenant, samples=[CARD])
+    assert [(one["action"], one["action_now"]) for one in replay["results"]] == [("redact", "allow")]
 
 
 async def test_a_disabled_rule_of_a_draft_is_as_good_as_absent(tenant: Tenant) -> None:
-    told = await replayed(tenant, rules=[{**PROJECT, "enabled": False}], samples=[AURORA])
-    assert told["totals"]["allow"] == 1
+    replay = await replayed(tenant, rules=[{**PROJECT, "enabled": False}], samples=[AURORA])
+    assert replay["totals"]["allow"] == 1
 
 
 async def uploaded(tenant: Tenant, content: str | bytes, draft: Any = None) -> Any:
@@ -177,7 +177,7 @@ async def test_a_form_without_a_file_is_400(tenant: Tenant) -> None:
         ({"samples": ["x"] * 10_001}, ["samples"]),
     ],
 )
-async def test_a_bad_body_is_400_that_names_the_field(tenant: Tenant, body: dict[str, Any], place: list[str]) -> None:
+async def test_a_bad_body_is_400_and_names_the_field(tenant: Tenant, body: dict[str, Any], place: list[str]) -> None:
     answer = await tenant.admin.client.post(REPLAY, json=body)
     assert answer.status_code == 400, answer.text
     assert answer.json()["detail"][0]["loc"] == ["body", *place]
@@ -243,14 +243,14 @@ async def test_what_time_does_not_allow_is_left_out_and_said_so(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pace, "MAX_REPLAY_SECONDS", 0.3)
-    told = await replayed(tenant, rules=[PEOPLE], samples=["x"] * 100)
-    assert not told["complete"]
-    assert 0 < told["samples"] == len(told["results"]) < 100
+    replay = await replayed(tenant, rules=[PEOPLE], samples=["x"] * 100)
+    assert not replay["complete"]
+    assert 0 < replay["samples"] == len(replay["results"]) < 100
 
 
 async def test_a_tier_that_gives_no_answer_is_counted(tenant: Tenant) -> None:
-    told = await replayed(tenant, rules=[{**PEOPLE}], samples=["x", "y"])
-    assert (told["tier_failures"], told["totals"]["block"]) == (2, 2)
+    replay = await replayed(tenant, rules=[{**PEOPLE}], samples=["x", "y"])
+    assert (replay["tier_failures"], replay["totals"]["block"]) == (2, 2)
 
 
 async def test_a_replay_rests_as_long_as_it_has_worked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,6 +273,6 @@ async def test_every_sample_is_work_that_is_rested_from(tenant: Tenant, monkeypa
         worked.append(seconds)
 
     monkeypatch.setattr(pace.Pace, "pause_after", note)
-    told = await replayed(tenant, rules=[PROJECT], samples=[CARD] * 7)
+    replay = await replayed(tenant, rules=[PROJECT], samples=[CARD] * 7)
     assert len(worked) == 7
-    assert sum(worked) * 1e6 >= 7 * told["cost"]["mean_us"]
+    assert sum(worked) * 1e6 >= 7 * replay["cost"]["mean_us"]

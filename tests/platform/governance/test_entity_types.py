@@ -1,4 +1,4 @@
-"""What a rule finds has the rule's own `entity_type` wherever it is shown (reference 3, DLP rule; decisions, 11)."""
+"""Findings of a rule are shown everywhere with the rule's own `entity_type` (docs/dlp-rules.md)."""
 
 import asyncio
 import re
@@ -20,9 +20,7 @@ class Names:
     """An entities tier that knows one name, and calls it as recognisers do."""
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
-        return [
-            [Finding(*found.span(), "person", 0.9, "person") for found in re.finditer("Ada", text)] for text in texts
-        ]
+        return [[Finding(*item.span(), "person", 0.9, "person") for item in re.finditer("Ada", text)] for text in texts]
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         raise NotImplementedError
@@ -49,40 +47,38 @@ async def chat(tenant: Tenant, text: str = TEXT) -> Any:
 
 
 @pytest.mark.usefixtures("names")
-async def test_a_rule_s_entity_type_is_told_everywhere(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_rules_entity_type_is_shown_everywhere(platform: RunningPlatform, tenant: Tenant) -> None:
     admin = tenant.admin.client
     await sample_every_call(platform, tenant)
     assert (await admin.post("/api/admin/dlp-rules/", json=rule("redact"))).status_code == 201
     # Labels.
     assert (await chat(tenant)).json()["choices"][0]["message"]["content"] == "Ask [STAFF_NAME_1]."
     scan = (await tenant.user.client.post("/v1/scan", json={"text": TEXT})).json()
-    assert ([each["entity_type"] for each in scan["findings"]], scan["redacted_text"]) == (
+    assert ([finding["entity_type"] for finding in scan["findings"]], scan["redacted_text"]) == (
         [NAME], "Ask [STAFF_NAME_1].",
     )  # fmt: skip
-    told = (await admin.post("/api/admin/dlp-rules/evaluate", json={"text": TEXT})).json()
-    assert [each["entity_type"] for each in told["matched_rules"]] == [NAME]
-    assert any(NAME in sentence for sentence in told["decision_trace"])
+    body = (await admin.post("/api/admin/dlp-rules/evaluate", json={"text": TEXT})).json()
+    assert [rule["entity_type"] for rule in body["matched_rules"]] == [NAME]
+    assert any(NAME in sentence for sentence in body["decision_trace"])
     # Records, figures and news.
     sample_id = await kept(platform, tenant, TEXT)
     events = (await admin.get("/api/v1/dlp/events", params={"entity": NAME})).json()
-    assert (events["total"], {each["entity_type"] for each in events["items"]}) == (3, {NAME})
+    assert (events["total"], {item["entity_type"] for item in events["items"]}) == (3, {NAME})
     assert (await admin.get("/api/v1/dlp/events", params={"entity": "person"})).json()["total"] == 0
     counts = platform.sql("SELECT DISTINCT entity_type FROM dlp_counts WHERE tenant_id = %s", [tenant.id])
     assert counts == [(NAME,)]
     news = platform.sql("SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'dlp_trigger'", [tenant.id])
-    assert [(told["entity_type"], told["findings"][0]["entity_type"]) for (told,) in news] == [(NAME, NAME)] * 2
+    assert [(result["entity_type"], result["findings"][0]["entity_type"]) for (result,) in news] == [(NAME, NAME)] * 2
     # What policy rules see.
     revealed = (await admin.post(f"/api/admin/dlp-rules/samples/{sample_id}/reveal")).json()
     assert revealed["context"]["dlp"] == {"action": "REDACT", "entities": [NAME], "counts": {NAME: 1}}
     replayed = (await admin.post("/api/admin/dlp-rules/replay", json={"recorded": {"last": 1}})).json()
-    assert [each["entity_type"] for each in replayed["rules"]] == [NAME]
+    assert [rule["entity_type"] for rule in replayed["rules"]] == [NAME]
     assert [match["entity_type"] for match in replayed["results"][0]["matches"]] == [NAME]
 
 
 @pytest.mark.usefixtures("names")
-async def test_whoever_is_refused_or_asked_hears_the_rule_s_entity_type(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_refusals_and_approvals_show_the_rules_entity_type(platform: RunningPlatform, tenant: Tenant) -> None:
     admin = tenant.admin.client
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     path = f"/api/admin/dlp-rules/{(await admin.post('/api/admin/dlp-rules/', json=rule('block'))).json()['id']}"
@@ -100,7 +96,7 @@ async def test_whoever_is_refused_or_asked_hears_the_rule_s_entity_type(
 
 
 @pytest.mark.usefixtures("names")
-async def test_overrides_and_bundles_go_by_the_rule_s_entity_type(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_overrides_and_bundles_match_the_rules_entity_type(platform: RunningPlatform, tenant: Tenant) -> None:
     """An override goes before a bundle; and a bundle starts no model tier."""
     admin = tenant.admin.client
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
@@ -121,7 +117,7 @@ async def test_overrides_and_bundles_go_by_the_rule_s_entity_type(platform: Runn
 
 
 @pytest.mark.usefixtures("names")
-async def test_a_scan_is_on_record_and_no_news(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_scan_is_recorded_and_not_announced(platform: RunningPlatform, tenant: Tenant) -> None:
     await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule("redact"))
     await tenant.user.client.post("/v1/scan", json={"text": TEXT})
     await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()

@@ -24,16 +24,16 @@ async def made(tenant: Tenant, **fields: Any) -> str:
 async def read(tenant: Tenant, entry_id: str) -> dict[str, Any]:
     answer = await tenant.auditor.client.get(f"{BASE}/{entry_id}/evidence", headers={"X-API-Variant": "a"})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def holds(tenant: Tenant, event: dict[str, Any]) -> bool:
     """By what is in the answer alone."""
     fields = {name: event[name] for name in AuditEvent.__struct_fields__ if name not in {"salt", "timestamp"}}
-    said = AuditEvent(**fields, timestamp=datetime.fromisoformat(event["timestamp"]), salt=None)
+    text = AuditEvent(**fields, timestamp=datetime.fromisoformat(event["timestamp"]), salt=None)
     personal = bytes.fromhex(event["personal_digest"])
-    return link(bytes.fromhex(event["prev_hash"]), tenant.id, event["sequence"], said, personal).hex() == event["hash"]
+    return link(bytes.fromhex(event["prev_hash"]), tenant.id, event["sequence"], text, personal).hex() == event["hash"]
 
 
 async def test_the_history_is_there_with_hashes_and_over_a_new_entry_too(
@@ -45,23 +45,23 @@ async def test_the_history_is_there_with_hashes_and_over_a_new_entry_too(
     await made(tenant, model_id="another")
     for status in ("pending_validation", "in_validation", "validated"):
         await client.put(f"{BASE}/{entry_id}", json={"validation_status": status})
-    told = await read(tenant, entry_id)
-    assert [event["action"].rpartition(".")[2] for event in told["history"]] == (
+    result = await read(tenant, entry_id)
+    assert [event["action"].rpartition(".")[2] for event in result["history"]] == (
         ["created", "deleted", "created", "updated", "updated", "updated"]
     )
-    assert [event["target_model"] for event in told["history"]] == ["gpt-4o"] * 6
-    assert all(holds(tenant, event) for event in told["history"])
-    forged = {**told["history"][0], "outcome": "failure"}
+    assert [event["target_model"] for event in result["history"]] == ["gpt-4o"] * 6
+    assert all(holds(tenant, event) for event in result["history"])
+    forged = {**result["history"][0], "outcome": "failure"}
     assert not holds(tenant, forged)
-    assert [(move["old_status"], move["new_status"], move["actor_id"]) for move in told["validation"]] == [
+    assert [(move["old_status"], move["new_status"], move["actor_id"]) for move in result["validation"]] == [
         ("draft", "pending_validation", str(tenant.admin.id)),
         ("pending_validation", "in_validation", str(tenant.admin.id)),
         ("in_validation", "validated", str(tenant.admin.id)),
     ]
     (head,) = platform.sql("SELECT sequence, encode(hash, 'hex') FROM audit_heads WHERE tenant_id = %s", [tenant.id])
-    assert told["chain"] == {"sequence": head[0], "hash": head[1]}
-    assert told["complete"] is True
-    assert told["model"] == (await client.get(f"{BASE}/{entry_id}", headers={"X-API-Variant": "a"})).json()
+    assert result["chain"] == {"sequence": head[0], "hash": head[1]}
+    assert result["complete"] is True
+    assert result["model"] == (await client.get(f"{BASE}/{entry_id}", headers={"X-API-Variant": "a"})).json()
 
 
 async def test_a_deleted_entrys_last_event_holds_what_it_was(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -87,8 +87,8 @@ async def test_usage_and_incidents_are_told_by_month(platform: RunningPlatform, 
             " input_tokens, output_tokens, cost_usd) VALUES (%s, 'openai', %s, %s, %s, %s, %s, %s, 10, 20, 0.25)",
             [tenant.id, model, day, requests, errors, blocked, flagged],
         )
-    told = await read(tenant, entry_id)
-    assert told["usage"] == [
+    result = await read(tenant, entry_id)
+    assert result["usage"] == [
         {
             "month": "2026-01", "requests": 5, "errors": 1, "blocked": 0, "flagged": 0, "input_tokens": 10,
             "output_tokens": 20, "cost_usd": "0.25",
@@ -98,7 +98,7 @@ async def test_usage_and_incidents_are_told_by_month(platform: RunningPlatform, 
             "output_tokens": 40, "cost_usd": "0.50",
         },
     ]  # fmt: skip
-    assert told["incidents"] == {"errors": 2, "dlp_blocks": 2, "registry_flags": 1, "kill_switches": 0}
+    assert result["incidents"] == {"errors": 2, "dlp_blocks": 2, "registry_flags": 1, "kill_switches": 0}
 
 
 async def test_kill_switches_of_the_model_and_of_its_provider_are_told(
@@ -111,12 +111,12 @@ async def test_kill_switches_of_the_model_and_of_its_provider_are_told(
     for path in (f"models/{ids['gpt-4o']}", f"models/{ids['other']}", "providers/openai"):
         answer = await tenant.admin.client.post(f"{switch}/{path}/disable", json={"reason": "security_event"})
         assert answer.status_code == 200, answer.text
-    told = await read(tenant, entry_id)
-    assert {event["target_model"] for event in told["kill_switches"]} == {"gpt-4o", "*"}
+    result = await read(tenant, entry_id)
+    assert {event["target_model"] for event in result["kill_switches"]} == {"gpt-4o", "*"}
     # A provider's switch has an event of its own, and one of each of its models.
-    assert (told["incidents"]["kill_switches"], len(told["kill_switches"])) == (2, 3)
-    assert {event["reason"] for event in told["kill_switches"]} == {"security_event"}
-    assert all(holds(tenant, event) for event in told["kill_switches"])
+    assert (result["incidents"]["kill_switches"], len(result["kill_switches"])) == (2, 3)
+    assert {event["reason"] for event in result["kill_switches"]} == {"security_event"}
+    assert all(holds(tenant, event) for event in result["kill_switches"])
 
 
 async def test_requests_that_waited_for_a_person_are_told(
@@ -131,8 +131,8 @@ async def test_requests_that_waited_for_a_person_are_told(
             " decided_by, decision_reason) VALUES (%s, %s, 'r', 'x', %s, %s, 'denied', now(), now(), %s, 'no')",
             [uuid4(), tenant_id, platform.host.node.id, model, str(tenant.admin.id)],
         )
-    held = (await read(tenant, entry_id))["approvals"]
-    assert [(one["requested_model"], one["status"], one["decision_reason"]) for one in held] == [
+    approvals = (await read(tenant, entry_id))["approvals"]
+    assert [(one["requested_model"], one["status"], one["decision_reason"]) for one in approvals] == [
         ("openai/gpt-4o", "denied", "no"), ("gpt-4o", "denied", "no"),
     ]  # fmt: skip
 
@@ -149,9 +149,9 @@ async def test_a_long_history_is_cut_to_the_newest_and_says_so(tenant: Tenant, m
     entry_id = await made(tenant)
     for owner in ("Ada", "Bob", "Cy"):
         await tenant.admin.client.put(f"{BASE}/{entry_id}", json={"owner": owner})
-    told = await read(tenant, entry_id)
-    assert [event["details"]["changes"]["owner"]["new"] for event in told["history"]] == ["Bob", "Cy"]
-    assert told["complete"] is False
+    result = await read(tenant, entry_id)
+    assert [event["details"]["changes"]["owner"]["new"] for event in result["history"]] == ["Bob", "Cy"]
+    assert result["complete"] is False
 
 
 async def test_events_past_the_hot_window_are_not_there_and_it_says_so(
@@ -159,9 +159,9 @@ async def test_events_past_the_hot_window_are_not_there_and_it_says_so(
 ) -> None:
     entry_id = await made(tenant)
     await tenant.admin.client.put(f"{BASE}/{entry_id}", json={"owner": "Ada"})
-    told = await read(tenant, entry_id)
-    assert told["complete"] is True
-    assert datetime.fromisoformat(told["events_since"]) < datetime.now(UTC) - timedelta(days=89)
+    result = await read(tenant, entry_id)
+    assert result["complete"] is True
+    assert datetime.fromisoformat(result["events_since"]) < datetime.now(UTC) - timedelta(days=89)
     # An entry of 200 days ago, of whose history the hot window has the end.
     for table, moment in (("registered_models", "created_at"), ("audit_events", "timestamp")):
         which = "id" if table == "registered_models" else "action = 'registered_model.created' AND resource_id"
@@ -169,14 +169,14 @@ async def test_events_past_the_hot_window_are_not_there_and_it_says_so(
             f"UPDATE {table} SET {moment} = now() - interval '200 days' WHERE tenant_id = %s AND {which} = %s",
             [tenant.id, entry_id],
         )
-    told = await read(tenant, entry_id)
-    assert [event["action"] for event in told["history"]] == ["registered_model.updated"]
-    assert told["complete"] is False
+    result = await read(tenant, entry_id)
+    assert [event["action"] for event in result["history"]] == ["registered_model.updated"]
+    assert result["complete"] is False
     # Under a legal hold all that the database has is shown.
     hold = await tenant.admin.client.put("/api/v1/admin/retention/legal-hold", json={"reason": "Case 1"})
     assert hold.status_code == 200, hold.text
-    told = await read(tenant, entry_id)
-    assert (len(told["history"]), told["events_since"], told["complete"]) == (2, None, True)
+    result = await read(tenant, entry_id)
+    assert (len(result["history"]), result["events_since"], result["complete"]) == (2, None, True)
 
 
 async def test_it_is_for_those_who_read_the_registry_and_of_their_own_models(
@@ -194,11 +194,11 @@ async def test_it_is_for_those_who_read_the_registry_and_of_their_own_models(
 
 async def test_the_documented_program_computes_the_hashes_again(tenant: Tenant) -> None:
     entry_id = await made(tenant, model_id="modèle-\N{SNOWMAN}\U0001f512")
-    told = await read(tenant, entry_id)
+    result = await read(tenant, entry_id)
     page = Path("docs/model-registry.md").read_text(encoding="utf-8")
     program = page.split("```python\n")[1].split("```")[0].split("evidence = ")[0]
     names: dict[str, Any] = {}
     exec(program, names)
-    (event,) = told["history"]
-    assert names["holds"](told["model"]["tenant_id"], event)
-    assert not names["holds"](told["model"]["tenant_id"], {**event, "target_model": "another"})
+    (event,) = result["history"]
+    assert names["holds"](result["model"]["tenant_id"], event)
+    assert not names["holds"](result["model"]["tenant_id"], {**event, "target_model": "another"})

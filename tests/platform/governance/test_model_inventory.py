@@ -1,4 +1,4 @@
-"""Discovery of models and the inventory's export, both variants (reference 3, Endpoints, Model registry)."""
+"""Discovery of models and export of the inventory, in both variants (docs/model-registry.md)."""
 
 import csv
 import io
@@ -44,21 +44,26 @@ async def made(tenant: Tenant, **fields: Any) -> dict[str, Any]:
 async def discovered(tenant: Tenant, headers: dict[str, str], **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(DISCOVER, json=body, headers=headers)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 # discovery -----------------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_called_and_is_not_registered_becomes_a_draft(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_called_models_that_are_not_registered_become_drafts(platform: RunningPlatform, tenant: Tenant) -> None:
     await made(tenant)
     called(platform, tenant, "gpt-4o", requests=3)
     first = called(platform, tenant, "gpt-4o-mini", days_ago=40, requests=100)
     last = called(platform, tenant, "gpt-4o-mini", requests=2)
-    told = await discovered(tenant, A)
-    assert (told["discovered"], told["created"], told["existing"], told["dry_run"]) == (2, 1, 1, False)
-    old, new = told["models"]
+    discovery = await discovered(tenant, A)
+    assert (discovery["discovered"], discovery["created"], discovery["existing"], discovery["dry_run"]) == (
+        2,
+        1,
+        1,
+        False,
+    )
+    old, new = discovery["models"]
     assert (old["model_id"], old["status"], old["risk_tier"]) == ("gpt-4o", "existing", "tier_2")
     assert {**new, "first_seen_at": new["first_seen_at"][:10], "last_seen_at": new["last_seen_at"][:10]} == {
         "model_id": "gpt-4o-mini", "provider": "openai", "status": "created", "risk_tier": "unclassified",
@@ -80,11 +85,16 @@ async def test_what_was_called_and_is_not_registered_becomes_a_draft(platform: R
     assert (again["created"], again["existing"]) == (0, 2)
 
 
-async def test_a_dry_run_says_what_would_be_and_stores_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_dry_run_reports_the_drafts_and_stores_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
     called(platform, tenant, "gpt-4o")
-    told = await discovered(tenant, A, dry_run=True, auto_assign_tier=True)
-    assert (told["discovered"], told["created"], told["existing"], told["dry_run"]) == (1, 0, 0, True)
-    (model,) = told["models"]
+    discovery = await discovered(tenant, A, dry_run=True, auto_assign_tier=True)
+    assert (discovery["discovered"], discovery["created"], discovery["existing"], discovery["dry_run"]) == (
+        1,
+        0,
+        0,
+        True,
+    )
+    (model,) = discovery["models"]
     assert (model["status"], model["risk_tier"]) == ("created", "tier_2")
     assert (await tenant.admin.client.get(BASE, headers=A)).json()["total"] == 0
     assert await platform.audit(tenant, "registered_model.created") == []
@@ -101,13 +111,13 @@ async def test_a_dry_run_says_what_would_be_and_stores_nothing(platform: Running
         (A, {"auto_assign_tier": "tier_3"}, ("tier_3", "tier_3")),
     ],
 )
-async def test_tiers_are_assigned_as_asked(
+async def test_tiers_are_assigned_as_requested(
     platform: RunningPlatform, tenant: Tenant, headers: dict[str, str], body: dict[str, Any], tiers: tuple[str, str]
 ) -> None:
     called(platform, tenant, "claude-3-haiku-20240307", provider="anthropic")
     called(platform, tenant, "in-house-7", provider="own")
-    told = await discovered(tenant, headers, **body)
-    assert tuple(model["risk_tier"] for model in told["models"]) == tiers
+    discovery = await discovered(tenant, headers, **body)
+    assert tuple(model["risk_tier"] for model in discovery["models"]) == tiers
 
 
 @pytest.mark.parametrize(
@@ -120,17 +130,17 @@ async def test_tiers_are_assigned_as_asked(
         ("my-gpt-4", "unclassified"), ("", "unclassified"),
     ],
 )  # fmt: skip
-def test_the_longest_prefix_says_the_tier(model_id: str, tier: str) -> None:
+def test_the_longest_matching_prefix_sets_the_tier(model_id: str, tier: str) -> None:
     assert inferred(model_id) == tier
 
 
-@pytest.mark.parametrize(("lookback", "found"), [(1, 1), (7, 1), (8, 2), (365, 2)])
-async def test_it_looks_back_as_far_as_asked(
-    platform: RunningPlatform, tenant: Tenant, lookback: int, found: int
+@pytest.mark.parametrize(("lookback", "count"), [(1, 1), (7, 1), (8, 2), (365, 2)])
+async def test_discovery_looks_back_the_requested_number_of_days(
+    platform: RunningPlatform, tenant: Tenant, lookback: int, count: int
 ) -> None:
     called(platform, tenant, "today")
     called(platform, tenant, "last-week", days_ago=7)
-    assert (await discovered(tenant, A, lookback_days=lookback))["discovered"] == found
+    assert (await discovered(tenant, A, lookback_days=lookback))["discovered"] == count
 
 
 async def test_without_a_body_the_defaults_hold(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -147,7 +157,7 @@ async def test_another_organizations_calls_are_not_found(
     assert (await discovered(tenant, A))["models"] == []
 
 
-async def test_a_full_registry_takes_no_more(
+async def test_a_full_registry_accepts_no_more_entries(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "MAX_MODELS", 1)
@@ -178,7 +188,7 @@ async def test_bad_input_names_the_field(
     assert fault["field"] == field
 
 
-async def test_auditors_export_and_discover_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_auditors_may_export_but_not_discover(platform: RunningPlatform, tenant: Tenant) -> None:
     for method, path, auditors in (("POST", DISCOVER, 403), ("GET", EXPORT, 200)):
         assert (await platform.anonymous.request(method, path)).status_code == 401
         assert (await tenant.user.client.request(method, path)).status_code == 403
@@ -223,13 +233,13 @@ async def test_variant_b_exports_a_dated_csv_and_json_as_its_list(tenant: Tenant
     assert answer.text.splitlines()[0].split(",")[8:] == ["tags", "last_seen_at", "created_at", "updated_at"]
     (row,) = sheet(answer.text)
     assert (row["tags"], row["last_seen_at"]) == ('{"team": "payments", "ä": ""}', "")
-    told = (await tenant.admin.client.get(EXPORT, params={"format": "json"}, headers=B)).json()
-    assert told == (await tenant.admin.client.get(BASE, headers=B)).json()["models"]
-    assert told[0]["id"] == entry["id"]
+    body = (await tenant.admin.client.get(EXPORT, params={"format": "json"}, headers=B)).json()
+    assert body == (await tenant.admin.client.get(BASE, headers=B)).json()["models"]
+    assert body[0]["id"] == entry["id"]
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)"])
-async def test_no_cell_is_a_formula(tenant: Tenant, cell: str) -> None:
+async def test_no_cell_of_a_csv_is_a_formula(tenant: Tenant, cell: str) -> None:
     await made(tenant, display_name=cell, owner=cell, description=cell, model_id=cell, tags={cell: ""})
     (row,) = sheet((await tenant.admin.client.get(EXPORT, params={"format": "csv"}, headers=A)).text)
     for column in ("model_id", "display_name", "owner", "description", "tags"):
@@ -266,7 +276,7 @@ async def test_a_bad_parameter_is_named(
     assert answer.json()["details"][0]["field"] == next(iter(query))
 
 
-async def test_more_than_a_part_is_exported_whole_and_without_anybody_elses(
+async def test_a_large_export_is_complete_and_has_no_foreign_entries(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     await made(other_tenant)

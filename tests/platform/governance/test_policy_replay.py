@@ -26,28 +26,28 @@ async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
 async def replayed(tenant: Tenant, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(REPLAY, json={"recorded": {}, **body})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
-def actions(told: dict[str, Any]) -> list[tuple[str, str, str]]:
-    return [(each["action"], each["action_now"], each["action_then"]) for each in told["results"]]
+def actions(replay: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(result["action"], result["action_now"], result["action_then"]) for result in replay["results"]]
 
 
 async def test_a_draft_is_tried_on_recorded_requests(platform: RunningPlatform, sandbox: Tenant) -> None:
     harmless = await kept(platform, sandbox, "Hello")
     card = await kept(platform, sandbox, CARD)
-    told = await replayed(sandbox, add_rule=CARDS, recorded={"last": 10})
-    assert PoliciesReplayed.model_validate(told).model_dump(mode="json") == told
-    assert [each["id"] for each in told["results"]] == [card, harmless]
-    assert actions(told) == [("BLOCK", "ALLOW", "ALLOW"), ("ALLOW", "ALLOW", "ALLOW")]
-    assert (told["samples"], told["complete"], told["left_out"], told["changed"]) == (2, True, 0, [card])
+    replay = await replayed(sandbox, add_rule=CARDS, recorded={"last": 10})
+    assert PoliciesReplayed.model_validate(replay).model_dump(mode="json") == replay
+    assert [result["id"] for result in replay["results"]] == [card, harmless]
+    assert actions(replay) == [("BLOCK", "ALLOW", "ALLOW"), ("ALLOW", "ALLOW", "ALLOW")]
+    assert (replay["samples"], replay["complete"], replay["left_out"], replay["changed"]) == (2, True, 0, [card])
     nothing = {"LOG": 0, "REQUIRE_APPROVAL": 0, "ROUTE": 0}
-    assert told["totals"] == {**nothing, "ALLOW": 1, "BLOCK": 1}
-    assert told["totals_now"] == told["totals_then"] == {**nothing, "ALLOW": 2, "BLOCK": 0}
-    assert told["differences"] == {"stricter": 1, "weaker": 0, "same": 1}
-    assert told["results"][0]["rules"] == ["No cards"]
-    assert told["rules"] == [
+    assert replay["totals"] == {**nothing, "ALLOW": 1, "BLOCK": 1}
+    assert replay["totals_now"] == replay["totals_then"] == {**nothing, "ALLOW": 2, "BLOCK": 0}
+    assert replay["differences"] == {"stricter": 1, "weaker": 0, "same": 1}
+    assert replay["results"][0]["rules"] == ["No cards"]
+    assert replay["rules"] == [
         {"rule_name": "No cards", "action": "BLOCK", "action_now": None, "samples": 1, "samples_now": 0, "failed": 0}
     ]
     (event,) = await platform.audit(sandbox, "dlp_sample.replayed")
@@ -64,12 +64,12 @@ async def test_what_was_decided_then_stands_beside_what_would_be_decided_now(
     rule = (await sandbox.admin.client.post(BASE, json=ECHO)).json()
     blocked = await kept(platform, sandbox, "Hello")
     await sandbox.admin.client.put(f"{BASE}/{rule['id']}", json={"action": "LOG", "terminal": False})
-    told = await replayed(sandbox, rules=[])
-    assert (actions(told), told["changed"]) == ([("ALLOW", "LOG", "BLOCK")], [blocked])
-    told = await replayed(sandbox, add_rule=CARDS)
-    assert actions(told) == [("LOG", "LOG", "BLOCK")]
-    told = await replayed(sandbox, rules=[{**ECHO, "action": "ROUTE", "route_to": "sandbox/slow-1ms"}])
-    assert told["results"][0]["route_to"] == "sandbox/slow-1ms"
+    replay = await replayed(sandbox, rules=[])
+    assert (actions(replay), replay["changed"]) == ([("ALLOW", "LOG", "BLOCK")], [blocked])
+    replay = await replayed(sandbox, add_rule=CARDS)
+    assert actions(replay) == [("LOG", "LOG", "BLOCK")]
+    replay = await replayed(sandbox, rules=[{**ECHO, "action": "ROUTE", "route_to": "sandbox/slow-1ms"}])
+    assert replay["results"][0]["route_to"] == "sandbox/slow-1ms"
 
 
 async def test_a_sample_is_about_the_place_that_the_call_was_meant_for(
@@ -78,9 +78,9 @@ async def test_a_sample_is_about_the_place_that_the_call_was_meant_for(
     """Whatever answered in the end."""
     await sandbox.admin.client.post(BASE, json={**ECHO, "action": "ROUTE", "route_to": "sandbox/slow-1ms"})
     await kept(platform, sandbox, "Hello", fallbacks=["sandbox/slow-1ms"])
-    told = await replayed(sandbox, rules=[ECHO])
-    assert actions(told) == [("BLOCK", "ROUTE", "ROUTE")]
-    assert told["results"][0]["model"] == "sandbox/echo"
+    replay = await replayed(sandbox, rules=[ECHO])
+    assert actions(replay) == [("BLOCK", "ROUTE", "ROUTE")]
+    assert replay["results"][0]["model"] == "sandbox/echo"
 
 
 @pytest.mark.parametrize(
@@ -100,20 +100,20 @@ async def test_a_sample_is_about_the_place_that_the_call_was_meant_for(
 )
 async def test_a_sample_has_all_that_rules_see(platform: RunningPlatform, sandbox: Tenant, condition: str) -> None:
     await kept(platform, sandbox, CARD, max_tokens=95)
-    told = await replayed(sandbox, add_rule={"name": "a", "condition": condition, "action": "BLOCK"})
-    assert (told["results"][0]["failed"], actions(told)) == ([], [("BLOCK", "ALLOW", "ALLOW")])
+    replay = await replayed(sandbox, add_rule={"name": "a", "condition": condition, "action": "BLOCK"})
+    assert (replay["results"][0]["failed"], actions(replay)) == ([], [("BLOCK", "ALLOW", "ALLOW")])
 
 
 async def test_a_condition_that_fails_is_named(platform: RunningPlatform, sandbox: Tenant) -> None:
     await kept(platform, sandbox, "Hello")
     failing = {**CARDS, "condition": 'dlp.counts["ssn"] > 2'}
-    told = await replayed(sandbox, add_rule={**failing, "action": "LOG"})
-    assert (actions(told)[0][0], told["results"][0]["failed"], told["results"][0]["rules"]) == (
+    replay = await replayed(sandbox, add_rule={**failing, "action": "LOG"})
+    assert (actions(replay)[0][0], replay["results"][0]["failed"], replay["results"][0]["rules"]) == (
         "ALLOW", ["No cards"], [],
     )  # fmt: skip
-    assert [(rule["samples"], rule["failed"]) for rule in told["rules"]] == [(0, 1)]
-    told = await replayed(sandbox, add_rule=failing)
-    assert (actions(told)[0][0], told["results"][0]["rules"]) == ("BLOCK", ["No cards"])
+    assert [(rule["samples"], rule["failed"]) for rule in replay["rules"]] == [(0, 1)]
+    replay = await replayed(sandbox, add_rule=failing)
+    assert (actions(replay)[0][0], replay["results"][0]["rules"]) == ("BLOCK", ["No cards"])
 
 
 async def test_rules_are_in_the_order_of_their_priority(platform: RunningPlatform, sandbox: Tenant) -> None:
@@ -121,10 +121,10 @@ async def test_rules_are_in_the_order_of_their_priority(platform: RunningPlatfor
     await kept(platform, sandbox, "Hello")
     exempt = {"name": "Exempt", "condition": "true", "action": "ALLOW"}
     for priority, action in ((49, "ALLOW"), (50, "BLOCK"), (51, "BLOCK")):
-        told = await replayed(sandbox, add_rule={**exempt, "priority": priority})
-        assert told["results"][0]["action"] == action
-    told = await replayed(sandbox, add_rule={**exempt, "priority": 1, "enabled": False})
-    assert told["results"][0]["action"] == "BLOCK"
+        replay = await replayed(sandbox, add_rule={**exempt, "priority": priority})
+        assert replay["results"][0]["action"] == action
+    replay = await replayed(sandbox, add_rule={**exempt, "priority": 1, "enabled": False})
+    assert replay["results"][0]["action"] == "BLOCK"
 
 
 async def test_a_draft_is_judged_as_if_rules_were_in_force(platform: RunningPlatform, sandbox: Tenant) -> None:
@@ -139,8 +139,8 @@ async def test_requests_about_which_no_rule_was_asked_are_left_out(platform: Run
     await sandbox.admin.client.post("/api/admin/dlp-rules/", json=rule)
     await chat(sandbox.user, CARD)
     await kept(platform, sandbox, "Hello")
-    told = await replayed(sandbox, add_rule=ECHO)
-    assert (told["samples"], told["left_out"], told["complete"]) == (1, 1, True)
+    replay = await replayed(sandbox, add_rule=ECHO)
+    assert (replay["samples"], replay["left_out"], replay["complete"]) == (1, 1, True)
 
 
 async def test_a_draft_is_measured_by_what_reviewers_say_it_should_do(
@@ -152,9 +152,9 @@ async def test_a_draft_is_measured_by_what_reviewers_say_it_should_do(
         assert (await labelled(sandbox, sample_id, expected_action=expected)).status_code == 200
     unlabelled = await kept(platform, sandbox, CARD)
     await labelled(sandbox, unlabelled, labels={"credit_card": True})
-    told = await replayed(sandbox, add_rule=CARDS)
-    assert (told["samples"], told["labelled"]) == (5, 4)
-    assert told["measures"] == [
+    replay = await replayed(sandbox, add_rule=CARDS)
+    assert (replay["samples"], replay["labelled"]) == (5, 4)
+    assert replay["measures"] == [
         {
             "action": "ALLOW", "right": 1, "wrong": 1, "missed": 1, "precision": 0.5, "recall": 0.5,
             "right_now": 2, "wrong_now": 2, "missed_now": 0, "precision_now": 0.5, "recall_now": 1.0,
@@ -165,9 +165,9 @@ async def test_a_draft_is_measured_by_what_reviewers_say_it_should_do(
         },
     ]  # fmt: skip
     only = await replayed(sandbox, add_rule=CARDS, recorded={"labelled": True})
-    assert [each["id"] for each in only["results"]] == ids[::-1]
+    assert [result["id"] for result in only["results"]] == ids[::-1]
     others = await replayed(sandbox, add_rule=CARDS, recorded={"labelled": False})
-    assert [each["id"] for each in others["results"]] == [unlabelled]
+    assert [result["id"] for result in others["results"]] == [unlabelled]
 
 
 async def test_another_organizations_samples_are_not_read(
@@ -184,8 +184,8 @@ async def test_what_time_does_not_allow_is_left_out_and_said_so(
         await chat(sandbox.user, "Hello")
     await drained(platform)
     monkeypatch.setattr(pace, "MAX_REPLAY_SECONDS", -1.0)
-    told = await replayed(sandbox, add_rule=ECHO)
-    assert (told["samples"], told["complete"], told["left_out"]) == (0, False, 0)
+    replay = await replayed(sandbox, add_rule=ECHO)
+    assert (replay["samples"], replay["complete"], replay["left_out"]) == (0, False, 0)
 
 
 async def test_one_replay_runs_at_a_time(sandbox: Tenant) -> None:

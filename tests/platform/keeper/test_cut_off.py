@@ -18,7 +18,7 @@ from gatehouse.platform.keeper.drain import Drain
 #: as fractions of what the keeper sends for the batch, and after it
 CUTS = [*(number / 16 for number in range(16)), 0.97, 0.98, 0.99]
 #: Seconds. It is two nearly everywhere, and twenty between the messages of one statement.
-PATIENCE = 25
+WAIT_SECONDS = 25
 
 
 def batch(tenant: Tenant) -> list[Outcome[UUID]]:
@@ -64,7 +64,7 @@ async def cut_off(platform: RunningPlatform, socket: Path, path: Path, after: in
         await near.append(*entries(later))
         await near.drain()
         assert {call.id for call in later} <= set(stored(platform, tenant))
-        assert time.monotonic() - began < PATIENCE
+        assert time.monotonic() - began < WAIT_SECONDS
         way.mend()
         await asyncio.to_thread(drain.stop, 20)
     assert set(stored(platform, tenant)) == {call.id for call in (*calls, *later)}

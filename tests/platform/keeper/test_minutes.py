@@ -21,7 +21,7 @@ REFUSED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def found(rule_id: str | None, action: str) -> DlpEvent:
+def dlp_event(rule_id: str | None, action: str) -> DlpEvent:
     return DlpEvent(
         rule_id=rule_id, rule_name="r", detector_type="regex", entity_type="EMAIL", direction="input", status="logged",
         action=action, severity="low", source="platform", score=0.9, match_count=1,
@@ -102,11 +102,11 @@ async def test_an_interrupted_stream_is_an_error_of_no_known_length(
 async def test_what_rules_of_dlp_found_is_counted_as_it_is_told(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    events = (found("a", "redact"), found("b", "log_only"), found("c", "allow"), found(None, "block"))
+    events = (dlp_event("a", "redact"), dlp_event("b", "log_only"), dlp_event("c", "allow"), dlp_event(None, "block"))
     await journal.append(outcome(tenant.id, timestamp=MOMENT.timestamp(), dlp_events=events))
     await journal.drain()
-    told = platform.sql("SELECT count(*) FROM outbox WHERE tenant_id = %s", [tenant.id])[0][0]
-    assert minutes(platform, tenant)[0][4] == told == 1
+    rows = platform.sql("SELECT count(*) FROM outbox WHERE tenant_id = %s", [tenant.id])[0][0]
+    assert minutes(platform, tenant)[0][4] == rows == 1
 
 
 async def test_latencies_of_hours_and_minutes_are_the_same_requests(

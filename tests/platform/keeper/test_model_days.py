@@ -41,12 +41,12 @@ async def test_a_models_day_adds_up_over_batches(platform: RunningPlatform, tena
         outcome(tenant.id, timestamp=next_day.timestamp(), **broken),
     )
     await journal.drain()
-    told = days(platform, tenant)
-    assert {**told["echo", "2026-03-01"], "cost_usd": str(told["echo", "2026-03-01"]["cost_usd"])} == {
+    rows = days(platform, tenant)
+    assert {**rows["echo", "2026-03-01"], "cost_usd": str(rows["echo", "2026-03-01"]["cost_usd"])} == {
         "requests": 2, "errors": 0, "blocked": 1, "flagged": 0, "input_tokens": 10, "output_tokens": 10,
         "cost_usd": "0.000026", "first_at": MOMENT, "last_at": later,
     }  # fmt: skip
-    assert told["echo", "2026-03-02"] == {
+    assert rows["echo", "2026-03-02"] == {
         "requests": 1, "errors": 1, "blocked": 0, "flagged": 0, "input_tokens": 0, "output_tokens": 0,
         "cost_usd": 0, "first_at": next_day, "last_at": next_day,
     }  # fmt: skip
@@ -61,22 +61,22 @@ async def test_failed_tries_count_for_their_own_model_and_what_was_not_sent_for_
     )
     await journal.append(outcome(tenant.id, timestamp=MOMENT.timestamp(), attempts=attempts))
     await journal.drain()
-    told = days(platform, tenant)
-    assert {model: (row["requests"], row["errors"]) for (model, _), row in told.items()} == {
+    rows = days(platform, tenant)
+    assert {model: (row["requests"], row["errors"]) for (model, _), row in rows.items()} == {
         "echo": (1, 0), "down": (0, 2),
     }  # fmt: skip
-    assert told["down", "2026-03-01"]["last_at"] == MOMENT
+    assert rows["down", "2026-03-01"]["last_at"] == MOMENT
 
 
 async def test_what_the_registry_objected_to_is_counted_and_was_not_called(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
-    said = RuleEvent(
+    rule_event = RuleEvent(
         kind="model_registry", rule_id="model_not_registered", rule_name="x", action="BLOCK", result="matched",
         model="sandbox/other/one",
     )  # fmt: skip
     refused = {"provider": None, "model_id": None, "outcome": "refused", "status": 403}
-    await journal.append(outcome(tenant.id, timestamp=MOMENT.timestamp(), rule_events=(said,), **refused))
+    await journal.append(outcome(tenant.id, timestamp=MOMENT.timestamp(), rule_events=(rule_event,), **refused))
     await journal.drain()
     (row,) = days(platform, tenant).items()
     assert row[0] == ("other/one", "2026-03-01")

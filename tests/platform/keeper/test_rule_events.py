@@ -14,7 +14,7 @@ SAID = RuleEvent(
 )  # fmt: skip
 
 
-async def told(platform: RunningPlatform, tenant: Tenant) -> list[Any]:
+async def rules_in_events(platform: RunningPlatform, tenant: Tenant) -> list[Any]:
     return [event["details"].get("rules") for event in await platform.audit(tenant, "gateway.request")]
 
 
@@ -23,7 +23,7 @@ async def test_it_is_in_the_event_of_a_request_that_rules_spoke_about(
 ) -> None:
     await journal.append(outcome(tenant.id, rule_events=(SAID,)), outcome(tenant.id))
     await journal.drain()
-    assert await told(platform, tenant) == [
+    assert await rules_in_events(platform, tenant) == [
         [{
             "kind": "policy_rule", "rule_id": str(UUID(int=1)), "rule_name": "No echo", "action": "BLOCK",
             "result": "matched", "model": "sandbox/echo",
@@ -39,4 +39,4 @@ async def test_it_is_there_for_a_stream_that_was_interrupted(
     await journal.killed()
     await journal.append(outcome(tenant.id))
     await journal.drain()
-    assert sum(bool(rules) for rules in await told(platform, tenant)) == 1
+    assert sum(bool(rules) for rules in await rules_in_events(platform, tenant)) == 1

@@ -1,4 +1,5 @@
-"""The change feed: what stands between a worker and a provider (decisions 7, Kill switch)."""
+"""The change feed, which stops requests to a provider after a kill switch (docs/kill-switch.md,
+docs/decisions/change-feed.md)."""
 
 import asyncio
 import time
@@ -101,7 +102,7 @@ async def revision(platform: RunningPlatform) -> int:
     return int(platform.sql("SELECT revision FROM revision_head")[0][0])
 
 
-def test_the_lease_is_shorter_than_what_a_change_waits() -> None:
+def test_the_lease_is_shorter_than_the_wait_for_a_change() -> None:
     assert feed_module.HEARTBEAT_INTERVAL_SECONDS < feed_module.LEASE_SECONDS < nodes.PROPAGATION_TIMEOUT_SECONDS
 
 
@@ -111,7 +112,7 @@ async def test_a_kill_switch_survives_a_restart(worker: Worker, tenant: Tenant) 
     assert model_id in worker.replica.switched_off
 
 
-async def test_what_commits_between_loading_and_joining_is_known_before_the_start_is_over(
+async def test_changes_committed_during_the_start_are_loaded_before_it_ends(
     worker: Worker, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engaged: list[UUID] = []
@@ -126,7 +127,7 @@ async def test_what_commits_between_loading_and_joining_is_known_before_the_star
     assert engaged[0] in worker.replica.switched_off
 
 
-async def test_a_worker_that_was_given_up_looks_again_before_it_goes_on(worker: Worker, tenant: Tenant) -> None:
+async def test_a_removed_worker_reads_changes_before_it_continues(worker: Worker, tenant: Tenant) -> None:
     await worker.load()
     worker.forgotten()
     engaged: list[UUID] = []
@@ -144,7 +145,7 @@ async def test_a_worker_that_was_given_up_looks_again_before_it_goes_on(worker: 
     assert engaged[0] in worker.replica.switched_off
 
 
-async def test_a_worker_struck_off_the_list_joins_again(worker: Worker, tenant: Tenant) -> None:
+async def test_a_removed_worker_registers_again(worker: Worker, tenant: Tenant) -> None:
     await worker.load()
     worker.platform.sql("DELETE FROM nodes WHERE id = %s", [worker.node.id])
     model_id = worker.engage(tenant)
@@ -155,7 +156,7 @@ async def test_a_worker_struck_off_the_list_joins_again(worker: Worker, tenant: 
     ]
 
 
-async def test_a_worker_that_slept_catches_up_before_it_sends(worker: Worker, tenant: Tenant) -> None:
+async def test_a_suspended_worker_catches_up_before_it_sends(worker: Worker, tenant: Tenant) -> None:
     await worker.load()
     assert worker.feed.current()
     model_id = worker.engage(tenant)
@@ -166,7 +167,7 @@ async def test_a_worker_that_slept_catches_up_before_it_sends(worker: Worker, te
     assert model_id in worker.replica.switched_off
 
 
-async def test_a_sleeper_without_the_database_tries_and_goes_on(worker: Worker) -> None:
+async def test_a_suspended_worker_without_the_database_tries_and_continues(worker: Worker) -> None:
     await worker.load()
     worker.database.away = True
     for _ in range(2):
@@ -180,7 +181,7 @@ async def test_a_sleeper_without_the_database_tries_and_goes_on(worker: Worker) 
     assert not worker.feed.lost
 
 
-async def test_a_database_that_does_not_answer_costs_one_wait_not_one_a_request(worker: Worker) -> None:
+async def test_a_hanging_database_costs_one_wait_and_not_one_per_request(worker: Worker) -> None:
     await worker.load()
     worker.database.silent = True
     worker.feed.last_contact -= 60
@@ -191,7 +192,7 @@ async def test_a_database_that_does_not_answer_costs_one_wait_not_one_a_request(
     worker.database.silent = False
 
 
-async def test_closed_refuses_after_ten_seconds_without_the_database(closed_worker: Worker) -> None:
+async def test_fail_mode_closed_refuses_after_ten_seconds_without_the_database(closed_worker: Worker) -> None:
     worker = closed_worker
     await worker.load()
     worker.database.away = True
@@ -206,9 +207,7 @@ async def test_closed_refuses_after_ten_seconds_without_the_database(closed_work
     assert worker.feed.current()
 
 
-async def test_revisions_that_nobody_can_read_any_more_are_made_up_for_by_reading_everything(
-    worker: Worker, tenant: Tenant
-) -> None:
+async def test_missing_revisions_trigger_a_full_reload(worker: Worker, tenant: Tenant) -> None:
     await worker.load()
     model_id = worker.engage(tenant)
     worker.platform.sql("DELETE FROM changes WHERE revision = %s", [await revision(worker.platform)])
@@ -217,7 +216,7 @@ async def test_revisions_that_nobody_can_read_any_more_are_made_up_for_by_readin
     assert str(tenant.id) in worker.policies[-1]
 
 
-async def test_a_database_restored_to_an_earlier_revision_is_read_anew(worker: Worker, tenant: Tenant) -> None:
+async def test_a_database_restored_to_an_earlier_revision_is_reloaded(worker: Worker, tenant: Tenant) -> None:
     await worker.load()
     stale = new_id()
     worker.replica.switched_off.add(stale)
@@ -229,7 +228,7 @@ async def test_a_database_restored_to_an_earlier_revision_is_read_anew(worker: W
     assert worker.replica.revision == await revision(worker.platform)
 
 
-async def test_a_policy_that_could_not_be_read_is_not_confirmed_and_comes_again(worker: Worker, tenant: Tenant) -> None:
+async def test_an_unreadable_policy_is_not_confirmed_and_is_read_again(worker: Worker, tenant: Tenant) -> None:
     await worker.load()
     known = worker.replica.revision
 
@@ -246,7 +245,7 @@ async def test_a_policy_that_could_not_be_read_is_not_confirmed_and_comes_again(
     assert worker.policies[-1] == {str(tenant.id)}
 
 
-async def test_a_removed_model_stays_off_for_those_that_still_wait_for_it(worker: Worker, tenant: Tenant) -> None:
+async def test_a_removed_model_stays_off_for_waiting_requests(worker: Worker, tenant: Tenant) -> None:
     await worker.load()
     model_id = worker.engage(tenant)
     worker.platform.sql("DELETE FROM model_configs WHERE id = %s", [model_id])
@@ -261,7 +260,7 @@ async def test_a_removed_model_stays_off_for_those_that_still_wait_for_it(worker
     assert other in worker.replica.switched_off
 
 
-async def test_a_change_waits_two_seconds_and_names_who_is_behind(worker: Worker, tenant: Tenant) -> None:
+async def test_a_change_waits_two_seconds_and_names_pending_workers(worker: Worker, tenant: Tenant) -> None:
     await worker.load()
     worker.engage(tenant)
     far = await wait_until_confirmed(worker.database, await revision(worker.platform))
@@ -273,7 +272,7 @@ async def test_a_change_waits_two_seconds_and_names_who_is_behind(worker: Worker
     assert far.pending == []
 
 
-async def test_a_dead_process_of_this_machine_is_struck_off_by_the_next(worker: Worker) -> None:
+async def test_a_dead_process_of_this_machine_is_removed_by_the_next(worker: Worker) -> None:
     ghost = new_id()
     worker.platform.sql(
         "INSERT INTO nodes (id, name, pid, host) VALUES (%s, 'ghost', 4194303, %s)", [ghost, worker.node.host]

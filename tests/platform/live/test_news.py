@@ -9,7 +9,7 @@ from gatehouse.platform.live.replica.news import ChangeNotifications
 
 async def test_news_wake_who_waits_for_them_and_nobody_else() -> None:
     news, ours, theirs = ChangeNotifications(), uuid4(), uuid4()
-    waiting = {each: asyncio.create_task(news.after(news.seen(each), each, 5)) for each in (ours, theirs)}
+    waiting = {item: asyncio.create_task(news.after(news.seen(item), item, 5)) for item in (ours, theirs)}
     await asyncio.sleep(0)
     news.tell([ours])
     await waiting[ours]

@@ -21,8 +21,8 @@ OPERATIONS = [
 @pytest.fixture(scope="module")
 def paths() -> dict[str, dict[str, dict[str, object]]]:
     app, _ = administration(Settings.from_environment({}))
-    found: dict[str, dict[str, dict[str, object]]] = app.openapi()["paths"]
-    return found
+    paths: dict[str, dict[str, dict[str, object]]] = app.openapi()["paths"]
+    return paths
 
 
 @pytest.mark.parametrize(("method", "path", "status"), OPERATIONS)

@@ -99,11 +99,11 @@ def served() -> Iterator[Served]:
 
 
 def children(served: Served, word: str) -> list[int]:
-    found = []
+    results = []
     for pid in Path(f"/proc/{served.supervisor.pid}/task/{served.supervisor.pid}/children").read_text().split():
         if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
-            found.append(int(pid))
-    return found
+            results.append(int(pid))
+    return results
 
 
 def soon(happens: Callable[[], bool]) -> bool:
@@ -137,9 +137,9 @@ def test_tls_1_2_and_newer_are_spoken(served: Served, version: ssl.TLSVersion) -
     plain = socket.create_connection(("localhost", served.port), 5)
     with context.wrap_socket(plain, server_hostname="localhost") as secure:
         secure.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        told = secure.recv(1000)
-    WATCH.saw("answer of GET /health", told)
-    assert told.startswith(b"HTTP/1.1 200")
+        data = secure.recv(1000)
+    WATCH.saw("answer of GET /health", data)
+    assert data.startswith(b"HTTP/1.1 200")
 
 
 def test_tls_1_1_is_refused(served: Served) -> None:
@@ -162,14 +162,14 @@ def test_a_stock_client_asks_a_model(served: Served, stream: bool) -> None:
         httpx2.Client(verify=context) as http,
         openai.OpenAI(base_url=f"https://localhost:{served.port}/v1", api_key=served.key, http_client=http) as client,
     ):
-        asked = client.chat.completions.create(
+        request = client.chat.completions.create(
             model="sandbox/echo", messages=[{"role": "user", "content": "Hello over TLS"}], stream=stream
         )
-        if isinstance(asked, openai.Stream):
-            told = "".join(chunk.choices[0].delta.content or "" for chunk in asked if chunk.choices)
+        if isinstance(request, openai.Stream):
+            result = "".join(chunk.choices[0].delta.content or "" for chunk in request if chunk.choices)
         else:
-            told = asked.choices[0].message.content or ""
-    assert "Hello over TLS" in told
+            result = request.choices[0].message.content or ""
+    assert "Hello over TLS" in result
 
 
 async def test_who_sends_on_after_a_refusal_reads_it(served: Served) -> None:

@@ -1,4 +1,4 @@
-"""`/metrics` (reference 3, Metric families)."""
+"""`/metrics` (docs/operations.md, Metrics)."""
 
 import asyncio
 import os
@@ -51,41 +51,41 @@ async def figures(platform: RunningPlatform) -> dict[str, float]:
     return {name: float(value) for name, _, value in lines}
 
 
-async def test_every_family_is_there_with_its_type(platform: RunningPlatform) -> None:
+async def test_every_metric_family_is_exported_with_its_type(platform: RunningPlatform) -> None:
     text = (await platform.anonymous.get("/metrics")).text
     for name, kind in FAMILIES.items():
         assert f"# TYPE {name} {kind}\n" in text
         assert f"# HELP {name} " in text
 
 
-async def test_values_that_there_are(platform: RunningPlatform) -> None:
-    told = await figures(platform)
-    assert told["service_db_pool_max_connections"] == 10
-    assert 0 <= told["service_db_pool_available_connections"] <= 10
-    assert told["service_journal_bytes"] >= 0
-    assert told["service_change_feed_lag_seconds"] < 60
+async def test_known_values_are_exported(platform: RunningPlatform) -> None:
+    values = await figures(platform)
+    assert values["service_db_pool_max_connections"] == 10
+    assert 0 <= values["service_db_pool_available_connections"] <= 10
+    assert values["service_journal_bytes"] >= 0
+    assert values["service_change_feed_lag_seconds"] < 60
 
 
-async def test_tasks_are_told_of_each_process(platform: RunningPlatform) -> None:
+async def test_tasks_are_exported_for_every_process(platform: RunningPlatform) -> None:
     name = f'service_event_loop_tasks{{pid="{os.getpid()}"}}'
 
-    async def told(*, above: float) -> float:
+    async def count_above(*, above: float) -> float:
         async with asyncio.timeout(20):
             while (count := (await figures(platform)).get(name, 0)) <= above:
                 await asyncio.sleep(0.1)
         return count
 
-    before = await told(above=0)
+    before = await count_above(above=0)
     waiting = [asyncio.create_task(asyncio.sleep(60)) for _ in range(100)]
     try:
         # Others may have ended since; a hundred have not.
-        await told(above=before + 50)
+        await count_above(above=before + 50)
     finally:
         for task in waiting:
             task.cancel()
 
 
-async def test_administration_counts_under_its_routes_template(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_administration_requests_are_counted_by_route_template(platform: RunningPlatform, tenant: Tenant) -> None:
     name = (
         'service_http_requests_total{method="PATCH",route="/api/v1/admin/org/feature-flags/{flag_name}",status="404"}'
     )
@@ -95,15 +95,15 @@ async def test_administration_counts_under_its_routes_template(platform: Running
     assert (await figures(platform))[name] == before + 2
 
 
-async def test_paths_that_clients_make_up_are_one_series(platform: RunningPlatform) -> None:
+async def test_unknown_paths_are_counted_as_one_series(platform: RunningPlatform) -> None:
     for number in range(5):
         await platform.anonymous.get(f"/made/up/{number}")
-    told = await figures(platform)
-    assert told['service_http_requests_total{method="GET",route="unmatched",status="404"}'] >= 5
-    assert not any("/made" in name for name in told)
+    values = await figures(platform)
+    assert values['service_http_requests_total{method="GET",route="unmatched",status="404"}'] >= 5
+    assert not any("/made" in name for name in values)
 
 
-async def test_a_model_call_counts_with_its_attempts(platform: RunningPlatform) -> None:
+async def test_a_model_call_is_counted_with_its_attempts(platform: RunningPlatform) -> None:
     operator = await platform.operator()
     client = platform.client(await platform.new_key(operator))
     before = await figures(platform)
@@ -123,7 +123,9 @@ async def test_a_model_call_counts_with_its_attempts(platform: RunningPlatform) 
     assert grown('service_provider_attempts_total{kind="sandbox",result="http_503"}') >= 1
 
 
-async def test_tokens_cost_and_times_are_told_by_provider_and_model(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_tokens_cost_and_times_are_exported_by_provider_and_model(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     await platform.add_provider(tenant.id, "counted", "sandbox", "tokens-10-5")
     body = {"model": "counted/tokens-10-5", "messages": [{"role": "user", "content": "hi"}]}
     for more in ({}, {"stream": True}):
@@ -151,7 +153,7 @@ async def test_refused_calls_are_counted_by_reason(platform: RunningPlatform, te
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
-async def test_what_an_unknown_proxy_passes_on_gets_no_figures(
+async def test_requests_through_an_unknown_proxy_get_no_metrics(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, header: str
 ) -> None:
     """Its own address is private, and whose request it is nobody knows."""

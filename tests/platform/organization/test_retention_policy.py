@@ -1,4 +1,4 @@
-"""The retention policy (reference 2, Organization settings): stored and validated; the archiver comes later."""
+"""The retention policy: storage and validation (docs/organization.md, Retention)."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def test_an_organization_that_set_nothing_has_the_defaults_and_no_archival
     }
 
 
-async def test_only_what_is_sent_changes_and_is_told(
+async def test_only_the_sent_fields_change_and_are_audited(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     before = (await tenant.admin.client.get(BASE)).json()
@@ -34,11 +34,11 @@ async def test_only_what_is_sent_changes_and_is_told(
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("schedule", "kept"),
     [("*/15 * * * *", "*/15 * * * *"), ("  0   3 * jan-mar 1-5 ", "0 3 * jan-mar 1-5"), ("0 0 29 2 *", "0 0 29 2 *")],
 )
-async def test_a_schedule_is_cron(tenant: Tenant, given: str, kept: str) -> None:
-    answer = await tenant.admin.client.put(BASE, json={"archiver_schedule": given})
+async def test_a_schedule_is_cron(tenant: Tenant, schedule: str, kept: str) -> None:
+    answer = await tenant.admin.client.put(BASE, json={"archiver_schedule": schedule})
     assert (answer.status_code, answer.json()["archiver_schedule"]) == (200, kept)
 
 
@@ -67,7 +67,7 @@ async def test_a_bad_field_is_named_in_details(tenant: Tenant, body: dict[str, A
     assert [fault["field"] for fault in answer.json()["details"]] == [field]
 
 
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant) -> None:
     anonymous = await platform.anonymous.put(BASE, json={})
     assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
     assert (await tenant.user.client.get(BASE)).status_code == 403

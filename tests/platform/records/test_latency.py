@@ -9,7 +9,7 @@ import pytest
 from gatehouse.platform.records.minutes.latency import bucket, percentile
 
 
-def told(latencies: list[float], share: float) -> float | None:
+def percentile_of(latencies: list[float], share: float) -> float | None:
     return percentile(Counter(map(bucket, latencies)), share)
 
 
@@ -20,23 +20,23 @@ def test_a_percentile_is_at_most_five_percent_beside_the_truth(share: float) -> 
         for size in (1, 2, 19, 20, 21, 1000):
             latencies = sorted(min(3_600_000, max(0.1, dice.lognormvariate(math.log(middle), 1))) for _ in range(size))
             truth = latencies[math.ceil(share * size) - 1]
-            assert told(latencies, share) == pytest.approx(truth, rel=0.05)
+            assert percentile_of(latencies, share) == pytest.approx(truth, rel=0.05)
 
 
 def test_every_time_has_its_bucket() -> None:
     """At the buckets' ends above all, and in the order of time."""
     times = [0.1 * 1.1**number * (1 + shift) for number in range(183) for shift in (-1e-9, 1e-9)]
-    numbers = [bucket(each) for each in times]
+    numbers = [bucket(time_) for time_ in times]
     assert numbers == sorted(numbers)
     assert all(
-        0.1 * 1.1 ** (n - 1) * 0.999 <= each <= 0.1 * 1.1**n * 1.001 for each, n in zip(times, numbers, strict=True)
+        0.1 * 1.1 ** (n - 1) * 0.999 <= item <= 0.1 * 1.1**n * 1.001 for item, n in zip(times, numbers, strict=True)
     )
 
 
 @pytest.mark.parametrize(("latency", "nearest"), [(0.0, 0.1), (0.01, 0.1), (-5.0, 0.1), (1e12, 3_600_000)])
 def test_what_is_outside_counts_as_the_nearest(latency: float, nearest: float) -> None:
-    assert told([latency], 0.95) == pytest.approx(nearest, rel=0.06)
+    assert percentile_of([latency], 0.95) == pytest.approx(nearest, rel=0.06)
 
 
 def test_nothing_has_no_percentile() -> None:
-    assert told([], 0.95) is None
+    assert percentile_of([], 0.95) is None

@@ -1,5 +1,5 @@
-"""The cloud-managed kind's credentials, and both clouds' vendors as an administrator meets them (reference 3,
-Provider)."""
+"""Amazon Bedrock and Google Gemini, as administrators configure them: the credentials of the cloud-managed type
+(docs/providers.md)."""
 
 from typing import Any
 
@@ -55,7 +55,9 @@ async def test_keys_of_the_cloud_are_kept_apart_and_shown_masked(platform: Runni
     assert bedrock.SECRET not in str(rows)
 
 
-async def test_an_operator_gives_the_machines_role_and_takes_it_back(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_operator_grants_and_revokes_the_use_of_the_machines_role(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     operator = await platform.new_person(tenant.id, "admin", operator=True)
     await tenant.admin.client.put(f"{BASE}/bedrock/credentials", json=KEYS)
     answer = await operator.client.put(f"{BASE}/bedrock/credentials", json=ROLE)
@@ -71,7 +73,7 @@ async def test_an_operator_gives_the_machines_role_and_takes_it_back(platform: R
     assert provider["config"]["cloud_access_key_id"] == MASKED
 
 
-async def test_the_machines_role_is_not_an_organizations_to_take(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_organization_cannot_grant_itself_the_machines_role(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(f"{BASE}/bedrock/credentials", json=ROLE)
     assert answer.status_code == 403
     assert "operator" in answer.text
@@ -100,7 +102,7 @@ async def test_bad_keys_of_the_cloud_name_the_field(
     assert platform.sql("SELECT id FROM providers WHERE tenant_id = %s", [tenant.id]) == []
 
 
-async def test_bedrock_from_credentials_to_an_answer(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_bedrock_answers_after_its_credentials_are_set(platform: RunningPlatform, tenant: Tenant) -> None:
     model = {
         "modelArn": "arn:aws:bedrock:eu-central-1::foundation-model/anthropic.claude-x-v1:0",
         "modelId": "anthropic.claude-x-v1:0",
@@ -134,7 +136,7 @@ async def test_bedrock_from_credentials_to_an_answer(platform: RunningPlatform, 
         assert checked["error"] == "The provider refuses the credentials."
 
 
-async def test_gemini_from_credentials_to_an_answer(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_gemini_answers_after_its_credentials_are_set(platform: RunningPlatform, tenant: Tenant) -> None:
     models = [
         {"name": "models/gemini-x", "displayName": "X", "supportedGenerationMethods": ["generateContent"]},
         {"name": "models/embed-x", "supportedGenerationMethods": ["embedContent"]},
@@ -156,7 +158,7 @@ async def test_gemini_from_credentials_to_an_answer(platform: RunningPlatform, t
         assert checked["error"] == "The provider refuses the credentials."
 
 
-async def test_a_machine_without_a_role_is_told_by_the_probe(
+async def test_the_probe_reports_a_machine_without_a_role(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(KINDS["bedrock"], "_machine", Machine({"AWS_EC2_METADATA_DISABLED": "true"}))

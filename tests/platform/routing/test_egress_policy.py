@@ -24,8 +24,8 @@ async def narrow(platform: RunningPlatform, tenant: Tenant, policy: str | None) 
     path = f"/v1/platform/tenants/{tenant.id}/entitlements"
     answer = await operator.patch(path, json={"egress_policy": policy})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 async def chat(tenant: Tenant) -> tuple[int, Any]:
@@ -70,9 +70,9 @@ async def test_an_address_from_before_is_called_no_more_and_tells_nothing_about_
     status, failure = await chat(tenant)
     assert status == 502
     assert failure["error"]["attempts"][0]["reason"] == "address_refused"
-    answers = [(await admin.post(f"/api/admin/system/check-provider/{each}")).json() for each in ("own", "closed")]
+    answers = [(await admin.post(f"/api/admin/system/check-provider/{item}")).json() for item in ("own", "closed")]
     assert [answer["error"] for answer in answers] == ["address_refused"] * 2
-    checks = [(await admin.post(f"/api/admin/providers/{each}/health-check")).json() for each in ("own", "closed")]
+    checks = [(await admin.post(f"/api/admin/providers/{item}/health-check")).json() for item in ("own", "closed")]
     assert len({check["error"] for check in checks}) == 1
     assert "EGRESS_POLICY" in checks[0]["error"]
     assert len(fake.requests) == before

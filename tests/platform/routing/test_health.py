@@ -1,4 +1,4 @@
-"""The state machine of a provider's health, and the scheduled checks (reference 3, Provider status)."""
+"""The states of a provider's health, and the scheduled checks (docs/providers.md)."""
 
 import asyncio
 from typing import Any
@@ -41,7 +41,7 @@ def test_failures_and_successes_count_in_a_row(outcomes: str, seen: str) -> None
 
 
 @given(st.text("+-", max_size=60), st.integers(1, 6), st.integers(1, 6))
-def test_it_turns_only_after_as_many_in_a_row_as_the_threshold_says(outcomes: str, fail: int, recover: int) -> None:
+def test_the_status_changes_only_after_threshold_results_in_a_row(outcomes: str, fail: int, recover: int) -> None:
     seen = walk(outcomes, HealthConfig(failure_threshold=fail, recovery_threshold=recover))
     for at, (before, now) in enumerate(zip("." + seen, seen, strict=False)):
         if before != now:
@@ -97,14 +97,16 @@ async def test_a_provider_is_checked_once_an_interval(platform: RunningPlatform,
 
 
 @pytest.mark.usefixtures("only")
-async def test_many_keepers_check_it_once(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_several_keepers_check_a_provider_once(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
     assert sum(await asyncio.gather(*(run(platform) for _ in range(8)))) == 1
     assert len(fake.requests) == 1
 
 
 @pytest.mark.usefixtures("only")
-async def test_workers_hear_only_of_a_turn(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_workers_are_notified_only_of_a_changed_status(
+    platform: RunningPlatform, tenant: Tenant, fake: Any
+) -> None:
     await connect(tenant, fake, failure_threshold=2, recovery_threshold=1)
     changes = "SELECT count(*) FROM changes WHERE tenant_id = %s AND topic = 'provider_health'"
     seen = []
@@ -128,7 +130,7 @@ async def test_workers_hear_only_of_a_turn(platform: RunningPlatform, tenant: Te
 
 
 @pytest.mark.usefixtures("only")
-async def test_who_is_stopped_is_left_alone(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_stopped_providers_are_not_checked(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake, "off")
     await tenant.admin.client.put("/api/admin/providers/off/status", json={"enabled": False})
     await connect(tenant, fake, "unwatched", enabled=False)
@@ -144,7 +146,7 @@ async def test_who_is_stopped_is_left_alone(platform: RunningPlatform, tenant: T
 
 
 @pytest.mark.usefixtures("only")
-async def test_one_that_hangs_does_not_delay_the_others(
+async def test_a_hanging_provider_does_not_delay_other_checks(
     platform: RunningPlatform, tenant: Tenant, neighbourhood: Any
 ) -> None:
     slow, good = await neighbourhood.provider(), await neighbourhood.provider()
@@ -160,7 +162,7 @@ async def test_one_that_hangs_does_not_delay_the_others(
 
 
 @pytest.mark.usefixtures("only")
-async def test_what_was_seen_of_an_older_configuration_is_not_noted(
+async def test_results_of_an_older_configuration_are_discarded(
     platform: RunningPlatform, tenant: Tenant, neighbourhood: Any
 ) -> None:
     slow, good = await neighbourhood.provider(), await neighbourhood.provider()
@@ -177,7 +179,7 @@ async def test_what_was_seen_of_an_older_configuration_is_not_noted(
 
 
 @pytest.mark.usefixtures("only")
-async def test_of_two_checks_at_once_one_is_noted(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_of_two_concurrent_checks_one_is_stored(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake, timeout_ms=600, failure_threshold=2)
     fake.mode = "hang"
     running = asyncio.create_task(run(platform))

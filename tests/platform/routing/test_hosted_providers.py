@@ -1,4 +1,4 @@
-"""Azure OpenAI and Mistral as an administrator and a caller meet them (reference 3, Provider, Credentials)."""
+"""Azure OpenAI and Mistral, as administrators configure and callers use them (docs/providers.md)."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from tests.support.vendors import azure_openai, mistral
 BASE = "/api/admin/providers"
 
 
-async def asked(tenant: Tenant, path: str, **body: Any) -> Any:
+async def post_as_user(tenant: Tenant, path: str, **body: Any) -> Any:
     return await tenant.user.client.post(path, json=body)
 
 
-async def test_azure_from_its_credentials_to_an_answer(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_azure_answers_after_its_credentials_are_set(platform: RunningPlatform, tenant: Tenant) -> None:
     admin = tenant.admin.client
     async with azure_openai.azure() as server:
-        given = {"api_key": azure_openai.KEY, "hosted_endpoint": server.url + "/"}
-        told = await admin.put(f"{BASE}/azure_openai/credentials", json=given)
-        assert (told.status_code, told.json()["credentials_configured"]) == (200, True)
+        credentials = {"api_key": azure_openai.KEY, "hosted_endpoint": server.url + "/"}
+        response = await admin.put(f"{BASE}/azure_openai/credentials", json=credentials)
+        assert (response.status_code, response.json()["credentials_configured"]) == (200, True)
         provider = (await admin.get(f"{BASE}/azure_openai")).json()
         assert (provider["name"], provider["type"]) == ("Azure OpenAI", "native")
         assert provider["config"] == {
@@ -30,14 +30,14 @@ async def test_azure_from_its_credentials_to_an_answer(platform: RunningPlatform
         checked = (await admin.post(f"{BASE}/azure_openai/health-check")).json()
         assert checked["health_check_status"] == "healthy"
         synced = (await admin.post("/api/admin/models/catalog/sync")).json()
-        assert {each["model_id"] for each in synced["added_models"]} == set(azure_openai.DEPLOYMENTS)
+        assert {model["model_id"] for model in synced["added_models"]} == set(azure_openai.DEPLOYMENTS)
         tried = (await admin.post("/api/admin/system/check-provider/azure_openai")).json()
         assert tried["status"] == "reachable"
-        said = {"messages": [{"role": "user", "content": "hi"}]}
-        answer = await asked(tenant, "/v1/chat/completions", model="azure_openai/our-gpt", **said)
+        messages_body = {"messages": [{"role": "user", "content": "hi"}]}
+        answer = await post_as_user(tenant, "/v1/chat/completions", model="azure_openai/our-gpt", **messages_body)
         assert (answer.status_code, answer.headers["x-gateway-model"]) == (200, "our-gpt")
         filtered = {"messages": [{"role": "user", "content": "filter this prompt"}]}
-        refused = await asked(
+        refused = await post_as_user(
             tenant, "/v1/messages", model="azure_openai/our-gpt", max_tokens=5, fallbacks=["mine/m"], **filtered
         )
     assert refused.status_code == 400
@@ -46,7 +46,7 @@ async def test_azure_from_its_credentials_to_an_answer(platform: RunningPlatform
     assert "modify your prompt" not in refused.text
 
 
-async def test_azures_credentials_are_named_where_they_are_missing_or_wrong(tenant: Tenant) -> None:
+async def test_missing_or_wrong_azure_credentials_are_named(tenant: Tenant) -> None:
     admin = tenant.admin.client
     missing = await admin.put(f"{BASE}/azure_openai/credentials", json={"api_key": "k"})
     assert missing.status_code == 400
@@ -64,11 +64,11 @@ async def test_azures_credentials_are_named_where_they_are_missing_or_wrong(tena
         assert field in wrong.text
 
 
-async def test_mistral_from_its_credentials_to_an_answer(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_mistral_answers_after_its_credentials_are_set(platform: RunningPlatform, tenant: Tenant) -> None:
     admin = tenant.admin.client
     async with mistral.mistral() as server:
-        told = await admin.put(f"{BASE}/mistral/credentials", json={"api_key": mistral.KEY})
-        assert told.status_code == 200
+        response = await admin.put(f"{BASE}/mistral/credentials", json={"api_key": mistral.KEY})
+        assert response.status_code == 200
         platform.sql(
             "UPDATE providers SET config = config || %s WHERE tenant_id = %s AND id = 'mistral'",
             [Jsonb({"base_url": f"{server.url}/v1"}), tenant.id],
@@ -77,8 +77,8 @@ async def test_mistral_from_its_credentials_to_an_answer(platform: RunningPlatfo
         await platform.refresh()
         assert (await admin.post(f"{BASE}/mistral/health-check")).json()["health_check_status"] == "healthy"
         await admin.post("/api/admin/models/catalog/sync")
-        answer = await asked(tenant, "/v1/responses", model="mistral/mistral-large-latest", input="hi")
+        answer = await post_as_user(tenant, "/v1/responses", model="mistral/mistral-large-latest", input="hi")
         assert answer.status_code == 200, answer.text
         assert answer.json()["output"][0]["content"][0]["text"] == "Bonjour à tous"
-        vectors = await asked(tenant, "/v1/embeddings", model="mistral/mistral-embed", input="hi")
+        vectors = await post_as_user(tenant, "/v1/embeddings", model="mistral/mistral-embed", input="hi")
         assert len(vectors.json()["data"]) == 1

@@ -67,12 +67,12 @@ def named_in(answer: str) -> set[str]:
 )
 async def test_an_answer_names_the_model_as_it_was_asked_for(sandbox: Tenant, path: str, stream: bool) -> None:
     model = "embed" if path == EMBEDDINGS else "echo"
-    for asked in (model, f"sandbox/{model}"):
-        body = {**CALLS[path], "model": asked}
+    for item in (model, f"sandbox/{model}"):
+        body = {**CALLS[path], "model": item}
         if stream:
             body["stream"] = True
         answer = await sandbox.user.client.post(path, json=body)
-        assert (answer.status_code, named_in(answer.text)) == (200, {asked}), answer.text
+        assert (answer.status_code, named_in(answer.text)) == (200, {item}), answer.text
         assert (answer.headers["X-Gateway-Provider"], answer.headers["X-Gateway-Model"]) == ("sandbox", model)
 
 
@@ -84,7 +84,7 @@ async def test_fallbacks_and_auto_answer_under_the_name_asked_for_and_the_record
     assert (answer.json()["model"], answer.headers["X-Gateway-Model"]) == ("sandbox/status-503", "echo")
     await drained(platform)
     records = (await sandbox.admin.client.get("/api/v1/usage/records")).json()["records"]
-    (record,) = [each for each in records if each["request_id"] == answer.headers["X-Request-Id"]]
+    (record,) = [record for record in records if record["request_id"] == answer.headers["X-Request-Id"]]
     assert (record["provider"], record["model_id"]) == ("sandbox", "echo")
     await kept(sandbox)
     answer = await sandbox.user.client.post("/v1/chat/completions", json={**CHAT, "model": "auto"})
@@ -94,10 +94,10 @@ async def test_fallbacks_and_auto_answer_under_the_name_asked_for_and_the_record
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_kept_answer_names_the_model_as_each_caller_asked_for_it(sandbox: Tenant, stream: bool) -> None:
     await kept(sandbox)
-    for asked in ("echo", "sandbox/echo") * 2:
-        body = {**CHAT, "model": asked, "stream": stream}
+    for item in ("echo", "sandbox/echo") * 2:
+        body = {**CHAT, "model": item, "stream": stream}
         answer = await sandbox.user.client.post("/v1/chat/completions", json=body)
-        assert named_in(answer.text) == {asked}
+        assert named_in(answer.text) == {item}
     assert answer.headers["X-Gateway-Cache"] == "hit"
 
 

@@ -35,23 +35,23 @@ async def chat(person: Person, text: str = "hello", **more: Any) -> httpx2.Respo
     return await person.client.post("/v1/chat/completions", json=body)
 
 
-def told(answer: httpx2.Response) -> str | None:
+def cache_header(answer: httpx2.Response) -> str | None:
     assert answer.status_code == 200, answer.text
     return answer.headers.get("X-Gateway-Cache")
 
 
 async def test_colleagues_share_answers_until_the_policy_changes(sandbox: Tenant) -> None:
-    assert told(await chat(sandbox.user)) is None
+    assert cache_header(await chat(sandbox.user)) is None
     path = await kept(sandbox)
     first, second = await chat(sandbox.user), await chat(sandbox.admin)
-    assert (told(first), told(second)) == ("miss", "hit")
+    assert (cache_header(first), cache_header(second)) == ("miss", "hit")
     assert first.json() == second.json()
     assert float(second.headers["X-Cost-USD"]) == 0
     changed = await sandbox.admin.client.patch(path, json={"cache_ttl_seconds": 300})
     assert changed.json()["cache_ttl_seconds"] == 300
-    assert told(await chat(sandbox.user)) == "miss"
+    assert cache_header(await chat(sandbox.user)) == "miss"
     await sandbox.admin.client.patch(path, json={"cache_ttl_seconds": None})
-    assert told(await chat(sandbox.user)) is None
+    assert cache_header(await chat(sandbox.user)) is None
 
 
 async def test_a_client_that_wants_none_of_it_is_heard(sandbox: Tenant) -> None:
@@ -59,7 +59,7 @@ async def test_a_client_that_wants_none_of_it_is_heard(sandbox: Tenant) -> None:
     body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hello"}]}
     wishes: list[dict[str, str]] = [{}, {"Cache-Control": "no-cache"}, {"Cache-Control": "no-store"}, {}]
     answers = [await sandbox.user.client.post("/v1/chat/completions", json=body, headers=wish) for wish in wishes]
-    assert [told(answer) for answer in answers] == ["miss", "miss", None, "hit"]
+    assert [cache_header(answer) for answer in answers] == ["miss", "miss", None, "hit"]
 
 
 async def test_another_organization_gets_an_answer_of_its_own(
@@ -68,7 +68,7 @@ async def test_another_organization_gets_an_answer_of_its_own(
     await platform.add_provider(other_tenant.id, "sandbox", "sandbox", "echo")
     await kept(sandbox)
     await kept(other_tenant)
-    assert [told(await chat(person)) for person in (sandbox.user, other_tenant.user, sandbox.user)] == [
+    assert [cache_header(await chat(person)) for person in (sandbox.user, other_tenant.user, sandbox.user)] == [
         "miss", "miss", "hit",
     ]  # fmt: skip
 
@@ -95,8 +95,8 @@ async def test_hits_are_on_record_and_in_the_figures(platform: RunningPlatform, 
         await chat(sandbox.user)
     await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()
     records = (await sandbox.admin.client.get("/api/v1/usage/records")).json()["records"]
-    assert sorted((each["cost_usd"] == 0, each["input_tokens"]) for each in records)[1:] == [(True, 0)] * 3
-    assert all((each["provider"], each["model_id"]) == ("sandbox", "echo") for each in records)
+    assert sorted((record["cost_usd"] == 0, record["input_tokens"]) for record in records)[1:] == [(True, 0)] * 3
+    assert all((record["provider"], record["model_id"]) == ("sandbox", "echo") for record in records)
     events = await platform.audit(sandbox, "gateway.request")
     assert sorted(event["details"]["cache"] for event in events) == ["hit", "hit", "hit", "miss"]
     assert platform.sql("SELECT cache_hits, requests FROM routing_days WHERE tenant_id = %s", [sandbox.id]) == [(3, 4)]
@@ -119,7 +119,7 @@ async def test_a_hit_takes_from_budgets_of_requests(sandbox: Tenant) -> None:
 
 async def test_a_kill_switch_stops_hits_too(platform: RunningPlatform, sandbox: Tenant) -> None:
     await kept(sandbox)
-    assert [told(await chat(sandbox.user)) for _ in range(2)] == ["miss", "hit"]
+    assert [cache_header(await chat(sandbox.user)) for _ in range(2)] == ["miss", "hit"]
     [(model,)] = platform.sql("SELECT id FROM model_configs WHERE tenant_id = %s AND model_id = 'echo'", [sandbox.id])
     switched = await sandbox.admin.client.post(
         f"/api/v1/admin/kill-switch/models/{model}/disable", json={"reason": "other"}
@@ -151,9 +151,9 @@ async def test_workers_share_answers_through_redis_and_go_on_without_it(
         token = sandbox.user.client.headers["authorization"].removeprefix("Bearer ")
         body = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "far and wide"}]}
         answers = [await worker.client(token).post("/v1/chat/completions", json=body) for worker in (one, other, other)]
-        assert [told(answer) for answer in answers] == ["miss", "hit", "hit"]
+        assert [cache_header(answer) for answer in answers] == ["miss", "hit", "hit"]
         assert answers[0].json() == answers[1].json()
         assert all(b"far and wide" not in (redis.client.get(name) or b"") for name in redis.client.keys("rc:*"))
         redis.kill()
         again = await other.client(token).post("/v1/chat/completions", json=body)
-        assert told(again) == "miss"
+        assert cache_header(again) == "miss"

@@ -1,4 +1,4 @@
-"""The kill switch (reference 3, Kill switch; decisions 7)."""
+"""The kill switch of models and providers (docs/kill-switch.md)."""
 
 from time import time
 from typing import Any
@@ -20,49 +20,53 @@ def chat(model: str, *fallbacks: str) -> dict[str, Any]:
 @pytest.fixture
 async def models(platform: RunningPlatform, tenant: Tenant) -> dict[str, str]:
     """Two models of the sandbox and one of another provider: ids by `provider/model-id`."""
-    found = {}
+    results = {}
     for provider, model_id in [("sandbox", "echo"), ("sandbox", "tools"), ("spare", "echo")]:
         platform.sql(
             "INSERT INTO providers (tenant_id, id, name, kind) VALUES (%s, %s, %s, 'sandbox') ON CONFLICT DO NOTHING",
             [tenant.id, provider, provider],
         )
-        found[f"{provider}/{model_id}"] = str(new_id())
+        results[f"{provider}/{model_id}"] = str(new_id())
         platform.sql(
             "INSERT INTO model_configs (id, tenant_id, provider, model_id) VALUES (%s, %s, %s, %s)",
-            [found[f"{provider}/{model_id}"], tenant.id, provider, model_id],
+            [results[f"{provider}/{model_id}"], tenant.id, provider, model_id],
         )
-    return found
+    return results
 
 
-async def test_a_disabled_model_is_503_and_the_providers_others_go_on(tenant: Tenant, models: dict[str, str]) -> None:
+async def test_a_disabled_model_is_503_and_the_providers_other_models_answer(
+    tenant: Tenant, models: dict[str, str]
+) -> None:
     admin, user = tenant.admin.client, tenant.user.client
     assert (await user.post("/v1/chat/completions", json=chat("sandbox/echo"))).status_code == 200
     answer = await admin.post(f"{BASE}/models/{models['sandbox/echo']}/disable", json={"reason": "cost_runaway"})
     assert answer.status_code == 200
-    told = answer.json()
-    assert told["propagation"].pop("elapsed_ms") >= 0
-    assert told["propagation"]["pending"] == []
-    assert told["propagation"]["confirmed"] == told["propagation"]["total"] >= 1
-    assert told["kill_switch_disabled_at"] is not None
-    assert told | {"display_name": None, "is_active": True, "model_id": "echo"} == told
-    assert (told["kill_switch_active"], told["disabled_reason"]) == (True, "cost_runaway")
+    body = answer.json()
+    assert body["propagation"].pop("elapsed_ms") >= 0
+    assert body["propagation"]["pending"] == []
+    assert body["propagation"]["confirmed"] == body["propagation"]["total"] >= 1
+    assert body["kill_switch_disabled_at"] is not None
+    assert body | {"display_name": None, "is_active": True, "model_id": "echo"} == body
+    assert (body["kill_switch_active"], body["disabled_reason"]) == (True, "cost_runaway")
     refused = await user.post("/v1/chat/completions", json=chat("sandbox/echo"))
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "provider_unavailable")
     assert (await user.post("/v1/chat/completions", json=chat("sandbox/tools"))).status_code == 200
     read = (await tenant.auditor.client.get(f"{BASE}/models/{models['sandbox/echo']}")).json()
-    assert read == {name: value for name, value in told.items() if name != "propagation"}
+    assert read == {name: value for name, value in body.items() if name != "propagation"}
 
 
 async def test_a_released_model_answers_again(tenant: Tenant, models: dict[str, str]) -> None:
     path = f"{BASE}/models/{models['sandbox/echo']}"
     await tenant.admin.client.post(f"{path}/disable", json={"reason": "other"})
-    told = (await tenant.admin.client.post(f"{path}/enable")).json()
-    assert (told["kill_switch_active"], told["kill_switch_disabled_at"], told["disabled_reason"]) == (False, None, None)
-    assert told["propagation"]["pending"] == []
+    body = (await tenant.admin.client.post(f"{path}/enable")).json()
+    assert (body["kill_switch_active"], body["kill_switch_disabled_at"], body["disabled_reason"]) == (False, None, None)
+    assert body["propagation"]["pending"] == []
     assert (await tenant.user.client.post("/v1/chat/completions", json=chat("sandbox/echo"))).status_code == 200
 
 
-async def test_fallbacks_skip_what_is_off_and_fail_when_all_is(tenant: Tenant, models: dict[str, str]) -> None:
+async def test_fallbacks_skip_switched_off_models_and_fail_if_all_are_off(
+    tenant: Tenant, models: dict[str, str]
+) -> None:
     call = chat("sandbox/echo", "spare/echo")
     await tenant.admin.client.post(f"{BASE}/models/{models['sandbox/echo']}/disable", json={"reason": "other"})
     answer = await tenant.user.client.post("/v1/chat/completions", json=call)
@@ -72,21 +76,21 @@ async def test_fallbacks_skip_what_is_off_and_fail_when_all_is(tenant: Tenant, m
     assert (answer.status_code, answer.json()["error"]["type"]) == (503, "provider_unavailable")
 
 
-async def test_a_provider_goes_off_and_on_as_a_whole(
+async def test_a_provider_is_switched_off_and_on_with_all_its_models(
     platform: RunningPlatform, tenant: Tenant, models: dict[str, str]
 ) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/providers/sandbox/disable", json={"reason": "security_event"})
-    told = answer.json()
+    body = answer.json()
     assert answer.status_code == 200
-    assert [(model["model_id"], model["disabled_reason"]) for model in told["models"]] == [
+    assert [(model["model_id"], model["disabled_reason"]) for model in body["models"]] == [
         ("echo", "security_event"),
         ("tools", "security_event"),
     ]
-    assert (told["provider"], told["total_models"], told["kill_switch_disabled_count"], told["kill_switch_active"]) == (
+    assert (body["provider"], body["total_models"], body["kill_switch_disabled_count"], body["kill_switch_active"]) == (
         "sandbox", 2, 2, True,
     )  # fmt: skip
     listed = (await tenant.auditor.client.get(f"{BASE}/providers")).json()
-    assert {name: value for name, value in told.items() if name != "propagation"} in listed
+    assert {name: value for name, value in body.items() if name != "propagation"} in listed
     assert [summary["provider"] for summary in listed] == ["sandbox", "spare"]
     assert [summary["kill_switch_active"] for summary in listed] == [True, False]
     # A model that comes later is covered, and none is released alone.
@@ -100,11 +104,11 @@ async def test_a_provider_goes_off_and_on_as_a_whole(
     (summary, _) = (await tenant.admin.client.get(f"{BASE}/providers")).json()
     assert (summary["total_models"], summary["kill_switch_disabled_count"]) == (3, 3)
     assert summary["provider_disabled_reason"] == "security_event"
-    told = (await tenant.admin.client.post(f"{BASE}/providers/sandbox/enable")).json()
-    assert (told["kill_switch_disabled_count"], told["kill_switch_active"]) == (0, False)
+    body = (await tenant.admin.client.post(f"{BASE}/providers/sandbox/enable")).json()
+    assert (body["kill_switch_disabled_count"], body["kill_switch_active"]) == (0, False)
 
 
-async def test_a_provider_without_models_is_switched_off_for_those_that_come(
+async def test_a_provider_without_models_is_switched_off_for_later_models(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     platform.sql("INSERT INTO providers (tenant_id, id, name, kind) VALUES (%s, 'bare', 'x', 'sandbox')", [tenant.id])
@@ -131,7 +135,9 @@ async def test_a_provider_without_models_is_switched_off_for_those_that_come(
     assert [(event["target_provider"], event["target_model"]) for event in events] == [("bare", "*")]
 
 
-async def test_a_provider_s_switch_outlives_the_provider(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_providers_switch_survives_the_removal_of_the_provider(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     model = {
         "model_id": "m", "display_name": "M", "context_window": 1000, "input_cost_per_1k": 1, "output_cost_per_1k": 1,
     }  # fmt: skip
@@ -146,14 +152,14 @@ async def test_a_provider_s_switch_outlives_the_provider(platform: RunningPlatfo
     assert (await tenant.admin.client.get("/api/admin/providers/own")).json()["status"] == "kill_switched"
 
 
-async def test_disabled_and_kill_switched_are_told_apart(tenant: Tenant, models: dict[str, str]) -> None:
+async def test_disabled_and_kill_switched_models_are_distinguished(tenant: Tenant, models: dict[str, str]) -> None:
     await tenant.admin.client.post(f"{BASE}/providers/sandbox/disable", json={"reason": "other"})
     for enabled in (False, True):
         shown = (await tenant.admin.client.put("/api/admin/providers/sandbox/status", json={"enabled": enabled})).json()
         assert (shown["status"], shown["enabled"], shown["kill_switch_active"]) == ("kill_switched", enabled, True)
 
 
-async def test_a_provider_s_switch_stops_no_other_organization(
+async def test_a_providers_switch_does_not_affect_other_organizations(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, models: dict[str, str]
 ) -> None:
     await platform.add_provider(other_tenant.id, "sandbox", "sandbox", "echo")
@@ -198,7 +204,7 @@ async def test_disabling_again_keeps_the_first_moment_and_takes_the_newer_reason
 
 @pytest.mark.parametrize("body", [None, {}, {"reason": None}, {"reason": "boredom"}, {"reason": 1}])
 @pytest.mark.parametrize("target", ["providers/sandbox", "models"])
-async def test_a_missing_or_unknown_reason_is_400_and_named(
+async def test_a_missing_or_unknown_reason_is_400_and_names_the_field(
     tenant: Tenant, models: dict[str, str], target: str, body: dict[str, Any] | None
 ) -> None:
     if target == "models":
@@ -211,7 +217,7 @@ async def test_a_missing_or_unknown_reason_is_400_and_named(
     assert not any(summary["kill_switch_active"] for summary in listed)
 
 
-async def test_what_is_not_there_or_another_tenants_is_404(
+async def test_unknown_entries_and_those_of_other_organizations_are_404(
     tenant: Tenant, other_tenant: Tenant, models: dict[str, str]
 ) -> None:
     for client, target in [
@@ -226,7 +232,7 @@ async def test_what_is_not_there_or_another_tenants_is_404(
     assert (answer.status_code, answer.json()) == (404, {"detail": "Model config not found"})
 
 
-async def test_only_administrators_switch_and_auditors_look(
+async def test_only_administrators_switch_and_auditors_read(
     platform: RunningPlatform, tenant: Tenant, models: dict[str, str]
 ) -> None:
     writes = [f"{target}/{verb}" for target in (f"models/{models['sandbox/echo']}", "providers/sandbox")
@@ -257,7 +263,7 @@ async def test_engaging_needs_no_second_factor_and_releasing_does(
     assert (refused.status_code, refused.json()["error"]) == (403, "mfa_required")
 
 
-async def test_removing_a_switched_off_entry_is_releasing_its_switch(
+async def test_removing_a_switched_off_entry_releases_its_switch(
     platform: RunningPlatform, tenant: Tenant, models: dict[str, str]
 ) -> None:
     """The same model could be added again at once, and would answer."""

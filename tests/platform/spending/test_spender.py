@@ -113,7 +113,7 @@ async def tried(spender: Spender, of: Budget, taking: CallAmounts = ONE, *, enfo
 async def test_of_200_at_once_over_four_workers_exactly_50_pass(workers: Workers, tenant: Tenant) -> None:
     four, of = await workers.start(4), budget(tenant, limit_requests=50)
     passed = await asyncio.gather(*(tried(four[n % 4], of) for n in range(200)))
-    assert sum(each is not None for each in passed) == 50
+    assert sum(item is not None for item in passed) == 50
     assert (await workers.granted(of))[1] == 50
 
 
@@ -146,17 +146,17 @@ async def test_a_refusal_says_when_it_begins_anew_and_one_event_tells_listeners(
     for _ in range(3):
         with pytest.raises(QuotaExceeded) as refused:
             await one.reserve([of], ONE, enforced=True)
-    told = refused.value
-    end = int(told.headers["X-RateLimit-Reset"])
+    result = refused.value
+    end = int(result.headers["X-RateLimit-Reset"])
     assert end % 86_400 == 0
     assert 0 < end - workers.clock.now() <= 86_400
-    assert told.extra["tier"] == "user:day"
-    assert told.headers["X-Budget-Remaining-Requests"] == "0"
+    assert result.extra["tier"] == "user:day"
+    assert result.headers["X-Budget-Remaining-Requests"] == "0"
     assert one.exhausted([of]) is not None
     (event,) = await workers.events(tenant, "quota_exceeded")
     assert event == {
         "user_id": str(tenant.user.id), "group_id": None, "limit_type": "requests_day", "limit_value": 1,
-        "current_usage": 1, "reset_at": told.text[told.text.index("anew at ") + 8 : -1],
+        "current_usage": 1, "reset_at": result.text[result.text.index("anew at ") + 8 : -1],
     }  # fmt: skip
 
 
@@ -237,9 +237,9 @@ async def test_steps_towards_the_plan_s_limit_are_told_once_each(workers: Worker
             await session.execute(recorded, {"n": min(n, 10), "id": of.id, "writer": workers.ids[0]})
             await session.commit()
     async with asyncio.timeout(5):
-        while len(told := await workers.events(tenant, "usage_threshold")) < 3:
+        while len(result := await workers.events(tenant, "usage_threshold")) < 3:
             await asyncio.sleep(0.1)
-    assert [(event["threshold"], event["monthly_limit"], event["org_id"]) for event in told] == [
+    assert [(event["threshold"], event["monthly_limit"], event["org_id"]) for event in result] == [
         (0.8, 10, str(tenant.id)), (0.9, 10, str(tenant.id)), (1.0, 10, str(tenant.id)),
     ]  # fmt: skip
 
@@ -334,7 +334,7 @@ async def test_a_client_that_leaves_while_the_ledger_is_asked_leaves_nothing_set
     for call in calls:
         call.cancel()
     assert all(
-        isinstance(each, asyncio.CancelledError) for each in await asyncio.gather(*calls, return_exceptions=True)
+        isinstance(item, asyncio.CancelledError) for item in await asyncio.gather(*calls, return_exceptions=True)
     )
     assert await tried(one, of, CallAmounts(requests=10)) is not None
 
@@ -378,8 +378,8 @@ async def test_who_gets_no_answer_is_not_told_that_the_budget_is_spent(
     for _ in range(20):
         calls.append(asyncio.create_task(one.reserve([of], ONE, enforced=True)))
         await asyncio.sleep(0.05)
-    told = await asyncio.gather(*calls, return_exceptions=True)
-    assert {type(each) for each in told} == {BudgetUnavailable}
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(item) for item in results} == {BudgetUnavailable}
 
 
 async def test_who_is_never_quick_enough_is_not_told_that_the_budget_is_spent(

@@ -79,12 +79,12 @@ def test_a_database_that_cannot_be_used_is_a_line_with_the_mend(
     else:
         url = "postgresql://me:hunter2@[/db"
     done = doctor(tmp_path, *command, DATABASE_URL=url, GATEHOUSE_MASTER_KEY="A" * 43 + "=")
-    told = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     assert done.returncode in {1, 2}
-    assert "Traceback" not in told
-    assert "hunter2" not in told
+    assert "Traceback" not in output
+    assert "hunter2" not in output
     mends = {"no rights": "gatehouse_app", "no database": "create the database", "no URL": "postgresql://user"}
-    assert mends[fault] in told
+    assert mends[fault] in output
 
 
 def test_a_login_that_cannot_act_as_the_roles_is_found_before_serving(

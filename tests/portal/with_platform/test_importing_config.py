@@ -1,4 +1,5 @@
-"""Config import at the portal (decisions 8, Config import): what it takes, what it refuses, and that it arrives."""
+"""Config import at the portal: what it accepts, what it refuses, and that it reaches the platform
+(docs/moving-to-the-cloud.md)."""
 
 import json
 from typing import Any
@@ -40,17 +41,17 @@ def arrived(server: GatehouseServer, org: Provisioned) -> set[str]:
     return {name for (name,) in (*rules, *patterns)}
 
 
-async def test_a_file_arrives_in_the_organizations_tenant(
+async def test_a_file_is_imported_into_the_organizations_tenant(
     portal: RunningPortal, server: GatehouseServer, new_org: Provisioned
 ) -> None:
     answer = await sent(new_org, CONFIG)
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert told.keys() == {"dry_run", "standard_patterns", "imported", "skipped", "missing_patterns", "errors"}
-    assert (told["standard_patterns"], told["missing_patterns"]) == (76, ["acme-contract"])
-    assert [each["name"] for each in told["imported"]] == ["Employee numbers", "Cards", "email"]
-    assert [each["where"] for each in told["errors"]] == ["custom_patterns[1].pattern"]
-    assert [each["part"] for each in told["skipped"]] == ["overrides"]
+    body = answer.json()
+    assert body.keys() == {"dry_run", "standard_patterns", "imported", "skipped", "missing_patterns", "errors"}
+    assert (body["standard_patterns"], body["missing_patterns"]) == (76, ["acme-contract"])
+    assert [item["name"] for item in body["imported"]] == ["Employee numbers", "Cards", "email"]
+    assert [error["where"] for error in body["errors"]] == ["custom_patterns[1].pattern"]
+    assert [item["part"] for item in body["skipped"]] == ["overrides"]
     assert arrived(server, new_org) == {"Employee numbers", "Cards"}
     # In force: by the owner's key, at the gateway.
     scanned = httpx2.post(
@@ -64,7 +65,7 @@ async def test_a_file_arrives_in_the_organizations_tenant(
 
 
 @pytest.mark.parametrize("how", ["form", "query"])
-async def test_a_dry_run_leaves_nothing(
+async def test_a_dry_run_stores_nothing(
     portal: RunningPortal, server: GatehouseServer, new_org: Provisioned, how: str
 ) -> None:
     if how == "form":
@@ -95,7 +96,7 @@ async def test_a_dry_run_leaves_nothing(
     ],
     ids=["empty", "malformed", "no text", "a list", "something else", "deep", "later", "wrong part", "large", "huge"],
 )
-async def test_a_file_that_is_none_is_refused_with_the_place(
+async def test_a_malformed_file_is_refused_with_the_position(
     lasting: Provisioned, content: bytes, status: int, words: tuple[str, ...]
 ) -> None:
     answer = await sent(lasting, content)
@@ -104,7 +105,7 @@ async def test_a_file_that_is_none_is_refused_with_the_place(
     assert all(word in answer.json()["detail"] for word in words), answer.json()
 
 
-async def test_a_mark_of_the_encoding_is_no_fault(lasting: Provisioned) -> None:
+async def test_a_byte_order_mark_is_accepted(lasting: Provisioned) -> None:
     answer = await sent(lasting, b'\xef\xbb\xbf{"version": "1.0"}')
     assert (answer.status_code, answer.json()["imported"]) == (200, [])
 
@@ -114,7 +115,7 @@ async def test_a_file_is_needed(lasting: Provisioned) -> None:
     assert (answer.status_code, "file" in answer.json()["detail"]) == (422, True)
 
 
-async def test_administrators_of_the_organization_alone_import(
+async def test_only_administrators_of_the_organization_import(
     portal: RunningPortal, town: Town, server: GatehouseServer, new_org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     who = town.person(new_org)
@@ -126,9 +127,7 @@ async def test_administrators_of_the_organization_alone_import(
     assert arrived(server, new_org) == set()
 
 
-async def test_an_organization_that_is_not_on_the_platform_has_nowhere_to_import_to(
-    portal: RunningPortal, new_org: Provisioned
-) -> None:
+async def test_an_organization_without_a_tenant_cannot_import(portal: RunningPortal, new_org: Provisioned) -> None:
     portal.sql("UPDATE organizations SET provisioning_status = 'provisioning' WHERE id = %s", [new_org.id])
     answer = await sent(new_org, CONFIG)
     assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
@@ -139,7 +138,9 @@ async def test_an_organization_that_is_not_on_the_platform_has_nowhere_to_import
     assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
 
 
-async def test_while_the_platform_is_away_nothing_is_imported(portal: RunningPortal, new_org: Provisioned) -> None:
+async def test_nothing_is_imported_while_the_platform_is_unavailable(
+    portal: RunningPortal, new_org: Provisioned
+) -> None:
     settings = portal.host.settings.model_copy(update={"platform_url": "http://127.0.0.1:9"})
     async with RunningPortal.start(settings) as alone:
         token = (await portal.admin.post(f"{new_org.path}/tokens", json={})).json()["token"]
@@ -179,7 +180,7 @@ async def test_the_settings_screen_imports(server: GatehouseServer, new_org: Pro
         assert bool(arrived(server, new_org)) == (not dry)
 
 
-async def test_the_settings_screen_says_what_is_wrong_with_a_file(lasting: Provisioned, surfer: Surfer) -> None:
+async def test_the_settings_screen_shows_what_is_wrong_with_a_file(lasting: Provisioned, surfer: Surfer) -> None:
     await surfer.sign_in(lasting.owner)
     surfer.page = await surfer.client.post(
         surfer.portal + "/settings/config-import",

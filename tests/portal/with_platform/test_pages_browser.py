@@ -71,7 +71,7 @@ def outpost(portal: RunningPortal, org: Provisioned) -> None:
 async def fits(page: Page) -> bool:
     """Nothing reaches over the screen's right edge."""
     size = page.viewport_size
-    boxes = [await each.bounding_box() for each in await page.locator("body, body *").all()]
+    boxes = [await item.bounding_box() for item in await page.locator("body, body *").all()]
     return size is not None and max(box["x"] + box["width"] for box in boxes if box) <= size["width"]
 
 
@@ -87,13 +87,13 @@ async def test_somebody_signs_in_sees_the_dashboard_and_signs_out(
     await expect(row).to_contain_text("warehouse-1")
     await expect(row).to_contain_text("stale")
     assert await fits(page)
-    cookies = {each["name"]: each for each in await page.context.cookies()}
-    held = cookies["gatehouse_portal"]
-    assert (held.get("httpOnly"), held.get("sameSite"), held.get("path")) == (True, "Lax", "/")
+    cookies = {cookie["name"]: cookie for cookie in await page.context.cookies()}
+    cookie = cookies["gatehouse_portal"]
+    assert (cookie.get("httpOnly"), cookie.get("sameSite"), cookie.get("path")) == (True, "Lax", "/")
     assert "gatehouse_portal_sign_in" not in cookies
     await page.get_by_role("button", name="Sign out").click()
     await expect(page.get_by_role("status")).to_contain_text("You are signed out here.")
-    assert "gatehouse_portal" not in {each["name"] for each in await page.context.cookies()}
+    assert "gatehouse_portal" not in {cookie["name"] for cookie in await page.context.cookies()}
     await page.get_by_role("link", name="Use another account").click()
     await expect(page.get_by_label("E-mail or user name")).to_be_visible()
 

@@ -1,4 +1,4 @@
-"""Single sign-on, the whole way (reference 2, Cloud portal; decisions 8, Members and SSO session)."""
+"""Single sign-on from the portal's start to its session (docs/portal-sign-in.md)."""
 
 import html
 import re
@@ -17,7 +17,7 @@ SSO = "/v1/auth/sso"
 
 async def ended(portal: RunningPortal, surfer: Surfer) -> None:
     """An hour later. The browser's cookie lives longer, as it must: else it would have nothing to show."""
-    (cookie,) = [each for each in surfer.client.cookies.jar if each.name == "gatehouse_portal"]
+    (cookie,) = [item for item in surfer.client.cookies.jar if item.name == "gatehouse_portal"]
     claims = await portal.host.keys.verify(str(cookie.value))
     assert (cookie.expires or 0) > claims["exp"]
     cookie.value = await portal.signed(claims, exp=int(time.time()) - 10)
@@ -26,8 +26,8 @@ async def ended(portal: RunningPortal, surfer: Surfer) -> None:
 async def session_of(surfer: Surfer) -> dict[str, object]:
     answer = await surfer.client.get(surfer.portal + f"{SSO}/session")
     assert answer.status_code == 200, answer.text
-    found: dict[str, object] = answer.json()
-    return found
+    body: dict[str, object] = answer.json()
+    return body
 
 
 # the whole way ------------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ async def test_an_owner_signs_in_and_lands_on_the_dashboard(
     assert (row["actor_type"], row["actor_id"]) == ("member", session["user_id"])
 
 
-async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites_forms(org: Provisioned, surfer: Surfer) -> None:
+async def test_the_cookie_is_http_only_and_same_site(org: Provisioned, surfer: Surfer) -> None:
     await surfer.to_the_platform(org.owner)
     await surfer.follow()
     (cookie,) = [c for c in surfer.page.headers.get_list("set-cookie") if c.startswith("gatehouse_portal=")]
@@ -60,7 +60,7 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites_forms(or
     assert surfer.begun == []
 
 
-async def test_a_sign_in_ends_at_the_page_that_was_asked_for(org: Provisioned, surfer: Surfer) -> None:
+async def test_a_sign_in_redirects_to_the_requested_page(org: Provisioned, surfer: Surfer) -> None:
     await surfer.get("/settings")
     assert (surfer.page.status_code, surfer.page.headers["Location"]) == (303, "/login?next=%2Fsettings")
     await surfer.follow()
@@ -69,7 +69,7 @@ async def test_a_sign_in_ends_at_the_page_that_was_asked_for(org: Provisioned, s
     assert surfer.at == "/settings"
 
 
-async def test_the_token_in_the_cookie_is_the_organizations(
+async def test_the_cookie_contains_a_token_of_the_organization(
     portal: RunningPortal, org: Provisioned, surfer: Surfer
 ) -> None:
     await surfer.sign_in(org.owner)
@@ -87,7 +87,7 @@ async def test_the_token_in_the_cookie_is_the_organizations(
 # several organizations, and none ---------------------------------------------------------------------------------
 
 
-async def test_who_belongs_to_several_organizations_chooses_one(
+async def test_a_member_of_several_organizations_chooses_one(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     member_id = town.join(other, org.owner)
@@ -100,9 +100,9 @@ async def test_who_belongs_to_several_organizations_chooses_one(
     assert nothing.status_code == 401
     answer = await surfer.send(f"{SSO}/select-org", {"org_id": str(other.id)})
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert told.keys() == {"token", "expires_in", "token_type", "org_id"}
-    assert (told["expires_in"], told["token_type"], told["org_id"]) == (3600, "Bearer", str(other.id))
+    body = answer.json()
+    assert body.keys() == {"token", "expires_in", "token_type", "org_id"}
+    assert (body["expires_in"], body["token_type"], body["org_id"]) == (3600, "Bearer", str(other.id))
     session = await session_of(surfer)
     assert (session["user_id"], session["role"]) == (str(member_id), "member")
     assert surfer.cookie("gatehouse_portal_arrived") is None
@@ -113,12 +113,12 @@ async def test_a_page_leads_from_one_organization_to_another(
 ) -> None:
     town.join(other, org.owner)
     await surfer.sign_in(org.owner)
-    for wanted in (other, org):
+    for item in (other, org):
         surfer.page = await surfer.client.post(
-            surfer.portal + "/organizations", data={"org_id": str(wanted.id)}, headers={"Origin": surfer.portal}
+            surfer.portal + "/organizations", data={"org_id": str(item.id)}, headers={"Origin": surfer.portal}
         )
         await surfer.follow_all()
-        assert (surfer.at, wanted.name in surfer.page.text) == ("/dashboard", True)
+        assert (surfer.at, item.name in surfer.page.text) == ("/dashboard", True)
         assert "/organizations" in surfer.page.text
         await surfer.get("/organizations")
 
@@ -132,19 +132,19 @@ async def test_a_session_moves_to_the_organization_that_is_chosen(
     town.join(other, org.owner)
     refused = await old.post(f"{SSO}/select-org", json={"org_id": str(uuid4())})
     assert (refused.status_code, (await old.get(f"{SSO}/session")).status_code) == (403, 200)
-    for wanted in (org, other):
-        answer = await old.post(f"{SSO}/select-org", json={"org_id": str(wanted.id)})
+    for item in (org, other):
+        answer = await old.post(f"{SSO}/select-org", json={"org_id": str(item.id)})
         assert answer.status_code == 200, answer.text
         assert (await old.get(f"{SSO}/session")).status_code == 403
         old = portal.client(answer.json()["token"])
 
 
-async def test_after_the_choice_a_sign_in_ends_at_the_page_that_was_asked_for(
+async def test_a_sign_in_redirects_to_the_requested_page_after_the_choice(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     town.join(other, org.owner)
-    for wanted, at in (("/settings", "/settings"), ("/organizations", "/dashboard")):
-        await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={wanted}")
+    for expected, at in (("/settings", "/settings"), ("/organizations", "/dashboard")):
+        await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={expected}")
         assert surfer.at == "/organizations"
         surfer.page = await surfer.client.post(
             surfer.portal + "/organizations", data={"org_id": str(other.id)}, headers={"Origin": surfer.portal}
@@ -153,7 +153,7 @@ async def test_after_the_choice_a_sign_in_ends_at_the_page_that_was_asked_for(
         assert surfer.at == at
 
 
-async def test_an_organization_of_others_cannot_be_chosen(
+async def test_an_organization_without_a_membership_cannot_be_chosen(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     foreign = await town.organization()
@@ -166,14 +166,14 @@ async def test_an_organization_of_others_cannot_be_chosen(
     assert (bad.status_code, "org_id" in bad.json()["detail"]) == (422, True)
 
 
-async def test_who_belongs_to_none_is_told_so(town: Town, org: Provisioned, surfer: Surfer) -> None:
+async def test_a_person_without_an_organization_sees_a_message(town: Town, org: Provisioned, surfer: Surfer) -> None:
     await surfer.sign_in(town.person(org))
     assert (surfer.page.status_code, surfer.at) == (200, "/invitation")
     assert "not a member of any organization" in surfer.page.text
     assert surfer.cookie() is None
 
 
-async def test_an_address_makes_nobody_a_member(
+async def test_an_email_address_alone_gives_no_membership(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     """Somebody else, in another tenant, has the owner's address."""
@@ -183,7 +183,7 @@ async def test_an_address_makes_nobody_a_member(
     assert surfer.at == "/invitation"
 
 
-async def test_a_cancelled_organization_is_not_among_them(
+async def test_a_cancelled_organization_is_not_offered(
     portal: RunningPortal, town: Town, org: Provisioned, surfer: Surfer
 ) -> None:
     other = await town.organization()
@@ -234,7 +234,7 @@ async def test_an_invitation_is_accepted_once(town: Town, org: Provisioned, surf
         assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
-async def test_somebody_elses_invitation_is_refused_and_stays_good(
+async def test_another_persons_invitation_is_refused_and_stays_valid(
     town: Town, org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
     who = town.person(org)
@@ -250,7 +250,7 @@ async def test_somebody_elses_invitation_is_refused_and_stays_good(
 
 
 @pytest.mark.parametrize("fate", ["expired", "taken back", "made up", "of a cancelled organization"])
-async def test_an_invitation_that_is_over_is_not_found(
+async def test_an_expired_invitation_is_not_found(
     portal: RunningPortal, town: Town, lasting: Provisioned, new_org: Provisioned, surfer: Surfer, fate: str
 ) -> None:
     org, who = new_org, town.person(lasting)
@@ -259,7 +259,7 @@ async def test_an_invitation_that_is_over_is_not_found(
         portal.sql("UPDATE members SET invite_expires_at = now() WHERE email = %s", [who.email])
     elif fate == "taken back":
         members = (await org.client.get(f"{org.path}/members")).json()
-        (member_id,) = [each["id"] for each in members if each["email"] == who.email]
+        (member_id,) = [member["id"] for member in members if member["email"] == who.email]
         assert (await org.client.delete(f"{org.path}/members/{member_id}")).status_code == 204
     elif fate == "made up":
         token = "inv_" + "x" * 43
@@ -285,7 +285,7 @@ async def test_a_member_joins_another_organization(
     assert (surfer.at, (await session_of(surfer))["org_id"]) == ("/dashboard", str(other.id))
 
 
-async def test_whoever_looks_at_the_page_of_invitations_stays_signed_in(
+async def test_the_invitation_page_does_not_sign_users_out(
     portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     town.join(org, who := town.proven(org))
@@ -317,13 +317,13 @@ async def test_two_tabs_sign_in_at_once(town: Town, org: Provisioned, surfer: Su
     assert surfer.begun == []
 
 
-async def test_a_browser_keeps_few_sign_ins_that_were_not_gone_on_with(surfer: Surfer) -> None:
+async def test_a_browser_keeps_few_unfinished_sign_ins(surfer: Surfer) -> None:
     for _ in range(9):
         await surfer.get(f"{SSO}/login")
     assert len(surfer.begun) == 5
 
 
-async def test_an_address_that_another_organization_has_not_proven_accepts_nothing(
+async def test_an_unverified_address_cannot_accept_an_invitation(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
     """Its administrators may make an account with any address: with the invited one, too."""
@@ -341,7 +341,7 @@ async def test_an_address_that_another_organization_has_not_proven_accepts_nothi
     assert (await surfer.send(f"{SSO}/accept-invite", {"invite_token": token})).status_code == 200
 
 
-async def test_a_members_token_alone_accepts_no_invitation(town: Town, org: Provisioned, surfer: Surfer) -> None:
+async def test_a_members_token_alone_cannot_accept_an_invitation(town: Town, org: Provisioned, surfer: Surfer) -> None:
     """The address of a membership may be another's by now."""
     token = await town.invite(org, town.person(org).email)
     await surfer.sign_in(org.owner)
@@ -353,7 +353,7 @@ async def test_a_members_token_alone_accepts_no_invitation(town: Town, org: Prov
     assert (answer.status_code, "partial token" in answer.json()["detail"]) == (401, True)
 
 
-async def test_one_person_is_a_member_once(
+async def test_one_person_has_one_membership(
     portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     """Invited again under an address that their account has got meanwhile."""
@@ -379,16 +379,16 @@ async def test_a_refreshed_session_has_another_token_and_the_old_one_is_refused(
     old = surfer.cookie()
     answer = await surfer.send(f"{SSO}/refresh")
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert told.keys() == {"token", "expires_in", "token_type", "org_id"}
-    assert (told["org_id"], told["token"] != old, surfer.cookie()) == (str(org.id), True, told["token"])
+    body = answer.json()
+    assert body.keys() == {"token", "expires_in", "token_type", "org_id"}
+    assert (body["org_id"], body["token"] != old, surfer.cookie()) == (str(org.id), True, body["token"])
     assert (await portal.client(str(old)).get(f"{SSO}/session")).status_code == 403
     # By a token, no cookie comes back.
-    again = await portal.client(told["token"]).post(f"{SSO}/refresh")
+    again = await portal.client(body["token"]).post(f"{SSO}/refresh")
     assert (again.status_code, "set-cookie" in again.headers) == (200, False)
 
 
-async def test_a_session_is_not_refreshed_for_ever(portal: RunningPortal, new_org: Provisioned) -> None:
+async def test_a_session_cannot_be_refreshed_forever(portal: RunningPortal, new_org: Provisioned) -> None:
     ((member_id,),) = portal.sql("SELECT id FROM members WHERE org_id = %s", [new_org.id])
     now = int(time.time())
     claims = {"sub": str(new_org.id), "uid": str(member_id), "role": "admin"}
@@ -401,7 +401,7 @@ async def test_a_session_is_not_refreshed_for_ever(portal: RunningPortal, new_or
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
 
 
-async def test_no_way_to_another_token_leads_past_twelve_hours(
+async def test_no_new_token_extends_a_sign_in_beyond_twelve_hours(
     portal: RunningPortal, town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     """Whoever has a session, and whoever has signed in and not chosen yet."""
@@ -419,20 +419,20 @@ async def test_no_way_to_another_token_leads_past_twelve_hours(
     # What a sign-in gives counts from the platform's word on.
     town.join(other, who)
     await surfer.sign_in(who)
-    told = await portal.host.keys.verify(
+    result = await portal.host.keys.verify(
         str(surfer.cookie("gatehouse_portal_arrived")), audience=f"{portal.host.settings.issuer}#arrived"
     )
-    assert abs(told["auth_time"] - now) < 60
+    assert abs(result["auth_time"] - now) < 60
 
 
-async def test_what_the_admin_key_issues_is_nobodys_session(org: Provisioned) -> None:
+async def test_a_token_of_the_admin_key_is_not_a_session(org: Provisioned) -> None:
     session = (await org.client.get(f"{SSO}/session")).json()
     assert (session["user_id"], session["email"], session["role"]) == (None, None, "admin")
     answer = await org.client.post(f"{SSO}/select-org", json={"org_id": str(org.id)})
     assert (answer.status_code, "belongs to no person" in answer.json()["detail"]) == (403, True)
 
 
-async def test_who_signs_out_has_no_token_any_more(portal: RunningPortal, new_org: Provisioned, surfer: Surfer) -> None:
+async def test_signing_out_revokes_the_token(portal: RunningPortal, new_org: Provisioned, surfer: Surfer) -> None:
     await surfer.sign_in(new_org.owner)
     token = str(surfer.cookie())
     answer = await surfer.send(f"{SSO}/logout")
@@ -465,7 +465,7 @@ async def test_the_page_signs_out_of_a_session_that_has_ended(
     assert ("You are signed out" in surfer.page.text, surfer.cookie()) == (True, None)
 
 
-async def test_somebody_else_signs_in_where_the_platform_knows_one(
+async def test_another_person_can_sign_in_although_the_platform_has_a_session(
     town: Town, org: Provisioned, surfer: Surfer
 ) -> None:
     await surfer.sign_in(town.person(org))
@@ -480,7 +480,7 @@ async def test_somebody_else_signs_in_where_the_platform_knows_one(
     assert (wrong.status_code, "prompt" in wrong.json()["detail"]) == (422, True)
 
 
-async def test_a_session_that_has_ended_goes_on_where_the_platform_knows_the_person(
+async def test_an_ended_session_is_renewed_if_the_platform_has_a_session(
     portal: RunningPortal, org: Provisioned, surfer: Surfer
 ) -> None:
     await surfer.sign_in(org.owner)
@@ -490,14 +490,14 @@ async def test_a_session_that_has_ended_goes_on_where_the_platform_knows_the_per
     assert (surfer.page.status_code, surfer.at) == (200, "/settings")
 
 
-async def test_a_session_that_has_ended_is_no_wrong_guess(
+async def test_an_ended_session_does_not_count_as_a_wrong_credential(
     portal: RunningPortal, org: Provisioned, surfer: Surfer
 ) -> None:
     """In the morning a whole office comes back with one, from one address."""
     await surfer.sign_in(org.owner)
     await ended(portal, surfer)
     answers = [await surfer.get("/dashboard") for _ in range(70)]
-    assert {(each.status_code, each.headers["Location"]) for each in answers} == {
+    assert {(answer.status_code, answer.headers["Location"]) for answer in answers} == {
         (303, f"{SSO}/login?redirect_uri=%2Fdashboard")
     }
 
@@ -519,7 +519,7 @@ async def test_a_removed_members_session_ends(
     assert surfer.at == "/invitation"
 
 
-async def test_a_demoted_administrators_page_offers_nothing_to_change(
+async def test_the_page_of_a_demoted_administrator_offers_no_changes(
     town: Town, org: Provisioned, surfer: Surfer
 ) -> None:
     who = town.person(org)
@@ -534,9 +534,7 @@ async def test_a_demoted_administrators_page_offers_nothing_to_change(
     assert "<form" not in surfer.page.text.replace('<form method="post" action="/logout">', "")
 
 
-async def test_a_person_who_may_not_sign_in_any_more_ends_with_their_token(
-    server: GatehouseServer, org: Provisioned, surfer: Surfer
-) -> None:
+async def test_a_blocked_person_cannot_sign_in_again(server: GatehouseServer, org: Provisioned, surfer: Surfer) -> None:
     """At the platform they are locked out: the next sign-in, an hour later at most, fails."""
     await surfer.sign_in(org.owner)
     server.sql("UPDATE users SET is_active = false WHERE id = %s", [org.owner.id])

@@ -1,5 +1,4 @@
-"""What somebody else may try with a sign-in: all of it ends before anybody has a session (RFC 6749, 10.12; RFC 9700, 4;
-reference 2, Cloud portal: validates state)."""
+"""Attacks on a sign-in: each ends before a session exists (RFC 6749, 10.12; RFC 9700, 4; docs/portal-sign-in.md)."""
 
 import asyncio
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -41,7 +40,7 @@ async def refused(surfer: Surfer, query: dict[str, str] | str) -> None:
 # state ---------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_sign_in_that_began_elsewhere_signs_nobody_in(
+async def test_a_sign_in_started_in_another_browser_is_refused(
     org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
     """Somebody's link, with their own good code: whoever follows it does not work in their name."""
@@ -55,7 +54,7 @@ async def test_a_sign_in_that_began_elsewhere_signs_nobody_in(
     assert stranger.at == "/dashboard"
 
 
-async def test_a_code_of_somebody_elses_is_not_taken_with_ones_own_state(
+async def test_another_persons_code_is_refused_with_ones_own_state(
     org: Provisioned, surfer: Surfer, stranger: Surfer
 ) -> None:
     """The verifier is this browser's (RFC 7636)."""
@@ -64,7 +63,7 @@ async def test_a_code_of_somebody_elses_is_not_taken_with_ones_own_state(
     await refused(surfer, {**stranger.coming_back, "state": mine["state"]})
 
 
-async def test_a_code_is_good_once(org: Provisioned, surfer: Surfer) -> None:
+async def test_a_code_is_valid_once(org: Provisioned, surfer: Surfer) -> None:
     await surfer.to_the_platform(org.owner)
     query, (name,) = surfer.coming_back, surfer.begun
     kept = str(surfer.cookie(name))
@@ -89,14 +88,14 @@ async def test_a_code_is_good_once(org: Provisioned, surfer: Surfer) -> None:
         {"code": "", "error": "login_required", "error_description": "<script>alert(1)</script>"},
     ],
 )
-async def test_what_comes_back_changed_is_refused(org: Provisioned, surfer: Surfer, change: dict[str, str]) -> None:
+async def test_a_modified_callback_is_refused(org: Provisioned, surfer: Surfer, change: dict[str, str]) -> None:
     await surfer.to_the_platform(org.owner)
     await refused(surfer, {**surfer.coming_back, **change})
     assert "<script" not in surfer.page.text
 
 
 @pytest.mark.parametrize("name", ["code", "state", "iss"])
-async def test_a_field_that_is_missing_or_stands_twice_is_refused(org: Provisioned, surfer: Surfer, name: str) -> None:
+async def test_a_missing_or_duplicate_parameter_is_refused(org: Provisioned, surfer: Surfer, name: str) -> None:
     await surfer.to_the_platform(org.owner)
     query = surfer.coming_back
     await refused(surfer, address(query) + "&" + urlencode({name: query[name]}))
@@ -128,14 +127,14 @@ async def test_every_sign_in_has_a_challenge_a_nonce_and_a_state_of_its_own(
 ) -> None:
     first, second = await begun(surfer), await begun(surfer)
     assert surfer.page.headers["Location"].startswith(f"{server.url}/oauth/authorize?")
-    for asked in (first, second):
-        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
-        assert asked["redirect_uri"] == f"{settings.portal_public_url}{SSO}/callback"
-        assert len(asked["code_challenge"]) == len(asked["state"]) == len(asked["nonce"]) == 43
+    for item in (first, second):
+        assert (item["response_type"], item["code_challenge_method"]) == ("code", "S256")
+        assert item["redirect_uri"] == f"{settings.portal_public_url}{SSO}/callback"
+        assert len(item["code_challenge"]) == len(item["state"]) == len(item["nonce"]) == 43
     assert all(first[name] != second[name] for name in ("state", "nonce", "code_challenge"))
     kept = [f"{name}={surfer.cookie(name)}" for name in surfer.begun]
     assert len(kept) == 2
-    assert not any(asked[name] in text for text in kept for asked in (first, second) for name in ("state", "nonce"))
+    assert not any(item[name] in text for text in kept for item in (first, second) for name in ("state", "nonce"))
 
 
 @pytest.mark.parametrize(
@@ -148,14 +147,14 @@ async def test_every_sign_in_has_a_challenge_a_nonce_and_a_state_of_its_own(
         {"nonce": "another"},
     ],
 )
-async def test_a_request_that_was_weakened_on_the_way_signs_nobody_in(
+async def test_a_weakened_authorization_request_is_refused(
     org: Provisioned, surfer: Surfer, change: dict[str, str]
 ) -> None:
     """Whoever sits between: no challenge, a plain one, their own; no nonce, another."""
     await surfer.sign_in(org.owner)
     await surfer.submit("/logout")
-    asked = {name: value for name, value in {**await begun(surfer), **change}.items() if value}
-    await surfer.get(f"{surfer.platform}/oauth/authorize?{urlencode(asked)}")
+    request = {name: value for name, value in {**await begun(surfer), **change}.items() if value}
+    await surfer.get(f"{surfer.platform}/oauth/authorize?{urlencode(request)}")
     assert surfer.page.headers["Location"].startswith(f"{surfer.portal}{SSO}/callback?")
     await refused(surfer, surfer.coming_back)
 
@@ -186,7 +185,7 @@ async def test_a_request_that_was_weakened_on_the_way_signs_nobody_in(
         "x" * 5000,
     ],
 )
-async def test_a_sign_in_ends_on_the_portals_own_pages_alone(surfer: Surfer, target: str) -> None:
+async def test_a_sign_in_redirects_only_to_the_portals_own_pages(surfer: Surfer, target: str) -> None:
     path = f"{SSO}/login?{urlencode({'redirect_uri': target.replace('{portal}', surfer.portal)})}"
     answer = await surfer.client.get(surfer.portal + path)
     assert (answer.status_code, answer.json()["error"]) == (422, "validation_error")
@@ -197,7 +196,7 @@ async def test_a_sign_in_ends_on_the_portals_own_pages_alone(surfer: Surfer, tar
 
 
 @pytest.mark.parametrize("target", ["https://evil.test", "//evil.test", "/v1/auth/sso/login?redirect_uri=//evil.test"])
-async def test_the_sign_in_pages_link_leads_to_own_pages_alone(surfer: Surfer, target: str) -> None:
+async def test_the_sign_in_pages_link_redirects_only_to_own_pages(surfer: Surfer, target: str) -> None:
     await surfer.get(f"/login?{urlencode({'next': target, 'note': '<b>'})}")
     assert f"{SSO}/login?redirect_uri=%2Fdashboard" in surfer.page.text
     assert not {"evil", "<b>"} & set(surfer.page.text.split())
@@ -224,7 +223,7 @@ async def test_no_session_can_be_fixed_in_advance(
     assert (surfer.at, surfer.cookie()) == ("/invitation", None)
 
 
-async def test_a_partial_token_opens_nothing_of_an_organization(
+async def test_a_partial_token_gives_no_access_to_an_organization(
     town: Town, org: Provisioned, other: Provisioned, surfer: Surfer
 ) -> None:
     who = town.person(org)
@@ -240,7 +239,7 @@ async def test_a_partial_token_opens_nothing_of_an_organization(
     assert (await surfer.client.get(surfer.portal + f"{SSO}/session")).status_code == 401
 
 
-async def test_a_token_that_is_none_chooses_nothing(
+async def test_an_invalid_token_cannot_choose_an_organization(
     portal: RunningPortal, org: Provisioned, surfer: Surfer, server: GatehouseServer
 ) -> None:
     now = portal.host.clock.now()
@@ -256,24 +255,22 @@ async def test_a_token_that_is_none_chooses_nothing(
 
 
 @pytest.mark.parametrize("path", ["select-org", "accept-invite", "refresh", "logout"])
-async def test_another_sites_page_does_nothing_with_a_visitors_cookie(
-    org: Provisioned, surfer: Surfer, path: str
-) -> None:
+async def test_another_sites_request_with_the_cookie_is_refused(org: Provisioned, surfer: Surfer, path: str) -> None:
     page = "/invitation" if path == "accept-invite" else "/dashboard"
     await surfer.sign_in(org.owner, path=f"{SSO}/login?redirect_uri={page}")
-    held = [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")]
+    cookies = [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")]
     body = {"org_id": str(org.id)} if path == "select-org" else {"invite_token": "inv_x"}
     for origin in (None, "null", "https://evil.test", surfer.platform, f"{surfer.portal}.evil.test"):
         answer = await surfer.send(f"{SSO}/{path}", body, origin=origin, **{"Sec-Fetch-Site": "cross-site"})
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden"), origin
         assert "set-cookie" not in answer.headers
-    assert [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")] == held
+    assert [surfer.cookie(name) for name in ("gatehouse_portal", "gatehouse_portal_arrived")] == cookies
     await surfer.get(page)
     assert surfer.page.status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/logout", "/settings", "/organizations", "/invitation", "/settings/config-import"])
-async def test_another_sites_form_does_nothing_either(org: Provisioned, surfer: Surfer, path: str) -> None:
+async def test_another_sites_form_is_refused(org: Provisioned, surfer: Surfer, path: str) -> None:
     await surfer.sign_in(org.owner)
     for headers in ({}, {"Origin": "https://evil.test"}, {"Origin": "null", "Sec-Fetch-Site": "cross-site"}):
         answer = await surfer.client.post(surfer.portal + path, data={"name": "Taken"}, headers=headers)
@@ -282,13 +279,13 @@ async def test_another_sites_form_does_nothing_either(org: Provisioned, surfer: 
     assert (surfer.page.status_code, org.name in surfer.page.text) == (200, True)
 
 
-async def test_a_browser_that_says_where_it_comes_from_otherwise_is_believed(org: Provisioned, surfer: Surfer) -> None:
+async def test_a_request_with_another_same_origin_header_is_accepted(org: Provisioned, surfer: Surfer) -> None:
     await surfer.sign_in(org.owner)
     answer = await surfer.send(f"{SSO}/refresh", origin=None, **{"Sec-Fetch-Site": "same-origin"})
     assert answer.status_code == 200
 
 
-async def test_over_https_cookies_stay_there_and_no_neighbour_plants_one(
+async def test_over_https_cookies_are_secure_and_bound_to_the_host(
     settings: PortalSettings, portal: RunningPortal
 ) -> None:
     public = settings.model_copy(update={"portal_public_url": "https://portal.example.com"})
@@ -310,7 +307,7 @@ async def test_cookies_with_names_that_nobody_may_set_do_not_end_a_sign_in(porta
 # what is not there -------------------------------------------------------------------------------------------------
 
 
-async def test_without_the_platform_nobody_signs_in_and_is_told_so(
+async def test_without_the_platform_a_sign_in_fails_with_a_message(
     settings: PortalSettings, portal: RunningPortal
 ) -> None:
     gone = settings.model_copy(update={"platform_url": "http://127.0.0.1:9"})
@@ -326,25 +323,26 @@ async def test_without_the_platform_nobody_signs_in_and_is_told_so(
         assert "not set up" in page.text
 
 
-@pytest.mark.parametrize("told", [b"{}", b"[]", b'{"issuer": "x", "authorization_endpoint": "https://x.test"}'])
-async def test_nobody_is_sent_to_somebody_who_is_no_provider(
-    settings: PortalSettings, portal: RunningPortal, told: bytes
+@pytest.mark.parametrize("metadata", [b"{}", b"[]", b'{"issuer": "x", "authorization_endpoint": "https://x.test"}'])
+async def test_an_invalid_discovery_document_stops_the_sign_in(
+    settings: PortalSettings, portal: RunningPortal, metadata: bytes
 ) -> None:
-    asked = 0
+    request_count = 0
 
     async def behave(connection: Connection) -> None:
-        nonlocal asked
-        asked += "openid-configuration" in connection.head
-        await connection.answer(told)
+        nonlocal request_count
+        request_count += "openid-configuration" in connection.head
+        await connection.answer(metadata)
 
     async with upstream(behave) as far:
         elsewhere = settings.model_copy(update={"platform_url": far.url})
         async with RunningPortal.start(elsewhere) as running:
             answers = await asyncio.gather(*(running.anonymous.get(f"{SSO}/login") for _ in range(5)))
-            assert {(each.status_code, each.json()["error"]) for each in answers} == {(503, "service_unavailable")}
-            assert all("PUBLIC_URL" in each.json()["detail"] for each in answers)
+            errors = {(answer.status_code, answer.json()["error"]) for answer in answers}
+            assert errors == {(503, "service_unavailable")}
+            assert all("PUBLIC_URL" in answer.json()["detail"] for answer in answers)
     # Whoever comes while it is away does not stand in a queue for the same question.
-    assert asked == 1
+    assert request_count == 1
 
 
 async def test_a_person_with_a_partial_token_calls_sixty_times_a_minute(
@@ -357,7 +355,7 @@ async def test_a_person_with_a_partial_token_calls_sixty_times_a_minute(
     assert (answers[-1].status_code, answers[-1].json()["error"]) == (429, "rate_limit_exceeded")
 
 
-async def test_an_error_is_a_page_for_browsers_and_json_for_programs(surfer: Surfer) -> None:
+async def test_an_error_is_html_for_browsers_and_json_for_programs(surfer: Surfer) -> None:
     path = f"{SSO}/callback?{urlencode({'state': str(uuid4()), 'code': 'x'})}"
     answer = await surfer.client.get(surfer.portal + path, headers={"Accept": "application/json"})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")

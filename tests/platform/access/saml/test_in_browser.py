@@ -52,9 +52,9 @@ async def domain(served: RunningPlatform, tenant: Tenant, provider: IdentityProv
     """Proven and open, of an organization that uses the provider."""
     made = await tenant.admin.client.post(IDP, json=provider.config)
     assert made.status_code == 201, made.text
-    found = f"{uuid4().hex[:12]}.test"
-    prove(served, tenant, found, jit=True)
-    return found
+    text = f"{uuid4().hex[:12]}.test"
+    prove(served, tenant, text, jit=True)
+    return text
 
 
 async def sign_in(page: Page, domain: str) -> None:

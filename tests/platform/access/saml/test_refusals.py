@@ -40,9 +40,9 @@ async def test_a_program_reads_json(sign_on: SignOn, accept: str) -> None:
 async def test_nothing_that_came_along_is_markup_on_the_page(sign_on: SignOn, stranger: Signer) -> None:
     script = "<script>alert(1)</script>"
     sign_on.browser.headers["Accept"] = BROWSER
-    said = await sign_on.said(name_id="x", issuer=script, response_issuer=script)
+    fields = await sign_on.assertion_fields(name_id="x", issuer=script, response_issuer=script)
     for answer in (
-        await sign_on.post(signed(said, stranger)),
+        await sign_on.post(signed(fields, stranger)),
         await sign_on.browser.get("/api/saml/login", params={"idp_id": script}),
         await sign_on.browser.get("/api/saml/slo", params={"SAMLRequest": script}),
     ):
@@ -75,8 +75,8 @@ async def test_whoever_has_no_account_reads_what_to_do(sign_on: SignOn) -> None:
 
 async def test_a_failure_that_the_provider_reports_is_called_so(sign_on: SignOn) -> None:
     """As when nobody has assigned the person to the application: a status, and no assertion."""
-    said = await sign_on.said(status="urn:oasis:names:tc:SAML:2.0:status:Responder")
-    root = tree(response_text(said))
+    fields = await sign_on.assertion_fields(status="urn:oasis:names:tc:SAML:2.0:status:Responder")
+    root = tree(response_text(fields))
     root.remove(saml.assertion_of(root))
     refused = await sign_on.post(root)
     assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
@@ -103,7 +103,7 @@ async def allow(platform: RunningPlatform, tenant: Tenant, **allowlist: Any) -> 
 
 async def test_whoever_comes_from_elsewhere_is_not_signed_in(sign_on: SignOn, platform: RunningPlatform) -> None:
     await allow(platform, sign_on.tenant, cidrs=["198.51.100.0/24"])
-    root = signed(await sign_on.said(), sign_on.signer)
+    root = signed(await sign_on.assertion_fields(), sign_on.signer)
     refused = await sign_on.post(root)
     assert (refused.status_code, "gatehouse_session" in refused.cookies) == (403, False)
     assert refused.json() == {

@@ -7,13 +7,15 @@ ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
 
 async def test_the_capabilities_are_those_of_the_contract(directory: Directory) -> None:
-    told = await directory.call("GET", "/ServiceProviderConfig")
-    offered = {name: told[name]["supported"] for name in ("patch", "filter", "bulk", "sort", "etag", "changePassword")}
+    result = await directory.call("GET", "/ServiceProviderConfig")
+    offered = {
+        name: result[name]["supported"] for name in ("patch", "filter", "bulk", "sort", "etag", "changePassword")
+    }
     assert offered == {
         "patch": True, "filter": True, "bulk": False, "sort": False, "etag": False, "changePassword": False,
     }  # fmt: skip
-    assert told["filter"]["maxResults"] == 200
-    assert told["authenticationSchemes"][0]["type"] == "oauthbearertoken"
+    assert result["filter"]["maxResults"] == 200
+    assert result["authenticationSchemes"][0]["type"] == "oauthbearertoken"
 
 
 async def test_there_are_users_and_groups(directory: Directory) -> None:
@@ -28,7 +30,7 @@ async def test_there_are_users_and_groups(directory: Directory) -> None:
 
 async def test_the_schemas_name_what_is_kept(directory: Directory) -> None:
     listed = await directory.call("GET", "/Schemas")
-    assert [each["id"] for each in listed["Resources"]] == [USER, ENTERPRISE, GROUP]
+    assert [resource["id"] for resource in listed["Resources"]] == [USER, ENTERPRISE, GROUP]
     user = await directory.call("GET", f"/Schemas/{USER}")
     assert user == listed["Resources"][0]
     names = {attribute["name"] for attribute in user["attributes"]}

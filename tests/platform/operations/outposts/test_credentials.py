@@ -58,7 +58,7 @@ async def test_they_stay_at_home_unless_the_organization_sends_them(tenant: Tena
     await send(tenant)
     etag, _, bundle = await taken(outpost)
     assert opened(outpost, bundle) == {"api_key": SECRET}
-    assert all(each.sealed_credentials is None for each in bundle.policy.providers)
+    assert all(provider.sealed_credentials is None for provider in bundle.policy.providers)
     await send(tenant, "off")
     other, _, bundle = await taken(outpost)
     assert (bundle.credentials, other != etag) == ({}, True)

@@ -57,14 +57,14 @@ async def test_a_changed_file_is_found(platform: RunningPlatform, archived: Tena
     file = archive.gatehouse_home / "archive" / files(platform, archived)[1]
     content = file.read_bytes()
     file.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
-    (found, *_) = breaks(archived)
-    assert (found.sequence, found.reason.endswith("it is not the file that was kept")) == (4, True)
+    (result, *_) = breaks(archived)
+    assert (result.sequence, result.reason.endswith("it is not the file that was kept")) == (4, True)
 
 
 async def test_a_missing_file_is_found(platform: RunningPlatform, archived: Tenant, archive: Settings, breaks) -> None:
     (archive.gatehouse_home / "archive" / files(platform, archived)[0]).unlink()
-    (found, *_) = breaks(archived)
-    assert (found.sequence, "it cannot be read" in found.reason) == (1, True)
+    (result, *_) = breaks(archived)
+    assert (result.sequence, "it cannot be read" in result.reason) == (1, True)
 
 
 async def test_an_event_that_was_changed_before_it_was_archived_is_found(
@@ -73,7 +73,7 @@ async def test_an_event_that_was_changed_before_it_was_archived_is_found(
     await past(tenant, 110, 109, 108, 1)
     platform.sql("UPDATE audit_events SET reason = 'x' WHERE tenant_id = %s AND sequence = 2", [tenant.id])
     run(tenant)
-    assert [each.sequence for each in breaks(tenant)] == [2]
+    assert [gap.sequence for gap in breaks(tenant)] == [2]
 
 
 async def test_files_age_and_go_and_the_chain_begins_where_they_ended(
@@ -153,9 +153,9 @@ async def test_a_removed_user_is_forgotten_though_whoever_made_them_was_before(
         await tenant.admin.client.delete(f"/api/admin/users/{user_id}")
         await anonymise(tools, tenant_id=str(tenant.id), user_id=user_id)
         jobs.run(archive, platform.installed.url, platform.host.sealer, [], forgetting=[tenant.id], now=NOW)
-    told = ask(tenant, "SELECT details FROM audit_events") + platform.sql(
+    rows = ask(tenant, "SELECT details FROM audit_events") + platform.sql(
         "SELECT details FROM audit_events WHERE tenant_id = %s", [tenant.id]
     )
-    assert len(told) == 3
-    assert "made@forgotten.example" not in str(told)
+    assert len(rows) == 3
+    assert "made@forgotten.example" not in str(rows)
     assert breaks(tenant) == []

@@ -21,7 +21,7 @@ async def test_killed_at_every_step(
     platform: RunningPlatform, tenant: Tenant, archive: Settings, past, ask, run, breaks, later: int, monkeypatch
 ) -> None:
     """At first; when a month's files become one; when they become cold; when they go."""
-    await past(tenant, *(110 - each for each in range(9)))
+    await past(tenant, *(110 - item for item in range(9)))
     ids = {}
     for records in RECORDS:
         rows = platform.sql(f"SELECT id::text FROM {records} WHERE tenant_id = %s", [tenant.id])
@@ -31,14 +31,14 @@ async def test_killed_at_every_step(
         run(tenant)
         platform.sql("INSERT INTO archive_forgets VALUES (%s, %s)", [tenant.id, tenant.user.id])
     keys = platform.installed.master_keys
-    given = {
+    task = {
         "environment": {"GATEHOUSE_HOME": str(archive.gatehouse_home), "ARCHIVE_URL": archive.archive_url},
         "keys": {name: b64encode(key).decode() for name, key in keys.keys.items()}, "current": keys.current,
         "url": platform.installed.owner_url, "tenant": str(tenant.id), "now": (NOW + timedelta(days=later)).isoformat(),
         "ids": ids if later < 4000 else {},
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-m", "tests.platform.records.archive.killed"], input=json.dumps(given), text=True,
+        [sys.executable, "-m", "tests.platform.records.archive.killed"], input=json.dumps(task), text=True,
         capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

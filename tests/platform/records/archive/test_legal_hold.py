@@ -46,7 +46,7 @@ async def test_it_needs_a_reason(tenant: Tenant, body: dict[str, Any]) -> None:
     assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "reason")
 
 
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await platform.anonymous.get(BASE)).status_code == 401
     assert (await tenant.user.client.get(BASE)).status_code == 403
     for person in (tenant.user, tenant.auditor):
@@ -95,8 +95,8 @@ async def test_the_database_itself_refuses_to_remove_what_is_held(
 async def test_setting_it_waits_for_a_removal_that_is_under_way(platform: RunningPlatform, tenant: Tenant) -> None:
     async with platform.host.database.service() as removing:
         connection = await removing.connection()
-        held = await connection.exec_driver_sql("SELECT gatehouse_held(%s)", (tenant.id,))
-        assert held.scalar_one() is False
+        is_held = await connection.exec_driver_sql("SELECT gatehouse_held(%s)", (tenant.id,))
+        assert is_held.scalar_one() is False
         setting = asyncio.create_task(tenant.admin.client.put(BASE, json={"reason": "case 7"}))
         done, _ = await asyncio.wait([setting], timeout=0.5)
         assert not done

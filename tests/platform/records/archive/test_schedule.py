@@ -45,16 +45,16 @@ def test_when_it_is_due(schedule: str, zone: str, last: str | None, now: str, du
 async def test_the_job_runs_who_is_due_and_no_one_else(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, past, tools: Tools, archive: Settings
 ) -> None:
-    for each in (tenant, other_tenant):
-        await past(each, 100)
+    for item in (tenant, other_tenant):
+        await past(item, 100)
     schedule = {"archiver_schedule": "0 0 29 2 *"}
     await other_tenant.admin.client.put("/api/v1/admin/retention/policy", json=schedule)
     platform.sql("INSERT INTO archive_runs VALUES (%s, now() - interval '2 days', 'success', 0)", [tenant.id])
     platform.sql("INSERT INTO archive_runs VALUES (%s, now(), 'success', 0)", [other_tenant.id])
     await jobs.archive(msgspec.structs.replace(tools, settings=archive))
-    found = "SELECT rows FROM archive_runs WHERE tenant_id = %s"
-    assert platform.sql(found, [tenant.id]) == [(3,)]
-    assert platform.sql(found, [other_tenant.id]) == [(0,)]
+    text = "SELECT rows FROM archive_runs WHERE tenant_id = %s"
+    assert platform.sql(text, [tenant.id]) == [(3,)]
+    assert platform.sql(text, [other_tenant.id]) == [(0,)]
 
 
 async def test_who_was_removed_is_forgotten_without_waiting_for_the_schedule(
