@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from tests.support.portal import Org, RunningPortal
 from tests.support.watched import Watched
 
-from gatehouse.portal.server.middleware import PortalMiddleware
+from gatehouse.administration.shell import Shell
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_a_body_that_does_not_say_its_length_is_bounded_too(portal: Runnin
 
 async def test_a_fault_tells_nothing_of_itself(portal: RunningPortal) -> None:
     front = portal.app._app if isinstance(portal.app, Watched) else portal.app
-    assert isinstance(front, PortalMiddleware)
+    assert isinstance(front, Shell)
     app = front._app
     assert isinstance(app, FastAPI)
 

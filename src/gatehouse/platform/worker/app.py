@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gatehouse import __version__
+from gatehouse.administration.shell import Shell
 from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.accepts import prefers_html
@@ -25,6 +26,7 @@ from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.ingress import not_served
 from gatehouse.ingress.gateway import GATEWAY_PATHS, Gateway
+from gatehouse.ingress.receive import read_head
 from gatehouse.platform.access.pages import FORM as PAGES_FORM
 from gatehouse.platform.administration import openapi
 from gatehouse.platform.administration.admission import Admission
@@ -143,19 +145,19 @@ class Platform:
         addresses = ClientAddresses(settings.trusted_proxies)
         app, responses = self._administration
         app.state.host = host
-        admission = Admission(
+        shell = Shell(
             app,
-            host.ports,
-            tries=host.tries,
-            addresses=addresses,
             responses=responses,
+            addresses=addresses,
+            read_head=read_head,
             max_request_bytes=settings.max_request_bytes,
             body_timeout_seconds=settings.body_timeout_seconds,
+            admit=Admission(host.ports, tries=host.tries).admit,
             observe=host.figures.http,
         )
         gateway = self.gateway = Gateway(
             host.engine,
-            admission,
+            shell,
             addresses=addresses,
             max_request_bytes=settings.max_request_bytes,
             body_timeout_seconds=settings.body_timeout_seconds,

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from gatehouse import __version__
+from gatehouse.administration.shell import Shell, read_head
 from gatehouse.foundation.errors import NotFound
 from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.accepts import prefers_html
@@ -24,7 +25,6 @@ from gatehouse.portal.host import PortalHost
 from gatehouse.portal.pages.rendering import FORM as PAGES_FORM
 from gatehouse.portal.server import openapi
 from gatehouse.portal.server.contents import ANY_PARAMETERS, ERROR_FORMS, FAMILIES
-from gatehouse.portal.server.middleware import PortalMiddleware
 
 
 def build_api(lifespan: Callable[[FastAPI], Any] | None = None) -> tuple[FastAPI, handlers.ErrorResponses]:
@@ -71,10 +71,11 @@ def application(host: PortalHost) -> ASGIApp:
     app, responses = build_api(lifespan)
     app.state.host = host
     settings = host.settings
-    return PortalMiddleware(
+    return Shell(
         app,
-        addresses=ClientAddresses(settings.trusted_proxies),
         responses=responses,
+        addresses=ClientAddresses(settings.trusted_proxies),
+        read_head=read_head,
         max_request_bytes=settings.max_request_bytes,
         body_timeout_seconds=settings.body_timeout_seconds,
         observe=host.figures.http,
