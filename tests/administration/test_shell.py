@@ -16,8 +16,8 @@ from gatehouse.administration.shell import CLIENT_LEFT_STATUS, Arrival, RequestH
 from gatehouse.foundation import log
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.http import handlers
-from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import CODED, ErrorForms
+from gatehouse.foundation.settings import CommonSettings
 from gatehouse.ingress.protocol import WatchfulProtocol
 
 LIMIT = 100_000
@@ -77,11 +77,9 @@ class Api:
 
         return Shell(
             app,
-            responses=responses,
-            addresses=ClientAddresses(["127.0.0.1/32"]),
+            responses,
+            CommonSettings(trusted_proxies=("127.0.0.1/32",), max_request_bytes=LIMIT, body_timeout_seconds=0.3),
             read_head=read_head,
-            max_request_bytes=LIMIT,
-            body_timeout_seconds=0.3,
             admit=self.admit,
             observe=lambda method, route, status, seconds: self.observed.append((method, route, status)),
         )

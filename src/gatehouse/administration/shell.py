@@ -22,6 +22,7 @@ from gatehouse.foundation.http.middleware import request_id
 from gatehouse.foundation.http.middleware.added_headers import add_missing_headers
 from gatehouse.foundation.http.middleware.replay import replay
 from gatehouse.foundation.http.request_body import RequestBody
+from gatehouse.foundation.settings import CommonSettings
 
 #: called after each request with method, route template, status and seconds
 Observe: TypeAlias = Callable[[str, str, int, float], None]
@@ -101,21 +102,19 @@ class Shell(Generic[H]):
     def __init__(
         self,
         app: ASGIApp,
-        *,
         responses: ErrorResponses,
-        addresses: ClientAddresses,
+        settings: CommonSettings,
+        *,
         read_head: Callable[[Scope, ClientAddresses], H],
-        max_request_bytes: int,
-        body_timeout_seconds: float,
         admit: Callable[[Arrival[H]], Awaitable[None]] | None = None,
         observe: Observe = lambda *_: None,
     ) -> None:
         self._app = app
         self._responses = responses
-        self._addresses = addresses
+        self._addresses = ClientAddresses(settings.trusted_proxies)
         self._read_head = read_head
-        self._max_request_bytes = max_request_bytes
-        self._deadlines = Deadlines(body_timeout_seconds)
+        self._max_request_bytes = settings.max_request_bytes
+        self._deadlines = Deadlines(settings.body_timeout_seconds)
         self._admit = admit
         self._observe = observe
 

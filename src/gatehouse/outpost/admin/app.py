@@ -7,14 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gatehouse import __version__
+from gatehouse.administration.application import build_application
 from gatehouse.administration.shell import METHODS_WITHOUT_BODY, Arrival, RequestHead, Shell, read_head
-from gatehouse.foundation.http import handlers
-from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import CODED, ErrorForms
 from gatehouse.foundation.http.handlers import ErrorResponses
-from gatehouse.foundation.http.middleware.known_parameters import KnownParameters
-from gatehouse.foundation.http.middleware.read_only import ReadOnlyFields
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.outpost.admin import access, audit, budget, config, overrides, peers, siem, status
 from gatehouse.outpost.app import SERVED
@@ -39,19 +35,14 @@ _PROBES: Final = {
 
 def build_api() -> tuple[FastAPI, ErrorResponses]:
     """Return the API and its error responses. Requests need `app.state.host`; the OpenAPI document needs no host."""
-    app = FastAPI(
-        title="Gatehouse outpost",
-        version=__version__,
-        summary="The gateway at the customer's, and its administration.",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
+    app, responses = build_application(
+        "Gatehouse outpost",
+        "The gateway at the customer's, and its administration.",
+        _FAMILIES,
+        ErrorForms(otherwise=CODED),
+        tolerant=tuple(_PROBES),
+        moving=_MOVING_FIELDS,
     )
-    responses = handlers.install(app, ErrorForms(otherwise=CODED))
-    app.add_middleware(KnownParameters, responses=responses, tolerant=tuple(_PROBES))
-    app.add_middleware(ReadOnlyFields, responses=responses, moving=_MOVING_FIELDS)
-    for family in _FAMILIES:
-        app.include_router(family)
     app.add_route("/api/health/live", _live, include_in_schema=False)
     return app, responses
 
@@ -73,16 +64,7 @@ def administration(host: OutpostHost) -> ASGIApp:
 
     app, responses = build_api()
     app.state.host = host
-    settings = host.settings
-    return Shell(
-        app,
-        responses=responses,
-        addresses=ClientAddresses(settings.trusted_proxies),
-        read_head=read_head,
-        max_request_bytes=settings.max_request_bytes,
-        body_timeout_seconds=settings.body_timeout_seconds,
-        admit=admit,
-    )
+    return Shell(app, responses, host.settings, read_head=read_head, admit=admit)
 
 
 async def _live(request: Request) -> Response:
