@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from tests.support.engine import EngineHarness, completion
 
-from gatehouse.engine.exchange import ClientLeft
 from gatehouse.engine.ports import Maintenance
-from gatehouse.foundation.errors import PayloadTooLarge
+from gatehouse.foundation.errors import ClientLeft, PayloadTooLarge
 
 CHAT: dict[str, Any] = {"model": "one/m", "messages": [{"role": "user", "content": "Hi"}]}
 

@@ -12,7 +12,8 @@ from tests.support.wire import BODY, connected
 
 from gatehouse.engine.conversation.decoding import bodies
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.ingress import protocol, receive
+from gatehouse.foundation.http.request_body import RequestBody
+from gatehouse.ingress import protocol
 
 LARGE = 20 * 1024 * 1024
 PATHS = ["/v1/chat/completions", "/api/chat/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"]
@@ -88,10 +89,10 @@ async def test_a_stranger_who_goes_on_sending_is_cut_off(url: str, monkeypatch: 
 
 
 async def test_nothing_of_a_strangers_body_is_held(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def read(body: receive.RequestBody) -> bytes:
+    async def read(body: RequestBody) -> bytes:
         raise AssertionError(body)
 
-    monkeypatch.setattr(receive.RequestBody, "read", read)
+    monkeypatch.setattr(RequestBody, "read", read)
     async with connected(url) as wire:
         wire.writer.write(head(PATHS[0], "Content-Length: 2") + b"{}")
         assert (await wire.answer())[0].startswith("HTTP/1.1 401")

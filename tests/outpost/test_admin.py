@@ -25,6 +25,15 @@ def test_nobody_is_let_in_without_the_admin_token(
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
 
 
+def test_every_answer_has_the_requests_id_and_is_kept_by_nobody(
+    outpost: OutpostServer, operator: httpx2.Client
+) -> None:
+    for path, status in (("/admin/api/status", 200), ("/nowhere", 404), ("/peer/id", 404)):
+        answer = operator.get(path, headers={"X-Request-Id": "mine-1"})
+        assert answer.status_code == status
+        assert (answer.headers["X-Request-Id"], answer.headers["Cache-Control"]) == ("mine-1", "no-store")
+
+
 def test_a_key_of_the_organization_is_no_admin_token(outpost: OutpostServer, trust: Trust) -> None:
     headers = {"Authorization": f"Bearer {trust.server.key}"}
     assert httpx2.get(outpost.admin_url + "/admin/api/status", headers=headers).status_code == 401

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from tests.support.portal import Org, RunningPortal
 from tests.support.watched import Watched
 
-from gatehouse.portal.server.middleware import PortalMiddleware
+from gatehouse.administration.shell import Shell
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_a_body_without_a_length_is_bounded_too(portal: RunningPortal) -> 
 
 async def test_an_internal_error_discloses_nothing(portal: RunningPortal) -> None:
     front = portal.app._app if isinstance(portal.app, Watched) else portal.app
-    assert isinstance(front, PortalMiddleware)
+    assert isinstance(front, Shell)
     app = front._app
     assert isinstance(app, FastAPI)
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncSession
 
+    from gatehouse.administration.resealing import ResealReport
     from gatehouse.foundation.secrets.sealing import Sealer
-    from gatehouse.foundation.storage.resealing import ResealReport
     from gatehouse.platform.access.tokens.rotation import RotationResult
     from gatehouse.platform.installation.setup import Installation
     from gatehouse.portal.installation import Installation as PortalInstallation
@@ -82,7 +82,7 @@ def rotate_master(application: str) -> None:
     2. Run this. It can be run again at any time, and says when nothing is left to do.
     3. Remove the old key and restart. Keep it as long as you keep backups from before.
     """
-    from gatehouse.foundation.storage.resealing import CannotReseal
+    from gatehouse.administration.resealing import CannotReseal
 
     try:
         sealer, result = _reseal_portal() if application == "portal" else _reseal_platform()

@@ -35,10 +35,6 @@ from gatehouse.policy.snapshot import Snapshot
 ReadBody: TypeAlias = Callable[[], Awaitable[bytes]]
 
 
-class ClientLeft(Exception):
-    """The client closed the connection before its answer was complete."""
-
-
 class Received(msgspec.Struct, kw_only=True):
     """`headers` have lower-case names. `started` is monotonic, `received_at` Unix time, both in seconds."""
 

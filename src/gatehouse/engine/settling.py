@@ -11,7 +11,7 @@ import structlog
 from gatehouse.engine.answers import refusal
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.exchange import Answer, CallRequest, ClientLeft, Exchange, Identified
+from gatehouse.engine.exchange import Answer, CallRequest, Exchange, Identified
 from gatehouse.engine.measures.output_sizes import OutputSizes
 from gatehouse.engine.money.bound import (
     bound,
@@ -25,7 +25,7 @@ from gatehouse.engine.providers import Reply, guess
 from gatehouse.engine.routing.cost import cost
 from gatehouse.engine.stages.calls.record import Recorder
 from gatehouse.engine.timing import Timing, asked_for, milliseconds
-from gatehouse.foundation.errors import Internal, Refusal
+from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.policy.budgets import NANO
 from gatehouse.policy.records import Candidate
 

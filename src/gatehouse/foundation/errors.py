@@ -41,6 +41,10 @@ class Refusal(Exception):
         super().__init__(self.text)
 
 
+class ClientLeft(Exception):
+    """The client closed the connection before its answer was complete. There is no response."""
+
+
 class FieldFault:
     """An invalid field: its dotted name in the request, and what is wrong with it."""
 

@@ -13,18 +13,18 @@ import msgspec
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gatehouse.engine.exchange import Answer, ClientLeft, Identified, Received
+from gatehouse.engine.exchange import Answer, Identified, Received
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.foundation.errors import Internal, Refusal
+from gatehouse.foundation.errors import ClientLeft, Internal, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import rendered
+from gatehouse.foundation.http.request_body import RequestBody
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE, AsgiWriter, ResponseWriter, send_answer
 from gatehouse.ingress.in_progress import InProgress
 from gatehouse.ingress.models import error_form, model_list
 from gatehouse.ingress.protocol import on_client_left
-from gatehouse.ingress.receive import RequestBody
 
 T = TypeVar("T")
 
@@ -136,7 +136,7 @@ class Gateway:
 
     def body(self, x: Received, receive: Receive, complete: bytes | None = None) -> RequestBody:
         """Return the body of a request. `complete` is the whole body where it has already arrived."""
-        return RequestBody(x, receive, self._max_request_bytes, self._deadlines, complete)
+        return RequestBody(x.headers, receive, self._max_request_bytes, self._deadlines, complete)
 
     async def serve(self, kind: RequestKind, x: Received, body: RequestBody, writer: ResponseWriter) -> None:
         """Answers and counts a request. Sends nothing if the client has disconnected."""

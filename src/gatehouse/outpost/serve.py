@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import signal
 import socket
 import sys
@@ -12,11 +11,11 @@ import click
 import uvicorn
 import uvloop
 
+from gatehouse.administration.serving import server_config, tune_process
 from gatehouse.foundation import log, metrics
 from gatehouse.foundation.certificates.tls import tls_context
 from gatehouse.foundation.processes import preflight
 from gatehouse.foundation.processes.children import return_large_blocks
-from gatehouse.foundation.processes.memory import MemoryTrimmer
 from gatehouse.foundation.processes.serving import HomeLock, listen, url_of
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.ingress.metrics import METRICS_DIRECTORY
@@ -70,16 +69,11 @@ async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.
         loop = asyncio.get_running_loop()
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signal_number, end)
-        # Excludes the objects loaded so far from later collections.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(20_000, 20, 20)
-        sys.setswitchinterval(0.001)
         secure = settings.proxy_tls_cert_path is not None
         proxy_url, admin_url = url_of(proxy, secure=secure), url_of(admin, secure=secure)
         click.echo(f"The outpost serves on {proxy_url}, its administration on {admin_url}")
         sys.stdout.flush()
-        trimming = asyncio.create_task(MemoryTrimmer().run())
+        trimming = tune_process()
         await asyncio.gather(servers[0].serve([proxy]), servers[1].serve([admin]))
         trimming.cancel()
     finally:
@@ -87,23 +81,13 @@ async def _serve(settings: OutpostSettings, proxy: socket.socket, admin: socket.
 
 
 def _server(app: object, settings: OutpostSettings, protocol: type[asyncio.Protocol]) -> _OutpostServer:
-    config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
-        loop="none",
-        http=protocol,
-        ws="none",
+    config = server_config(
+        app,
+        protocol,
+        tls=tls_context(settings.proxy_tls_cert_path, settings.proxy_tls_key_path),
+        drain_seconds=settings.drain_seconds,
         lifespan="off",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=settings.drain_seconds,
     )
-    context = tls_context(settings.proxy_tls_cert_path, settings.proxy_tls_key_path)
-    if context is not None:
-        config.load()
-        config.ssl = context
     return _OutpostServer(config)
 
 

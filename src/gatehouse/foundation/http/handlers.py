@@ -85,6 +85,13 @@ class ErrorResponses:
         answer = rendered(error, form, variant)
         return Response(answer.body, answer.status, answer.headers)
 
+    async def of(self, request: Request, error: Exception) -> Response:
+        """Return the response of any exception that no route has handled."""
+        if isinstance(error, Refusal):
+            return await self.refusal(request, error)
+        away = isinstance(error, self.away)
+        return await (self.database_away if away else self.fault)(request, error)
+
     async def refusal(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
         if isinstance(error, Unprocessable):
@@ -173,9 +180,7 @@ class _FaultMiddleware:
         try:
             await self._app(scope, receive, send_and_note)
         except Exception as error:
-            away = isinstance(error, self._responses.away)
-            answer = self._responses.database_away if away else self._responses.fault
-            response = await answer(Request(scope), error)
+            response = await self._responses.of(Request(scope), error)
             if started:
                 raise  # the status has been sent: only a broken connection shows the error
             await response(scope, receive, send)

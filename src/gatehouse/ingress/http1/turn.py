@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from starlette.types import Message
 
 from gatehouse.engine.exchange import Received
+from gatehouse.foundation.http.request_body import RequestBody
 from gatehouse.ingress.gateway import RequestKind
 from gatehouse.ingress.http1.answer import (
     CHUNKED,
@@ -16,7 +17,6 @@ from gatehouse.ingress.http1.answer import (
     head,
 )
 from gatehouse.ingress.http1.head import RequestHead
-from gatehouse.ingress.receive import RequestBody
 
 #: reading from the socket pauses when this many bytes of a body are buffered
 HIGH_WATER_BYTES: Final = 64 * 1024

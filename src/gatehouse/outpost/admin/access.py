@@ -9,7 +9,6 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from gatehouse.engine.rate_limits.selection import LimitRule, address_key
 from gatehouse.engine.stages.callers.rate_limit import RateLimited
 from gatehouse.foundation.errors import Unauthenticated
-from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.outpost.host import OutpostHost
 
 #: Emergency calls of an operator. They are not rate limited once the token is verified.
@@ -50,11 +49,10 @@ async def admitted(
     host: Annotated[OutpostHost, Depends(host_of)],
     credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> OutpostHost:
-    """Return the host once the token is verified. `admin.front` has verified it already for requests with a body."""
+    """Return the host once the token is verified. `admin.app` has verified it already for requests with a body."""
     if not getattr(request.state, "admitted", False):
-        addresses: ClientAddresses = request.app.state.addresses
         token = credentials.credentials if credentials is not None else ""
-        await admit(host, addresses.of_scope(request.scope), token, request.url.path)
+        await admit(host, request.state.client_address, token, request.url.path)
     return host
 
 

@@ -5,18 +5,17 @@ from typing import Any, Final
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
-from gatehouse import __version__
-from gatehouse.foundation.http import handlers
-from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.administration.application import build_application
+from gatehouse.administration.shell import METHODS_WITHOUT_BODY, Arrival, RequestHead, Shell, read_head
 from gatehouse.foundation.http.envelopes import CODED, ErrorForms
-from gatehouse.foundation.http.middleware.known_parameters import KnownParameters
-from gatehouse.foundation.http.middleware.read_only import ReadOnlyFields
+from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
-from gatehouse.outpost.admin import audit, budget, config, overrides, peers, siem, status
-from gatehouse.outpost.admin.front import AdminMiddleware
+from gatehouse.outpost.admin import access, audit, budget, config, overrides, peers, siem, status
 from gatehouse.outpost.app import SERVED
 from gatehouse.outpost.host import OutpostHost
+from gatehouse.outpost.platform_link.peers import MAX_BODY_BYTES
 
 _FAMILIES: Final = (
     status.router, overrides.router, budget.router, config.router, audit.router, siem.router, peers.router,
@@ -25,6 +24,8 @@ _FAMILIES: Final = (
 _MOVING_FIELDS: Final = frozenset(
     {"began_at", "ends_at", "peers", "share_requests", "share_usd", "spent_requests", "spent_usd", "status"}
 )
+#: Peers are authenticated by their certificates, in the routes.
+_PEER_PREFIX: Final = "/peer/"
 _PROBES: Final = {
     "/api/health/live": ("live", "Whether the process answers", "application/json"),
     "/api/health/ready": ("ready", "Whether requests are answered, else why not", "application/json"),
@@ -32,27 +33,38 @@ _PROBES: Final = {
 }
 
 
-def administration(host: OutpostHost | None) -> FastAPI:
-    """Return the application. Without a `host` it serves only to generate the OpenAPI document."""
-    app = FastAPI(
-        title="Gatehouse outpost",
-        version=__version__,
-        summary="The gateway at the customer's, and its administration.",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
+def build_api() -> tuple[FastAPI, ErrorResponses]:
+    """Return the API and its error responses. Requests need `app.state.host`; the OpenAPI document needs no host."""
+    app, responses = build_application(
+        "Gatehouse outpost",
+        "The gateway at the customer's, and its administration.",
+        _FAMILIES,
+        ErrorForms(otherwise=CODED),
+        tolerant=tuple(_PROBES),
+        moving=_MOVING_FIELDS,
     )
-    responses = handlers.install(app, ErrorForms(otherwise=CODED))
-    app.add_middleware(KnownParameters, responses=responses, tolerant=tuple(_PROBES))
-    app.add_middleware(ReadOnlyFields, responses=responses, moving=_MOVING_FIELDS)
-    for family in _FAMILIES:
-        app.include_router(family)
-    if host is not None:
-        app.state.host = host
-        addresses = app.state.addresses = ClientAddresses(host.settings.trusted_proxies)
-        app.add_middleware(AdminMiddleware, host=host, addresses=addresses, responses=responses)
-        app.add_route("/api/health/live", _live, include_in_schema=False)
-    return app
+    app.add_route("/api/health/live", _live, include_in_schema=False)
+    return app, responses
+
+
+def administration(host: OutpostHost) -> ASGIApp:
+    """Return the API in its shell."""
+
+    async def admit(arrival: Arrival[RequestHead]) -> None:
+        """Checks the token before the body is read: the process shares its memory with the proxy's requests."""
+        x = arrival.head
+        if x.method in METHODS_WITHOUT_BODY:
+            return
+        if x.path.startswith(_PEER_PREFIX):
+            arrival.body.limit = MAX_BODY_BYTES
+            return
+        scheme, _, token = x.headers.get("authorization", "").partition(" ")
+        await access.admit(host, x.client_address, token.strip() if scheme.lower() == "bearer" else "", x.path)
+        arrival.state["admitted"] = True
+
+    app, responses = build_api()
+    app.state.host = host
+    return Shell(app, responses, host.settings, read_head=read_head, admit=admit)
 
 
 async def _live(request: Request) -> Response:
@@ -61,7 +73,7 @@ async def _live(request: Request) -> Response:
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document: the proxy's paths first, because most readers need those, then the admin port's."""
-    described = administration(None).openapi()
+    described = build_api()[0].openapi()
     components = described.setdefault("components", {})
     components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
     components.setdefault("schemas", {}).update(SCHEMAS)

@@ -10,12 +10,10 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from gatehouse.engine.rate_limits.selection import address_key
-from gatehouse.foundation.errors import BadRequest, NotFound, PayloadTooLarge, Unavailable
-from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.errors import BadRequest, NotFound, Unavailable
 from gatehouse.outpost.admin.access import count, host_of
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.platform_link.peers import (
-    MAX_BODY_BYTES,
     PROOF,
     PeerMessage,
     ShareRequest,
@@ -48,8 +46,7 @@ async def among_peers(request: Request, host: Annotated[OutpostHost, Depends(hos
 async def _count_unproven(request: Request, host: OutpostHost) -> None:
     """Counts a call without a verified token by its address, separately from peers' calls: a stranger at a peer's
     address must not use up the limit of the calls by which that peer reports its kill switch."""
-    addresses: ClientAddresses = request.app.state.addresses
-    await count(host, f"peer-unproven|{address_key(addresses.of_scope(request.scope))}", _CALLS_PER_MINUTE, "peer")
+    await count(host, f"peer-unproven|{address_key(request.state.client_address)}", _CALLS_PER_MINUTE, "peer")
 
 
 async def proven(request: Request, host: Annotated[OutpostHost, Depends(among_peers)]) -> UUID:
@@ -95,14 +92,9 @@ async def give_share(peer_id: ProvenPeer, host: PeeredHost, request: Request) ->
 
 
 async def _body(request: Request, decode: Callable[[bytes], T]) -> T:
-    """Raises `PayloadTooLarge`, `InvalidPeerMessage`."""
-    content = b""
-    async for piece in request.stream():
-        content += piece
-        if len(content) > MAX_BODY_BYTES:
-            raise PayloadTooLarge
+    """Raises `InvalidPeerMessage`. The shell has bounded the body."""
     try:
-        return decode(content)
+        return decode(await request.body())
     except msgspec.DecodeError:
         raise InvalidPeerMessage from None
 

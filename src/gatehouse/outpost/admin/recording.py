@@ -13,7 +13,6 @@ from fastapi import Depends, Request
 from gatehouse.engine.records import upload_notices
 from gatehouse.engine.records.upload_notices import Operated
 from gatehouse.foundation.errors import Unavailable
-from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.ids import new_id
 from gatehouse.outpost.admin.access import admitted
 from gatehouse.outpost.host import OutpostHost
@@ -46,8 +45,7 @@ class CallRecorder:
 
 
 def _recorder(request: Request, host: Annotated[OutpostHost, Depends(admitted)]) -> CallRecorder:
-    addresses: ClientAddresses = request.app.state.addresses
-    return CallRecorder(host, addresses.of_scope(request.scope))
+    return CallRecorder(host, request.state.client_address)
 
 
 #: Parameter of a route, after the caller.

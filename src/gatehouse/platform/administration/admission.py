@@ -1,16 +1,13 @@
-"""ASGI middleware in front of administration. It identifies the caller and applies maintenance mode, the rate limit,
-the IP allowlist and the body limit before any application code runs (docs/rate-limits.md). It does not refuse a bad
+"""Admission of requests to administration, before any application code runs: identifies the caller and applies
+maintenance mode, the rate limit, the IP allowlist and the body limit (docs/rate-limits.md). It does not refuse a bad
 credential: the routes decide which paths need one."""
 
-import time
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
+from gatehouse.administration.shell import Arrival
 from gatehouse.engine import pipeline
-from gatehouse.engine.exchange import ClientLeft, Received
+from gatehouse.engine.exchange import Received
 from gatehouse.engine.ports import Counters, Ports
 from gatehouse.engine.stages.callers import (
     authenticate,
@@ -20,23 +17,11 @@ from gatehouse.engine.stages.callers import (
     scope,
 )
 from gatehouse.engine.stages.callers.rate_limit import LimitResult
-from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.foundation.errors import Refusal, Unauthenticated
+from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.http import forms
-from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.forms import BadForm
-from gatehouse.foundation.http.handlers import ErrorResponses
-from gatehouse.foundation.http.middleware.added_headers import add_missing_headers
-from gatehouse.foundation.http.middleware.replay import replay
 from gatehouse.foundation.identity import Caller
-from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
-from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.credentials import credential_of
-from gatehouse.ingress.gateway import CLIENT_LEFT, Observe
-from gatehouse.ingress.receive import RequestBody
-
-#: The `state` of the ASGI scope.
-State: TypeAlias = dict[str, Any]
 
 LOGIN_PATH: Final = "/api/auth/login"
 
@@ -58,32 +43,14 @@ MFA_VERIFICATION_PATHS: Final = frozenset(
 _MAX_ANONYMOUS_BODY_BYTES: Final = 1024 * 1024
 _MAX_LOGIN_BODY_BYTES: Final = 64 * 1024
 
-_METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-
 
 class Admission:
-    """The middleware. `tries` counts sign-in attempts across all workers, `ports.counters` all other requests."""
+    """What the shell does with a request before the body. `tries` counts sign-in attempts across all workers,
+    `ports.counters` all other requests."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        ports: Ports,
-        *,
-        tries: Counters,
-        addresses: ClientAddresses,
-        responses: ErrorResponses,
-        max_request_bytes: int,
-        body_timeout_seconds: float,
-        observe: Observe = lambda *_: None,
-    ) -> None:
-        self._app = app
+    def __init__(self, ports: Ports, *, tries: Counters) -> None:
         self._ports = ports
         self._tries = tries
-        self._addresses = addresses
-        self._responses = responses
-        self._max_request_bytes = max_request_bytes
-        self._deadlines = Deadlines(body_timeout_seconds)
-        self._observe = observe
         #: what administration does in each step of the pipeline up to the caller's, in order; None where the routes do
         #: it
         self._checks = pipeline.table(
@@ -97,85 +64,54 @@ class Admission:
             },
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        received = receiving.read_head(scope, self._addresses)
-        state = scope.setdefault("state", {})
-        # Responses contain tokens, keys shown once, and personal data: no cache on the way may store them.
-        response_headers = {"X-Request-Id": received.request_id, "Cache-Control": "no-store"}
-        state.update(
-            received=received,
-            request_id=received.request_id,
-            client_address=received.client_address,
-            response_headers=response_headers,
-        )
-        status = CLIENT_LEFT
+    async def admit(self, arrival: Arrival[Received]) -> None:
+        """Raises the first check's refusal. The state has `received`, and what `_identify` and `_count` put there."""
+        arrival.state["received"] = arrival.head
+        for check in self._checks:
+            if check is not None:
+                await check(arrival)
+        if "caller" not in arrival.state:
+            arrival.body.limit = min(arrival.body.limit, _MAX_ANONYMOUS_BODY_BYTES)
 
-        async def with_headers(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                add_missing_headers(message, response_headers)
-            await send(message)
+    async def _check_maintenance(self, arrival: Arrival[Received]) -> None:
+        if not arrival.head.path.startswith(MAINTENANCE_EXEMPT_PREFIXES):
+            pipeline.obey(maintenance.check(arrival.head, self._ports))
 
-        try:
-            try:
-                for check in self._checks:
-                    if check is not None:
-                        await check(received, state, receive)
-                receive = await self._bounded(received, state, receive)
-            except ClientLeft:
-                return
-            except Refusal as error:
-                await self._responses.to(scope, error)(scope, receive, with_headers)
-                return
-            except DATABASE_UNAVAILABLE_ERRORS as error:
-                answer = await self._responses.database_away(Request(scope), error)
-                await answer(scope, receive, with_headers)
-                return
-            await self._app(scope, receive, with_headers)
-        finally:
-            self._observe(received.method, _route(scope), status, time.monotonic() - received.started)
-
-    async def _check_maintenance(self, x: Received, state: State, receive: Receive) -> None:
-        if not x.path.startswith(MAINTENANCE_EXEMPT_PREFIXES):
-            pipeline.obey(maintenance.check(x, self._ports))
-
-    async def _identify(self, x: Received, state: State, receive: Receive) -> None:
+    async def _identify(self, arrival: Arrival[Received]) -> None:
         """Put `caller` or `refused_credential` into the state; neither if the request has no credential."""
-        if credential_of(x) is None:
+        if credential_of(arrival.head) is None:
             return
         try:
-            state["caller"] = self._ports.credentials.identify(x)
+            arrival.state["caller"] = self._ports.credentials.identify(arrival.head)
         except Unauthenticated as error:
-            state["refused_credential"] = error
+            arrival.state["refused_credential"] = error
 
-    async def _count(self, x: Received, state: State, receive: Receive) -> None:
-        """Count the request against its rate limit. Raises `RateLimited`."""
-        rate, refusal = await self._counted(x, state, receive)
-        state["rate"] = rate
+    async def _count(self, arrival: Arrival[Received]) -> None:
+        """Count the request against its rate limit and put `rate` into the state. Raises `RateLimited`."""
+        rate, refusal = await self._counted(arrival)
+        arrival.state["rate"] = rate
         if rate is not None:
-            state["response_headers"].update(rate.headers())
+            arrival.response_headers.update(rate.headers())
         if refusal is not None:
             raise refusal
 
-    async def _counted(self, x: Received, state: State, receive: Receive) -> LimitResult:
-        caller, limits, path = state.get("caller"), self._ports.limits, x.path.removesuffix("/")
+    async def _counted(self, arrival: Arrival[Received]) -> LimitResult:
+        x, caller, limits = arrival.head, arrival.state.get("caller"), self._ports.limits
+        path = x.path.removesuffix("/")
         if x.method != "POST" or not _is_sign_in_attempt(path, caller):
             return await rate_limit.take(x, caller, limits, self._ports.counters)
         email_of = _EMAIL_PARSERS.get(path)
         if email_of is None:
             return await rate_limit.take(x, caller, limits, self._tries)
-        # The body names the account. It is read here and replayed to the route.
-        body = await RequestBody(x, receive, _MAX_LOGIN_BODY_BYTES, self._deadlines).read()
-        state["body"] = body
-        return await rate_limit.take_login(email_of(body), x.client_address, limits, self._tries)
+        # The body names the account.
+        arrival.body.limit = _MAX_LOGIN_BODY_BYTES
+        email = email_of(await arrival.read_body())
+        return await rate_limit.take_login(email, x.client_address, limits, self._tries)
 
-    async def _check_address(self, x: Received, state: State, receive: Receive) -> None:
+    async def _check_address(self, arrival: Arrival[Received]) -> None:
         """Check the caller's address. Raises `AddressNotAllowed`."""
-        caller: Caller | None = state.get("caller")
+        x = arrival.head
+        caller: Caller | None = arrival.state.get("caller")
         if caller is None or caller.tenant_id is None:
             return
         policy = await self._ports.policies.current(caller.tenant_id)
@@ -184,20 +120,6 @@ class Admission:
         refusal = ip_allowlist.refused(x, caller, policy)
         if refusal is not None:
             raise refusal
-
-    async def _bounded(self, x: Received, state: State, receive: Receive) -> Receive:
-        """Read the body and return a `receive` that replays it. Raises the 413 for a body over the limit."""
-        body = state.pop("body", None)
-        if body is None:
-            if x.method in _METHODS_WITHOUT_BODY:
-                return receive
-            limit = (
-                self._max_request_bytes
-                if "caller" in state
-                else min(self._max_request_bytes, _MAX_ANONYMOUS_BODY_BYTES)
-            )
-            body = await RequestBody(x, receive, limit, self._deadlines).read()
-        return replay(body, receive)
 
 
 def _email_of_form(body: bytes) -> str | None:
@@ -223,8 +145,3 @@ _AUTHENTICATION_PREFIXES: Final = ("/api/auth/", "/login/", "/oauth/token")
 def _is_sign_in_attempt(path: str, caller: Caller | None) -> bool:
     """Return whether a POST is a sign-in attempt. Those are counted across all workers, with or without Redis."""
     return path in _LIMITED_BY_ADDRESS or (caller is None and path.startswith(_AUTHENTICATION_PREFIXES))
-
-
-def _route(scope: Scope) -> str:
-    """Return the template of the matched route. Metrics use it because the number of paths is unbounded."""
-    return getattr(scope.get("route"), "path", None) or "unmatched"

@@ -7,9 +7,9 @@ from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.administration import resealing
+from gatehouse.administration.resealing import ResealReport, SealedColumn
 from gatehouse.foundation.secrets.sealing import Sealer
-from gatehouse.foundation.storage import resealing
-from gatehouse.foundation.storage.resealing import ResealReport, SealedColumn
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
@@ -38,9 +38,4 @@ SEALED: Final = (
 
 async def reseal(session: AsyncSession, sealer: Sealer) -> ResealReport:
     """Seal everything under the current key in this transaction and commit. Raises `CannotReseal`."""
-    resealed = await resealing.reseal(session, sealer, SEALED)
-    if resealed.resealed:
-        change = Change(session, None)
-        change.record("master_key.rotated", "master_key", sealer.current, resealed=resealed.resealed)
-        await change.commit()
-    return resealed
+    return await resealing.reseal(sealer, SEALED, Change(session, None))

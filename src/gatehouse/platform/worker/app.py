@@ -10,23 +10,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gatehouse import __version__
+from gatehouse.administration.application import build_application
+from gatehouse.administration.shell import Shell
 from gatehouse.foundation.errors import NotFound, Refusal
-from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.accepts import prefers_html
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.foundation.http.documentation import page as docs_page
 from gatehouse.foundation.http.envelopes import ErrorForms, rendered
+from gatehouse.foundation.http.handlers import ErrorResponses
 from gatehouse.foundation.http.middleware import slashes
-from gatehouse.foundation.http.middleware.known_parameters import KnownParameters
-from gatehouse.foundation.http.middleware.read_only import ReadOnlyFields
 from gatehouse.foundation.http.variants import Variant, VariantMiddleware
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.ingress import not_served
 from gatehouse.ingress.gateway import GATEWAY_PATHS, Gateway
+from gatehouse.ingress.receive import read_head
 from gatehouse.platform.access.pages import FORM as PAGES_FORM
-from gatehouse.platform.administration import openapi
 from gatehouse.platform.administration.admission import Admission
 from gatehouse.platform.administration.contents import (
     ANY_PARAMETERS,
@@ -35,6 +33,7 @@ from gatehouse.platform.administration.contents import (
     MOVING_FIELDS,
     SHOWN_ELSEWHERE,
 )
+from gatehouse.platform.administration.openapi import DOCUMENTATION
 from gatehouse.platform.organization.system_config.keys import check_environment
 from gatehouse.platform.worker.host import PlatformHost
 
@@ -50,27 +49,25 @@ CORS_EXPOSED_HEADERS: Final = (
 _ADMINISTRATION_PREFIXES: Final = ("/v1/audit/", "/v1/outposts/", "/v1/platform/")
 
 
-def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses]:
+def administration(settings: Settings) -> tuple[FastAPI, ErrorResponses]:
     """Build the administration API. It needs `app.state.host` before its first request; its OpenAPI document needs no
     host and no database."""
-    app = FastAPI(
-        title="Gatehouse platform",
-        version=__version__,
-        summary="An AI gateway and its administration.",
-        docs_url=None,
-        redoc_url=None,
+    app, responses = build_application(
+        "Gatehouse platform",
+        "An AI gateway and its administration.",
+        FAMILIES,
+        ErrorForms(ERROR_FORMS),
+        tolerant=ANY_PARAMETERS,
+        moving=MOVING_FIELDS,
+        shown_elsewhere=SHOWN_ELSEWHERE,
+        away=DATABASE_UNAVAILABLE_ERRORS,
+        unknown=_unknown,
+        documentation=DOCUMENTATION,
     )
-    responses = handlers.install(app, ErrorForms(ERROR_FORMS), away=DATABASE_UNAVAILABLE_ERRORS, unknown=_unknown)
-    app.add_middleware(KnownParameters, responses=responses, tolerant=ANY_PARAMETERS)
-    app.add_middleware(ReadOnlyFields, responses=responses, moving=MOVING_FIELDS, shown_elsewhere=SHOWN_ELSEWHERE)
     app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)
-    for family in FAMILIES:
-        app.include_router(family)
     for path, method in GATEWAY_PATHS.items():
         # The gateway passes on requests with other methods. A route turns them into a 405 that names the right method.
         app.add_route(path, _unreached, methods=[method], include_in_schema=False)
-    openapi.install(app)
-    docs_page.install(app)
     slashes.install(app)
     return app, responses
 
@@ -140,23 +137,20 @@ class Platform:
         host = self._host = self._make_host()
         host.build()
         await host.start()
-        addresses = ClientAddresses(settings.trusted_proxies)
         app, responses = self._administration
         app.state.host = host
-        admission = Admission(
+        shell = Shell(
             app,
-            host.ports,
-            tries=host.tries,
-            addresses=addresses,
-            responses=responses,
-            max_request_bytes=settings.max_request_bytes,
-            body_timeout_seconds=settings.body_timeout_seconds,
+            responses,
+            settings,
+            read_head=read_head,
+            admit=Admission(host.ports, tries=host.tries).admit,
             observe=host.figures.http,
         )
         gateway = self.gateway = Gateway(
             host.engine,
-            admission,
-            addresses=addresses,
+            shell,
+            addresses=ClientAddresses(settings.trusted_proxies),
             max_request_bytes=settings.max_request_bytes,
             body_timeout_seconds=settings.body_timeout_seconds,
             calls=host.calls,

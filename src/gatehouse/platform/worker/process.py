@@ -1,18 +1,16 @@
 """A gateway process: serves the application on the socket that the supervisor opened."""
 
 import asyncio
-import gc
 import os
 import socket
-import sys
 from collections.abc import Callable
 from typing import cast
 
 import uvicorn
 
+from gatehouse.administration.serving import TunedServer, server_config
 from gatehouse.foundation.certificates.tls import tls_context
 from gatehouse.foundation.processes.children import SharedFlag
-from gatehouse.foundation.processes.memory import MemoryTrimmer, trim_heap
 from gatehouse.foundation.secrets.sealing import load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
@@ -23,8 +21,8 @@ from gatehouse.platform.worker.host import PlatformHost
 from gatehouse.policy.dlp.compile import built_in_matcher
 
 
-class _WorkerServer(uvicorn.Server):
-    """A uvicorn server that signals readiness to the supervisor by a byte on `ready_fd`. `board` balances connections
+class _WorkerServer(TunedServer):
+    """A server that signals readiness to the supervisor by a byte on `ready_fd`. `board` balances connections
     between workers; None if there is only one."""
 
     def __init__(
@@ -39,32 +37,20 @@ class _WorkerServer(uvicorn.Server):
         self._listener = listener
         self._ready_fd = ready_fd
         self._platform = platform
-        self._trim_task: asyncio.Task[None] | None = None
         self._connections = None if board is None else ConnectionSet(board)
         if self._connections is not None:
             self.server_state.connections = self._connections
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=[self._listener] if self._connections is None else [])
-        if self.started:
-            if self._connections is not None:
-                self.servers.append(cast("asyncio.Server", self._acceptor(self._connections)))
-            os.write(self._ready_fd, b"1")
-            # Objects loaded by now live as long as the process: exclude them from garbage collection.
-            gc.collect()
-            gc.freeze()
-            # Returns the memory freed after the start to the system (glibc only).
-            trim_heap()
-            self._trim_task = asyncio.create_task(MemoryTrimmer().run())
-            # Requests leave few reference cycles: the default threshold of 700 objects collects too often.
-            gc.set_threshold(20_000, 20, 20)
-            # Long texts are inspected in a thread, which must return the interpreter lock to the event loop quickly.
-            sys.setswitchinterval(0.001)
+
+    def on_serving(self) -> None:
+        if self._connections is not None:
+            self.servers.append(cast("asyncio.Server", self._acceptor(self._connections)))
+        os.write(self._ready_fd, b"1")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._platform.drain()
-        if self._trim_task is not None:
-            self._trim_task.cancel()
         await super().shutdown(sockets=[self._listener])
 
     def _acceptor(self, connections: ConnectionSet) -> Acceptor:
@@ -101,24 +87,12 @@ def serve_gateway(
     platform: Platform, settings: Settings, listener: socket.socket, ready_fd: int, board: ConnectionBoard | None
 ) -> None:
     """Serve until SIGTERM. `board` is this worker's view if there are several workers, else None."""
-    config = uvicorn.Config(
+    config = server_config(
         platform,
-        loop="uvloop",
-        http=protocol_of(settings.ingress, lambda: platform.gateway),
-        ws="none",
-        lifespan="on",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        # `ClientAddresses` derives the client's address from TRUSTED_PROXIES.
-        proxy_headers=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=settings.drain_seconds,
+        protocol_of(settings.ingress, lambda: platform.gateway),
+        tls=tls_context(settings.tls_cert_path, settings.tls_key_path, settings.tls_client_ca_path),
+        drain_seconds=settings.drain_seconds,
     )
-    context = tls_context(settings.tls_cert_path, settings.tls_key_path, settings.tls_client_ca_path)
-    if context is not None:
-        config.load()
-        config.ssl = context
     server = _WorkerServer(config, listener, ready_fd, platform, board)
     server.run()
     if not server.started:

@@ -7,9 +7,9 @@ from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.administration import resealing
+from gatehouse.administration.resealing import ResealReport, SealedColumn
 from gatehouse.foundation.secrets.sealing import Sealer
-from gatehouse.foundation.storage import resealing
-from gatehouse.foundation.storage.resealing import ResealReport, SealedColumn
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.keys import authorities, signing
 
@@ -20,10 +20,5 @@ SEALED: Final = (
 
 
 async def reseal(session: AsyncSession, sealer: Sealer) -> ResealReport:
-    """Seals everything under the current key, and commits the session's transaction. Raises `CannotReseal`."""
-    resealed = await resealing.reseal(session, sealer, SEALED)
-    if resealed.resealed:
-        change = PortalChange(session, None)
-        change.record("master_key.rotated", "master_key", sealer.current, resealed=resealed.resealed)
-        await change.commit()
-    return resealed
+    """Seal everything under the current key in this transaction and commit. Raises `CannotReseal`."""
+    return await resealing.reseal(sealer, SEALED, PortalChange(session, None))

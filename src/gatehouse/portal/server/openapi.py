@@ -3,15 +3,10 @@
 Both come from the operation: the caller from its signature, the error statuses from its path and body.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final
 
-from fastapi import FastAPI
-from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
-
+from gatehouse.administration.application import Documentation
 from gatehouse.portal.request.callers import OPENAPI_SECURITY, SECURITY_SCHEMES
-from gatehouse.portal.server.contents import FAMILIES
 
 _TEXT: Final = {"type": "string"}
 _ERROR: Final[dict[str, Any]] = {
@@ -28,27 +23,11 @@ _ERROR: Final[dict[str, Any]] = {
 _CONTENT: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/PortalError"}}}
 
 
-def install(app: FastAPI) -> None:
-    """Replaces the application's document, which is built on first use."""
-    framework = app.openapi
-
-    def document() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _completed(framework())
-        return app.openapi_schema
-
-    app.openapi = document  # type: ignore[method-assign]
-
-
-def _completed(document: dict[str, Any]) -> dict[str, Any]:
-    requirements = {(path, method): requirement for path, method, requirement in _protected_operations()}
+def _complete(document: dict[str, Any]) -> dict[str, Any]:
     for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            operation.update(requirements.get((path, method), {}))
+        for operation in operations.values():
             _add_errors(operation, path)
-    components = document.setdefault("components", {})
-    components.setdefault("securitySchemes", {}).update(SECURITY_SCHEMES)
-    components.setdefault("schemas", {})["PortalError"] = _ERROR
+    document["components"].setdefault("schemas", {})["PortalError"] = _ERROR
     return document
 
 
@@ -73,21 +52,8 @@ def _add_errors(operation: dict[str, Any], path: str) -> None:
             response.setdefault("content", _CONTENT)
 
 
-def _protected_operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield path, method and caller requirement of each operation that needs a credential."""
-    for family in FAMILIES:
-        for route in family.routes:
-            if isinstance(route, APIRoute) and (requirement := _requirement(route.dependant)) is not None:
-                for method in route.methods or ():
-                    yield route.path_format, method.lower(), requirement
-
-
-def _requirement(dependant: Dependant) -> dict[str, Any] | None:
-    """Return the entries of the outermost dependency that is a caller: it is the strictest one."""
-    level = [dependant]
-    while level:
-        for dependency in level:
-            if dependency.call in OPENAPI_SECURITY:
-                return OPENAPI_SECURITY[dependency.call]
-        level = [nested for dependency in level for nested in dependency.dependencies]
-    return None
+DOCUMENTATION: Final = Documentation(
+    security_schemes=SECURITY_SCHEMES,
+    requirement_of=lambda dependency: None if dependency is None else OPENAPI_SECURITY.get(dependency),
+    complete=_complete,
+)

@@ -1,12 +1,12 @@
 """Implements `gatehouse serve portal`: one process, including its jobs and periodic tasks."""
 
-import socket
 import sys
 from contextlib import ExitStack
 
 import click
 import uvicorn
 
+from gatehouse.administration.serving import TunedServer, server_config
 from gatehouse.foundation import log, metrics
 from gatehouse.foundation.certificates.tls import tls_context
 from gatehouse.foundation.processes import preflight
@@ -21,18 +21,16 @@ from gatehouse.portal.server.app import application
 from gatehouse.portal.settings import PortalSettings
 
 
-class _PortalServer(uvicorn.Server):
+class _PortalServer(TunedServer):
     """Prints its address when it serves."""
 
     def __init__(self, config: uvicorn.Config, url: str) -> None:
         super().__init__(config)
         self._url = url
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        if self.started:
-            click.echo(f"Gatehouse portal serves on {self._url} (documentation of the API: {self._url}/docs)")
-            sys.stdout.flush()
+    def on_serving(self) -> None:
+        click.echo(f"Gatehouse portal serves on {self._url} (documentation of the API: {self._url}/docs)")
+        sys.stdout.flush()
 
 
 def run(host: str, port: int) -> int:
@@ -57,23 +55,8 @@ def run(host: str, port: int) -> int:
         except Interrupted:
             return 0
         metrics.clean(settings.home / "metrics")
-        config = uvicorn.Config(
-            application(PortalHost(installed)),
-            loop="uvloop",
-            http=WatchfulProtocol,
-            ws="none",
-            lifespan="on",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            # The client's address is derived from TRUSTED_PROXIES, in one place.
-            proxy_headers=False,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=settings.drain_seconds,
-        )
-        if context is not None:
-            config.load()
-            config.ssl = context
+        app = application(PortalHost(installed))
+        config = server_config(app, WatchfulProtocol, tls=context, drain_seconds=settings.drain_seconds)
         server = _PortalServer(config, url)
         if interruptible.ending:
             return 0

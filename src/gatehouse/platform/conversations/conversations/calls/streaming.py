@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from gatehouse.engine.exchange import Answer, ClientLeft, Received
+from gatehouse.engine.exchange import Answer, Received
+from gatehouse.foundation.errors import ClientLeft
 from gatehouse.ingress.gateway import send_over_asgi, while_connected
 
 

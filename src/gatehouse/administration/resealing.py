@@ -1,8 +1,8 @@
-"""Reseals sealed columns under another master key."""
+"""Seals a deployable's secrets again under another master key (`gatehouse keys rotate-master`)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from sqlalchemy import text
@@ -30,17 +30,25 @@ class ResealReport(msgspec.Struct):
     current_already: int
 
 
-async def reseal(session: AsyncSession, sealer: Sealer, columns: Iterable[SealedColumn]) -> ResealReport:
-    """Reseals all columns under the current key, in this transaction. Raises `CannotReseal`.
+class RecordedChange(Protocol):
+    """The deployable's change, by the system. `session` must be the owner's: no other role may change all of these
+    columns."""
 
-    The session must be the owner's: no other role may change all of these columns.
-    """
+    session: AsyncSession
+
+    def record(self, action: str, resource_type: str | None, resource_id: object, **details: Any) -> None: ...
+
+    async def commit(self) -> None: ...
+
+
+async def reseal(sealer: Sealer, columns: Iterable[SealedColumn], change: RecordedChange) -> ResealReport:
+    """Reseals all columns under the current key, records that, and commits. Raises `CannotReseal`."""
     done: Counter[str] = Counter()
     missing: Counter[str] = Counter()
     broken: list[str] = []
     current_already = 0
     for sealed in columns:
-        for row in await _rows(session, sealed):
+        for row in await _rows(change.session, sealed):
             sealed_text, *key = row
             if sealer.is_current(sealed_text):
                 current_already += 1
@@ -52,9 +60,12 @@ async def reseal(session: AsyncSession, sealer: Sealer, columns: Iterable[Sealed
             except CannotOpen:
                 broken.append(f"{sealed.table} {' '.join(map(str, key))}")
             else:
-                await _write(session, sealed, key, resealed_text)
+                await _write(change.session, sealed, key, resealed_text)
                 done[f"{sealed.table}.{sealed.column}"] += 1
     _refuse(missing, broken)
+    if done:
+        change.record("master_key.rotated", "master_key", sealer.current, resealed=dict(done))
+        await change.commit()
     return ResealReport(dict(done), current_already)
 
 

@@ -1,0 +1,101 @@
+"""The FastAPI application of an administration API: its families, error responses, common rules and documentation."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+from starlette.types import Lifespan
+
+from gatehouse import __version__
+from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.http import handlers
+from gatehouse.foundation.http.documentation import page
+from gatehouse.foundation.http.envelopes import ErrorForms
+from gatehouse.foundation.http.handlers import ErrorResponses
+from gatehouse.foundation.http.middleware.known_parameters import KnownParameters
+from gatehouse.foundation.http.middleware.read_only import ReadOnlyFields
+
+#: an OpenAPI document, or a part of one
+Document: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Documentation:
+    """What FastAPI's OpenAPI document lacks. `requirement_of` returns the entries of an operation with this dependency,
+    if it is a caller. `complete` returns the whole document."""
+
+    security_schemes: Document
+    requirement_of: Callable[[Callable[..., Any] | None], Document | None]
+    complete: Callable[[Document], Document]
+
+
+def build_application(
+    title: str,
+    summary: str,
+    families: Sequence[APIRouter],
+    forms: ErrorForms,
+    *,
+    tolerant: tuple[str, ...],
+    moving: Collection[str],
+    shown_elsewhere: Mapping[str, str] = MappingProxyType({}),
+    away: tuple[type[Exception], ...] = (),
+    unknown: Callable[[Request], Refusal | Response | None] | None = None,
+    documentation: Documentation | None = None,
+    lifespan: Lifespan[FastAPI] | None = None,
+) -> tuple[FastAPI, ErrorResponses]:
+    """Return the application and its error responses. `away` and `unknown` are those of `ErrorResponses`, `tolerant` of
+    `KnownParameters`, `moving` and `shown_elsewhere` of `ReadOnlyFields`. Without `documentation` it serves no OpenAPI
+    document."""
+    app = FastAPI(
+        title=title,
+        version=__version__,
+        summary=summary,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None if documentation is None else "/openapi.json",
+        lifespan=lifespan,
+    )
+    responses = handlers.install(app, forms, away=away, unknown=unknown)
+    app.add_middleware(KnownParameters, responses=responses, tolerant=tolerant)
+    app.add_middleware(ReadOnlyFields, responses=responses, moving=moving, shown_elsewhere=shown_elsewhere)
+    for family in families:
+        app.include_router(family)
+    if documentation is not None:
+        _document(app, families, documentation)
+        page.install(app)
+    return app, responses
+
+
+def _document(app: FastAPI, families: Sequence[APIRouter], documentation: Documentation) -> None:
+    """Replaces the application's document, which is built on first use."""
+    framework = app.openapi
+
+    def document() -> Document:
+        if app.openapi_schema is None:
+            described = framework()
+            for route in (route for family in families for route in family.routes if isinstance(route, APIRoute)):
+                entries = _requirement(route.dependant, documentation.requirement_of)
+                for method in route.methods or ():
+                    described["paths"].get(route.path_format, {}).get(method.lower(), {}).update(entries)
+            components = described.setdefault("components", {})
+            components.setdefault("securitySchemes", {}).update(documentation.security_schemes)
+            app.openapi_schema = documentation.complete(described)
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+
+
+def _requirement(dependant: Dependant, requirement_of: Callable[[Any], Document | None]) -> Document:
+    """Return the entries of the outermost dependency that is a caller: it is the strictest one."""
+    level = [dependant]
+    while level:
+        for dependency in level:
+            if (entries := requirement_of(dependency.call)) is not None:
+                return entries
+        level = [nested for dependency in level for nested in dependency.dependencies]
+    return {}
