@@ -11,8 +11,14 @@ from tests.engine.stages.test_content_filters import engine as topical_engine
 from tests.support.engine import EngineHarness
 from tests.support.values import shows
 
+from gatehouse.engine import scan as engine_scan
+from gatehouse.engine.dlp.errors import DlpUnavailable
+from gatehouse.engine.dlp.steps import Steps
+from gatehouse.engine.dlp.tiers import DlpOptions
+from gatehouse.engine.dlp.turns import LONG_TEXT_SIZE, OverBudget
 from gatehouse.engine.exchange import Received
 from gatehouse.engine.records.outcome import Scanned
+from gatehouse.engine.verdict import Refuse
 from gatehouse.foundation.errors import Forbidden, Refusal
 from gatehouse.foundation.identity import CallerKind
 from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords, PolicyRuleRecord
@@ -126,3 +132,39 @@ async def test_the_name_of_an_unknown_model_is_recorded_without_what_it_holds(ha
     [entry] = harness.entries
     assert isinstance(entry, Scanned)
     assert entry.requested_model == "m [CREDIT_CARD_1]"
+
+
+@pytest.mark.parametrize("mode", ["open", "closed"])
+async def test_a_scan_without_time_for_json_still_redacts_and_records(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text that is returned as redacted never has the value, and the findings are recorded in any case."""
+    harness = EngineHarness(dlp=DlpOptions(fail_mode=mode))  # type: ignore[arg-type]
+    harness.serve("one", "m")
+
+    def without_time(*_: Any) -> Steps[str]:
+        yield
+        raise OverBudget("work")
+
+    monkeypatch.setattr(engine_scan, "apply_replacements_in_steps", without_time)
+    text = json.dumps({"padding": "x" * (2 * LONG_TEXT_SIZE), "card": CARD})
+    if mode == "open":
+        result = await scan(harness, {"text": text})
+        assert result["action"] == "REDACT"
+        assert CARD not in result["redacted_text"]
+        assert result["redacted_text"] == text.replace(CARD, "[CREDIT_CARD_1]")
+    else:
+        with pytest.raises(DlpUnavailable):
+            await scan(harness, {"text": text})
+    [entry] = harness.entries
+    assert isinstance(entry, Scanned)
+    assert entry.dlp_events
+
+
+async def test_a_filter_that_cannot_be_evaluated_is_no_hit(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = Refuse(DlpUnavailable("The semantic tier is unavailable."))
+    monkeypatch.setattr(engine_scan.content_filters, "check", lambda *_: refusal)
+    with pytest.raises(DlpUnavailable):
+        await scan(harness, {"text": "A text."})
