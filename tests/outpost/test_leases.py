@@ -148,7 +148,7 @@ async def pair(tmp_path: Path) -> tuple[Node, Node]:
     return one, other
 
 
-async def test_a_lost_answer_is_asked_for_again_and_given_once(pair: tuple[Node, Node]) -> None:
+async def test_a_lost_answer_is_requested_again_and_granted_once(pair: tuple[Node, Node]) -> None:
     one, other = pair
     await ask(one, other, 10, "answer")
     assert (one.share, other.share) == (50, 25)

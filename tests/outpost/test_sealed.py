@@ -146,7 +146,7 @@ def test_they_go_on_over_a_renewal_and_a_change(trust: Trust) -> None:
 
 
 @pytest.mark.usefixtures("provider")
-def test_what_is_sealed_to_a_lost_key_is_told_and_fetched_anew(trust: Trust) -> None:
+def test_credentials_sealed_to_a_lost_key_are_reported_and_fetched_again(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         outpost.kill()

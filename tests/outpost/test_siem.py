@@ -140,7 +140,7 @@ async def until_status(outpost: OutpostServer, condition: Callable[[dict[str, An
     return result
 
 
-async def test_a_stream_that_a_kill_cut_off_is_told_as_interrupted() -> None:
+async def test_a_stream_cut_off_by_a_kill_is_recorded_as_interrupted() -> None:
     async with Receiver.listening() as receiver:
         with FakePlatform() as platform:
             outpost = OutpostServer(platform, **collecting(receiver))  # type: ignore[arg-type]
@@ -272,6 +272,6 @@ def test_without_a_receiver_there_is_nothing_to_try(outpost: OutpostServer, oper
         ),
     ],
 )
-def test_what_makes_no_receiver_is_told_by_its_variable(settings: dict[str, Any], message: str) -> None:
+def test_an_invalid_receiver_is_reported_by_its_variable(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(BadSettings, match=message):
         target(OutpostSettings(**settings))

@@ -133,7 +133,7 @@ async def test_a_batch_of_several_organizations_and_months_is_in_their_chains(
     assert set(stored(platform, other_tenant)) == {call.id for call in theirs}
 
 
-async def test_a_database_that_is_too_slow_for_a_batch_is_asked_for_less(
+async def test_a_slow_database_gets_smaller_batches(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = [outcome(tenant.id) for _ in range(MAX_BATCH_RECORDS)]

@@ -99,7 +99,7 @@ async def test_the_pause_between_attempts_grows_to_a_minute(siem: Siem) -> None:
     assert pauses == [1, 2, 4, 8, 15, 30, 60, 60, 60]
 
 
-async def test_a_batch_that_is_too_large_goes_in_parts(siem: Siem) -> None:
+async def test_a_too_large_batch_is_split(siem: Siem) -> None:
     await siem.begin()
     await siem.record(99)
 
@@ -251,7 +251,7 @@ async def test_the_figures_say_what_waits_and_who_fails(siem: Siem, tools: Tools
     assert (backlog.events, backlog.failing) == (0, 0)
 
 
-async def test_a_secret_that_does_not_open_is_told_and_nothing_is_sent(siem: Siem) -> None:
+async def test_an_unreadable_secret_is_reported_and_nothing_is_sent(siem: Siem) -> None:
     await siem.begin()
     siem.platform.sql("UPDATE siem_targets SET sealed_secret = 'v1.gone.x' WHERE tenant_id = %s", [siem.tenant.id])
     await siem.forward()

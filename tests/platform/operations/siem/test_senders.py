@@ -136,7 +136,7 @@ async def test_a_syslog_receiver_that_is_killed_while_it_reads_has_not_taken_the
             await senders.send(target(kind, host="127.0.0.1", port=log.port, **authorities), events)
 
 
-async def test_a_syslog_receiver_that_never_reads_costs_its_time_alone(
+async def test_a_syslog_receiver_that_never_reads_costs_only_its_timeout(
     senders: SealedSenders, events: list[SiemEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gatehouse.foundation.siem.senders.syslog._TIMEOUT_SECONDS", 0.5)
@@ -229,9 +229,7 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "events.jsonl.2").read_bytes().startswith(b"3-")
 
 
-async def test_a_file_that_cannot_be_written_is_told(
-    senders: SealedSenders, tools: Tools, events: list[SiemEvent]
-) -> None:
+async def test_an_unwritable_file_is_reported(senders: SealedSenders, tools: Tools, events: list[SiemEvent]) -> None:
     to = target("file")
     (tools.settings.gatehouse_home / "siem").write_text(str(uuid4()))
     with pytest.raises(BatchRefused, match="cannot be written"):
