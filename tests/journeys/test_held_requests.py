@@ -153,7 +153,7 @@ async def test_a_client_that_leaves_is_asked_about_no_more(server: GatehouseServ
     await held_request.until("cancelled", patience=WAIT - 3)
 
 
-async def test_a_killed_worker_s_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     held_request = HeldRequest(server, client)
     approval = await held_request.until("pending")
     # However long the next worker takes to start, it is not the time that ends this.

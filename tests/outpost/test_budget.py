@@ -268,7 +268,7 @@ class TestTheOrganizations:
         answer = outpost.ask()
         assert (answer.status_code, answer.headers["X-Budget-Remaining-Requests"]) == (200, "0")
 
-    def test_are_taken_out_of_force_by_the_feature_flag_and_the_outpost_s_own_is_not(
+    def test_are_taken_out_of_force_by_the_feature_flag_and_the_outposts_own_is_not(
         self, outpost: OutpostServer, operator: httpx2.Client, trust: Trust, budget: Callable[..., str]
     ) -> None:
         budget(limit_requests=1)

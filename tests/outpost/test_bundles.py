@@ -133,7 +133,7 @@ def test_a_bundle_is_refused_for_its_signature(platform: FakePlatform, outpost: 
     assert_refused(outpost, "its signature is not good")
 
 
-def test_a_key_that_is_not_the_platform_s_signs_nothing(platform: FakePlatform, outpost: OutpostServer) -> None:
+def test_a_key_that_is_not_the_platforms_signs_nothing(platform: FakePlatform, outpost: OutpostServer) -> None:
     platform.send(platform.bundle(outpost.id, 11), signer=STRANGER)
     assert_refused(outpost, "its signature is not good")
 

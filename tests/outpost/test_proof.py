@@ -69,7 +69,7 @@ def test_a_peer_of_another_organization_is_refused(
         ours.verified(theirs.token(one))
 
 
-def test_nobody_speaks_in_another_s_name(
+def test_nobody_speaks_in_anothers_name(
     tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
     one, other = uuid4(), uuid4()

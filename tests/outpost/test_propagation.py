@@ -61,7 +61,7 @@ def test_a_change_that_an_outpost_is_not_sent_is_confirmed_too(trust: Trust, out
         until(lambda: newest(admin, outpost.id, "revocation"))
 
 
-def test_the_end_of_each_outpost_s_certificate_is_a_figure(trust: Trust, outpost: OutpostServer) -> None:
+def test_the_end_of_each_outposts_certificate_is_a_figure(trust: Trust, outpost: OutpostServer) -> None:
     def ends(url: str) -> float | None:
         name = f'service_outpost_mtls_cert_expiry_timestamp_seconds{{outpost_id="{outpost.id}"}} '
         lines = httpx2.get(url + "/metrics").text.splitlines()

@@ -63,7 +63,7 @@ def hand_in(outpost: OutpostServer, *files: Path) -> subprocess.CompletedProcess
     return run_command("outpost", "hand-in", *map(str, files), environment=environment)
 
 
-def test_what_was_answered_can_be_carried_away_and_is_the_platform_s_once(
+def test_what_was_answered_can_be_carried_away_and_is_the_platforms_once(
     outpost: OutpostServer, operator: httpx2.Client, trust: Trust, tmp_path: Path
 ) -> None:
     first = request_ids_of(outpost, 5)

@@ -123,7 +123,7 @@ def test_a_provider_is_called_with_what_came_sealed(trust: Trust) -> None:
 
 
 @pytest.mark.usefixtures("provider")
-def test_the_environment_s_own_come_first(trust: Trust) -> None:
+def test_the_environments_own_come_first(trust: Trust) -> None:
     with OutpostServer(trust, PROVIDER_OWN_PLACE_API_KEY="sk-of-this-machine") as outpost:
         assert used(outpost) == "Bearer sk-of-this-machine"
 

@@ -217,7 +217,7 @@ async def test_a_webhook_gets_signed_batches(trust: Trust) -> None:
         assert event["http"]["request"]["id"] == request_id
 
 
-async def test_a_file_gets_requests_and_operators_calls_below_the_organization_s_folder(trust: Trust) -> None:
+async def test_a_file_gets_requests_and_operators_calls_below_the_organizations_folder(trust: Trust) -> None:
     with OutpostServer(trust, SIEM_DIRECT_TYPE="file") as outpost, outpost.admin() as operator:
         request_id = await ask(outpost)
         path: Path = (await until(lambda: list((outpost.home / "siem").glob("*/events.jsonl"))))[0]

@@ -84,7 +84,7 @@ def test_without_governance_no_rule_is_in_force() -> None:
     assert compile_rules(records)[0].rules == ()
 
 
-def test_the_registry_tells_a_model_s_standing() -> None:
+def test_the_registry_tells_a_models_standing() -> None:
     entry = RegistryRecord(provider="one", model_id="m", risk_tier="tier_1", validation_status="draft")
     records = GovernanceRecords(registry=(entry,), unregistered_model_tier="tier_3")
     rule_set: RuleSet = compile_rules(records)[0]

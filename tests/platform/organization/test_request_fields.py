@@ -60,7 +60,7 @@ async def test_an_allowed_field_passes_from_the_answer_on(
     assert (await chat(sandbox.user, service_tier="priority")).status_code == 400
 
 
-async def test_a_refusal_and_unknown_fields_are_in_the_request_s_audit_event(
+async def test_a_refusal_and_unknown_fields_are_in_the_requests_audit_event(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     assert (await chat(sandbox.user, plugins=[{"id": "web"}], vendor_speciality=1)).status_code == 400

@@ -437,7 +437,7 @@ async def test_a_limit_that_comes_later_counts_what_is_on_record(workers: Worker
     assert [await tried(second, both) is not None for _ in range(2)] == [True, False]
 
 
-async def test_a_provider_that_tells_nonsense_spoils_nobody_else_s_budget(workers: Workers, tenant: Tenant) -> None:
+async def test_a_provider_that_tells_nonsense_spoils_nobody_elses_budget(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     mad, sane = budget(tenant, limit_tokens=10, action="warn"), budget(tenant, limit_requests=10)
     reserved = await tried(one, mad)
@@ -458,7 +458,7 @@ async def test_a_budget_in_dollars_that_is_spent_refuses_before_anything_is_done
     assert one.exhausted([of]) is not None
 
 
-async def test_a_worker_that_does_not_know_a_plan_s_new_limit_announces_nothing(
+async def test_a_worker_that_does_not_know_a_plans_new_limit_announces_nothing(
     platform: RunningPlatform, workers: Workers, tenant: Tenant
 ) -> None:
     (one,) = await workers.start(1)
@@ -507,7 +507,7 @@ async def test_a_time_zone_does_not_restart_the_plans_month(workers: Workers, te
         assert (await tried(one, of) is not None) == passes
 
 
-async def test_a_group_s_figure_is_of_the_current_month(
+async def test_a_groups_figure_is_of_the_current_month(
     platform: RunningPlatform, workers: Workers, tenant: Tenant
 ) -> None:
     figures = platform.host.figures

@@ -53,7 +53,7 @@ async def test_a_collector_gets_its_token_and_events_with_their_time(siem: Siem)
     assert abs(event["time"] - siem.platform.host.clock.now()) < 60
 
 
-async def test_dlp_events_and_the_outbox_s_events_are_sent_too(siem: Siem) -> None:
+async def test_dlp_events_and_the_outboxs_events_are_sent_too(siem: Siem) -> None:
     add_dlp_event(siem.platform, siem.tenant)
     await siem.begin()
     dlp_id = add_dlp_event(siem.platform, siem.tenant)
@@ -121,7 +121,7 @@ async def test_a_batch_is_bounded_in_bytes(siem: Siem) -> None:
     assert siem.sequences == siem.chain()[-41:]
 
 
-async def test_a_dead_receiver_does_not_delay_another_organization_s(
+async def test_a_dead_receiver_does_not_delay_another_organizations(
     siem: Siem, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forwarding, "_SEND_TIMEOUT_SECONDS", 3.0)

@@ -200,7 +200,7 @@ async def test_a_webhook_gets_batches_signed_as_webhooks_are(siem: Siem) -> None
     assert sequences == siem.chain()[-3:]
 
 
-async def test_a_file_gets_a_line_for_each_event_below_the_organization_s_folder(siem: Siem, tools: Tools) -> None:
+async def test_a_file_gets_a_line_for_each_event_below_the_organizations_folder(siem: Siem, tools: Tools) -> None:
     await siem.begin()
     siem.platform.sql("UPDATE siem_targets SET type = 'file' WHERE tenant_id = %s", [siem.tenant.id])
     await siem.record(1200)
