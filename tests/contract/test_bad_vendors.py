@@ -175,7 +175,7 @@ async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charg
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_what_is_the_requests_own_fault_is_told_and_nobody_else_is_asked(
+async def test_an_invalid_request_is_reported_without_a_fallback(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")

@@ -40,7 +40,7 @@ async def test_an_unknown_query_parameter_is_refused_by_name(furnished: Furnishe
         assert answer.status_code == plain.status_code
 
 
-async def test_whoever_may_not_read_is_not_told_about_parameters(
+async def test_unauthorized_callers_get_no_parameter_errors(
     furnished: Furnished, somebody: Tenant, platform: RunningPlatform
 ) -> None:
     unknown = {"nobodys_parameter": "1"}

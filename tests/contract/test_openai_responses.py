@@ -58,7 +58,7 @@ async def test_a_response(client: openai.AsyncOpenAI) -> None:
     assert answer.created_at >= 1_700_000_000
 
 
-async def test_usage_is_told(client: openai.AsyncOpenAI) -> None:
+async def test_usage_is_reported(client: openai.AsyncOpenAI) -> None:
     answer = await client.responses.create(model="sandbox/tokens-1000-200", input="x")
     assert answer.usage is not None
     assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.total_tokens) == (1000, 200, 1200)

@@ -37,7 +37,7 @@ def test_a_secrets_name_is_known(name: str) -> None:
         "refresh_token_enabled", "refresh_token_ttl_days", "key",
     ],
 )  # fmt: skip
-def test_a_name_that_only_sounds_like_one_is_none(name: str) -> None:
+def test_a_similar_name_is_not_a_secret(name: str) -> None:
     assert not is_secret(name)
 
 

@@ -74,7 +74,7 @@ def test_a_keyword_at_the_end_of_a_passage_is_found(shift: int, filler: str) -> 
 
 
 @pytest.mark.parametrize("shift", range(-10, 11))
-def test_the_end_of_a_passage_is_no_word_s_end(shift: int) -> None:
+def test_the_end_of_a_passage_is_no_words_end(shift: int) -> None:
     for text in ("x" * (SLICE + shift) + "falcon" + "x" * SLICE, "x" * (SLICE + shift) + "falcon " + "x" * SLICE):
         assert not occurs("falcon", text)
 

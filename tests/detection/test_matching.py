@@ -144,7 +144,7 @@ def test_what_a_regex_says_of_underscores_holds_where_they_split(regex: str, tex
     assert [span[:2] for span in find(pattern(one), f"{text}")] == [(0, len(text))]
 
 
-def test_the_validator_sees_the_finding_alone() -> None:
+def test_the_validator_gets_only_the_finding() -> None:
     seen: list[str] = []
     one = shape(r"no (?P<value>\d{4})\b", validator=lambda text: bool(seen.append(text)))
     assert scores(pattern(one), "no 1234") == []

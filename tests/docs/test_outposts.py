@@ -45,7 +45,7 @@ def test_what_the_files_set_is_read() -> None:
     assert [name for name in named if not is_read(name)] == []
 
 
-def test_the_files_name_both_ports_and_the_administration_s_is_not_for_everybody() -> None:
+def test_the_files_name_both_ports_and_the_administrations_is_not_for_everybody() -> None:
     published = COMPOSE["services"]["outpost"]["ports"]
     assert published == ["8300:8300", "127.0.0.1:8301:8301"]
     assert {port["containerPort"] for port in container()["ports"]} == PORTS
@@ -53,7 +53,7 @@ def test_the_files_name_both_ports_and_the_administration_s_is_not_for_everybody
     assert set(map(int, exposed.split())) == PORTS
 
 
-def test_the_image_s_last_target_is_the_platform_and_one_is_the_outpost() -> None:
+def test_the_images_last_target_is_the_platform_and_one_is_the_outpost() -> None:
     stages = re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)
     commands = {stage.splitlines()[0]: re.findall(r"^CMD (.+)$", stage, re.MULTILINE) for stage in stages[1:]}
     assert commands["runtime AS outpost"] == ['["serve", "outpost", "--host", "0.0.0.0"]']

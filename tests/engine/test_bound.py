@@ -65,7 +65,7 @@ def content(*parts: Mapping[str, Any]) -> dict[str, Any]:
         ("anthropic_messages", {"max_tokens": 5_000, "max_completion_tokens": 1, "max_output_tokens": 1}, 5_000),
     ],
 )
-async def test_the_answer_s_limit_is_the_one_that_its_dialect_knows(
+async def test_the_answers_limit_is_the_one_that_its_dialect_knows(
     dialect: str, limits: dict[str, Any], output: int
 ) -> None:
     talk: dict[str, Any] = {"input": "hi"} if dialect == "openai_responses" else {"messages": TEXT}
@@ -145,7 +145,7 @@ async def test_a_file_takes_what_the_model_can_read() -> None:
     assert (await bounded(body, context_window=1_000_000)).tokens >= 1_000_000
 
 
-async def test_an_image_s_bytes_are_no_text() -> None:
+async def test_an_images_bytes_are_no_text() -> None:
     sent = content({"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgo" * 40_000}})
     assert IMAGE_TOKENS <= (await bounded(sent)).tokens <= IMAGE_TOKENS + FRAME + 100
 

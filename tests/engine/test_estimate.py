@@ -139,7 +139,7 @@ async def test_a_picture_whose_field_is_written_with_escapes_is_a_picture() -> N
     assert (needs.needs, needs.input_tokens >= 1_000) == (CAPABILITY_BITS["vision"], True)
 
 
-async def test_what_is_sent_is_measured_with_the_organization_s_instructions() -> None:
+async def test_what_is_sent_is_measured_with_the_organizations_instructions() -> None:
     plain, instructed = await decoded_call({"messages": HI}), await decoded_call({"messages": HI})
     instructed.call.body["messages"] = [{"role": "system", "content": "Be brief. " * 400}, *HI]
     assert routing_needs(instructed).input_tokens - routing_needs(plain).input_tokens >= 1_000

@@ -83,7 +83,7 @@ def test_the_last_median_is_remembered_for_an_hour(clock: HandClock) -> None:
     assert MODEL.int not in latencies.medians(stream=False)
 
 
-def test_a_report_is_as_old_as_it_is_said_to_be(clock: HandClock) -> None:
+def test_a_report_has_its_stated_age(clock: HandClock) -> None:
     one, two = Latencies(clock), Latencies(clock)
     one.answered(MODEL, 100, stream=False)
     report = one.report()

@@ -201,7 +201,7 @@ async def test_a_left_stream_of_short_events_is_charged_an_event_a_token() -> No
     assert 40 <= charge.tokens - 500 < 140
 
 
-async def test_a_left_stream_is_charged_what_its_provider_told_where_that_is_more() -> None:
+async def test_an_aborted_stream_is_charged_the_providers_usage_if_it_is_higher() -> None:
     harness = Charged()
     result = json.dumps({"choices": [], "usage": {"prompt_tokens": 600, "completion_tokens": 900}}).encode()
     charge = await left_stream(harness, [chunk("Hi"), b"data: " + result + b"\n\n"])

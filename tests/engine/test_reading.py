@@ -36,7 +36,7 @@ class Body:
         return self._outcome
 
 
-async def test_the_body_that_is_read_is_what_is_asked_for(harness: EngineHarness) -> None:
+async def test_the_engine_reads_the_body_once(harness: EngineHarness) -> None:
     body = Body(json.dumps(CHAT).encode())
     answer = await harness.engine.answer(harness.request(b""), body.read)
     assert (answer.status, body.asked) == (200, 1)

@@ -129,7 +129,7 @@ async def test_a_client_that_leaves_while_a_stream_waits_is_recorded_once(harnes
     assert harness.outbound.replies[0].closed
 
 
-async def test_a_caller_whom_nobody_knows_leaves_no_record(harness: EngineHarness) -> None:
+async def test_an_unknown_caller_is_not_recorded(harness: EngineHarness) -> None:
     harness.caller = None
     answer = await harness.engine.answer(harness.request(CHAT))
     assert answer.status == 401

@@ -107,7 +107,7 @@ async def test_an_unsampled_context_goes_on_as_such() -> None:
     assert len(kept.over) == 1
 
 
-async def test_without_traces_nothing_is_told() -> None:
+async def test_without_traces_nothing_is_exported() -> None:
     harness, _, received = traced(traceparent=CONTEXT)
     harness.ports.traces = None
     harness.outbound.script = [(200, [completion()])]
@@ -163,7 +163,7 @@ def asking(harness: EngineHarness, received: Received, role: str = "admin", **mo
     received.headers = {**received.headers, "x-gateway-timing": "1"}
 
 
-async def test_an_administrator_is_told_where_the_time_went() -> None:
+async def test_an_administrator_gets_the_timing_of_a_request() -> None:
     harness, _, received = traced()
     asking(harness, received)
     ticks = itertools.count(received.started + 0.001, 0.001)
@@ -206,7 +206,7 @@ async def test_nobody_else_is_told(role: str) -> None:
     assert "X-Gateway-Timing" not in (await harness.engine.answer(received)).headers
 
 
-async def test_who_does_not_ask_is_not_told() -> None:
+async def test_timings_are_not_returned_without_a_request_for_them() -> None:
     harness, _, received = traced()
     asking(harness, received)
     received.headers = {}

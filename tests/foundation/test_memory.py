@@ -50,7 +50,7 @@ async def test_memory_is_returned_for_a_minute_after_a_peak(sizes: list[int], co
     assert (process.collected, process.trimmed) == (collected, trimmed)
 
 
-async def test_a_system_that_does_not_tell_the_size_is_left_alone() -> None:
+async def test_without_a_known_memory_size_nothing_is_trimmed() -> None:
     await MemoryTrimmer(lambda: None).run()
 
 

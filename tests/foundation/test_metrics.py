@@ -77,7 +77,7 @@ def test_a_file_that_is_being_added_up_is_counted_once(tmp_path: Path) -> None:
     assert metric_values(one)['t_requests_total{status="200"}'] == 2.0
 
 
-def test_a_process_that_writes_no_more_has_no_present_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_process_exports_no_gauges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, _ = two(tmp_path)
     monkeypatch.setattr(metrics.time, "time", lambda now=metrics.time.time(): now + metrics.STALE_SECONDS + 1)
     assert "t_busy" not in metric_values(one)

@@ -112,7 +112,7 @@ async def test_authorities_of_ssl_cert_file_are_trusted(receiver: Receiver, monk
     await sending.close()
 
 
-async def test_no_proxy_is_asked(receiver: Receiver, receivers: Receivers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_proxy_is_used(receiver: Receiver, receivers: Receivers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     assert (await receivers.post(receiver.url, b"", {})).taken
 

@@ -138,7 +138,7 @@ def test_a_bad_key_is_refused_without_showing_it(tmp_path, key):
     assert text(NEW)[:20] not in str(caught.value)
 
 
-def test_with_a_database_of_its_own_a_key_must_be_given(tmp_path):
+def test_with_an_external_database_a_key_is_required(tmp_path):
     with pytest.raises(BadSettings, match="Make one"):
         load_master_keys(settings(tmp_path, database="postgresql://x"))
     assert not list(tmp_path.iterdir())

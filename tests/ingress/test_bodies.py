@@ -56,7 +56,7 @@ def error(body: bytes) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("length", [f"Content-Length: {LARGE}", "Transfer-Encoding: chunked"])
-async def test_a_stranger_is_told_so_before_the_body_and_the_connection_ends(url: str, path: str, length: str) -> None:
+async def test_a_stranger_is_refused_before_the_body_and_disconnected(url: str, path: str, length: str) -> None:
     async with connected(url) as wire:
         wire.writer.write(head(path, length))
         response_head, body = await wire.answer()
@@ -77,7 +77,7 @@ async def test_a_stranger_who_has_sent_all_of_a_large_body_still_reads_the_answe
         assert await wire.rest() == b""
 
 
-async def test_a_stranger_who_goes_on_sending_is_cut_off(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stranger_who_keeps_sending_is_disconnected(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.1)
     async with connected(url) as wire:
         wire.writer.write(head(PATHS[0], "Transfer-Encoding: chunked"))
@@ -111,7 +111,7 @@ async def test_a_connection_outlives_a_refusal_ahead_of_a_small_body(url: str, k
         assert b"Hello there" in body
 
 
-async def test_a_stranger_who_waits_for_100_continue_is_not_asked_for_the_body(url: str) -> None:
+async def test_a_stranger_who_waits_for_100_continue_gets_401_instead(url: str) -> None:
     async with connected(url) as wire:
         wire.writer.write(head(PATHS[0], "Content-Length: 1000", "Expect: 100-continue"))
         response_head, _ = await wire.answer()

@@ -256,7 +256,7 @@ async def test_head_of_the_models_has_no_body_and_the_next_answer_follows(url: s
         assert (await wire.answer())[0].startswith("HTTP/1.1 200")
 
 
-async def test_a_client_that_sends_its_body_at_once_is_not_told_to_go_on(url: str, key: str) -> None:
+async def test_a_client_that_sends_its_body_at_once_gets_no_100_continue(url: str, key: str) -> None:
     async with connected(url) as wire:
         wire.writer.write(call(key, "Expect: 100-continue"))
         assert (await wire.answer())[0].startswith("HTTP/1.1 200")
@@ -279,7 +279,7 @@ def heard(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> list[Re
     return received
 
 
-async def test_the_engine_is_asked_the_same_by_both(
+async def test_both_ingresses_call_the_engine_with_the_same_input(
     platform: RunningPlatform, key: str, heard: list[Received], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [
@@ -300,7 +300,7 @@ async def test_the_engine_is_asked_the_same_by_both(
 
 
 @pytest.mark.parametrize(("trusted", "address"), [([], "127.0.0.1"), (["127.0.0.0/8"], "192.0.2.7")])
-async def test_the_clients_address_is_told_by_trusted_proxies_alone(
+async def test_only_trusted_proxies_set_the_clients_address(
     platform: RunningPlatform, url: str, key: str, heard: list[Received], monkeypatch: pytest.MonkeyPatch,
     trusted: list[str], address: str,
 ) -> None:  # fmt: skip
@@ -381,7 +381,7 @@ async def test_a_reset_at_any_byte_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("leave", ["says no more", "resets"])
-async def test_who_leaves_a_provider_that_still_answers_cancels_the_call(
+async def test_a_client_that_disconnects_cancels_the_providers_call(
     platform: RunningPlatform, url: str, key: str, provider: Provider, before: int, leave: str
 ) -> None:
     provider.free.clear()

@@ -61,7 +61,7 @@ async def test_http_1_0_gets_its_answer(url: str, key: str) -> None:
         assert await wire.rest() == b""
 
 
-async def test_a_client_that_waits_for_100_continue_is_told_to_go_on(url: str, key: str) -> None:
+async def test_a_client_that_waits_for_100_continue_gets_it(url: str, key: str) -> None:
     body = json.dumps(BODY).encode()
     async with connected(url, key) as wire:
         await wire.send(more=f"Expect: 100-continue\r\nContent-Length: {len(body)}\r\nX-", body=b"")
@@ -249,7 +249,9 @@ async def test_nothing_is_read_from_the_provider_for_a_client_that_reads_nothing
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_client_that_reads_nothing_is_given_up(url: str, flooded: tuple[str, list[int], asyncio.Event]) -> None:
+async def test_a_client_that_reads_nothing_is_disconnected(
+    url: str, flooded: tuple[str, list[int], asyncio.Event]
+) -> None:
     key, _, ended = flooded
     async with connected(url, key) as wire:
         await wire.send(stream=True)

@@ -67,7 +67,7 @@ async def test_what_two_servers_could_read_differently_is_400_and_the_end(
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("more", [0, 1])
-async def test_a_head_may_have_as_much_as_is_said_and_no_more(
+async def test_a_head_is_limited_to_the_documented_size(
     url: str, key: str, provider: Upstream, path: str, more: int
 ) -> None:
     before = len(provider.requests)

@@ -73,7 +73,7 @@ async def test_names_are_redacted_and_the_health_says_that_the_models_are_loaded
     assert await figure(admin, 'service_dlp_triggers_total{action="redact"}') > 0
 
 
-async def test_a_killed_process_is_started_anew_and_no_request_is_500(
+async def test_a_killed_process_is_restarted_and_no_request_is_500(
     server: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     await answered(admin)

@@ -97,7 +97,7 @@ async def test_another_worker_takes_the_decision(server: GatehouseServer, client
     assert (answer.status_code, answer.headers["x-dlp-action"]) == (200, "PROMPT")
 
 
-async def test_an_answer_is_asked_about_too(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_an_answer_can_be_held_for_approval_too(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     held_request = HeldRequest(server, client, model="sandbox/echo")
     query = "SELECT id::text FROM approvals WHERE request_id = %s AND direction = %s"
     for direction in ("input", "output"):
@@ -153,7 +153,7 @@ async def test_a_client_that_leaves_is_asked_about_no_more(server: GatehouseServ
     await held_request.until("cancelled", patience=WAIT - 3)
 
 
-async def test_a_killed_worker_s_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     held_request = HeldRequest(server, client)
     approval = await held_request.until("pending")
     # However long the next worker takes to start, it is not the time that ends this.

@@ -77,7 +77,7 @@ async def own(admin: httpx2.AsyncClient, token: str, path: str, body: dict[str, 
 
 
 @pytest.mark.parametrize("verb", ["deactivate", "delete"])
-async def test_who_leaves_is_out_on_every_worker_when_the_answer_comes(
+async def test_a_removed_member_is_refused_on_every_worker_with_the_response(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, verb: str
 ) -> None:
     user_id, session = await person(admin)

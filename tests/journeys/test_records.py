@@ -185,7 +185,7 @@ async def test_kill_9_of_the_keeper_in_the_middle_of_its_work_loses_nothing(serv
     check(server, [callers])
 
 
-async def test_kill_9_of_one_worker_interrupts_its_streams_alone(server: GatehouseServer) -> None:
+async def test_kill_9_of_one_worker_interrupts_only_its_streams(server: GatehouseServer) -> None:
     async with Callers(server, "worker") as callers:
         for _ in range(3):
             await callers.until(len(callers.answered) + 60)

@@ -48,7 +48,7 @@ async def subscribe(admin: httpx2.AsyncClient, receiver: Receiver, event_type: s
     return str(answer.json()["id"])
 
 
-async def test_what_a_rule_finds_in_a_request_is_told(
+async def test_findings_of_a_rule_in_a_request_are_announced(
     server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
 ) -> None:
     webhook_id = await subscribe(admin, receiver, "dlp_trigger")
@@ -70,7 +70,7 @@ async def test_what_a_rule_finds_in_a_request_is_told(
     await admin.delete(f"/api/admin/webhooks/{webhook_id}")
 
 
-async def test_a_request_is_told_once_whatever_is_found_in_it_and_on_which_way(
+async def test_one_event_is_announced_per_request_with_findings(
     server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
 ) -> None:
     """Streamed or not; a scan never. What rules only logged comes to a webhook that wants it."""

@@ -46,7 +46,7 @@ def test_without_a_token_set_nobody_is_an_operator(trust: Trust) -> None:
             assert httpx2.get(outpost.admin_url + "/admin/api/status", headers=headers).status_code == 401
 
 
-def test_guesses_are_limited_and_an_operator_s_kill_switch_is_not(trust: Trust) -> None:
+def test_guesses_are_limited_and_an_operators_kill_switch_is_not(trust: Trust) -> None:
     """Neither by the operator's own calls, nor by those of a stranger behind the same address."""
     status, switch = "/admin/api/status", "/admin/api/override/kill-switch"
     with OutpostServer(trust, RATE_LIMIT_ADMIN_PER_MINUTE="3") as outpost, outpost.admin() as operator:
@@ -76,7 +76,7 @@ async def answered(url: str, head: str) -> bytes:
         writer.close()
 
 
-async def test_a_stranger_s_body_is_not_waited_for(outpost: OutpostServer) -> None:
+async def test_a_strangers_body_is_not_waited_for(outpost: OutpostServer) -> None:
     """Nor held: the requests of the proxy share the process' memory."""
     for sent, status in (
         ("POST /admin/config/import", b"401"),
@@ -90,7 +90,7 @@ async def test_a_stranger_s_body_is_not_waited_for(outpost: OutpostServer) -> No
         assert b"connection: close" in answer.lower()
 
 
-async def test_an_operator_s_body_is_bounded_in_size_and_time(trust: Trust) -> None:
+async def test_an_operators_body_is_bounded_in_size_and_time(trust: Trust) -> None:
     with OutpostServer(trust, MAX_REQUEST_BYTES="4096", BODY_TIMEOUT_SECONDS="1") as outpost:
         for length, status in ((5000, b"413"), (4000, b"408")):
             head = (
@@ -101,7 +101,7 @@ async def test_an_operator_s_body_is_bounded_in_size_and_time(trust: Trust) -> N
             assert answer.split(b" ")[1] == status, answer
 
 
-def test_the_proxy_s_port_has_no_administration(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_the_proxys_port_has_no_administration(outpost: OutpostServer, operator: httpx2.Client) -> None:
     answer = httpx2.get(outpost.url + "/admin/api/status", headers=dict(operator.headers))
     assert answer.status_code == 404
 

@@ -172,7 +172,7 @@ def test_an_older_one_is_refused_also_after_a_restart(cut_off: OutpostServer) ->
     until(lambda: policy(cut_off)["fault"] is None)
 
 
-def test_an_expired_one_serves_and_its_age_is_told(cut_off: OutpostServer) -> None:
+def test_an_expired_bundle_serves_and_its_age_is_reported(cut_off: OutpostServer) -> None:
     now = int(time.time())
     resigned(cut_off, version=policy(cut_off)["version"] + 1, issued_at=now - 900_000, expires_at=now - 300_000)
     until(lambda: bool(policy(cut_off)["expired"]))

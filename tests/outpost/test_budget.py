@@ -141,9 +141,7 @@ def test_a_call_that_a_kill_cut_short_is_taken_for_spent(
     assert operator.get(ROUTE).json()["spent_requests"] == used + 1
 
 
-def test_after_its_end_a_budget_lets_nothing_through_until_it_is_set_anew(
-    outpost: OutpostServer, operator: httpx2.Client
-) -> None:
+def test_an_expired_budget_refuses_calls_until_it_is_set_again(outpost: OutpostServer, operator: httpx2.Client) -> None:
     end = datetime.now(UTC) + timedelta(seconds=1)
     response = operator.put(ROUTE, json={"expires_at": end.isoformat()})
     assert response.status_code == 200, response.text
@@ -270,7 +268,7 @@ class TestTheOrganizations:
         answer = outpost.ask()
         assert (answer.status_code, answer.headers["X-Budget-Remaining-Requests"]) == (200, "0")
 
-    def test_are_taken_out_of_force_by_the_feature_flag_and_the_outpost_s_own_is_not(
+    def test_are_taken_out_of_force_by_the_feature_flag_and_the_outposts_own_is_not(
         self, outpost: OutpostServer, operator: httpx2.Client, trust: Trust, budget: Callable[..., str]
     ) -> None:
         budget(limit_requests=1)

@@ -133,7 +133,7 @@ def test_a_bundle_is_refused_for_its_signature(platform: FakePlatform, outpost: 
     assert_refused(outpost, "its signature is not good")
 
 
-def test_a_key_that_is_not_the_platform_s_signs_nothing(platform: FakePlatform, outpost: OutpostServer) -> None:
+def test_a_key_that_is_not_the_platforms_signs_nothing(platform: FakePlatform, outpost: OutpostServer) -> None:
     platform.send(platform.bundle(outpost.id, 11), signer=STRANGER)
     assert_refused(outpost, "its signature is not good")
 
@@ -156,7 +156,7 @@ def test_after_a_refusal_a_good_one_is_taken_and_the_fault_is_gone(
     assert fresh.ask("timbuktu").status_code == 403
 
 
-def test_a_key_that_the_platform_has_taken_up_is_asked_for(platform: FakePlatform, fresh: OutpostServer) -> None:
+def test_a_new_signing_key_is_fetched_at_once(platform: FakePlatform, fresh: OutpostServer) -> None:
     """Without waiting for the next look at the key set."""
     successor = SigningKey.generate()
     platform.more_keys.append(successor)

@@ -118,7 +118,7 @@ def test_a_heartbeat_needs_the_tokens_own_certificate_in_the_handshake(
         assert answer.status_code == status, answer.text
 
 
-def test_a_portal_that_does_not_answer_is_told_in_the_status_and_nowhere_else(
+def test_an_unreachable_portal_is_reported_only_in_the_status(
     portal: PortalServer, registration: dict[str, Any], beating: OutpostServer, served: Served
 ) -> None:
     until(lambda: status_of(beating)["portal"]["taken_at"])
@@ -135,7 +135,7 @@ def test_a_portal_that_does_not_answer_is_told_in_the_status_and_nowhere_else(
         portal.start()
 
 
-def test_what_the_portal_refuses_is_told_with_its_reason(
+def test_a_refusal_of_the_portal_is_reported_with_its_reason(
     portal: PortalServer, registration: dict[str, Any], served: Served
 ) -> None:
     environment = {

@@ -148,7 +148,7 @@ async def pair(tmp_path: Path) -> tuple[Node, Node]:
     return one, other
 
 
-async def test_a_lost_answer_is_asked_for_again_and_given_once(pair: tuple[Node, Node]) -> None:
+async def test_a_lost_answer_is_requested_again_and_granted_once(pair: tuple[Node, Node]) -> None:
     one, other = pair
     await ask(one, other, 10, "answer")
     assert (one.share, other.share) == (50, 25)
@@ -276,7 +276,7 @@ async def test_a_month_that_is_over_is_forgotten(tmp_path: Path) -> None:
     assert again.share(MONTH + 31 * 86_400, LeaseLimits(5, None)) == (5, None)
 
 
-async def test_the_next_month_s_claims_may_come_before_it_has_begun_here(pair: tuple[Node, Node]) -> None:
+async def test_the_next_months_claims_may_come_before_it_has_begun_here(pair: tuple[Node, Node]) -> None:
     one, other = pair
     later = Claim(MONTH + 31 * 86_400, uuid4(), 2)
     assert await one.leases.grant(other.id, later)

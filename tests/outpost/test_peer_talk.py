@@ -241,7 +241,7 @@ async def test_who_has_reached_nobody_gives_up_later_what_is_not_its_own(ours: O
     assert not ours.leases.owns(ours.start)
 
 
-async def test_a_newcomer_s_refusal_takes_nobody_s_part(ours: Ours, other: Other) -> None:
+async def test_a_newcomers_refusal_takes_nobodys_part(ours: Ours, other: Other) -> None:
     ours.peers.start()
     await until(lambda: ours.share == 5)
     other.told, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None

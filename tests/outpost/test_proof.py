@@ -56,7 +56,7 @@ def test_outposts_of_one_organization_know_each_other_whichever_authority_issued
 
 
 @pytest.mark.parametrize("organization", [str(uuid4()), ORGANIZATION[:-1]])
-def test_one_of_another_organization_is_none(
+def test_a_peer_of_another_organization_is_refused(
     tmp_path: Path,
     portal: tuple[CertificateAuthority, CertificateAuthority],
     stranger: CertificateAuthority,
@@ -69,7 +69,7 @@ def test_one_of_another_organization_is_none(
         ours.verified(theirs.token(one))
 
 
-def test_nobody_speaks_in_another_s_name(
+def test_nobody_speaks_in_anothers_name(
     tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
     one, other = uuid4(), uuid4()

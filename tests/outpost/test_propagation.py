@@ -61,7 +61,7 @@ def test_a_change_that_an_outpost_is_not_sent_is_confirmed_too(trust: Trust, out
         until(lambda: newest(admin, outpost.id, "revocation"))
 
 
-def test_the_end_of_each_outpost_s_certificate_is_a_figure(trust: Trust, outpost: OutpostServer) -> None:
+def test_the_end_of_each_outposts_certificate_is_a_figure(trust: Trust, outpost: OutpostServer) -> None:
     def ends(url: str) -> float | None:
         name = f'service_outpost_mtls_cert_expiry_timestamp_seconds{{outpost_id="{outpost.id}"}} '
         lines = httpx2.get(url + "/metrics").text.splitlines()
@@ -72,7 +72,7 @@ def test_the_end_of_each_outpost_s_certificate_is_a_figure(trust: Trust, outpost
     assert until(lambda: ends(trust.server.url)) == there
 
 
-def test_an_outpost_that_waits_hears_at_once_that_it_is_none_any_more(trust: Trust) -> None:
+def test_a_waiting_outpost_is_refused_at_once_after_its_revocation(trust: Trust) -> None:
     with OutpostServer(trust) as outpost, outpost.admin() as operator:
         until(lambda: operator.get("/admin/api/status").json()["platform"]["heard_at"])
         trust.serials[outpost.id] = []

@@ -125,7 +125,7 @@ def test_writers_come_one_after_the_other_and_end(outpost: OutpostFiles) -> None
     assert requests(outpost.exported()) == [*first, *second]
 
 
-def test_a_process_that_was_asked_nothing_leaves_no_trace(outpost: OutpostFiles) -> None:
+def test_an_unused_process_writes_no_records(outpost: OutpostFiles) -> None:
     outpost.answer(0)
     taken = outpost.records.take()
     assert taken is not None

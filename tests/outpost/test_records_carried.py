@@ -63,7 +63,7 @@ def hand_in(outpost: OutpostServer, *files: Path) -> subprocess.CompletedProcess
     return run_command("outpost", "hand-in", *map(str, files), environment=environment)
 
 
-def test_what_was_answered_can_be_carried_away_and_is_the_platform_s_once(
+def test_what_was_answered_can_be_carried_away_and_is_the_platforms_once(
     outpost: OutpostServer, operator: httpx2.Client, trust: Trust, tmp_path: Path
 ) -> None:
     first = request_ids_of(outpost, 5)
@@ -114,7 +114,7 @@ def test_what_was_carried_is_not_handed_in_again_when_there_is_a_way(
 
 
 @pytest.mark.parametrize("wrong", ["", "x", f"{uuid4()}", f"{uuid4()}:0", f"{uuid4()}:-1", f"{uuid4()}:1"])
-def test_a_place_that_is_none_is_named(operator: httpx2.Client, wrong: str) -> None:
+def test_an_invalid_position_is_named(operator: httpx2.Client, wrong: str) -> None:
     answer = operator.post(CONFIRM, json={"through": wrong})
     assert (answer.status_code, "through" in answer.text) == (422, True)
     if not wrong.endswith(":1"):
@@ -123,7 +123,9 @@ def test_a_place_that_is_none_is_named(operator: httpx2.Client, wrong: str) -> N
 
 
 @pytest.mark.parametrize("text", ["", "no line\n", '{"journal_id":1}\n'])
-def test_a_file_that_is_no_audit_log_is_told_by_its_line(outpost: OutpostServer, tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_an_audit_log_is_reported_with_the_line(
+    outpost: OutpostServer, tmp_path: Path, text: str
+) -> None:
     (tmp_path / "file").write_text(text)
     done = hand_in(outpost, tmp_path / "file")
     assert done.returncode == (1 if text else 0)

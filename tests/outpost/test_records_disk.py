@@ -117,7 +117,7 @@ async def test_only_the_last_step_costs_records_their_detail(tmp_path: Path, she
     assert status.entries_thinned == (2 if shed == "journal_detail" else 0)
 
 
-def test_a_disk_that_cannot_be_asked_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_disk_is_reported(tmp_path: Path) -> None:
     assert 0 < used_percent(tmp_path) < 100
     with pytest.raises(OSError, match="No such file"):
         used_percent(tmp_path / "nothing")

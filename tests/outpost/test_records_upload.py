@@ -64,7 +64,7 @@ class Callers:
                 time.sleep(0.01)
 
 
-def test_requests_are_the_platform_s_records_within_seconds(trust: Trust, outpost: OutpostServer) -> None:
+def test_requests_are_the_platforms_records_within_seconds(trust: Trust, outpost: OutpostServer) -> None:
     for _ in range(3):
         assert outpost.ask().status_code == 200
     until(lambda: len(stored(trust, outpost)) == 3)

@@ -123,7 +123,7 @@ def test_a_provider_is_called_with_what_came_sealed(trust: Trust) -> None:
 
 
 @pytest.mark.usefixtures("provider")
-def test_the_environment_s_own_come_first(trust: Trust) -> None:
+def test_the_environments_own_come_first(trust: Trust) -> None:
     with OutpostServer(trust, PROVIDER_OWN_PLACE_API_KEY="sk-of-this-machine") as outpost:
         assert used(outpost) == "Bearer sk-of-this-machine"
 
@@ -146,7 +146,7 @@ def test_they_go_on_over_a_renewal_and_a_change(trust: Trust) -> None:
 
 
 @pytest.mark.usefixtures("provider")
-def test_what_is_sealed_to_a_lost_key_is_told_and_fetched_anew(trust: Trust) -> None:
+def test_credentials_sealed_to_a_lost_key_are_reported_and_fetched_again(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         outpost.kill()

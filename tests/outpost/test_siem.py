@@ -140,7 +140,7 @@ async def until_status(outpost: OutpostServer, condition: Callable[[dict[str, An
     return result
 
 
-async def test_a_stream_that_a_kill_cut_off_is_told_as_interrupted() -> None:
+async def test_a_stream_cut_off_by_a_kill_is_recorded_as_interrupted() -> None:
     async with Receiver.listening() as receiver:
         with FakePlatform() as platform:
             outpost = OutpostServer(platform, **collecting(receiver))  # type: ignore[arg-type]
@@ -217,7 +217,7 @@ async def test_a_webhook_gets_signed_batches(trust: Trust) -> None:
         assert event["http"]["request"]["id"] == request_id
 
 
-async def test_a_file_gets_requests_and_operators_calls_below_the_organization_s_folder(trust: Trust) -> None:
+async def test_a_file_gets_requests_and_operators_calls_below_the_organizations_folder(trust: Trust) -> None:
     with OutpostServer(trust, SIEM_DIRECT_TYPE="file") as outpost, outpost.admin() as operator:
         request_id = await ask(outpost)
         path: Path = (await until(lambda: list((outpost.home / "siem").glob("*/events.jsonl"))))[0]
@@ -272,6 +272,6 @@ def test_without_a_receiver_there_is_nothing_to_try(outpost: OutpostServer, oper
         ),
     ],
 )
-def test_what_makes_no_receiver_is_told_by_its_variable(settings: dict[str, Any], message: str) -> None:
+def test_an_invalid_receiver_is_reported_by_its_variable(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(BadSettings, match=message):
         target(OutpostSettings(**settings))

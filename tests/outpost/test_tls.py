@@ -95,7 +95,7 @@ def test_an_outpost_shows_its_certificate_and_serves_over_tls(secured: OutpostSe
         httpx2.get(secured.url.replace("https:", "http:") + "/api/health/live")
 
 
-def test_a_token_is_good_over_its_own_certificates_connection_alone(
+def test_a_token_is_valid_only_on_a_connection_with_its_certificate(
     asking: Trust, secured: OutpostServer, served: Served, tmp_path: Path
 ) -> None:
     own = call(asking, served.trusted(secured.certificate, secured.key), token(secured))
@@ -120,7 +120,7 @@ def test_a_certificate_of_another_authority_ends_the_handshake(
         call(asking, served.trusted(*issued(Authority(), tmp_path)), token(secured))
 
 
-def test_a_renewal_goes_on_with_the_new_certificate(asking: Trust, secured: OutpostServer) -> None:
+def test_after_a_renewal_the_new_certificate_is_used(asking: Trust, secured: OutpostServer) -> None:
     secured.enrol()
     until(lambda: "outpost.certificate_renewed" in secured.log)
     config = {"keywords": ["samarkand"]}
@@ -148,7 +148,7 @@ def test_a_renewal_goes_on_with_the_new_certificate(asking: Trust, secured: Outp
         ("no authority", "TLS_CLIENT_CA_PATH: cannot be loaded"),
     ],
 )
-def test_authorities_that_cannot_be_used_are_told_at_start(
+def test_unusable_authorities_are_reported_at_the_start(
     served: Served, tmp_path: Path, content: str, fault: str
 ) -> None:
     authorities = tmp_path / "authorities.pem"

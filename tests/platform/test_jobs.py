@@ -65,7 +65,7 @@ async def until(condition: Callable[[], bool], patience: float = 15) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_a_committed_change_s_job_runs_once_and_a_rolled_back_one_s_never(
+async def test_a_committed_changes_job_runs_once_and_a_rolled_back_ones_never(
     platform: RunningPlatform, tenant: Tenant, tools: Tools
 ) -> None:
     committed, rolled_back, unfinished = (str(uuid4()) for _ in range(3))
@@ -105,7 +105,7 @@ async def test_a_job_waits_for_its_time(platform: RunningPlatform, tools: Tools)
     assert tag not in ran
 
 
-async def test_a_killed_worker_s_job_comes_back(platform: RunningPlatform, tools: Tools) -> None:
+async def test_a_killed_workers_job_comes_back(platform: RunningPlatform, tools: Tools) -> None:
     tag = str(uuid4())
     async with platform.host.database.service() as session:
         job_id = await defer(session, note, tag=tag)
@@ -117,7 +117,7 @@ async def test_a_killed_worker_s_job_comes_back(platform: RunningPlatform, tools
         await until(lambda: tag in ran)
 
 
-async def test_a_killed_worker_s_scheduled_job_does_not_keep_the_next_run_waiting(
+async def test_a_killed_workers_scheduled_job_does_not_keep_the_next_run_waiting(
     platform: RunningPlatform, tools: Tools
 ) -> None:
     before = ran.count("yearly")

@@ -218,7 +218,7 @@ def test_the_first_admins_password_is_there_until_it_was_used(home: Home) -> Non
     assert stop(process) == 0
 
 
-def test_a_password_that_was_reset_is_shown_no_more(home: Home) -> None:
+def test_a_reset_password_is_shown_once(home: Home) -> None:
     assert "the password is in" in home.command("migrate").stdout
     assert "the password is in" in home.command("migrate").stdout
     reset = ["users", "reset", "admin@gatehouse.local", "--password-stdin"]
@@ -251,7 +251,7 @@ class TestOneServer:
         done = subprocess.run(["/bin/sh", "-c", line.replace("curl ", "curl -s ")], capture_output=True, check=True)
         assert b"Hello, Gatehouse" in done.stdout
 
-    def test_a_second_start_is_refused_and_leaves_the_first_one_alone(
+    def test_a_second_start_is_refused_and_does_not_affect_the_first(
         self, shared: Home, server: tuple["subprocess.Popen[bytes]", str]
     ) -> None:
         process, url = server
@@ -302,7 +302,7 @@ class TestOneServer:
         assert gateways <= gateways_of(psutil.Process(process.pid))
 
 
-def test_whoever_started_the_database_stops_it(shared: Home) -> None:
+def test_only_the_process_that_started_the_database_stops_it(shared: Home) -> None:
     assert embedded.pid(shared.home) is None
     assert shared.command("users", "list").returncode == 0
     assert embedded.pid(shared.home) is None
@@ -384,7 +384,7 @@ def test_a_worker_logs_that_it_runs(shared: Home) -> None:
         embedded.stop(shared.home)
 
 
-def test_a_slow_start_is_not_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_slow_start_is_not_aborted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("gatehouse.platform.worker.supervisor._SLOW_START_LOG_SECONDS", 0.1)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     ready, ready_end = os.pipe()

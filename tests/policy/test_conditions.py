@@ -76,7 +76,7 @@ def test_it_may_be_written(condition: str) -> None:
         ("", "Syntax error"),
     ],
 )  # fmt: skip
-def test_it_may_not_be_written_and_the_reason_is_told(condition: str, reason: str) -> None:
+def test_a_bad_condition_is_refused_with_its_reason(condition: str, reason: str) -> None:
     with pytest.raises(BadCondition) as refused:
         check(condition)
     assert reason in str(refused.value)

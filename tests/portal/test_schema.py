@@ -46,7 +46,7 @@ def test_every_table_has_row_level_security(portal: RunningPortal) -> None:
     assert {table.name for table in OrgRow.metadata.tables.values()} <= secured
 
 
-def test_row_level_security_shows_one_organizations_rows_alone(portal: RunningPortal) -> None:
+def test_row_level_security_shows_only_one_organizations_rows(portal: RunningPortal) -> None:
     own = "(org_id = (NULLIF(current_setting('gatehouse.tenant'::text, true), ''::text))::uuid)"
     policies = portal.sql(
         "SELECT tablename, qual, with_check FROM pg_policies"

@@ -112,7 +112,7 @@ def test_a_second_process_of_a_home_is_refused_and_leaves_the_first_its_database
     assert not (served.home / "portal" / "postgres" / "postmaster.pid").exists()
 
 
-def test_a_home_that_cannot_be_made_is_told_in_a_line(tmp_path: Path) -> None:
+def test_an_impossible_home_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     served = Served(tmp_path)
     served.env["GATEHOUSE_HOME"] = str(tmp_path / "file")

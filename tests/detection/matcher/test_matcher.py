@@ -26,7 +26,7 @@ BUILT = Matcher(BUILT_IN)
 
 
 @pytest.mark.parametrize("one", BUILT_IN, ids=lambda one: one.id)
-def test_all_patterns_together_find_what_each_finds_alone(one: Pattern) -> None:
+def test_all_patterns_together_find_what_each_single_one_finds(one: Pattern) -> None:
     for text in (*one.examples, *one.counterexamples):
         if not text.isascii() or "\n" in text:
             continue
@@ -40,7 +40,7 @@ def test_all_patterns_together_find_what_each_finds_alone(one: Pattern) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="0123456789 -./AZaz:@\n'\"", max_size=80))
-def test_numbers_of_every_form_are_found_as_by_each_pattern_alone(text: str) -> None:
+def test_numbers_of_every_form_are_found_as_by_single_patterns(text: str) -> None:
     text = text.replace("\n", " \t")
     together = {(f.source, f.start, f.end): f.score for f in BUILT.scan(text, decoded=False)}
     alone: dict[tuple[str, int, int], float] = {}
@@ -286,7 +286,7 @@ def test_several_matchers_over_one_text_find_what_each_finds() -> None:
     assert together == sorted(Matcher((KEY,)).scan(text) + Matcher((CARD,)).scan(text), key=lambda f: f.start)
 
 
-def test_a_regex_that_is_none_says_whose_and_why() -> None:
+def test_an_invalid_regex_is_reported_with_its_rule_and_reason() -> None:
     with pytest.raises(BadPattern, match="missing") as refused:
         Matcher((pattern("broken", Shape(regex="(a", score=1.0, max_length=1)),))
     assert refused.value.pattern_id == "broken"

@@ -95,7 +95,7 @@ def test_a_missing_file_is_named(copy: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "config.json", "tokenizer.json"])
-def test_a_file_that_is_none_is_named(copy: Path, name: str) -> None:
+def test_a_malformed_file_is_named(copy: Path, name: str) -> None:
     (copy / name).write_text("this is prose")
     with pytest.raises(BadSemanticModel, match=f"cannot be loaded: {name}"):
         open_classifier(copy)

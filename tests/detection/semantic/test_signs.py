@@ -81,7 +81,7 @@ class Fixed:
         return [dict.fromkeys(labels, 0.2) for _ in texts]
 
 
-def test_a_sign_raises_that_score_alone() -> None:
+def test_a_sign_raises_only_its_own_score() -> None:
     signed = Signed(Fixed())
     assert signed.labels == LABELS
     assert signed.classify([f"Hi {tags(ORDER)}", "Hi"], ("jailbreak", "prompt_injection", "banking")) == [

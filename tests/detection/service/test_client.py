@@ -147,7 +147,7 @@ async def test_a_killed_process_fails_what_is_in_flight_and_the_next_one_is_foun
         assert (await client.health())["ner"].status == "healthy"
 
 
-async def test_a_process_started_anew_loads_at_once_what_was_in_use(home: Path) -> None:
+async def test_a_restarted_process_loads_the_models_in_use_at_once(home: Path) -> None:
     async with detecting(home) as (process, client):
         await client.entities(["Anna"])
         process.signal(signal.SIGKILL)
@@ -160,7 +160,7 @@ async def test_a_process_started_anew_loads_at_once_what_was_in_use(home: Path) 
         assert (await client.health())["llm"].detail == "idle"
 
 
-async def test_what_another_process_said_is_not_believed(home: Path) -> None:
+async def test_answers_of_an_earlier_process_are_not_reused(home: Path) -> None:
     """It may have had other models."""
     async with detecting(home) as (process, client):
         assert await client.semantic(["a"], ["x"]) == [{"x": 0.001}]
@@ -172,7 +172,7 @@ async def test_what_another_process_said_is_not_believed(home: Path) -> None:
         assert await client.semantic(["b"], ["x"]) == [{"x": 0.001}]
 
 
-async def test_a_stopped_process_costs_no_more_than_the_budget(home: Path) -> None:
+async def test_a_stopped_process_delays_calls_by_at_most_the_timeout(home: Path) -> None:
     async with detecting(home, budget=0.3) as (process, client):
         await client.entities(["Anna"])
         with stopped(process):
@@ -266,7 +266,7 @@ async def test_all_askers_together_have_no_more_waiting_than_the_queue_takes(hom
         await other.stop()
 
 
-async def test_a_process_is_wanted_by_the_first_who_needs_it_and_asked_for_once(home: Path) -> None:
+async def test_a_process_is_requested_once_by_the_first_user(home: Path) -> None:
     begun: list[str] = []
     client = DetectionClient(home, budget=0.05, queue=10, begin=lambda: begun.append("now"))
     await client.start()
@@ -281,7 +281,7 @@ async def test_a_process_is_wanted_by_the_first_who_needs_it_and_asked_for_once(
         await client.stop()
 
 
-async def test_how_the_process_is_that_another_worker_needs_is_asked_here_too(home: Path) -> None:
+async def test_a_process_needed_by_another_worker_is_reported_as_not_running(home: Path) -> None:
     needed: list[str] = []
     client = DetectionClient(home, budget=0.05, queue=10, begun=lambda: bool(needed))
     await client.start()
@@ -325,7 +325,7 @@ async def test_a_model_that_cannot_be_loaded_is_unavailable_and_says_why(home: P
         assert "detection.model_unusable" in process.log()
 
 
-async def test_a_message_that_is_none_ends_its_connection_only(home: Path) -> None:
+async def test_a_malformed_message_ends_only_its_connection(home: Path) -> None:
     async with detecting(home) as (process, client):
         reader, writer = await asyncio.open_unix_connection(home / "detection.sock")
         writer.write((5).to_bytes(4, "little") + b"Anna\xff")

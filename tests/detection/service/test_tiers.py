@@ -217,7 +217,7 @@ def test_a_model_that_does_not_recognise_a_label_gives_no_answer_and_the_others_
     assert tier.state().waiting == 0
 
 
-def test_a_model_that_answers_fewer_texts_than_asked_is_not_believed() -> None:
+def test_a_model_that_answers_too_few_texts_fails() -> None:
     tier: Tier[Any] = Tier("ner", lambda: lambda texts, labels: [], queue=9, hung_after=SOON)
     request = Asked("a", "b")
     tier.submit(request.job)

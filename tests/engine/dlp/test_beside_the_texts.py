@@ -31,7 +31,7 @@ async def answered(harness: EngineHarness, reply: bytes, **body: Any) -> dict[st
     return decoded
 
 
-async def test_a_header_that_goes_on_to_the_provider_is_looked_at() -> None:
+async def test_a_header_that_is_sent_to_the_provider_is_inspected() -> None:
     harness = EngineHarness()
     harness.serve("one", "m", kind="anthropic")
     harness.outbound.script.append((200, [completion()]))
@@ -63,7 +63,7 @@ async def test_the_name_of_a_model_in_the_catalog_stays() -> None:
 
 
 @pytest.mark.parametrize("action", ["redact", "block", "prompt"])
-async def test_a_providers_error_is_told_without_what_it_quotes(action: str) -> None:
+async def test_a_providers_error_is_reported_without_quoted_text(action: str) -> None:
     harness = governed(rule("credit_card", action))
     harness.flags = {"human_in_loop": True}
     harness.outbound.script = [(400, [json.dumps({"error": {"message": f"bad text: {CARD}"}}).encode()])]
@@ -73,7 +73,7 @@ async def test_a_providers_error_is_told_without_what_it_quotes(action: str) -> 
     assert body["error"]["code"] == "provider_refused_request"
 
 
-async def test_a_providers_error_that_quotes_nothing_is_told_as_it_is() -> None:
+async def test_a_providers_error_without_quotes_is_reported_unchanged() -> None:
     harness = engine()
     harness.outbound.script = [(400, [b'{"error": {"message": "temperature is too high"}}'])]
     _, body = await ask(harness, user("hi"))

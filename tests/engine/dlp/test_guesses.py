@@ -43,7 +43,7 @@ ASKED_FOR = pytest.mark.parametrize(
 
 
 @ASKED_FOR
-def test_who_asks_for_it_has_the_bare_number_redacted(records: dict[str, Any]) -> None:
+def test_an_opted_in_organization_has_bare_numbers_redacted(records: dict[str, Any]) -> None:
     assert effect(NPI, **records) == "redact"
 
 
@@ -96,7 +96,7 @@ async def test_a_number_that_is_all_of_a_text_of_a_request_is_logged(name: str) 
 
 @ASKED_FOR
 @pytest.mark.parametrize("name", REQUESTS)
-async def test_who_asks_for_it_has_it_redacted_in_requests(name: str, records: dict[str, Any]) -> None:
+async def test_an_opted_in_organization_has_it_redacted_in_requests(name: str, records: dict[str, Any]) -> None:
     messages = REQUESTS[name]
     sent, events = await received_and_counted(messages, **records)
     assert json.loads(sent) == json.loads(json.dumps(messages).replace(NPI, "[US_NPI_1]"))

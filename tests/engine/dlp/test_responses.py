@@ -50,7 +50,7 @@ REQUEST: dict[str, Any] = {
 }
 
 
-async def test_nothing_of_a_request_goes_out_unseen() -> None:
+async def test_every_text_of_a_request_is_inspected() -> None:
     harness = engine("openai_compatible")
     harness.outbound.script = [(200, [whole_answer("openai_chat", "fine", arguments=False)])]
     status, _ = await ask(harness, **REQUEST)
@@ -114,7 +114,7 @@ async def test_a_held_stream_says_the_same_everywhere() -> None:
     assert text_of_stream(RESPONSES, raw, arguments=False) == "card [CREDIT_CARD_1] ok"
 
 
-async def test_a_person_is_asked_once() -> None:
+async def test_one_approval_is_requested() -> None:
     harness = engine("openai_compatible", rule("project", "prompt", pattern="PRJ-[0-9]{4}"))
     harness.flags = {"human_in_loop": True}
     raw = await streamed(harness, cut("About PRJ-1234 then.", range(0, 20, 3)))
@@ -128,7 +128,7 @@ async def test_labels_are_turned_back_everywhere() -> None:
     assert text_of_stream(RESPONSES, raw, arguments=False) == f"You said {CARD}, right?"
 
 
-async def test_the_organizations_instructions_come_first_and_are_not_told() -> None:
+async def test_the_organizations_instructions_come_first_and_are_not_returned() -> None:
     own = "Never speak of project X."
     for instructions, expected in ((None, own), ("Be kind.", f"{own}\n\nBe kind.")):
         harness = engine("openai_compatible")
@@ -142,7 +142,7 @@ async def test_the_organizations_instructions_come_first_and_are_not_told() -> N
 
 
 @pytest.mark.parametrize("earlier_text", [None, "another text"])
-async def test_what_says_again_what_nobody_said_is_not_let_through(earlier_text: str | None) -> None:
+async def test_a_final_text_that_was_not_streamed_before_is_refused(earlier_text: str | None) -> None:
     policy = await engine("openai_compatible").current(TENANT)
     examiner = Examiner(Inspection(policy.dlp), NoDetectors(), DlpOptions(), "output")
     guard = StreamGuard(DIALECTS["openai_responses"], examiner)

@@ -78,14 +78,14 @@ async def test_nothing_found_leaves_no_record(harness: EngineHarness) -> None:
     assert harness.entries == []
 
 
-async def test_a_rule_that_blocks_is_told_and_not_raised(harness: EngineHarness) -> None:
+async def test_a_blocking_rule_is_reported_and_not_an_error(harness: EngineHarness) -> None:
     rule = DlpRuleRecord(id="r", name="x", detector_type="regex", entity_type="credit_card", action="block")
     harness.governance = GovernanceRecords(dlp_rules=(rule,))
     result = await scan(harness, {"text": CARD})
     assert (result["action"], result["findings"][0]["rule_id"]) == ("BLOCK", "r")
 
 
-async def test_a_policy_rule_that_blocks_the_model_is_told(harness: EngineHarness) -> None:
+async def test_a_policy_rule_that_blocks_the_model_is_reported(harness: EngineHarness) -> None:
     rule = PolicyRuleRecord(id=UUID(int=5), name="no m", priority=1, condition='model == "one/m"', action="BLOCK")
     harness.governance = GovernanceRecords(policy_rules=(rule,))
     result = await scan(harness, {"text": "Hello", "model": "one/m"})
@@ -93,7 +93,7 @@ async def test_a_policy_rule_that_blocks_the_model_is_told(harness: EngineHarnes
     assert (await scan(harness, {"text": "Hello"}))["action"] == "ALLOW"
 
 
-async def test_a_topic_that_a_filter_forbids_has_asked_the_semantic_tier() -> None:
+async def test_a_forbidden_topic_is_found_by_the_semantic_tier() -> None:
     harness = topical_engine(topics(1, "law"), topics=Topics(law=0.9))
     result = await scan(harness, {"text": "about law"})
     assert (result["action"], result["content_filter"]["filter_id"]) == ("BLOCK", str(UUID(int=1)))

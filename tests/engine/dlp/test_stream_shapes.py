@@ -385,7 +385,7 @@ async def test_a_question_in_the_last_block_of_all(approves: bool) -> None:
     assert len(harness.outcomes) == 1
 
 
-async def test_leaving_while_a_person_is_asked_ends_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_disconnects_cancels_the_approval(monkeypatch: pytest.MonkeyPatch) -> None:
     harness, stream = await held_stream(openai([CARD, " " * 200, "x"], arguments=False))
     ended = asyncio.Event()
 

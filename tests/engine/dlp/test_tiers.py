@@ -156,7 +156,7 @@ async def test_rules_that_share_a_recogniser_are_all_recorded_and_the_stricter_d
         }
 
 
-async def test_a_groups_override_goes_by_the_entity_type_of_the_rule() -> None:
+async def test_a_groups_override_matches_the_entity_type_of_the_rule() -> None:
     group = UUID(int=7)
     employees = DlpRuleRecord(
         id="n", name="staff", detector_type="ner", entity_type="employee_name", action="redact", entities=("person",)

@@ -67,7 +67,7 @@ def share_until_done(steps: list[str], name: str) -> float:
     return steps[:last].count(name) / last
 
 
-async def test_a_users_many_texts_take_no_more_than_an_equal_share(clock: Clock) -> None:
+async def test_a_users_many_texts_get_an_equal_share(clock: Clock) -> None:
     pool = FairScheduler()
     gate, first = await blocked(pool, clock)
     hostile = [asyncio.create_task(pool.run(WorkOwner("a", "h"), clock.work(f"h{n}", 500))) for n in range(10)]
@@ -85,7 +85,7 @@ async def test_a_users_many_texts_take_no_more_than_an_equal_share(clock: Clock)
     assert share_until_done(clock.steps, "same") > 0.24
 
 
-async def test_many_users_of_an_organization_take_no_more_than_one_of_another(clock: Clock) -> None:
+async def test_many_users_of_an_organization_get_one_organizations_share(clock: Clock) -> None:
     pool = FairScheduler()
     gate, first = await blocked(pool, clock)
     many = [asyncio.create_task(pool.run(WorkOwner("a", n), clock.work(f"u{n}", 300))) for n in range(20)]

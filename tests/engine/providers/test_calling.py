@@ -112,7 +112,7 @@ async def test_anthropic_gets_its_own_headers_and_path(ask):
     assert "authorization" not in sent.headers
 
 
-async def test_byoe_speaks_the_format_it_is_given(ask):
+async def test_byoe_uses_the_configured_format(ask):
     async with upstream(answering(ANTHROPIC_REPLY)) as server:
         reply = await ask(call(), candidate("byoe", base_url=server.url, format="anthropic"), secret={})
         assert server.requests[0].head.startswith("POST /v1/messages ")
@@ -143,7 +143,7 @@ async def test_embeddings_pass_where_the_kind_has_them(ask):
     assert (reply.body, reply.usage) == (body, Usage(input_tokens=3))
 
 
-async def test_embeddings_are_a_clear_error_where_there_are_none(ask):
+async def test_embeddings_are_a_clear_error_if_unsupported(ask):
     with pytest.raises(ProviderFailed) as failed:
         await ask(call("openai_embeddings"), candidate("anthropic"))
     assert (failed.value.client_error.status, failed.value.client_error.code) == (400, "embeddings_not_supported")
@@ -178,7 +178,7 @@ async def test_closing_a_stream_cancels_the_call_upstream(ask):
     assert reply.usage == Usage(input_tokens=sent // 4, output_tokens=1)
 
 
-async def test_what_was_told_before_a_stream_is_left_counts(ask):
+async def test_usage_before_an_aborted_stream_counts(ask):
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
         await connection.chunk(b"".join(ANTHROPIC_EVENTS[:4]))

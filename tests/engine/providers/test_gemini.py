@@ -289,7 +289,7 @@ async def test_a_streamed_tool_call_brings_its_signature(ask_gemini) -> None:
 @pytest.mark.parametrize(
     ("kind", "goes_along"), [("openai", False), ("azure_openai", False), ("openai_compatible", True)]
 )
-async def test_a_signature_goes_to_no_provider_that_refuses_it(ask, kind, goes_along) -> None:
+async def test_a_signature_is_not_sent_to_providers_that_refuse_it(ask, kind, goes_along) -> None:
     """A fallback gets the history as well; Google's own endpoint in OpenAI's dialect wants the signature."""
     first = json.loads(OPENAI_REPLY)
     tool = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -348,7 +348,7 @@ def test_split_at_every_byte_a_stream_says_the_same(monkeypatch, dialect) -> Non
         ("gemini-flash-latest", "skip_thought_signature_validator"),
     ],
 )
-async def test_a_call_whose_signature_nobody_has_is_said_to_be_so(ask_gemini, model, signature) -> None:
+async def test_a_call_without_a_known_signature_is_marked_as_such(ask_gemini, model, signature) -> None:
     vendor = Gemini()
     request = call(
         "anthropic_messages",

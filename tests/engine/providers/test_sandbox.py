@@ -58,7 +58,7 @@ async def test_a_limit_cuts_the_answer(ask):
     assert (choice["message"]["content"], choice["finish_reason"]) == ("hello", "length")
 
 
-async def test_embeddings_are_unit_vectors_of_the_wanted_length(ask):
+async def test_embeddings_are_unit_vectors_of_the_requested_length(ask):
     expected = call("openai_embeddings", input=["a", "b", "a"], dimensions=16)
     reply = await ask(expected, candidate("sandbox", "embed"))
     vectors = [item["embedding"] for item in msgspec.json.decode(reply.body)["data"]]
@@ -89,7 +89,7 @@ async def test_failures_come_before_anything_is_sent(ask, dialect, stream, model
     assert [name for name in ("retryable", "move_on", "client_error") if getattr(error, name)] == [flag]
 
 
-async def test_a_refused_request_is_told_in_the_providers_words(ask):
+async def test_a_refused_request_has_the_providers_message(ask):
     with pytest.raises(ProviderFailed) as failed:
         await ask(call(), candidate("sandbox", "status-400"))
     assert isinstance(failed.value.client_error, RefusedUpstream)

@@ -44,7 +44,7 @@ async def test_what_nobody_changed_goes_on_as_it_came(ask, dialect, kind, body, 
     assert await sent(ask, decode(body, dialect), kind, reply) == body
 
 
-async def test_a_stream_that_tells_its_usage_goes_on_as_it_came(ask):
+async def test_a_stream_with_usage_is_passed_unchanged(ask):
     body = UNUSUAL.replace(b"{", b'{"stream":true,  "stream_options":{"include_usage":true},', 1)
     assert await sent(ask, decode(body)) == body
 
@@ -104,7 +104,7 @@ async def test_what_the_gateway_writes_itself_is_written_anew(ask, came, gone):
     "number",
     [b"0.50000000000000000000000004111111111111111", b"4111111111111111111.0", b"5e-1", b"0.50", b"1E+2", b"-0"],
 )
-async def test_a_number_goes_on_as_it_is_spelled(ask, number):
+async def test_a_number_keeps_its_spelling(ask, number):
     body = UNUSUAL.replace(b'"temperature": 0.1', b'"temperature": %b, "x_deep": [{"a": %b}]' % (number, number))
     assert await sent(ask, decode(body)) == body
 

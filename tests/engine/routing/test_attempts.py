@@ -104,7 +104,7 @@ IN_AN_HOUR = "in an hour"
     ],
 )
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_failed_chain_hands_on_the_shortest_pause_that_was_asked_for(
+async def test_a_failed_chain_returns_the_shortest_retry_after(
     harness: EngineHarness,
     status: int,
     provider_pauses: tuple[str | None, str | None],
@@ -118,7 +118,7 @@ async def test_a_failed_chain_hands_on_the_shortest_pause_that_was_asked_for(
     assert answer.headers.get("Retry-After") in expected
 
 
-async def test_a_pause_that_a_provider_asked_for_is_nothing_to_one_who_was_answered(harness: EngineHarness) -> None:
+async def test_a_retry_after_of_a_failed_provider_is_not_sent_with_an_answer(harness: EngineHarness) -> None:
     harness.outbound.script = [(429, [b"{}"], {"retry-after": "7"}), (200, [completion()])]
     answer = await harness.engine.answer(harness.request(CHAT))
     assert answer.status == 200

@@ -79,7 +79,7 @@ async def test_auto_falls_back_along_the_chain_where_there_is_one() -> None:
     assert tried(harness) == ["one", "five", "four"]
 
 
-async def test_the_request_s_own_fallbacks_come_before_the_chain() -> None:
+async def test_the_requests_own_fallbacks_come_before_the_chain() -> None:
     harness = engine(record("cost_optimized", "five/m5"))
     failing(harness, 3)
     await ask(harness, "three/m3", fallbacks=["four/m4", "auto"])
@@ -189,7 +189,7 @@ async def test_a_cap_refuses_what_is_estimated_above_it(cap: str, model: str, st
 
 
 @pytest.mark.parametrize(("answers", "status"), [(4, 200), (6, 402)])
-async def test_each_of_many_answers_may_be_as_long_as_the_model_s_longest(answers: int, status: int) -> None:
+async def test_each_of_many_answers_may_be_as_long_as_the_models_longest(answers: int, status: int) -> None:
     harness = engine(record(cap="0.000550"))
     harness.models = [msgspec.structs.replace(model, max_output_tokens=100) for model in harness.models]
     harness.outbound.script = [(200, [completion()])]
@@ -287,7 +287,7 @@ async def test_what_is_known_of_latencies_counts_from_the_next_request_on() -> N
     assert seen == ["m2", "m1", "m1"]
 
 
-async def test_an_answer_s_latency_is_noted() -> None:
+async def test_an_answers_latency_is_noted() -> None:
     harness = engine(record("latency_optimized"))
     harness.outbound.script = [(200, [completion()])] * 2
     for _ in range(2):

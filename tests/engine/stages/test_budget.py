@@ -83,7 +83,7 @@ async def test_without_a_price_a_budget_in_dollars_refuses_the_model() -> None:
     assert (answer.refusal.code, "free/unpriced" in answer.refusal.text) == ("price_unknown", True)
 
 
-async def test_a_limit_is_sent_along_where_the_caller_says_none() -> None:
+async def test_a_token_limit_is_sent_if_the_caller_sets_none() -> None:
     harness = Spent(limit_tokens=10**9)
     own = {**CHAT, "max_tokens": 7}
     for body, sent in ((CHAT, 16_384), (own, 7)):

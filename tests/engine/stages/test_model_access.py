@@ -57,7 +57,7 @@ def hosts(harness: EngineHarness) -> list[str]:
 
 
 @pytest.mark.parametrize("model", ["one/m", "auto"])
-async def test_a_denied_model_is_told_as_an_unknown_one_is(model: str) -> None:
+async def test_a_denied_model_gets_the_answer_of_an_unknown_one(model: str) -> None:
     harness = engine((GROUP, "DENY", "one/m"))
     answer, body = await ask(harness, model)
     unknown = await ask(engine(), "nobody/m")
@@ -112,7 +112,7 @@ async def test_a_policy_rule_sends_nobody_to_a_model_that_they_may_not_use() -> 
     assert "two" not in body["error"]["message"]
 
 
-async def test_nobody_is_asked_to_approve_what_is_denied() -> None:
+async def test_no_approval_is_requested_for_a_denied_model() -> None:
     harness = engine((GROUP, "DENY", "one/m"))
     harness.flags = {"human_in_loop": True}
     governed(harness, "REQUIRE_APPROVAL", "true")
@@ -120,7 +120,7 @@ async def test_nobody_is_asked_to_approve_what_is_denied() -> None:
     assert harness.asked == []
 
 
-async def test_a_denied_model_is_not_told_apart_by_its_kill_switch() -> None:
+async def test_a_denied_models_kill_switch_is_not_disclosed() -> None:
     harness = engine((GROUP, "DENY", "one/m"))
     harness.off = {"m"}
     assert (await ask(harness, "one/m"))[0].status == 404

@@ -119,7 +119,7 @@ async def test_a_fallback_that_is_not_validated_is_never_called() -> None:
     assert len(harness.outbound.sent) == 1
 
 
-async def test_the_first_refusal_is_told_where_none_is_left() -> None:
+async def test_the_first_refusal_is_returned_if_no_candidate_is_left() -> None:
     harness = engine("block", a="deprecated")
     answer, body = await ask(harness, "one/a", "one/b", "one/c")
     assert (answer.status, body["error"]["code"]) == (403, "model_deprecated")

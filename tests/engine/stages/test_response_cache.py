@@ -93,7 +93,7 @@ async def test_an_answer_is_kept_for_as_long_as_the_policy_says(harness: EngineH
     assert b"new" in (await ask(harness)).body
 
 
-async def test_a_stream_is_given_again_as_a_stream(harness: EngineHarness) -> None:
+async def test_a_cached_stream_is_returned_as_a_stream(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, events("Hel", "lo"))]
     first = await ask(harness, STREAM)
     first_answer = await read(first)
@@ -108,7 +108,7 @@ async def test_a_stream_is_given_again_as_a_stream(harness: EngineHarness) -> No
     assert len(harness.opened) == 2
 
 
-async def test_a_long_stream_is_given_again_in_pieces_that_end_with_events(harness: EngineHarness) -> None:
+async def test_a_long_cached_stream_is_sent_in_pieces_that_end_with_events(harness: EngineHarness) -> None:
     harness.flags = {"dlp_enabled": False}
     harness.outbound.script = [(200, events(*("word " * 20 for _ in range(400))))]
     first_answer = await read(await ask(harness, STREAM))
@@ -147,7 +147,7 @@ def another_policy(harness: EngineHarness) -> None:
 
 
 @pytest.mark.parametrize("change", [another_tenant, another_group, another_policy])
-async def test_what_was_given_to_others_is_given_to_nobody_else(
+async def test_a_cached_answer_is_not_shared_with_other_tenants_groups_or_policies(
     harness: EngineHarness, change: Callable[[EngineHarness], None]
 ) -> None:
     harness.outbound.script = [(200, [completion("first")]), (200, [completion("second")])]
@@ -245,7 +245,7 @@ async def test_a_client_may_want_none_of_it(
     assert cache_header(await ask(harness)) == third
 
 
-async def test_no_cache_has_the_answer_made_anew_for_all(harness: EngineHarness) -> None:
+async def test_no_cache_refreshes_the_answer_for_all(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion("old")]), (200, [completion("new")])]
     await ask(harness)
     assert b"new" in (await ask(harness, cache_control="no-cache")).body
@@ -309,7 +309,7 @@ async def test_a_fallbacks_answer_is_not_kept(harness: EngineHarness) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_huge_answer_is_given_and_not_kept(harness: EngineHarness, stream: bool) -> None:
+async def test_a_huge_answer_is_returned_and_not_cached(harness: EngineHarness, stream: bool) -> None:
     harness.flags = {"dlp_enabled": False}
     text = "x" * (MAX_CACHED_BYTES // 2)
     harness.outbound.script = [(200, events(text, text)) if stream else (200, [completion(text * 2)])] * 2
@@ -333,7 +333,7 @@ async def test_a_huge_request_is_not_looked_up(harness: EngineHarness) -> None:
     )
 
 
-async def test_a_model_that_was_switched_off_answers_no_more(harness: EngineHarness) -> None:
+async def test_a_switched_off_model_is_not_served_from_the_cache(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion()])]
     await ask(harness)
     harness.off.add("m")
@@ -374,7 +374,7 @@ async def test_an_answer_is_inspected_each_time(harness: EngineHarness) -> None:
     assert all(any(event.direction == "output" for event in outcome.dlp_events) for outcome in harness.outcomes)
 
 
-async def test_what_the_policy_came_to_forbid_is_not_given_again(harness: EngineHarness) -> None:
+async def test_a_cached_answer_that_is_now_forbidden_is_not_returned(harness: EngineHarness) -> None:
     harness.outbound.script = [(200, [completion("About PRJ-1234.")])]
     await ask(harness)
     # The same revision, so that nothing but inspection stands in the way.

@@ -37,7 +37,7 @@ async def test_remaining_counts_down_and_reset_is_the_time_of_the_next_free_slot
     assert (first.retry_after, second.retry_after) == (0, 0)
 
 
-async def test_the_window_slides_instead_of_starting_anew(counters: MemoryCounters, clock: HandClock) -> None:
+async def test_the_window_slides_instead_of_restarting(counters: MemoryCounters, clock: HandClock) -> None:
     assert (await counters.take("user:a", 2)).allowed
     clock.move(30)
     assert (await counters.take("user:a", 2)).allowed
@@ -86,7 +86,7 @@ async def test_a_lowered_limit_reports_when_a_slot_is_free_again(counters: Memor
     limit=st.integers(1, 8),
     gaps=st.lists(st.one_of(st.just(0.0), st.floats(0, 0.3), st.floats(0, 40)), min_size=1, max_size=80),
 )
-def test_no_60_seconds_see_more_than_the_limit_and_waiting_as_told_lets_in(limit: int, gaps: list[float]) -> None:
+def test_no_60_seconds_exceed_the_limit_and_waiting_for_retry_after_succeeds(limit: int, gaps: list[float]) -> None:
     clock = HandClock()
     counters = MemoryCounters(clock)
     admitted: list[float] = []
@@ -114,7 +114,7 @@ def test_no_60_seconds_see_more_than_the_limit_and_waiting_as_told_lets_in(limit
         max_size=60,
     ).map(sorted),
 )
-def test_no_60_seconds_see_more_than_the_limit_whenever_requests_come(limit: int, moments: list[float]) -> None:
+def test_no_60_seconds_exceed_the_limit_whenever_requests_arrive(limit: int, moments: list[float]) -> None:
     """Of clients that do not wait as told, and come at any fraction of a second."""
     clock = HandClock()
     counters = MemoryCounters(clock)

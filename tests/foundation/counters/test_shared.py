@@ -160,7 +160,7 @@ async def test_without_redis_everything_is_counted_in_the_process() -> None:
         assert (counters.degraded, counters.degraded_total) == (1, 100)
 
 
-async def test_a_paused_redis_costs_each_take_no_more_than_the_budget_and_is_used_again(server: RedisServer) -> None:
+async def test_a_paused_redis_delays_each_count_by_at_most_the_timeout_and_is_used_again(server: RedisServer) -> None:
     async with counting(server.url, budget=0.05) as counters:
         server.pause()
         # Wide of 50 ms, for this machine may be busy; without a budget it would be for ever.

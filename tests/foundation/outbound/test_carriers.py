@@ -770,7 +770,7 @@ async def test_a_proxy_that_makes_no_sense_ends_the_call(make, monkeypatch, answ
             await make().send(post("https://provider.example/v1"))
 
 
-async def test_no_proxy_is_asked_for_hosts_that_the_environment_excepts(make, monkeypatch):
+async def test_no_proxy_is_used_for_excepted_hosts(make, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("127.0.0.1", 0))])
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("no_proxy", "other.example,.provider.example")

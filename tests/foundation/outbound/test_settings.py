@@ -22,12 +22,12 @@ from gatehouse.foundation.settings import BadSettings, Settings
         ({"PROVIDER_MAX_CONNECTIONS": "5", "PROVIDER_MAX_CONNECTIONS_EACH": "1"}, 1),
     ],
 )
-def test_one_providers_share_is_half_or_what_is_said(environment: dict[str, str], connections_each: int) -> None:
+def test_a_providers_share_is_half_or_the_configured_number(environment: dict[str, str], connections_each: int) -> None:
     assert Settings.from_environment(environment).connections_each == connections_each
 
 
 @pytest.mark.parametrize("value", ["0", "2001"])
-def test_a_share_of_nothing_or_of_more_than_all_is_refused_at_the_start(value: str) -> None:
+def test_a_share_of_zero_or_more_than_all_is_refused_at_the_start(value: str) -> None:
     with pytest.raises(BadSettings, match="PROVIDER_MAX_CONNECTIONS_EACH"):
         Settings.from_environment({"PROVIDER_MAX_CONNECTIONS_EACH": value})
 

@@ -109,7 +109,7 @@ async def test_a_paused_redis_costs_the_budget_once_and_is_used_again(server: Re
         assert await cache.get(KEY) == b"found"
 
 
-async def test_a_redis_that_is_full_keeps_nothing_and_goes_on(server: RedisServer) -> None:
+async def test_a_full_redis_caches_nothing_and_keeps_serving(server: RedisServer) -> None:
     server.client.config_set("maxmemory", 1)
     async with caching(server.url) as cache:
         cache.put(KEY, b"answer", 60)

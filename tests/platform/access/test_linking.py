@@ -208,7 +208,7 @@ async def test_a_key_that_is_being_made_while_its_session_ends_is_not_made(
     assert platform.sql("SELECT 1 FROM api_keys WHERE user_id = %s", [tenant.user.id]) == []
 
 
-async def test_an_account_whose_address_was_changed_is_linked_anew(world: World) -> None:
+async def test_an_account_with_a_changed_address_must_be_linked_again(world: World) -> None:
     """What the earlier person holds does not reach the account of the person who has the new address."""
     earlier = f"earlier@{world.domain}"
     single = await world.single_sign_on()

@@ -102,7 +102,7 @@ async def test_a_passkey_steps_a_session_up(platform: RunningPlatform, ada: Memb
     assert (await client.post("/api/auth/api-keys", json={"description": "x"})).status_code == 201
 
 
-async def test_a_challenge_is_good_once(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_challenge_is_valid_once(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
     token, options = await begin_assertion(platform, ada)
     shown = key.get(options)
@@ -335,7 +335,7 @@ async def test_passkeys_need_the_public_url(ada: Member) -> None:
         ("https://ai.example.com:443", "https://ai.example.com"),
     ],
 )
-async def test_the_public_url_is_whom_passkeys_are_for(
+async def test_the_public_url_is_the_relying_party_of_passkeys(
     platform: RunningPlatform, ada: Member, monkeypatch: pytest.MonkeyPatch, public_url: str, shown: str
 ) -> None:
     public = platform.host.settings.model_copy(update={"public_url": public_url})

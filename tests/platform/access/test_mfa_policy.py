@@ -246,7 +246,7 @@ async def test_only_allowed_methods_are_enrolled(platform: RunningPlatform, tena
     assert (await ada.client.get(MFA)).json()["allowed_methods"] == ["totp"]
 
 
-async def test_a_method_that_is_no_longer_allowed_counts_as_none(
+async def test_a_method_that_is_no_longer_allowed_does_not_count(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     secret, codes = await enrol(platform, ada, stepped_up=False)

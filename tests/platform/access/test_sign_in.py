@@ -131,7 +131,7 @@ async def test_the_cookie_is_http_only(public: RunningPlatform, ada: Member, vis
     assert cookie.encode() not in {bytes(row[0]) for row in rows}
 
 
-async def test_without_tls_the_cookie_goes_without_secure(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_without_tls_the_cookie_is_not_secure(platform: RunningPlatform, tenant: Tenant) -> None:
     """A browser would drop it; such a platform is somebody's own machine."""
     visitor = Visitor(platform)
     await visitor.sign_in((await member(platform, tenant, signed_in=False)).email)

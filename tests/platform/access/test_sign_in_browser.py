@@ -72,7 +72,7 @@ async def log_in(page: Page, who: Member, path: str = "/login") -> None:
     await page.get_by_role("button", name="Sign in").click()
 
 
-async def test_somebody_signs_in_by_keyboard_alone(page: Page, ada: Member) -> None:
+async def test_a_user_signs_in_using_only_the_keyboard(page: Page, ada: Member) -> None:
     await page.goto("/login")
     await expect(page.get_by_label("E-mail or user name")).to_be_focused()
     await page.keyboard.type(ada.email)
@@ -139,7 +139,7 @@ async def test_a_code_from_an_app(served: RunningPlatform, tenant: Tenant, page:
     await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
 
 
-async def test_a_passkey_is_set_up_where_one_is_wanted_and_used_the_next_time(
+async def test_a_required_passkey_is_enrolled_and_used_at_the_next_sign_in(
     served: RunningPlatform, tenant: Tenant, ada: Member, page: Page
 ) -> None:
     await served.require_mfa(tenant.id)
@@ -175,9 +175,7 @@ async def test_a_passkey_that_was_not_used_is_announced_and_can_be_tried_again(
     await expect(button).to_be_focused()
 
 
-async def test_an_app_is_set_up_where_one_is_wanted(
-    served: RunningPlatform, tenant: Tenant, ada: Member, page: Page
-) -> None:
+async def test_a_required_app_is_enrolled(served: RunningPlatform, tenant: Tenant, ada: Member, page: Page) -> None:
     await served.require_mfa(tenant.id)
     await log_in(page, ada)
     await page.get_by_role("button", name="Set up an authenticator app").click()
@@ -204,7 +202,7 @@ async def test_the_front_page_leads_to_sign_in_and_what_a_person_may_do(page: Pa
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
 
 
-async def test_a_path_that_there_is_not_shows_a_page(page: Page) -> None:
+async def test_an_unknown_path_shows_a_page(page: Page) -> None:
     for path in ("/nothing", "/admin", "/v1/images/generations"):
         answer = await page.goto(path)
         assert answer is not None

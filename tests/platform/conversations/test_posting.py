@@ -50,7 +50,7 @@ async def test_nothing_that_was_said_is_readable_in_the_database(
     assert "nightingale" not in stored(platform, talking.id)
 
 
-async def test_what_was_said_before_is_sent_along(platform: RunningPlatform, talking: Tenant) -> None:
+async def test_earlier_messages_are_sent_along(platform: RunningPlatform, talking: Tenant) -> None:
     async with upstream(answering("certainly")) as provider:
         client, path = talking.user.client, await of_own(platform, talking, provider.url)
         await client.post(f"{path}/messages", json={"content": "one"})
@@ -117,7 +117,7 @@ async def test_a_blocked_question_is_refused_as_the_gateway_does_and_leaves_noth
     assert platform.sql("SELECT count(*) FROM conversation_messages WHERE tenant_id = %s", [talking.id]) == [(0,)]
 
 
-async def test_a_failed_provider_is_told_as_ever_and_leaves_nothing(talking: Tenant, begin: Begin) -> None:
+async def test_a_failed_provider_is_reported_and_stores_nothing(talking: Tenant, begin: Begin) -> None:
     client, path = talking.user.client, await begin(model="sandbox/status-503")
     answer = await client.post(f"{path}/messages", json={"content": "hello"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "all_providers_failed")
@@ -137,7 +137,7 @@ async def test_a_kill_switch_stops_conversations_too(platform: RunningPlatform, 
     assert (await client.post(f"{path}/messages", json={"content": "hello"})).status_code == 201
 
 
-async def test_a_policy_rule_is_asked_about_a_post(talking: Tenant, begin: Begin) -> None:
+async def test_policy_rules_are_evaluated_for_a_post(talking: Tenant, begin: Begin) -> None:
     rule = {"name": "none of it", "condition": "model == 'sandbox/echo'", "action": "BLOCK"}
     made = await talking.admin.client.post("/api/admin/policies", json=rule)
     assert made.status_code == 201, made.text

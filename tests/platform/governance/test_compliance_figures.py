@@ -148,7 +148,7 @@ async def test_a_summary_without_events_is_empty(tenant: Tenant) -> None:
     assert body == {"days": 7, "total_events": 0, "coverage_percent": 0.0, "top_triggers": [], "bundles": []}
 
 
-async def test_the_report_is_the_summary_and_every_active_bundle_s_stats(
+async def test_the_report_is_the_summary_and_every_active_bundles_stats(
     tenant: Tenant, bundles: dict[str, str]
 ) -> None:
     client = tenant.auditor.client

@@ -135,7 +135,7 @@ async def test_a_long_request_is_cut(platform: RunningPlatform, sandbox: Tenant)
     assert [len(text) for text in revealed["contents"]] == [99_990, 10]
 
 
-def test_a_sample_opens_for_its_own_row_alone() -> None:
+def test_a_sealed_sample_is_bound_to_its_row() -> None:
     sealer = Sealer({"k": bytes(32)}, "k")
     tenant_id, sample_id = uuid4(), uuid4()
     sealed = contents.SealingSampler(sealer).seal(tenant_id, sample_id, encode(Contents(texts=["a", "b"])))
@@ -282,7 +282,7 @@ async def test_samples_are_removed_when_their_days_are_over_unless_records_are_h
 # looking and labelling --------------------------------------------------------------------------------------------
 
 
-async def test_who_looks_at_a_sample_is_on_record(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_reading_a_sample_is_audited(platform: RunningPlatform, sandbox: Tenant) -> None:
     sample_id = await kept(platform, sandbox, "Hello", CARD)
     path = f"{SAMPLES}/{sample_id}/reveal"
     for person in (sandbox.auditor, sandbox.user):
@@ -332,7 +332,9 @@ async def test_a_sample_is_removed(platform: RunningPlatform, tenant: Tenant) ->
     assert event["resource_id"] == str(sample_id)
 
 
-async def test_a_reviewer_says_what_policy_rules_should_have_said(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_reviewer_labels_the_expected_decision_of_policy_rules(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     sample_id = str(add(platform, tenant))
     shown = (await labelled(tenant, sample_id, expected_action="BLOCK")).json()
     assert (shown["labels"], shown["expected_action"], shown["labelled_by"]) == (None, "BLOCK", str(tenant.admin.id))

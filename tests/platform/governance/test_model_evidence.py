@@ -74,7 +74,7 @@ async def test_a_deleted_entrys_last_event_holds_what_it_was(platform: RunningPl
     }  # fmt: skip
 
 
-async def test_usage_and_incidents_are_told_by_month(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_usage_and_incidents_are_reported_by_month(platform: RunningPlatform, tenant: Tenant) -> None:
     entry_id = await made(tenant)
     for model, day, requests, errors, blocked, flagged in [
         ("gpt-4o", "2026-01-31", 5, 1, 0, 0),
@@ -101,7 +101,7 @@ async def test_usage_and_incidents_are_told_by_month(platform: RunningPlatform, 
     assert result["incidents"] == {"errors": 2, "dlp_blocks": 2, "registry_flags": 1, "kill_switches": 0}
 
 
-async def test_kill_switches_of_the_model_and_of_its_provider_are_told(
+async def test_kill_switches_of_the_model_and_its_provider_are_reported(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     await platform.add_provider(tenant.id, "openai", "sandbox", "gpt-4o", "other")
@@ -119,7 +119,7 @@ async def test_kill_switches_of_the_model_and_of_its_provider_are_told(
     assert all(holds(tenant, event) for event in result["kill_switches"])
 
 
-async def test_requests_that_waited_for_a_person_are_told(
+async def test_requests_that_waited_for_approval_are_reported(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     entry_id = await made(tenant)

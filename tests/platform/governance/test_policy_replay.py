@@ -134,7 +134,7 @@ async def test_a_draft_is_judged_as_if_rules_were_in_force(platform: RunningPlat
     assert actions(await replayed(sandbox)) == [("BLOCK", "ALLOW", "ALLOW")]
 
 
-async def test_requests_about_which_no_rule_was_asked_are_left_out(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_requests_without_evaluated_rules_are_omitted(platform: RunningPlatform, sandbox: Tenant) -> None:
     rule = {"detector_name": "a", "detector_type": "regex", "entity_type": "credit_card", "action_tier": "block"}
     await sandbox.admin.client.post("/api/admin/dlp-rules/", json=rule)
     await chat(sandbox.user, CARD)

@@ -74,7 +74,7 @@ async def test_blocked_until_validated_and_again_once_removed_with_each_answer(
     assert await ask(client, "sandbox/echo") == "echo"
 
 
-async def test_a_deprecated_model_is_no_more_routable(sandbox: Tenant, client: openai.AsyncOpenAI) -> None:
+async def test_a_deprecated_model_is_not_routable(sandbox: Tenant, client: openai.AsyncOpenAI) -> None:
     await enforce(sandbox, "block")
     path = await registered(sandbox, "echo", *VALIDATED)
     assert await ask(client, "sandbox/echo") == "echo"

@@ -213,7 +213,7 @@ async def test_what_was_drained_is_not_counted_again(
     assert len(triggers(platform, tenant)) == 1
 
 
-async def test_a_stream_s_events_are_those_of_its_end(
+async def test_a_streams_events_are_those_of_its_end(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     call = outcome(tenant.id, timestamp=NOON, stream=True, dlp_events=(CARD,))
@@ -238,9 +238,7 @@ async def test_what_a_dead_worker_was_asking_about_is_cancelled(
     assert {item["rule_name"]: item["status"] for item in items} == {"Cards": "cancelled", "Mail": "logged"}
 
 
-async def test_the_last_hour_s_triggers_are_counted(
-    platform: RunningPlatform, tenant: Tenant, journal: Journal
-) -> None:
+async def test_the_last_hours_triggers_are_counted(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     def hit(action: str, status: str) -> DlpEvent:
         return msgspec.structs.replace(CARD, action=action, status=status)
 

@@ -63,7 +63,7 @@ async def test_what_was_drained_is_not_drained_again(
     assert not [path for path in journal.path.iterdir() if path.is_dir()]
 
 
-async def test_a_dead_writer_s_position_goes_with_its_files(
+async def test_a_dead_writers_position_goes_with_its_files(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     await journal.append(outcome(tenant.id))
@@ -133,7 +133,7 @@ async def test_a_batch_of_several_organizations_and_months_is_in_their_chains(
     assert set(stored(platform, other_tenant)) == {call.id for call in theirs}
 
 
-async def test_a_database_that_is_too_slow_for_a_batch_is_asked_for_less(
+async def test_a_slow_database_gets_smaller_batches(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = [outcome(tenant.id) for _ in range(MAX_BATCH_RECORDS)]
@@ -157,7 +157,7 @@ async def test_a_database_that_is_too_slow_for_a_batch_is_asked_for_less(
     assert set(stored(platform, tenant)) == {call.id for call in calls}
 
 
-async def test_a_provider_s_impossible_token_counts_do_not_cost_the_record(
+async def test_a_providers_impossible_token_counts_do_not_cost_the_record(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     call = outcome(tenant.id, output_tokens=10**30)

@@ -52,7 +52,7 @@ async def test_a_models_day_adds_up_over_batches(platform: RunningPlatform, tena
     }  # fmt: skip
 
 
-async def test_failed_tries_count_for_their_own_model_and_what_was_not_sent_for_none(
+async def test_failed_attempts_count_for_their_model_and_unsent_ones_for_none(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     tries = [("down", 503, "http_error"), ("down", None, "timeout"), ("open", None, "circuit_open")]

@@ -60,7 +60,7 @@ async def test_an_allowed_field_passes_from_the_answer_on(
     assert (await chat(sandbox.user, service_tier="priority")).status_code == 400
 
 
-async def test_a_refusal_and_unknown_fields_are_in_the_request_s_audit_event(
+async def test_a_refusal_and_unknown_fields_are_in_the_requests_audit_event(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     assert (await chat(sandbox.user, plugins=[{"id": "web"}], vendor_speciality=1)).status_code == 400
@@ -83,7 +83,7 @@ async def test_a_refusal_and_unknown_fields_are_in_the_request_s_audit_event(
         ({"allowed": [], "more": 1}, "more"),
     ],
 )
-async def test_a_list_that_is_none_is_refused_by_its_field(tenant: Tenant, body: Any, field: str) -> None:
+async def test_a_malformed_list_is_refused_and_named(tenant: Tenant, body: Any, field: str) -> None:
     answer = await tenant.admin.client.put(BASE, json=body)
     assert answer.status_code in {400, 422}
     assert field in answer.text

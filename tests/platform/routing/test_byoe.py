@@ -99,7 +99,7 @@ async def test_discovery_asks_an_endpoint_without_a_key(tenant: Tenant, fake: An
     assert {model["provider"] for model in models} == {"my-own"}
 
 
-async def test_a_model_s_capabilities_serve_policies_that_require_them(tenant: Tenant, fake: Any) -> None:
+async def test_a_models_capabilities_serve_policies_that_require_them(tenant: Tenant, fake: Any) -> None:
     able = {"vision": True, "function_calling": True}
     await make(tenant, fake, models=[model(capabilities=able, max_output_tokens=99), model("plain")])
     entries = await catalog(tenant)

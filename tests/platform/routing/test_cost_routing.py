@@ -104,7 +104,7 @@ async def test_the_list_is_filtered_by_group(tenant: Tenant) -> None:
     assert (await tenant.admin.client.get(POLICIES, params={"group_id": group})).json()["policies"] == [theirs]
 
 
-async def test_auto_goes_to_the_cheapest_model(sandbox: Tenant) -> None:
+async def test_auto_selects_the_cheapest_model(sandbox: Tenant) -> None:
     policy = await made(sandbox)
     answer = await chat(sandbox.user)
     assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "stream-1"), answer.text

@@ -96,7 +96,7 @@ def only_public(platform: RunningPlatform) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("only_public")
-async def test_the_deployment_s_policy_holds_for_every_organization(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_deployments_policy_holds_for_every_organization(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.post(BYOE, json=endpoint("http://10.0.0.1/v1"))
     assert answer.status_code == 422
     assert "a private address" in answer.text

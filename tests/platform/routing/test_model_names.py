@@ -65,7 +65,7 @@ def named_in(answer: str) -> set[str]:
     ("path", "stream"),
     [(path, stream) for path in CALLS for stream in (False, True) if not stream or path != EMBEDDINGS],
 )
-async def test_an_answer_names_the_model_as_it_was_asked_for(sandbox: Tenant, path: str, stream: bool) -> None:
+async def test_an_answer_names_the_model_as_requested(sandbox: Tenant, path: str, stream: bool) -> None:
     model = "embed" if path == EMBEDDINGS else "echo"
     for item in (model, f"sandbox/{model}"):
         body = {**CALLS[path], "model": item}
@@ -76,7 +76,7 @@ async def test_an_answer_names_the_model_as_it_was_asked_for(sandbox: Tenant, pa
         assert (answer.headers["X-Gateway-Provider"], answer.headers["X-Gateway-Model"]) == ("sandbox", model)
 
 
-async def test_fallbacks_and_auto_answer_under_the_name_asked_for_and_the_record_has_the_real_one(
+async def test_fallbacks_and_auto_answer_under_the_requested_name_and_are_recorded_under_the_real_one(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     body = {**CHAT, "model": "sandbox/status-503", "fallbacks": ["sandbox/echo"]}
@@ -92,7 +92,7 @@ async def test_fallbacks_and_auto_answer_under_the_name_asked_for_and_the_record
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_kept_answer_names_the_model_as_each_caller_asked_for_it(sandbox: Tenant, stream: bool) -> None:
+async def test_a_cached_answer_names_the_model_as_requested(sandbox: Tenant, stream: bool) -> None:
     await kept(sandbox)
     for item in ("echo", "sandbox/echo") * 2:
         body = {**CHAT, "model": item, "stream": stream}
@@ -101,7 +101,7 @@ async def test_a_kept_answer_names_the_model_as_each_caller_asked_for_it(sandbox
     assert answer.headers["X-Gateway-Cache"] == "hit"
 
 
-async def test_a_provider_that_names_its_model_otherwise_is_answered_under_the_name_asked_for(
+async def test_an_answer_has_the_requested_model_name_whatever_the_provider_calls_it(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     async def behave(connection: Connection) -> None:
@@ -113,7 +113,7 @@ async def test_a_provider_that_names_its_model_otherwise_is_answered_under_the_n
     assert (answer.json()["model"], answer.json()["created"]) == ("own/m", 1795459617)
 
 
-async def test_a_bare_id_of_several_providers_goes_to_the_cheapest(twice: Tenant) -> None:
+async def test_a_bare_id_of_several_providers_selects_the_cheapest(twice: Tenant) -> None:
     answer = await twice.user.client.post("/v1/chat/completions", json={**CHAT, "model": "echo"})
     assert (answer.status_code, answer.headers["X-Gateway-Provider"]) == (200, "two"), answer.text
     assert answer.json()["model"] == "echo"

@@ -73,7 +73,7 @@ async def test_another_organization_gets_an_answer_of_its_own(
     ]  # fmt: skip
 
 
-async def test_a_stock_client_reads_a_stream_that_is_given_again(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_stock_client_reads_a_cached_stream(platform: RunningPlatform, sandbox: Tenant) -> None:
     await kept(sandbox)
     key = await platform.new_key(sandbox.user)
     async with platform.listening() as url, openai.AsyncOpenAI(api_key=key, base_url=f"{url}/v1") as client:

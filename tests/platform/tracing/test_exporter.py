@@ -193,7 +193,7 @@ async def test_tokens_of_caches_are_tokens_of_the_input(collector: Collector, tm
 
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
-async def test_what_a_request_sets_is_told_as_numbers_and_never_as_text(
+async def test_parameters_of_a_request_are_traced_as_numbers_and_never_as_text(
     collector: Collector, tmp_path: Path, limit: str
 ) -> None:
     request = {

@@ -113,7 +113,7 @@ def test_another_master_key_is_refused_before_anything_is_changed(make: Make, tm
     assert rows(second, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
 
 
-def test_an_installation_is_replaced_only_when_told(make: Make, tmp_path: Path) -> None:
+def test_an_installation_is_replaced_only_on_request(make: Make, tmp_path: Path) -> None:
     first, file = make(prepared=True), tmp_path / "saved.tar"
     backup.save(first, file)
     with psycopg.connect(first.owner_url) as connection:

@@ -35,7 +35,7 @@ def test_a_sound_installation_has_no_failure(platform: RunningPlatform) -> None:
     assert "master key: opens what is sealed" in done.stdout
 
 
-def test_a_wrong_master_key_is_found_and_the_mend_told(platform: RunningPlatform) -> None:
+def test_a_wrong_master_key_is_reported_with_the_remedy(platform: RunningPlatform) -> None:
     done = doctor(platform.installed.home, GATEHOUSE_MASTER_KEY="A" * 43 + "=")
     assert done.returncode == 1
     assert "FAIL  master key" in done.stdout
@@ -48,7 +48,7 @@ def test_a_setting_that_makes_no_sense_is_named(platform: RunningPlatform) -> No
     assert "JOURNAL_SYNC" in done.stdout
 
 
-def test_a_dead_database_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_dead_database_is_reported_in_one_line(tmp_path: Path) -> None:
     url = "postgresql://nobody:hunter2@127.0.0.1:9/none"
     done = doctor(tmp_path, DATABASE_URL=url, GATEHOUSE_MASTER_KEY="A" * 43 + "=")
     assert done.returncode == 1

@@ -244,7 +244,7 @@ async def test_a_request_with_everything(ask_bedrock) -> None:
     ("model", "more"),
     [("amazon.nova-lite-v1:0", {"inferenceConfig": {"topK": 3}}), ("meta.llama4-scout-17b-instruct-v1:0", None)],
 )
-async def test_what_only_some_models_take_is_said_in_their_words(ask_bedrock, model, more) -> None:
+async def test_model_specific_parameters_are_translated(ask_bedrock, model, more) -> None:
     vendor = Bedrock()
     await ask_bedrock(vendor, call(top_k=3), model=model)
     assert vendor.asked[0][1].get("additionalModelRequestFields") == more
@@ -376,7 +376,7 @@ async def test_ids_of_other_providers_calls_are_made_to_fit(ask_bedrock) -> None
     ("image", "image_url"),
     [("https://example.com/a.png", "by URL"), (f"data:image/svg+xml;base64,{PIXEL}", "PNG, JPEG, GIF and WebP")],
 )
-async def test_images_that_cannot_be_said_are_the_clients_error(ask, image, image_url) -> None:
+async def test_unsupported_images_are_the_clients_error(ask, image, image_url) -> None:
     messages = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": image}}]}]
     with pytest.raises(ProviderFailed) as failed:
         await ask(call(messages=messages), candidate("bedrock", MODEL, **config("http://127.0.0.1:1")), secret=SECRETS)
@@ -554,7 +554,7 @@ async def test_a_header_that_makes_no_sense_tells_nothing(ask_bedrock, header) -
     ("model", "fields", "param"),
     [("amazon.titan-embed-text-v2:0", ["one", "two"], "input"), ("amazon.nova-lite-v1:0", "one", "model")],
 )
-async def test_embeddings_that_cannot_be_said_are_the_clients_error(ask, model, fields, param) -> None:
+async def test_unsupported_embedding_requests_are_the_clients_error(ask, model, fields, param) -> None:
     with pytest.raises(ProviderFailed) as failed:
         place = candidate("bedrock", model, **config("http://127.0.0.1:1"))
         await ask(call("openai_embeddings", input=fields), place, secret=SECRETS)

@@ -99,7 +99,7 @@ class ByHand:
         return (await self.machine.get()).access_key_id
 
 
-async def test_an_instance_is_asked_by_a_token(metadata) -> None:
+async def test_the_instance_metadata_is_queried_with_a_token(metadata) -> None:
     machine = Machine({"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.url + "/"})
     identity = await machine.get()
     expected = SigningIdentity(access_key_id=KEY_ID, secret_access_key=SECRET, session_token=TOKEN, expires_at=4e9)
@@ -109,7 +109,7 @@ async def test_an_instance_is_asked_by_a_token(metadata) -> None:
 
 
 @pytest.mark.parametrize("by_file", [False, True])
-async def test_a_containers_agent_is_asked_with_its_word(metadata, tmp_path: Path, by_file: bool) -> None:
+async def test_a_containers_agent_is_queried_with_its_token(metadata, tmp_path: Path, by_file: bool) -> None:
     word = tmp_path / "word"
     word.write_text("the-word\n")
     environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{metadata.url}/container"}
@@ -147,7 +147,7 @@ async def test_a_machine_without_a_role_says_so(metadata, environment) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"AccessKeyId": "A"}', b"\xff"])
-async def test_credentials_that_make_no_sense_are_none(body) -> None:
+async def test_malformed_credentials_are_refused(body) -> None:
     async def ask(method: str, url: str, headers: Mapping[str, str]) -> bytes:
         return body
 
@@ -186,7 +186,7 @@ async def test_keys_are_renewed_beside_the_calls_before_they_expire() -> None:
     assert world.questions == 2
 
 
-async def test_a_service_that_gives_the_same_short_lived_keys_is_not_asked_for_each_call() -> None:
+async def test_short_lived_keys_are_cached_between_calls() -> None:
     world = ByHand()
     world.life = RENEW_BEFORE_EXPIRY_SECONDS / 2
     for _ in range(5):

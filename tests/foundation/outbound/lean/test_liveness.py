@@ -78,7 +78,7 @@ async def test_a_connection_that_was_closed_while_the_loop_stood_still_is_not_us
     ("method", "expected_error"), [("GET", ConnectFailed), ("HEAD", ConnectFailed), ("POST", BrokenOff)]
 )
 @pytest.mark.parametrize("by", ["end", "reset"])
-async def test_a_call_whose_used_connection_dies_unanswered_is_told_so_and_never_sent_twice(
+async def test_a_call_on_a_reused_connection_that_dies_fails_and_is_not_repeated(
     lean: Outbound, method: str, expected_error: type[Exception], by: str
 ) -> None:
     async def behave(connection: Connection) -> None:

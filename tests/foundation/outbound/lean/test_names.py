@@ -54,7 +54,7 @@ async def test_a_name_is_looked_up_once_however_many_ask(names: AddressCache, re
     assert resolver.asked == 1
 
 
-async def test_who_leaves_takes_the_answer_from_nobody_else(names: AddressCache, resolver: Resolver) -> None:
+async def test_a_cancelled_lookup_does_not_affect_others(names: AddressCache, resolver: Resolver) -> None:
     resolver.free.clear()
     first, second = asyncio.create_task(resolved(names)), asyncio.create_task(resolved(names))
     await asyncio.sleep(0.02)
@@ -104,7 +104,7 @@ async def test_a_name_that_leads_out_of_bounds_now_is_not_used_any_more(
         await resolved(names)
 
 
-async def test_an_address_that_could_not_be_reached_is_looked_up_anew(names: AddressCache, resolver: Resolver) -> None:
+async def test_an_unreachable_address_is_resolved_again(names: AddressCache, resolver: Resolver) -> None:
     await resolved(names)
     names.forget("provider.example", "private")
     resolver.addresses = ["10.0.0.7"]

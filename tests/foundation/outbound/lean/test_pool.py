@@ -36,7 +36,7 @@ async def test_shares_are_within_what_all_have_together(make_lean: Make) -> None
             await item.close()
 
 
-async def test_who_waits_is_let_in_as_soon_as_a_call_ends(make_lean: Make) -> None:
+async def test_a_waiting_call_starts_as_soon_as_another_ends(make_lean: Make) -> None:
     carrier = make_lean(1)
     async with upstream(echo) as server:
         first = await ask(carrier, server.url)

@@ -136,7 +136,7 @@ async def test_an_answer_to_no_request_is_not_taken(sign_on: SignOn) -> None:
     await assert_refused(sign_on, await sign_on.post(signed(fields, sign_on.signer)), "assertion_expired")
 
 
-async def test_an_answer_that_nobody_asked_for_is_not_taken(sign_on: SignOn) -> None:
+async def test_an_unsolicited_saml_response_is_refused(sign_on: SignOn) -> None:
     fields = await sign_on.assertion_fields(in_response_to=None)
     await assert_refused(sign_on, await sign_on.post(signed(fields, sign_on.signer)), "unsolicited_response")
 
@@ -223,7 +223,7 @@ async def test_an_answer_to_a_request_of_long_ago_is_not_taken(sign_on: SignOn) 
     await assert_refused(sign_on, await sign_on.post(signed(fields, sign_on.signer)), "assertion_expired")
 
 
-async def test_an_answer_from_another_provider_than_was_asked_is_not_taken(
+async def test_a_saml_response_of_another_provider_is_refused(
     sign_on: SignOn, platform: RunningPlatform, stranger: Signer
 ) -> None:
     """Both are the organization's, and both sign well."""

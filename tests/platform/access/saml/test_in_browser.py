@@ -85,7 +85,7 @@ async def test_a_person_signs_in_and_out_again_both_ways(page: Page, provider: I
     await expect(page.get_by_label("E-mail or user name")).to_be_visible()
 
 
-async def test_whoever_is_not_admitted_reads_why(
+async def test_a_refused_person_sees_the_reason(
     page: Page, provider: IdentityProvider, domain: str, tenant: Tenant
 ) -> None:
     local = f"ada@{uuid4().hex[:12]}.test"

@@ -68,7 +68,7 @@ async def test_an_index_ends_that_session_alone(sign_on: SignOn) -> None:
     assert open_sessions(sign_on) == 1
 
 
-async def test_an_organization_that_enters_anothers_provider_is_told_nothing(
+async def test_an_organization_that_configures_anothers_provider_learns_nothing(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, signer: Signer
 ) -> None:
     """Its entity id and certificate are known to all. The browser would be led wherever that organization likes."""

@@ -108,7 +108,7 @@ async def test_a_sign_in_may_end_at_the_portal(sign_on: SignOn, public: httpx2.A
         assert (entered.status_code, entered.headers["location"]) == (303, "https://portal.example.com")
 
 
-async def test_over_tls_the_cookies_are_for_tls_and_this_host_alone(
+async def test_over_tls_the_cookies_are_secure_and_bound_to_this_host(
     sign_on: SignOn, public: httpx2.AsyncClient
 ) -> None:
     begun, entered = await walk(sign_on, public)

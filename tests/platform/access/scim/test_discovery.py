@@ -51,6 +51,6 @@ async def test_what_is_not_offered_is_501(directory: Directory, method: str, pat
     assert (error["schemas"], error["status"]) == (["urn:ietf:params:scim:api:messages:2.0:Error"], "501")
 
 
-async def test_a_method_that_there_is_not_is_405(directory: Directory) -> None:
+async def test_an_unsupported_method_is_405(directory: Directory) -> None:
     for path in ("/ServiceProviderConfig", "/Schemas", "/ResourceTypes", "/Users"):
         await directory.call("DELETE", path, expect=405)

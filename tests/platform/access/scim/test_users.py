@@ -136,7 +136,7 @@ async def test_a_user_without_an_address_has_none_anywhere(directory: Directory,
     assert "no-address" not in (await tenant.admin.client.get("/api/admin/users?page_size=200")).text
 
 
-async def test_a_user_without_an_address_shows_none(directory: Directory) -> None:
+async def test_a_user_without_an_address_is_shown_without_one(directory: Directory) -> None:
     made = await directory.call("POST", "/Users", {"userName": "no address"}, expect=201)
     assert "emails" not in made
     assert "emails" not in (await directory.call("GET", f"/Users/{made['id']}"))

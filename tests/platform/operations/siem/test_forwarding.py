@@ -53,7 +53,7 @@ async def test_a_collector_gets_its_token_and_events_with_their_time(siem: Siem)
     assert abs(event["time"] - siem.platform.host.clock.now()) < 60
 
 
-async def test_dlp_events_and_the_outbox_s_events_are_sent_too(siem: Siem) -> None:
+async def test_dlp_events_and_the_outboxs_events_are_sent_too(siem: Siem) -> None:
     add_dlp_event(siem.platform, siem.tenant)
     await siem.begin()
     dlp_id = add_dlp_event(siem.platform, siem.tenant)
@@ -99,7 +99,7 @@ async def test_the_pause_between_attempts_grows_to_a_minute(siem: Siem) -> None:
     assert pauses == [1, 2, 4, 8, 15, 30, 60, 60, 60]
 
 
-async def test_a_batch_that_is_too_large_goes_in_parts(siem: Siem) -> None:
+async def test_a_too_large_batch_is_split(siem: Siem) -> None:
     await siem.begin()
     await siem.record(99)
 
@@ -121,7 +121,7 @@ async def test_a_batch_is_bounded_in_bytes(siem: Siem) -> None:
     assert siem.sequences == siem.chain()[-41:]
 
 
-async def test_a_dead_receiver_does_not_delay_another_organization_s(
+async def test_a_dead_receiver_does_not_delay_another_organizations(
     siem: Siem, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forwarding, "_SEND_TIMEOUT_SECONDS", 3.0)
@@ -251,7 +251,7 @@ async def test_the_figures_say_what_waits_and_who_fails(siem: Siem, tools: Tools
     assert (backlog.events, backlog.failing) == (0, 0)
 
 
-async def test_a_secret_that_does_not_open_is_told_and_nothing_is_sent(siem: Siem) -> None:
+async def test_an_unreadable_secret_is_reported_and_nothing_is_sent(siem: Siem) -> None:
     await siem.begin()
     siem.platform.sql("UPDATE siem_targets SET sealed_secret = 'v1.gone.x' WHERE tenant_id = %s", [siem.tenant.id])
     await siem.forward()

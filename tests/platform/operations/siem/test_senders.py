@@ -136,7 +136,7 @@ async def test_a_syslog_receiver_that_is_killed_while_it_reads_has_not_taken_the
             await senders.send(target(kind, host="127.0.0.1", port=log.port, **authorities), events)
 
 
-async def test_a_syslog_receiver_that_never_reads_costs_its_time_alone(
+async def test_a_syslog_receiver_that_never_reads_costs_only_its_timeout(
     senders: SealedSenders, events: list[SiemEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gatehouse.foundation.siem.senders.syslog._TIMEOUT_SECONDS", 0.5)
@@ -200,7 +200,7 @@ async def test_a_webhook_gets_batches_signed_as_webhooks_are(siem: Siem) -> None
     assert sequences == siem.chain()[-3:]
 
 
-async def test_a_file_gets_a_line_for_each_event_below_the_organization_s_folder(siem: Siem, tools: Tools) -> None:
+async def test_a_file_gets_a_line_for_each_event_below_the_organizations_folder(siem: Siem, tools: Tools) -> None:
     await siem.begin()
     siem.platform.sql("UPDATE siem_targets SET type = 'file' WHERE tenant_id = %s", [siem.tenant.id])
     await siem.record(1200)
@@ -229,9 +229,7 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "events.jsonl.2").read_bytes().startswith(b"3-")
 
 
-async def test_a_file_that_cannot_be_written_is_told(
-    senders: SealedSenders, tools: Tools, events: list[SiemEvent]
-) -> None:
+async def test_an_unwritable_file_is_reported(senders: SealedSenders, tools: Tools, events: list[SiemEvent]) -> None:
     to = target("file")
     (tools.settings.gatehouse_home / "siem").write_text(str(uuid4()))
     with pytest.raises(BatchRefused, match="cannot be written"):

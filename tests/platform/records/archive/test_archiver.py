@@ -178,7 +178,7 @@ async def test_a_file_that_is_not_what_was_written_removes_nothing(
     assert len(lying) == counted(platform, tenant, "archive_files") == 3
 
 
-async def test_an_archive_that_cannot_be_written_is_told_and_removes_nothing(
+async def test_an_unwritable_archive_is_reported_and_no_record_is_removed(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, past, run, archive: Settings
 ) -> None:
     await past(tenant, 100)

@@ -55,7 +55,7 @@ async def test_what_is_not_there_is_no_error_to_remove(archive: Settings) -> Non
         bucket.open("nothing/here.parquet")
 
 
-async def test_a_bucket_that_there_is_not_removes_nothing(
+async def test_a_missing_bucket_removes_nothing(
     platform: RunningPlatform, tenant: Tenant, past, run, archive: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await past(tenant, 120)

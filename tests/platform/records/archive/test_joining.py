@@ -33,7 +33,7 @@ async def daily(platform: RunningPlatform, tenant: Tenant, past: Callable[..., A
     return tenant
 
 
-async def test_a_month_s_files_become_one_once_nothing_of_it_is_hot(
+async def test_a_months_files_become_one_once_nothing_of_it_is_hot(
     platform: RunningPlatform, daily: Tenant, run, ask, breaks, archive: Settings
 ) -> None:
     rows = {

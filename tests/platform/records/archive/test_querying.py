@@ -83,7 +83,7 @@ async def test_the_list_and_the_check_of_files(command, tenant: Tenant, archive)
     assert broken.output.splitlines()[0].endswith("it is not the file that was kept")
 
 
-async def test_it_runs_at_once_when_asked(command, tenant: Tenant, past) -> None:
+async def test_the_archiver_runs_at_once_on_request(command, tenant: Tenant, past) -> None:
     await past(tenant, 120)
     completed = command("run", "--tenant", tenant.slug)
     assert (completed.exit_code, completed.output.splitlines()[-1]) == (0, "3 rows went to the archive.")
@@ -102,5 +102,5 @@ async def test_a_query_can_come_by_standard_input(command, tenant: Tenant) -> No
     assert completed.output == "said,n\nit's here,2\n"
 
 
-async def test_an_organization_that_there_is_not_is_named(command) -> None:
+async def test_an_unknown_organization_is_named(command) -> None:
     assert command("list", "--tenant", "nobody-at-all").exit_code == 1

@@ -57,7 +57,7 @@ async def test_the_job_runs_who_is_due_and_no_one_else(
     assert platform.sql(text, [other_tenant.id]) == [(0,)]
 
 
-async def test_who_was_removed_is_forgotten_without_waiting_for_the_schedule(
+async def test_a_removed_user_is_anonymized_without_waiting_for_the_schedule(
     platform: RunningPlatform, tenant: Tenant, past, tools: Tools, archive: Settings, run, ask
 ) -> None:
     await past(tenant, 100)
