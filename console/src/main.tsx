@@ -1,0 +1,24 @@
+import "@fontsource-variable/inter/wght.css";
+import "../../src/gatehouse/foundation/http/pages/static/tokens.css";
+import "./styles/base.css";
+import { CSPProvider } from "@base-ui/react/csp-provider";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { queries } from "./api/queries";
+import { router } from "./router";
+
+const root = document.getElementById("root");
+if (root === null) throw new Error("the page has no root element");
+
+createRoot(root).render(
+  <StrictMode>
+    {/* The policy allows no style elements. */}
+    <CSPProvider disableStyleElements>
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </CSPProvider>
+  </StrictMode>,
+);
