@@ -12,6 +12,11 @@ import { router } from "./router";
 const root = document.getElementById("root");
 if (root === null) throw new Error("the page has no root element");
 
+// A page that the browser kept while it was left may show data of a session that has ended since.
+addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload();
+});
+
 createRoot(root).render(
   <StrictMode>
     {/* The policy allows no style elements. */}
