@@ -10,11 +10,11 @@ from pathlib import Path
 
 import psycopg
 
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded
-from gatehouse.platform import installation
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+from gatehouse.platform.installation import setup
 from gatehouse.platform.records.archive import jobs
 
 _MAKE = """
@@ -35,9 +35,9 @@ def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory(prefix="gh", dir="/tmp") as directory:
         home = Path(directory)
-        installed = installation.connect(Settings.from_environment({"GATEHOUSE_HOME": directory}))
+        installed = setup.connect(Settings.from_environment({"GATEHOUSE_HOME": directory}))
         try:
-            installation.prepare(installed)
+            setup.prepare(installed)
             with psycopg.connect(installed.owner_url) as connection:
                 for month in range(8):
                     connection.execute(

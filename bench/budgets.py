@@ -24,7 +24,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform import installation
+from gatehouse.platform.installation import setup
 from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.budgets import BudgetRecord
 from gatehouse.policy.records import ChainEntry, CostCap, RoutingPolicyRecord
@@ -90,8 +90,8 @@ async def measured(url: str) -> float:
 def main() -> int:
     home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
     try:
-        installed = installation.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))
-        installation.prepare(installed)
+        installed = setup.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))
+        setup.prepare(installed)
         with psycopg.connect(installed.owner_url, autocommit=True) as owner:
             owner.execute("INSERT INTO tenants (id, slug, name) VALUES (%s, 'bench', 'bench')", [TENANT])
         return int(asyncio.run(measured(installed.url)) > GOAL)

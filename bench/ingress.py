@@ -25,9 +25,9 @@ import uvloop
 
 from gatehouse.engine.exchange import Answer, Received
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.ingress.front import protocol_of
 from gatehouse.ingress.gateway import Gateway
 from gatehouse.ingress.in_progress import InProgress
+from gatehouse.ingress.protocol_choice import protocol_of
 
 WORDS = " ".join(["word"] * 60)
 ASKED = json.dumps({"model": "sandbox/echo", "messages": [{"role": "user", "content": WORDS}]}).encode()

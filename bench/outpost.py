@@ -25,10 +25,10 @@ from tests.support.journal import outcome
 from tests.support.outpost_server import OutpostServer, Trust, asking
 from tests.support.server import GatehouseServer
 
-from gatehouse.engine.outcome import encode
+from gatehouse.engine.records.outcome import encode
 from gatehouse.foundation.journal import JournalWriter
-from gatehouse.outpost.audit_log import AuditLog
-from gatehouse.outpost.records import OutpostRecords
+from gatehouse.outpost.records.log import AuditLog
+from gatehouse.outpost.records.positions import OutpostRecords
 
 CALLERS = 16
 #: Seconds from the start of the process to its first answer.

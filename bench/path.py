@@ -41,45 +41,47 @@ import msgspec
 import uvloop
 
 from gatehouse.engine import answers
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Admitted, CallRequest, Exchange, Identified, Received, Routed
-from gatehouse.engine.limits import PathLimits
-from gatehouse.engine.outcome import Entry, decode, encode
+from gatehouse.engine.money.quotas import NOTHING
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
-from gatehouse.engine.quotas import NOTHING
+from gatehouse.engine.rate_limits.selection import PathLimits
+from gatehouse.engine.records.outcome import Entry, decode, encode
 from gatehouse.engine.run import Engine
-from gatehouse.engine.stages import (
+from gatehouse.engine.stages.callers import (
     authenticate,
-    budget,
-    dlp_input,
-    dlp_output,
     ip_allowlist,
     rate_limit,
     scope,
 )
-from gatehouse.engine.stages.record import Recorder
+from gatehouse.engine.stages.calls import budget, dlp_input, dlp_output
+from gatehouse.engine.stages.calls.record import Recorder
 from gatehouse.engine.verdict import resolved
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.identity import Role, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import JournalWriter
 from gatehouse.foundation.outbound import OutboundRequest
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets import tokens
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.live.credentials import LiveCredentials
-from gatehouse.platform.live.feed import Feed
 from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets, sealing_context
-from gatehouse.platform.live.state import LiveKey, LiveTenant, LiveUser, Replica
+from gatehouse.platform.live.replica.feed import Feed
+from gatehouse.platform.live.replica.state import (
+    LiveKey,
+    LiveTenant,
+    LiveUser,
+    Replica,
+)
 from gatehouse.platform.metrics import PlatformMetrics
 from gatehouse.platform.spending.accounts import BudgetAccount, Grant
 from gatehouse.platform.spending.spender import Spender
 from gatehouse.policy.budgets import BudgetRecord
 from gatehouse.policy.compile import compile_policy
-from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
+from gatehouse.policy.records import Candidate, ModelRecord, ProviderConfig, ProviderRecord, TenantRecords
 from gatehouse.policy.snapshot import Snapshot
 
 TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))

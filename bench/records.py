@@ -222,7 +222,7 @@ def ingest(running: Running, connection: Any, tenant: UUID) -> tuple[float, floa
 
 async def _journal(folder: Path, tenant: UUID) -> None:
     """As a gateway's worker writes it."""
-    from gatehouse.engine.outcome import Outcome, encode  # noqa: PLC0415 - with the project's Python alone
+    from gatehouse.engine.records.outcome import Outcome, encode  # noqa: PLC0415 - with the project's Python alone
     from gatehouse.foundation.ids import new_id  # noqa: PLC0415
     from gatehouse.foundation.journal import JournalWriter  # noqa: PLC0415
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest, Identified, Received
-from gatehouse.engine.latency import Latencies
+from gatehouse.engine.measures.latency import Latencies
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.routing.circuits import Circuits

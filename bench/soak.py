@@ -41,7 +41,7 @@ from tests.support.redis import RedisServer, redis_server
 from tests.support.server import GatehouseServer
 from tests.support.upstream import upstream
 
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 #: seconds
 LOOKS, FAULTS, AWAY, QUIET = 2.0, 15.0, 4.0, 10.0

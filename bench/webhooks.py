@@ -24,17 +24,18 @@ import psycopg
 from tests.support.receiver import HERE, certificate
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.foundation.receivers import Receivers
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform import installation, outbox
-from gatehouse.platform.jobs import Tools
-from gatehouse.platform.keeper.work import OUTBOX_LISTENERS
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.changes import outbox
+from gatehouse.platform.installation import setup
+from gatehouse.platform.keeper.duties import OUTBOX_LISTENERS
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
 from gatehouse.platform.operations.webhooks.sending import secret_context
 
@@ -187,8 +188,8 @@ def main() -> int:
     receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(told,), daemon=True)
     receiver.start()
     try:
-        installed = installation.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))
-        installation.prepare(installed)
+        installed = setup.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))
+        setup.prepare(installed)
         with psycopg.connect(installed.owner_url, autocommit=True) as owner:
             return int(not asyncio.run(measured(installed.url, owner, *heard.recv())))
     finally:

@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 from argon2 import PasswordHasher
 
-from gatehouse.foundation import passwords
+from gatehouse.foundation.secrets import passwords
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded
 

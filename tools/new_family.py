@@ -160,10 +160,10 @@ def registrations(names: dict[str, str]) -> dict[str, str]:
         return Template(text).substitute(names)
 
     edited = [
-        Edited(f"{PLATFORM}/api.py")
+        Edited(f"{PLATFORM}/administration/contents.py")
         .before(r"from gatehouse\.platform\.", of("from $module.routes import router as $name"))
         .at_end_of(r"FAMILIES\b.*\($", r"\)", of("    $name,")),
-        Edited(f"{PLATFORM}/chain/actions.py").at_end_of(
+        Edited(f"{PLATFORM}/changes/chain/actions.py").at_end_of(
             r"ACTIONS\b.*\{$",
             r"\}",
             *(of(f'    "$one.{verb}": "$A_thing was {verb}.",') for verb in ("created", "updated", "deleted")),

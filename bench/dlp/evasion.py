@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gatehouse.detection import scanning
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.normalise import LOOKALIKES
+from gatehouse.detection.scanning import texts
 
 SETS = ("a_presidio", "a_gitleaks")
 GOAL = 0.95
@@ -120,7 +120,7 @@ class Scan:
         def counts(finding: Finding) -> bool:
             return finding.score >= self._thresholds[finding.source] and finding.start < end and start < finding.end
 
-        return {finding.entity_type for finding in filter(counts, scanning.scan(self._matchers, text))}
+        return {finding.entity_type for finding in filter(counts, texts.scan(self._matchers, text))}
 
 
 def main() -> None:

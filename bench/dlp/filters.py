@@ -8,7 +8,7 @@ rounds and the median behind it. What may match, of the regexes with a literal:
 
 What matches and where, without overlaps, of all regexes. The run fails unless all three find the same:
 
-- `ours`: `detection.candidates`, which is `filter`, skeletons for numbers, and RE2 for what they name
+- `ours`: `detection.search.candidates`, which is `filter`, skeletons for numbers, and RE2 for what they name
 - `mixed`: `ours` with `same` for `filter`
 - `all`: Hyperscan in front of everything, no skeletons, and RE2 for what it names
 
@@ -34,12 +34,19 @@ from typing import Any, Final, TypeAlias
 
 from bench.dlp.speed import TEXTS, read, samples
 
-from gatehouse.detection.candidates import ALWAYS, ANYWHERE, Candidates, Regex, SearchedPiece, Spans
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.normalise import View
-from gatehouse.detection.scanning import SLICE
-from gatehouse.detection.skeleton import SKELETON
+from gatehouse.detection.regex.skeleton import SKELETON
+from gatehouse.detection.scanning.texts import SLICE
+from gatehouse.detection.search.candidates import (
+    ALWAYS,
+    ANYWHERE,
+    Candidates,
+    Regex,
+    SearchedPiece,
+    Spans,
+)
 
 HYPERSCAN: Final = "hyperscan==0.9.1"
 ENV: Final = Path(__file__).resolve().parents[1] / "out" / "env" / "hyperscan"

@@ -12,7 +12,7 @@ from bench.dlp.speed import TEXTS, read
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.windows import Scanner
+from gatehouse.detection.scanning.windows import Scanner
 
 PIECES = (4, 20, 160)
 CHARACTERS = 30_000

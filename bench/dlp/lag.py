@@ -12,7 +12,7 @@ from gatehouse.engine.dlp.body import inspect_request
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
-from gatehouse.policy.compile_dlp import compile_dlp
+from gatehouse.policy.dlp.compile import compile_dlp
 from gatehouse.policy.governance import GovernanceRecords
 
 PROSE = (

@@ -19,12 +19,12 @@ from bench.dlp.scoring import Count, Found, Score, score
 
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.matching import compile_pattern, spans
 from gatehouse.detection.pattern import CERTAIN
+from gatehouse.detection.search.matching import compile_pattern, spans
 
 
 class Definition:
-    """Every pattern on its own, by the definition in `gatehouse.detection.matching`."""
+    """Every pattern on its own, by the definition in `gatehouse.detection.search.matching`."""
 
     def __init__(self) -> None:
         self._compiled = [(pattern, compile_pattern(pattern)) for pattern in BUILT_IN]

@@ -20,12 +20,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import re2
 
-from gatehouse.detection import matching, scanning
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.custom import custom_shape
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.pattern import Pattern
-from gatehouse.detection.windows import Scanner
+from gatehouse.detection.scanning import texts
+from gatehouse.detection.scanning.windows import Scanner
+from gatehouse.detection.search import matching
 
 TEXTS = {"prose": "a_clean_text", "code": "a_clean_code", "chat": "b_presidio_research"}
 LENGTHS = (1_000, 10_000, 100_000)
@@ -99,7 +100,7 @@ def slices(matchers: tuple[Matcher, ...], text: str, *, decoded: bool = True, ti
     """Seconds of each slice of a scan, the least of many: a busy machine does not spoil a long text's figure so."""
     least: dict[int, float] = {}
     for _ in range(times):
-        parts = scanning.scan_in_slices(matchers, text, decoded=decoded)
+        parts = texts.scan_in_slices(matchers, text, decoded=decoded)
         for number in count():
             started = process_time()
             if next(parts, None) is None:
@@ -179,7 +180,7 @@ def main() -> None:
     for name, text in hostile().items():
         short, long = text[:25_000], text
         slowest = max(slices(matchers, long, times=4))
-        per_kilobyte = [best(lambda: scanning.scan(matchers, part), 0.1) / len(part) * 1e3 for part in (short, long)]  # noqa: B023
+        per_kilobyte = [best(lambda: texts.scan(matchers, part), 0.1) / len(part) * 1e3 for part in (short, long)]  # noqa: B023
         print(f"{name:28}{per_kilobyte[0]:>10.0f}{per_kilobyte[1]:>10.0f}{slowest * 1e3:>20.1f}")
 
 

@@ -24,9 +24,9 @@ from gatehouse.engine.exchange import Answer, ReadBody, Received
 from gatehouse.engine.run import Engine
 from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.ingress.front import Ingress, protocol_of
 from gatehouse.ingress.gateway import Gateway
 from gatehouse.ingress.in_progress import InProgress
+from gatehouse.ingress.protocol_choice import Ingress, protocol_of
 from rig.fuzz_wire import Fault, Wire, feed
 
 INGRESS = cast("Ingress", os.environ.get("INGRESS", "lean"))

@@ -8,7 +8,7 @@ import gatehouse
 
 SOURCE = Path(gatehouse.__file__).parent
 #: They end by an event, or by what they return.
-OTHERWISE = {"outpost/upload.py", "outpost/siem.py"}
+OTHERWISE = {"outpost/records/upload.py", "outpost/records/siem.py"}
 
 
 def endless(tree: ast.AST) -> Iterator[int]:

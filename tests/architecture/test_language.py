@@ -23,15 +23,15 @@ EXCEPTIONS: Final = (
     "detection/validators",
     "detection/normalise",
     "detection/catalog",
-    "detection/scanning.py",
-    "detection/windows.py",
-    "detection/candidates.py",
+    "detection/scanning/texts.py",
+    "detection/scanning/windows.py",
+    "detection/search/candidates.py",
     "detection/units.py",
 )
 #: Names that files in use have, or a protocol.
 ALLOWED: Final = {
-    "outpost/leases.py": {"given"},  # a field of the stored leases
-    "outpost/budget.py": {"wanted"},  # a method of the protocol of `leases`
+    "outpost/money/leases.py": {"given"},  # a field of the stored leases
+    "outpost/money/budget.py": {"wanted"},  # a method of the protocol of `leases`
 }
 MODULES: Final = [
     path for path in sorted(SOURCE.rglob("*.py")) if not str(path.relative_to(SOURCE)).startswith(EXCEPTIONS)

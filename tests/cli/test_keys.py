@@ -15,13 +15,13 @@ from joserfc.jws import extract_compact
 from tests.support.commands import run_command
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation.sealing import Sealer, parse_master_keys
+from gatehouse.foundation.secrets.sealing import Sealer, parse_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded
 from gatehouse.platform.access.tokens.rotation import WorkersNotReady, rotate
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+from gatehouse.platform.installation.resealing import SEALED
 from gatehouse.platform.live.ports import sealing_context
-from gatehouse.platform.sealed import SEALED
 
 
 def master_key(key_id: str) -> str:

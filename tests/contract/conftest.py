@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 from tests.support.operations import filled
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound.carriers import Carrier, open_outbound
 
 #: What carries calls to providers: what a client and a record are told must not depend on it.

@@ -20,9 +20,9 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.receiver import serving
 from tests.support.upstream import Behave, Connection, upstream
 
-from gatehouse.engine.outcome import Outcome, decode
+from gatehouse.engine.records.outcome import Outcome, decode
 from gatehouse.foundation.deadlines import Deadlines
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound.carriers import Carrier, open_outbound
 
 #: failures in a row that open a circuit, by the settings' defaults

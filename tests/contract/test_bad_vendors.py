@@ -31,9 +31,9 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Behave, Connection, upstream
 from tests.support.vendors import bedrock, gemini
 
-from gatehouse.engine.outcome import Outcome
 from gatehouse.engine.providers import KINDS
 from gatehouse.engine.providers.bedrock.machine import Machine
+from gatehouse.engine.records.outcome import Outcome
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.platform.live.ports import sealing_context
 

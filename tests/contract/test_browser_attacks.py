@@ -14,7 +14,7 @@ from tests.support.operations import CLOSED, filled
 from tests.support.pages import Visitor, forms_of
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
-from gatehouse.platform.api import FAMILIES
+from gatehouse.platform.administration.contents import FAMILIES
 
 COOKIE = "gatehouse_session"
 HOST = "gatehouse.test"

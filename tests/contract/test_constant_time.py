@@ -33,7 +33,7 @@ COMPARED: Final = {
     # an outpost's admin token
     "outpost/admin/access.py": 1,
     # the portal's admin keys, by their digests
-    "portal/callers.py": 1,
+    "portal/request/callers.py": 1,
     # the state of a sign-in, by the browser's cookie
     "portal/sso/service.py": 1,
 }
@@ -63,8 +63,8 @@ HARMLESS: Final = {
         "await table.avatar_digest(change.session, user_id) != digest",
     },
     # of files: are they whole?
-    "engine/tokenizers.py": {"hashlib.sha256(file.read_bytes()).hexdigest() != digest"},
-    "platform/records/archive/workshop.py": {"files.digest(source) != (size, sha256)"},
+    "engine/measures/tokenizers.py": {"hashlib.sha256(file.read_bytes()).hexdigest() != digest"},
+    "platform/records/archive/storage/writer.py": {"files.digest(source) != (size, sha256)"},
     # of what stands in public DNS
     "platform/organization/allowed_domains/service.py": {"row.challenge != challenge"},
     # check digits, names of events and errors
@@ -73,9 +73,9 @@ HARMLESS: Final = {
     },
     "foundation/http/envelopes.py": {"error.code != Unprocessable.code"},
     # which beginning a peer speaks of, and whose its proof is, which was verified before
-    "outpost/leases.py": {"granted.nonce == claim.nonce"},
+    "outpost/money/leases.py": {"granted.nonce == claim.nonce"},
     # which element a signature speaks of: the signature is what is verified
-    "platform/access/saml/trust.py": {"""reference.get('URI') != f"#{signature.getparent().get('ID')}\""""},
+    "platform/access/saml/protocol/trust.py": {"""reference.get('URI') != f"#{signature.getparent().get('ID')}\""""},
 }
 
 

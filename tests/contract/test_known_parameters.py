@@ -8,7 +8,7 @@ from tests.support.operations import COMMON, DOCUMENT
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.ingress.gateway import GATEWAY_PATHS
-from gatehouse.platform.api import ANY_PARAMETERS
+from gatehouse.platform.administration.contents import ANY_PARAMETERS
 
 READS = [
     path

@@ -11,7 +11,7 @@ import pytest
 from tests.contract.conftest import Furnished
 from tests.support.operations import COMMON
 
-from gatehouse.platform.api import MOVING_FIELDS
+from gatehouse.platform.administration.contents import MOVING_FIELDS
 
 UPDATES = [(method, path) for method, path in COMMON if method in {"PUT", "PATCH"} and ("GET", path) in COMMON]
 #: An organization's settings and rows with an id, as each variant shows them.

@@ -28,7 +28,7 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
 from gatehouse.ingress.gateway import GATEWAY_PATHS
-from gatehouse.platform.app import administration
+from gatehouse.platform.worker.app import administration
 
 #: What SCIM names and this service lacks.
 _NOT_OFFERED = ["/.search", "/Users/.search", "/Groups/.search", "/Bulk", "/Me"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.engine import TENANT
 
-from gatehouse.detection.scanning import scan
+from gatehouse.detection.scanning.texts import scan
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot

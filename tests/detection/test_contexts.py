@@ -3,10 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatehouse.detection import matching
-from gatehouse.detection.contexts import Contexts
 from gatehouse.detection.normalise import seen
 from gatehouse.detection.pattern import Shape
+from gatehouse.detection.search import matching
+from gatehouse.detection.search.context_words import Contexts
 
 #: One begins another, ends with a plural's `s`, holds another, is of another script.
 WORDS = (

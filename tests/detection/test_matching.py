@@ -6,8 +6,13 @@ import pytest
 import re2
 
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.matching import compile_pattern, compile_shape, find, spans
 from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE, VALID_SCORE, Pattern, Shape, Validator
+from gatehouse.detection.search.matching import (
+    compile_pattern,
+    compile_shape,
+    find,
+    spans,
+)
 
 
 def shape(

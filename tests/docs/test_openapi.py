@@ -9,11 +9,11 @@ import pytest
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.scan import decode
-from gatehouse.foundation.http.openapi30 import downgraded
+from gatehouse.foundation.http.documentation.openapi30 import downgraded
 from gatehouse.foundation.settings import Settings
 from gatehouse.ingress.gateway import MODEL_CALLS, SCAN
 from gatehouse.ingress.openapi import SCHEMAS, gateway_paths
-from gatehouse.platform.app import administration
+from gatehouse.platform.worker.app import administration
 
 DOCUMENT: dict[str, Any] = administration(Settings())[0].openapi()
 OPERATIONS: dict[str, dict[str, Any]] = {

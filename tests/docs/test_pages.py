@@ -12,7 +12,7 @@ import yaml
 
 from gatehouse.cli.main import cli
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.chain.actions import ACTIONS
+from gatehouse.platform.changes.chain.actions import ACTIONS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

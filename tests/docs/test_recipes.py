@@ -21,7 +21,7 @@ TESTS = {
         "tests/platform/tracing/test_exporter.py",
     ],
     "a pipeline stage": [
-        "tests/engine/stages/test_message_count.py",
+        "tests/engine/stages/calls/test_message_count.py",
         "tests/engine/test_pipeline.py",
         "tests/engine/dlp/test_scan.py",
     ],

@@ -12,7 +12,7 @@ import pytest
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import embedded, roles
 from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
-from gatehouse.platform import installation
+from gatehouse.platform.installation import setup
 
 PAGE = (Path(__file__).parents[2] / "docs/security.md").read_text()
 AS_SUPERUSER, AS_OWNER = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -34,10 +34,10 @@ def test_a_login_that_owns_nothing_can_serve(server: str) -> None:
         for statement in AS_SUPERUSER.split(";"):
             superuser.execute(statement.encode())
     owner, login = _as(server, "gatehouse_owner"), _as(server, "gatehouse_login")
-    installed = installation.connect(
+    installed = setup.connect(
         Settings.from_environment({"DATABASE_URL": owner, "GATEHOUSE_MASTER_KEY": "A" * 43 + "="})
     )
-    installation.prepare(installed)
+    setup.prepare(installed)
     with pytest.raises(roles.WrongRole):
         roles.connect(login, APP_ROLE)
     with psycopg.connect(owner) as connection:

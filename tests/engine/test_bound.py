@@ -10,11 +10,17 @@ import msgspec
 import pytest
 from tests.support.engine import HeldEngine
 
-from gatehouse.engine.bound import CONTEXT_TOKENS, IMAGE_TOKENS, Bound, bound, default_output, priced
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import CallRequest, Identified
-from gatehouse.policy.records import ModelRecord, ProviderRecord
+from gatehouse.engine.money.bound import (
+    CONTEXT_TOKENS,
+    IMAGE_TOKENS,
+    Bound,
+    bound,
+    default_output,
+    priced,
+)
+from gatehouse.policy.records import Candidate, ModelRecord, ProviderRecord
 
 TEXT = [{"role": "user", "content": "hi"}]
 CHAT: dict[str, Any] = {"model": "acme/m", "messages": TEXT, "max_tokens": 100}

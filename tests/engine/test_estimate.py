@@ -8,8 +8,8 @@ import pytest
 from tests.support.engine import HeldEngine
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.estimate import EXPECTED_OUTPUT_TOKENS, estimate, routing_needs
 from gatehouse.engine.exchange import CallRequest, Identified, RoutingNeeds
+from gatehouse.engine.money.estimate import EXPECTED_OUTPUT_TOKENS, estimate, routing_needs
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.records import ModelRecord
 from gatehouse.policy.routing import CAPABILITY_BITS

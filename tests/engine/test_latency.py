@@ -3,7 +3,7 @@
 import pytest
 from tests.support.clock import HandClock
 
-from gatehouse.engine.latency import Latencies
+from gatehouse.engine.measures.latency import Latencies
 from gatehouse.foundation.ids import new_id
 
 MODEL, OTHER = new_id(), new_id()

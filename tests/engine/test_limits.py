@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gatehouse.engine.limits import LimitRule, PathLimits, address_key
+from gatehouse.engine.rate_limits.selection import LimitRule, PathLimits, address_key
 from gatehouse.foundation.identity import Caller, CallerKind, Role, TenantId
 from gatehouse.foundation.settings import BadSettings, Settings
 

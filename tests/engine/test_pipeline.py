@@ -8,7 +8,7 @@ import pytest
 
 from gatehouse.engine import pipeline, stages
 from gatehouse.engine.pipeline import Step
-from gatehouse.engine.stages import scope
+from gatehouse.engine.stages.callers import scope
 from gatehouse.engine.timing import Timing
 
 GROUPS = (pipeline.ARRIVAL, pipeline.MODEL_CALLER, pipeline.SCANNER, pipeline.CALL, pipeline.ADMITTED)

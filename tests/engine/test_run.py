@@ -11,7 +11,7 @@ from tests.support.engine import TENANT, HeldEngine, completion, events
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.ports import Maintenance
-from gatehouse.engine.stages.journal_room import NoJournalRoom
+from gatehouse.engine.stages.callers.journal_room import NoJournalRoom
 from gatehouse.foundation.identity import CallerKind
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundTimeout, ReplyTooLarge
 

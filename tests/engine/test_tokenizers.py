@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import pytest
 from tests.engine.test_estimate import asked
 
-from gatehouse.engine import tokenizers
+from gatehouse.engine.measures import tokenizers
 
 FILE = hashlib.sha1(b"https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken").hexdigest()
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from tests.support.engine import HeldEngine, completion, events
 
-from gatehouse.engine import tracing
 from gatehouse.engine.exchange import Exchange, Received
-from gatehouse.engine.tracing import Trace
+from gatehouse.engine.records import tracing
+from gatehouse.engine.records.tracing import Trace
 from gatehouse.foundation.identity import Role
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

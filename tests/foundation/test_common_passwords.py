@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatehouse.foundation.common_passwords import is_common
-from gatehouse.foundation.passwords import PasswordCommon, Passwords, hash_now
+from gatehouse.foundation.secrets.common_passwords import is_common
+from gatehouse.foundation.secrets.passwords import PasswordCommon, Passwords, hash_now
 
 ADDRESS = "ada.lovelace@analytical-engines.example"
 

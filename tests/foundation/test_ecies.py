@@ -6,8 +6,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.foundation import ecies
-from gatehouse.foundation.ecies import CannotDecrypt
+from gatehouse.foundation.secrets import ecies
+from gatehouse.foundation.secrets.ecies import CannotDecrypt
 
 KEY, ANOTHER = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 CONTEXT = b"outpost-1/provider-7"

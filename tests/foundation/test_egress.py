@@ -7,7 +7,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.foundation.egress import (
+from gatehouse.foundation.egress.guard import (
     BlockedAddress,
     EgressGuard,
     GuardedResolver,

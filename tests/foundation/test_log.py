@@ -5,8 +5,9 @@ import logging
 import pytest
 import structlog
 
-from gatehouse.foundation import jwt, log, tokens
+from gatehouse.foundation import jwt, log
 from gatehouse.foundation.log import REDACTED, configure, redacted
+from gatehouse.foundation.secrets import tokens
 
 # Of the form alone: nobody was given it.
 KEY = "gk_" + "Ab3" * 12 + "xy"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gatehouse.foundation import lookups
-from gatehouse.foundation.egress import EgressGuard, HostNotFound
+from gatehouse.foundation.egress import resolver
+from gatehouse.foundation.egress.guard import EgressGuard, HostNotFound
 
 GUARD = EgressGuard()
 
@@ -44,7 +44,7 @@ async def test_names_that_nobody_answers_for_hold_up_no_others(over: threading.E
 async def test_beyond_so_many_at_once_a_name_is_not_found(
     over: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookups, "_free", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(resolver, "_free", threading.BoundedSemaphore(1))
     slow = asyncio.create_task(resolved("slow"))
     await asyncio.sleep(0.1)
     with pytest.raises(HostNotFound):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from gatehouse.foundation import memory
-from gatehouse.foundation.memory import LOOKS_AFTER_PEAK, MemoryTrimmer
+from gatehouse.foundation.processes import memory
+from gatehouse.foundation.processes.memory import LOOKS_AFTER_PEAK, MemoryTrimmer
 
 MIB = 1024**2
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from gatehouse.foundation.passwords import PasswordLength, Passwords, TooManyLogins
+from gatehouse.foundation.secrets.passwords import PasswordLength, Passwords, TooManyLogins
 
 pytestmark = pytest.mark.usefixtures("real_password_hashes")
 
@@ -79,7 +79,7 @@ async def test_a_flood_is_turned_away_and_the_next_calm_sign_in_works():
 
 async def test_in_a_flood_the_threads_rest_between_two_hashes(monkeypatch):
     naps = []
-    monkeypatch.setattr("gatehouse.foundation.passwords.time.sleep", naps.append)
+    monkeypatch.setattr("gatehouse.foundation.secrets.passwords.time.sleep", naps.append)
     small = Passwords(workers=1, waiting=20)
     try:
         await small.verify(None, "x" * 8)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatehouse.foundation.preflight import checked_settings, misspelt
+from gatehouse.foundation.processes.preflight import checked_settings, misspelt
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.portal.settings import PortalSettings

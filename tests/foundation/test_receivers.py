@@ -7,8 +7,13 @@ from aiohttp import web
 from tests.support.receiver import Receiver, certificate
 from tests.support.unsafe_urls import BLOCKED_URLS, MALFORMED_URLS, connecting_nowhere, resolving
 
-from gatehouse.foundation.egress import BlockedAddress, EgressGuard, MalformedUrl, UnsafeUrl
-from gatehouse.foundation.receivers import ReceiverFailed, Receivers
+from gatehouse.foundation.egress.guard import (
+    BlockedAddress,
+    EgressGuard,
+    MalformedUrl,
+    UnsafeUrl,
+)
+from gatehouse.foundation.outbound.receivers import ReceiverFailed, Receivers
 
 
 @pytest.fixture

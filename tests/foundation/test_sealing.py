@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from gatehouse.foundation.sealing import CannotOpen, Sealer, Tampered, UnknownSealingKey, load_master_keys
+from gatehouse.foundation.secrets.sealing import (
+    CannotOpen,
+    Sealer,
+    Tampered,
+    UnknownSealingKey,
+    load_master_keys,
+)
 from gatehouse.foundation.settings import BadSettings, Settings
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))

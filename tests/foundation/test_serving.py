@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.foundation.serving import CannotStart, HomeLock
+from gatehouse.foundation.processes.serving import CannotStart, HomeLock
 from gatehouse.foundation.settings import BadSettings
 
 

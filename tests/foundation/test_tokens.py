@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from gatehouse.foundation import tokens
+from gatehouse.foundation.secrets import tokens
 
 
 def test_an_api_key_has_its_form_and_its_digest():

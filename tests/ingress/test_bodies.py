@@ -10,7 +10,7 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.wire import BODY, connected
 
-from gatehouse.engine.conversation import decoding
+from gatehouse.engine.conversation.decoding import bodies
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.ingress import protocol, receive
 
@@ -234,7 +234,7 @@ async def test_a_body_is_parsed_once_for_all_stages(
     url: str, key: str, monkeypatch: pytest.MonkeyPatch, text: str, stream: bool
 ) -> None:
     decoder = Decoder()
-    monkeypatch.setattr(decoding, "_decoder", decoder)
+    monkeypatch.setattr(bodies, "_decoder", decoder)
     monkeypatch.setattr(json, "loads", decoder.decode)
     sent = {"model": "sandbox/echo", "stream": stream, "messages": [{"role": "user", "content": text}]}
     body = json.dumps(sent, indent=2).encode()

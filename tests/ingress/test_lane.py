@@ -17,10 +17,10 @@ from tests.support.wire import BODY, Wire, connected
 from gatehouse.engine.exchange import Answer, Received
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.ingress import protocol
-from gatehouse.ingress.lane.behind import UvicornFallback
-from gatehouse.ingress.lane.connection import LaneConnection as Lane
-from gatehouse.ingress.lane.framing import Chunked, Malformed
-from gatehouse.ingress.lane.turn import RequestCycle
+from gatehouse.ingress.http1.behind import UvicornFallback
+from gatehouse.ingress.http1.connection import LaneConnection as Lane
+from gatehouse.ingress.http1.framing import Chunked, Malformed
+from gatehouse.ingress.http1.turn import RequestCycle
 
 CONTENT = json.dumps(BODY).encode()
 

@@ -22,7 +22,7 @@ from gatehouse.detection.service.process import _Service
 from gatehouse.detection.service.tiers import BATCH_TEXTS, TierModels, Tiers
 from gatehouse.engine.dlp import attachments, examine
 from gatehouse.engine.dlp.turns import SCHEDULER
-from gatehouse.engine.stages import content_filters
+from gatehouse.engine.stages.calls import content_filters
 
 CARD = "4111 1111 1111 1111"
 #: Steps after which the client leaves. The texts have hundreds.

@@ -4,7 +4,7 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.wire import connected
 
-from gatehouse.ingress.lane.connection import LaneConnection
+from gatehouse.ingress.http1.connection import LaneConnection
 
 PAGE = "https://page.example.com"
 

@@ -16,7 +16,7 @@ from tests.support.redis import RedisServer
 from tests.support.server import GatehouseServer
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 #: four processes start, and are killed
 pytestmark = pytest.mark.timeout(300)

@@ -15,7 +15,7 @@ import pytest
 from tests.support.server import GatehouseServer
 from tests.support.upstream import Connection, upstream
 
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -16,7 +16,7 @@ from tests.support.load import chat, load
 from tests.support.relay import Relay, relay
 from tests.support.server import GatehouseServer
 
-from gatehouse.platform.live.feed import FAIL_CLOSED_AFTER_SECONDS
+from gatehouse.platform.live.replica.feed import FAIL_CLOSED_AFTER_SECONDS
 
 SWITCH = "/api/v1/admin/kill-switch"
 UNKNOWN = {

@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support.outposts import Authority
 from tests.support.server import GatehouseServer
 
-from gatehouse.engine.outcome import Outcome
-from gatehouse.foundation import certified
+from gatehouse.engine.records.outcome import Outcome
+from gatehouse.foundation.certificates import x5c
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 RECORDS, BATCH, KILLS = 3_000, 50, 4
 
@@ -54,7 +54,7 @@ class Outpost:
 
     @property
     def headers(self) -> dict[str, str]:
-        token = certified.sign({"sub": str(self.id), "aud": "gatehouse"}, self.key, [self.certificate])
+        token = x5c.sign({"sub": str(self.id), "aud": "gatehouse"}, self.key, [self.certificate])
         return {"Authorization": f"Bearer {token}"}
 
 

@@ -19,7 +19,7 @@ from tests.support.server import OUTAGE_SECONDS, GatehouseServer
 
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import JournalReader, Position
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 ROUNDS = int(os.environ.get("GATEHOUSE_KILL_ROUNDS", "5"))
 CALLERS = 12

@@ -13,7 +13,7 @@ from tests.support.receiver import Receiver, certificate
 from tests.support.server import GatehouseServer
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 EVENTS = 400
 

@@ -17,7 +17,7 @@ import pytest
 from tests.support.outpost_server import OutpostServer, Trust
 
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.policy import signing
+from gatehouse.policy.bundles import signing
 
 
 class Listener:

@@ -15,8 +15,8 @@ from tests.support.outpost_server import OutpostServer
 from gatehouse.foundation import jwt
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.outpost.bundle import BundleStore
-from gatehouse.policy import signing
+from gatehouse.outpost.policy.bundle import BundleStore
+from gatehouse.policy.bundles import signing
 from gatehouse.policy.records import TenantRecords
 
 STRANGER = SigningKey.generate()

@@ -20,8 +20,8 @@ from tests.support.server import GatehouseServer
 from tests.support.tls import Served
 
 from gatehouse import __version__
-from gatehouse.foundation import certified
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.foundation.certificates import x5c
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 HEARTBEAT = "/v1/outposts/heartbeat"
 
@@ -108,7 +108,7 @@ def test_a_heartbeat_needs_the_tokens_own_certificate_in_the_handshake(
     key = load_pem_private_key(registration["client_key"].encode(), None)
     assert isinstance(key, EllipticCurvePrivateKey)
     chain = x509.load_pem_x509_certificates(registration["client_cert"].encode())
-    shown = certified.sign({"sub": registration["outpost"]["id"], "aud": portal.url}, key, chain)
+    shown = x5c.sign({"sub": registration["outpost"]["id"], "aud": portal.url}, key, chain)
     headers = {"Authorization": f"Bearer {shown}"}
     for context, status in (
         (served.trusted(beating.certificate, beating.key), 200),

@@ -11,8 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.outpost import kept
-from gatehouse.outpost.leases import Claim, LeaseLimits, Leases, Pair
+from gatehouse.outpost import durable_files
+from gatehouse.outpost.money.leases import (
+    Claim,
+    LeaseLimits,
+    Leases,
+    Pair,
+)
 
 MONTH = 1_798_761_600
 LIMITS = LeaseLimits(None, 100)
@@ -282,7 +287,7 @@ async def test_the_next_month_s_claims_may_come_before_it_has_begun_here(pair: t
 
 
 def test_a_damaged_file_is_no_new_beginning(tmp_path: Path) -> None:
-    kept.write(tmp_path / "share.json", b'[{"claim"')
+    durable_files.write(tmp_path / "share.json", b'[{"claim"')
     with pytest.raises(BadSettings):
         Leases(tmp_path / "share.json", parts=1)
 
@@ -297,7 +302,7 @@ async def test_one_that_is_cancelled_leaves_no_write_behind(tmp_path: Path) -> N
         active, most = active + 1, max(most, active + 1)
         loop.call_soon_threadsafe(going.set)
         time.sleep(0.05)
-        kept.write(path, content)
+        durable_files.write(path, content)
         active -= 1
 
     leases = Leases(tmp_path / "share.json", parts=2, write=write)

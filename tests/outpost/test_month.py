@@ -12,12 +12,17 @@ import pytest
 
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.identity import TenantId
-from gatehouse.outpost.budget import BudgetExceeded, LocalSpend, OutpostBudgetUnavailable, own_budget
-from gatehouse.outpost.leases import Leases
-from gatehouse.outpost.peers import Peers
+from gatehouse.outpost.money.budget import (
+    BudgetExceeded,
+    LocalSpend,
+    OutpostBudgetUnavailable,
+    own_budget,
+)
+from gatehouse.outpost.money.leases import Leases
+from gatehouse.outpost.money.tally import Tally
+from gatehouse.outpost.platform_link.peers import Peers
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import BudgetSet, LocalState
-from gatehouse.outpost.tally import Tally
 from gatehouse.policy.budgets import Budget, CallAmounts, compile_budget
 
 ID = UUID(int=1)

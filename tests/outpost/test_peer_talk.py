@@ -17,14 +17,19 @@ from tests.support.outposts import Authority
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.identity import TenantId
-from gatehouse.outpost.budget import BudgetExceeded, LocalSpend, own_budget
 from gatehouse.outpost.identity import OutpostIdentity
-from gatehouse.outpost.leases import Claim, Leases, Pair
-from gatehouse.outpost.peers import PROOF, PeerMessage, Peers, ShareRequest
-from gatehouse.outpost.proof import Proof
+from gatehouse.outpost.money.budget import BudgetExceeded, LocalSpend, own_budget
+from gatehouse.outpost.money.leases import Claim, Leases, Pair
+from gatehouse.outpost.money.tally import Tally
+from gatehouse.outpost.platform_link.peer_tokens import Proof
+from gatehouse.outpost.platform_link.peers import (
+    PROOF,
+    PeerMessage,
+    Peers,
+    ShareRequest,
+)
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.outpost.state import LocalState
-from gatehouse.outpost.tally import Tally
 from gatehouse.policy.budgets import CallAmounts, compile_budget
 
 OURS, THEIRS = UUID(int=5), UUID(int=7)

@@ -17,7 +17,7 @@ from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust, aski
 from tests.support.outposts import Authority
 from tests.support.ports import free_port
 
-from gatehouse.foundation import certified
+from gatehouse.foundation.certificates import x5c
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.outpost.settings import OutpostSettings
 
@@ -227,7 +227,7 @@ def test_strangers_are_no_peers(peers: Both, trust: Trust) -> None:
     def token(authority: Authority, **claims: str) -> str:
         key = ec.generate_private_key(ec.SECP256R1())
         claims = {"sub": told["id"], "aud": f"peer:{one.id}", **claims}  # type: ignore[dict-item]
-        return certified.sign(claims, key, [authority.issue(key)])
+        return x5c.sign(claims, key, [authority.issue(key)])
 
     def talk(shown: str) -> int:
         headers = {"Authorization": f"Bearer {shown}"}

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.support.outposts import Authority as OwnAuthority
 
-from gatehouse.foundation.authority import CertificateAuthority
+from gatehouse.foundation.certificates.authority import CertificateAuthority
 from gatehouse.outpost.identity import OutpostIdentity
-from gatehouse.outpost.proof import NoPeer, Proof
+from gatehouse.outpost.platform_link.peer_tokens import NoPeer, Proof
 
 ORGANIZATION = str(uuid4())
 LIFETIME = timedelta(days=5)

@@ -12,10 +12,16 @@ import pytest
 from tests.support.journal import opened, outcome
 from tests.support.outpost_files import RICH, TENANT, OutpostFiles, read, requests
 
-from gatehouse.engine.outcome import encode
-from gatehouse.outpost.audit_log import Cursor, NotALine, entry, line, place
-from gatehouse.outpost.export import Export
-from gatehouse.outpost.records import UnknownPlace
+from gatehouse.engine.records.outcome import encode
+from gatehouse.outpost.records.export import Export
+from gatehouse.outpost.records.log import (
+    Cursor,
+    NotALine,
+    entry,
+    line,
+    place,
+)
+from gatehouse.outpost.records.positions import UnknownPlace
 
 
 @pytest.fixture

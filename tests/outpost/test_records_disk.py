@@ -9,9 +9,15 @@ import pytest
 from tests.support.outpost_files import RICH, OutpostFiles, requests
 from tests.support.outpost_server import OutpostServer, Trust, until
 
-from gatehouse.engine.outcome import Outcome, decode, encode
+from gatehouse.engine.records.outcome import Outcome, decode, encode
 from gatehouse.foundation.journal import JournalReader, JournalWriter
-from gatehouse.outpost.disk import DiskMonitor, DiskUsage, Shed, ThinningJournal, used_percent
+from gatehouse.outpost.records.disk import (
+    DiskMonitor,
+    DiskUsage,
+    Shed,
+    ThinningJournal,
+    used_percent,
+)
 
 
 class Disk:

@@ -13,11 +13,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support.outpost_server import OutpostServer, Trust
 
-from gatehouse.foundation import ecies
 from gatehouse.foundation.identity import TenantId
-from gatehouse.outpost.sealed import open_credentials
+from gatehouse.foundation.secrets import ecies
+from gatehouse.outpost.policy.sealed_credentials import open_credentials
+from gatehouse.policy.bundles.contents import KIND, PolicyBundle, sealing_context
 from gatehouse.policy.records import TenantRecords
-from gatehouse.policy.wire import KIND, PolicyBundle, sealing_context
 
 SECRET = "sk-sealed-on-its-way-0123456789"
 RENEWED = "sk-the-next-one-9876543210"

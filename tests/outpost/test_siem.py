@@ -19,8 +19,8 @@ from tests.support.receiver import Receiver, certificate
 from tests.support.values import shows
 
 from gatehouse.foundation.settings import BadSettings
+from gatehouse.outpost.records.siem import target
 from gatehouse.outpost.settings import OutpostSettings
-from gatehouse.outpost.siem import target
 
 TOKEN = "a-collectors-own-token-77aa"
 CARD = "My card is 4242 4242 4242 4242."

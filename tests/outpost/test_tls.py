@@ -20,9 +20,9 @@ from tests.support.outposts import Authority
 from tests.support.server import GatehouseServer
 from tests.support.tls import Served
 
-from gatehouse.foundation import certified
+from gatehouse.foundation.certificates import x5c
+from gatehouse.foundation.certificates.tls import tls_context
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.foundation.tls import tls_context
 
 BUNDLE = "/v1/outposts/policy-bundle"
 
@@ -60,7 +60,7 @@ def token(outpost: OutpostServer) -> str:
     key = load_pem_private_key(outpost.key.read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     (certificate,) = x509.load_pem_x509_certificates(outpost.certificate.read_bytes())
-    return certified.sign({"sub": str(outpost.id), "aud": "gatehouse"}, key, [certificate])
+    return x5c.sign({"sub": str(outpost.id), "aud": "gatehouse"}, key, [certificate])
 
 
 def issued(authority: Authority, folder: Path) -> tuple[Path, Path]:

@@ -19,19 +19,25 @@ from tests.support.engine import HeldEngine, completion, events
 
 from gatehouse.detection.taxonomy import TAXONOMY
 from gatehouse.engine.exchange import Answer, Received
-from gatehouse.engine.latency import Latencies
+from gatehouse.engine.measures.latency import Latencies
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.run import Engine
-from gatehouse.foundation import tokens
 from gatehouse.foundation.identity import Role, TenantId
 from gatehouse.foundation.jwt import SigningKey, key_set
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets import tokens
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.outpost.host import OutpostHost
 from gatehouse.outpost.settings import OutpostSettings
 from gatehouse.platform.live.credentials import LiveCredentials
 from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets
-from gatehouse.platform.live.state import LiveKey, LiveTenant, LiveUser, Replica
-from gatehouse.policy import signing, wire
+from gatehouse.platform.live.replica.state import (
+    LiveKey,
+    LiveTenant,
+    LiveUser,
+    Replica,
+)
+from gatehouse.policy.bundles import contents, signing
+from gatehouse.policy.bundles.contents import CallerRecords, KeyRecord, UserRecord
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import (
     BundleRecord,
@@ -52,7 +58,6 @@ from gatehouse.policy.records import (
     TenantRecords,
 )
 from gatehouse.policy.snapshot import Snapshot
-from gatehouse.policy.wire import CallerRecords, KeyRecord, UserRecord
 
 TENANT, OUTPOST = TenantId(UUID(int=11)), UUID(int=12)
 USER, KEY_ID = UUID(int=13), UUID(int=14)
@@ -259,10 +264,10 @@ def bundle(case: Case) -> str:
         users=(UserRecord(id=USER, email="ada@example.com", role="user", groups=case.groups),),
         keys=(KeyRecord(id=KEY_ID, user_id=USER, digest=tokens.digest(KEY)),),
     )
-    held = wire.contents(case.records, msgspec.json.encode(callers), case.switched_off)
+    held = contents.contents(case.records, msgspec.json.encode(callers), case.switched_off)
     now = int(time.time())
     return signing.sign(
-        wire.encode(held, outpost_id=OUTPOST, tenant_id=TENANT, issued_at=now, expires_at=now + 60), SIGNER
+        contents.encode(held, outpost_id=OUTPOST, tenant_id=TENANT, issued_at=now, expires_at=now + 60), SIGNER
     )
 
 

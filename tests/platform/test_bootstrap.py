@@ -5,8 +5,8 @@ from pathlib import Path
 from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.bootstrap import trial_key_file
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+from gatehouse.platform.installation.bootstrap import trial_key_file
 
 
 def test_a_trial_key_that_somebody_deleted_does_not_come_back(platform: RunningPlatform, tmp_path: Path) -> None:

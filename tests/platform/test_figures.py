@@ -79,7 +79,7 @@ async def test_what_the_model_registry_objects_to_counts_by_reason_and_action(tm
 
 
 async def test_models_beyond_a_number_share_one_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatehouse.ingress.figures.MAX_MODELS", 2)
+    monkeypatch.setattr("gatehouse.ingress.metrics.MAX_MODELS", 2)
     held = HeldEngine()
     held.serve("one", "a", "b", "c", "d")
     held.ports.meter = figures = PlatformMetrics(tmp_path)

@@ -11,8 +11,8 @@ from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform import host
-from gatehouse.platform.host import PlatformHost
+from gatehouse.platform.worker import host
+from gatehouse.platform.worker.host import PlatformHost
 
 
 async def test_expired_counts_are_forgotten_also_when_no_request_comes(

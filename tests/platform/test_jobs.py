@@ -11,10 +11,15 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform import jobs
-from gatehouse.platform.change import Change
-from gatehouse.platform.jobs import Tools, defer, job, scheduled
-from gatehouse.platform.keeper import housekeeping, work
+from gatehouse.platform.background import jobs
+from gatehouse.platform.background.jobs import (
+    Tools,
+    defer,
+    job,
+    scheduled,
+)
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.keeper import duties, housekeeping
 
 ran: list[str] = []
 failing: set[str] = set()
@@ -45,7 +50,7 @@ def tools(platform: RunningPlatform) -> Tools:
 
 @asynccontextmanager
 async def working(tools: Tools) -> AsyncIterator[None]:
-    task = asyncio.create_task(work._run_jobs(tools))
+    task = asyncio.create_task(duties._run_jobs(tools))
     try:
         yield
     finally:

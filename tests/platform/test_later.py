@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gatehouse.platform.later import BackgroundTasks
+from gatehouse.platform.background.tasks import BackgroundTasks
 
 
 async def test_work_is_done_after_and_before_the_end() -> None:

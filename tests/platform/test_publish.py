@@ -4,8 +4,8 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform import publish
-from gatehouse.platform.publish import PolicyUnavailable, Publisher
+from gatehouse.platform.publishing import snapshots
+from gatehouse.platform.publishing.snapshots import PolicyUnavailable, Publisher
 from gatehouse.policy.compile import PolicyFault, compile_policy
 from gatehouse.policy.records import TenantRecords
 from gatehouse.policy.snapshot import Snapshot
@@ -17,7 +17,7 @@ async def test_one_organizations_faults_do_not_keep_a_worker_from_starting(
     def compiled(records: TenantRecords, before: Snapshot | None) -> Snapshot | list[PolicyFault]:
         return [PolicyFault("rule 7: not valid")] if records.tenant_id == tenant.id else compile_policy(records, before)
 
-    monkeypatch.setattr(publish, "compile_policy", compiled)
+    monkeypatch.setattr(snapshots, "compile_policy", compiled)
     publisher = Publisher(platform.host.database)
     faulty, sound = TenantId(tenant.id), TenantId(other_tenant.id)
     await publisher.preload(faulty)
@@ -30,7 +30,7 @@ async def test_one_organizations_faults_do_not_keep_a_worker_from_starting(
 async def test_the_organization_that_called_longest_ago_is_forgotten_first(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publish, "MAX_SNAPSHOTS", 2)
+    monkeypatch.setattr(snapshots, "MAX_SNAPSHOTS", 2)
     first, second, third = [TenantId((await platform.new_tenant()).id) for _ in range(3)]
     publisher = Publisher(platform.host.database)
     of_first = await publisher.current(first)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gatehouse.platform.sharing import Acceptor, ConnectionBoard, ConnectionSet
+from gatehouse.platform.worker.connection_sharing import Acceptor, ConnectionBoard, ConnectionSet
 
 
 @dataclass(eq=False)

@@ -19,8 +19,8 @@ from tests.support.leaks import WATCH
 from tests.support.server import UNLIMITED
 
 from gatehouse.foundation.storage import embedded
-from gatehouse.platform.children import Child
-from gatehouse.platform.supervisor import Supervisor
+from gatehouse.platform.worker.child_processes import Child
+from gatehouse.platform.worker.supervisor import Supervisor
 
 OTHER_KEY = b64encode(b"k" * 32).decode()
 START_SECONDS = 150.0
@@ -385,7 +385,7 @@ def test_a_worker_logs_that_it_runs(shared: Home) -> None:
 
 
 def test_a_slow_start_is_not_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("gatehouse.platform.supervisor._SLOW_START_LOG_SECONDS", 0.1)
+    monkeypatch.setattr("gatehouse.platform.worker.supervisor._SLOW_START_LOG_SECONDS", 0.1)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     ready, ready_end = os.pipe()
     slow = ["/bin/sh", "-c", f"sleep 0.6; printf 1 >/dev/fd/{ready_end}; sleep 60"]

@@ -5,7 +5,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from gatehouse.foundation.networks import network
+from gatehouse.foundation.egress.networks import network
 from gatehouse.policy.addresses import AddressRanges
 
 

@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 from gatehouse.foundation import jwt
 from gatehouse.foundation.identity import TenantId
-from gatehouse.policy import signing, wire
 from gatehouse.policy.budgets import BudgetRecord
+from gatehouse.policy.bundles import contents, signing
+from gatehouse.policy.bundles.contents import (
+    CallerRecords,
+    ClientRecord,
+    KeyRecord,
+    PolicyBundle,
+    UserRecord,
+)
+from gatehouse.policy.bundles.signing import BundleRefused
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 from gatehouse.policy.model_access import ModelAccessRecord
@@ -26,9 +34,7 @@ from gatehouse.policy.records import (
     RoutingPolicyRecord,
     TenantRecords,
 )
-from gatehouse.policy.signing import BundleRefused
 from gatehouse.policy.snapshot import Snapshot
-from gatehouse.policy.wire import CallerRecords, ClientRecord, KeyRecord, PolicyBundle, UserRecord
 
 TENANT, OUTPOST = TenantId(UUID(int=9)), UUID(int=5)
 KEY, OTHER_KEY = jwt.SigningKey.generate(), jwt.SigningKey.generate()
@@ -103,9 +109,9 @@ CALLERS = CallerRecords(
 
 
 def document(records: TenantRecords, **more: Any) -> bytes:
-    held = wire.contents(records, msgspec.json.encode(CALLERS), frozenset({UUID(int=8)}))
+    held = contents.contents(records, msgspec.json.encode(CALLERS), frozenset({UUID(int=8)}))
     sent = {"outpost_id": OUTPOST, "tenant_id": TENANT, "issued_at": 100, "expires_at": 200, **more}
-    return wire.encode(held, **sent)
+    return contents.encode(held, **sent)
 
 
 def records(revision: int = 4, **more: Any) -> TenantRecords:
@@ -115,7 +121,7 @@ def records(revision: int = 4, **more: Any) -> TenantRecords:
 @given(RECORDS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_arrives_compiles_to_what_was_sent(sent: TenantRecords) -> None:
-    arrived = wire.decode(document(sent))
+    arrived = contents.decode(document(sent))
     assert arrived.policy == sent
     assert (arrived.callers, arrived.switched_off) == (CALLERS, {UUID(int=8)})
     here, there = compile_policy(sent), compile_policy(arrived.policy)
@@ -150,7 +156,7 @@ def test_the_same_records_are_the_same_bytes(sent: TenantRecords) -> None:
 
 def test_its_digest_changes_with_what_is_in_it_and_with_nothing_else() -> None:
     def digest(sent: TenantRecords, callers: CallerRecords = CALLERS, off: frozenset[UUID] = frozenset()) -> bytes:
-        return wire.contents(sent, msgspec.json.encode(callers), off).digest
+        return contents.contents(sent, msgspec.json.encode(callers), off).digest
 
     first = digest(records(4))
     assert digest(records(5)) == first
@@ -163,14 +169,14 @@ def test_credentials_of_providers_are_not_in_it() -> None:
     provider = ProviderRecord(id="one", name="One", kind="openai", sealed_credentials="sealed-by-the-platform")
     sent = document(records(providers=(provider,)))
     assert b"sealed-by-the-platform" not in sent
-    assert wire.decode(sent).policy.providers[0].sealed_credentials is None
+    assert contents.decode(sent).policy.providers[0].sealed_credentials is None
 
 
 def test_what_a_reader_does_not_know_is_passed_over_and_what_it_misses_has_its_default() -> None:
     sent = msgspec.json.decode(document(records()))
     sent["from_the_future"] = sent["policy"]["from_the_future"] = [1]
     del sent["callers"], sent["switched_off"], sent["policy"]["timezone"]
-    arrived = wire.decode(msgspec.json.encode(sent))
+    arrived = contents.decode(msgspec.json.encode(sent))
     assert (arrived.callers, arrived.switched_off, arrived.policy) == (CallerRecords(), frozenset(), records())
 
 
@@ -208,7 +214,7 @@ def _changed(signed: str) -> str:
         (signing.sign(document(records(), outpost_id=uuid4()), KEY), "outpost"),
         (signing.sign(document(records(), tenant_id=TenantId(uuid4())), KEY), "organization"),
         (signing.sign(document(records(3)), KEY), "older"),
-        (signing.sign(document(records()).replace(wire.KIND.encode(), b"gatehouse/policy-bundle/2"), KEY), "kind"),
+        (signing.sign(document(records()).replace(contents.KIND.encode(), b"gatehouse/policy-bundle/2"), KEY), "kind"),
         (signing.sign(document(records())[:-9], KEY), "read"),
         (signing.sign(b"[]", KEY), "read"),
         (signing.sign(b'{"kind": "gatehouse/policy-bundle/1"}', KEY), "read"),

@@ -3,8 +3,8 @@ from uuid import UUID
 
 import pytest
 
-from gatehouse.policy.compile_dlp import compile_dlp
-from gatehouse.policy.dlp import CompiledDlpRule, DlpPolicy
+from gatehouse.policy.dlp.compile import compile_dlp
+from gatehouse.policy.dlp.compiled import CompiledDlpRule, DlpPolicy
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, GovernanceRecords
 
 BUNDLE = BundleRecord(id=UUID(int=1), name="Privacy", entity_types=("email", "person"))

@@ -5,7 +5,7 @@ import time
 import cel
 import pytest
 
-from gatehouse.policy.conditions import (
+from gatehouse.policy.rules.conditions import (
     EXAMPLES,
     FUNCTIONS,
     BadCondition,

@@ -9,7 +9,13 @@ import pytest
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord, RegistryRecord
 from gatehouse.policy.records import TenantRecords
-from gatehouse.policy.rules import RuleResult, RuleSet, compile_rules, context_of, decide
+from gatehouse.policy.rules.evaluation import (
+    RuleResult,
+    RuleSet,
+    compile_rules,
+    context_of,
+    decide,
+)
 
 MODEL = "one/m"
 

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatehouse.detection.scanning import scan
+from gatehouse.detection.scanning.texts import scan
 from gatehouse.detection.taxonomy import TAXONOMY
 from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.foundation.identity import TenantId

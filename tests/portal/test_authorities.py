@@ -9,12 +9,12 @@ import pytest
 from cryptography import x509
 from tests.support.portal import RunningPortal
 
-from gatehouse.foundation import certified
-from gatehouse.foundation.authority import CertificateAuthority
+from gatehouse.foundation.certificates import x5c
+from gatehouse.foundation.certificates.authority import CertificateAuthority
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.jwt import InvalidToken
-from gatehouse.portal import authorities
-from gatehouse.portal.authorities import CERTIFICATE_LIFETIME, MAX_AUTHORITIES, TooManyAuthorities
+from gatehouse.portal.keys import authorities
+from gatehouse.portal.keys.authorities import CERTIFICATE_LIFETIME, MAX_AUTHORITIES, TooManyAuthorities
 
 
 def rotated(portal: RunningPortal, *, stolen: bool = False) -> UUID:
@@ -29,7 +29,7 @@ async def chain(portal: RunningPortal) -> list[x509.Certificate]:
 
 async def test_one_is_made_at_the_first_start_and_stays(apart: RunningPortal) -> None:
     issuing, authority, _ = await apart.host.authorities.issuing()
-    assert certified.parse_authority(authority.pem) == authority.certificate
+    assert x5c.parse_authority(authority.pem) == authority.certificate
     with psycopg.connect(apart.installed.owner_url) as connection:
         authorities.ensure(connection, apart.installed.sealer)
     assert (await apart.host.authorities.issuing())[0] == issuing
@@ -58,10 +58,10 @@ async def test_of_a_stolen_one_nothing_is_believed(apart: RunningPortal) -> None
     assert done == [({"stolen": False},), ({"stolen": True},)]
     issued = stolen.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
     held = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
-    token = certified.sign({"sub": "an outpost", "aud": "here"}, held.key, [held.certificate])
-    assert certified.verify(token, [stolen.certificate], audience="here").subject == "an outpost"
+    token = x5c.sign({"sub": "an outpost", "aud": "here"}, held.key, [held.certificate])
+    assert x5c.verify(token, [stolen.certificate], audience="here").subject == "an outpost"
     with pytest.raises(InvalidToken):
-        certified.verify(token, [only], audience="here")
+        x5c.verify(token, [only], audience="here")
 
 
 async def test_an_authority_more_than_the_platform_takes_is_refused(apart: RunningPortal) -> None:
@@ -87,9 +87,9 @@ async def test_a_certificate_of_an_outpost_is_no_authoritys(apart: RunningPortal
     issued = authority.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
     held = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())
     forged = forge(held)
-    token = certified.sign({"sub": "x", "aud": "here"}, forged.key, [forged.certificate, held.certificate])
+    token = x5c.sign({"sub": "x", "aud": "here"}, forged.key, [forged.certificate, held.certificate])
     with pytest.raises(InvalidToken):
-        certified.verify(token, [authority.certificate], audience="here")
+        x5c.verify(token, [authority.certificate], audience="here")
 
 
 def forge(held: CertificateAuthority) -> Any:

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from tests.support.portal import Org, RunningPortal
 from tests.support.watched import Watched
 
-from gatehouse.portal.front import PortalMiddleware
+from gatehouse.portal.server.middleware import PortalMiddleware
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from tests.support.portal import Org, RunningPortal
 
-from gatehouse.foundation import tokens
-from gatehouse.portal.callers import partial_token
-from gatehouse.portal.provider import Person
+from gatehouse.foundation.secrets import tokens
+from gatehouse.portal.platform_link.openid_provider import Person
+from gatehouse.portal.request.callers import partial_token
 
 
 def someone(role: str = "member") -> dict[str, str]:

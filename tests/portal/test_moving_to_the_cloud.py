@@ -20,8 +20,8 @@ from tests.support.registered import RegisteredOutpost
 from tests.support.server import GatehouseServer
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.passwords import hash_now
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.foundation.secrets.passwords import hash_now
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 PAGE = Path(__file__).parents[2] / "docs/moving-to-the-cloud.md"
 #: The first sets what this test sets.

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 from tests.support.portal import Org, RunningPortal
 
-from gatehouse.foundation import tokens
+from gatehouse.foundation.secrets import tokens
 
 BASE = "/v1/orgs"
 

@@ -15,8 +15,8 @@ from tests.support.ports import free_port
 from tests.support.registered import RegisteredOutpost
 from tests.support.server import GatehouseServer
 
-from gatehouse.foundation import certified
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.foundation.certificates import x5c
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 #: A revoked certificate is refused within a minute.
 MINUTE = 60.0
@@ -40,7 +40,7 @@ def token(registration: dict[str, Any], audience: str = "gatehouse") -> str:
     key = load_pem_private_key(registration["client_key"].encode(), None)
     chain = [x509.load_pem_x509_certificate(registration["client_cert"].encode())]
     claims = {"sub": registration["outpost"]["id"], "aud": audience}
-    return certified.sign(claims, key, chain)  # type: ignore[arg-type]
+    return x5c.sign(claims, key, chain)  # type: ignore[arg-type]
 
 
 def polled(portal: PortalServer, registration: dict[str, Any]) -> int:

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from tests.support.outposts import Authority
 from tests.support.portal import Org, RunningPortal
 
-from gatehouse.foundation import certified
+from gatehouse.foundation.certificates import x5c
 from gatehouse.foundation.clock import utc_now
 from gatehouse.portal.outposts import jobs, service
 
@@ -50,7 +50,7 @@ def private(registration: dict[str, Any]) -> ec.EllipticCurvePrivateKey:
 
 def token(registration: dict[str, Any], *, lifetime: int = 300, **claims: Any) -> str:
     named = {"sub": registration["outpost"]["id"], "aud": "gatehouse-portal", **claims}
-    return certified.sign(named, private(registration), [certificate(registration)], lifetime_seconds=lifetime)
+    return x5c.sign(named, private(registration), [certificate(registration)], lifetime_seconds=lifetime)
 
 
 async def beat(portal: RunningPortal, credential: str, **body: Any) -> httpx2.Response:
@@ -252,8 +252,8 @@ async def test_what_does_not_prove_an_outpost_is_refused(portal: RunningPortal, 
         "no name": token(told, sub=None),
         "over": token(told, lifetime=-60),
         "for too long": token(told, lifetime=301),
-        "another key": certified.sign(named, key, [certificate(told)]),
-        "another authority": certified.sign(named, key, [stranger.issue(key)]),
+        "another key": x5c.sign(named, key, [certificate(told)]),
+        "another authority": x5c.sign(named, key, [stranger.issue(key)]),
         "cut": token(told)[:-6],
         "nothing": "x",
     }

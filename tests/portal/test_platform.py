@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from tests.support.upstream import Connection, upstream
 
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.portal.platform import PlatformClient, PortalPlatformRefusal, PortalPlatformUnavailable
+from gatehouse.portal.platform_link.client import PlatformClient, PortalPlatformRefusal, PortalPlatformUnavailable
 from gatehouse.portal.settings import PortalSettings
 
 

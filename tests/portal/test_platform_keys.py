@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.portal.platform_keys import PlatformKeys, PlatformKeysUnavailable
+from gatehouse.portal.platform_link.platform_keys import PlatformKeys, PlatformKeysUnavailable
 from gatehouse.portal.settings import PortalSettings
 
 

@@ -13,7 +13,7 @@ from tests.support.portal import ADMIN_KEY, MASTER_KEY, RunningPortal
 from tests.support.server import GatehouseServer
 
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.portal.jobs import ATTEMPTS
+from gatehouse.portal.background.jobs import ATTEMPTS
 from gatehouse.portal.settings import PortalSettings
 
 BASE = "/v1/orgs"

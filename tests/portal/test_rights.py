@@ -13,7 +13,7 @@ import pytest
 from tests.support.portal import ADMIN_KEY, Org, RunningPortal
 
 from gatehouse.foundation import jwt
-from gatehouse.portal.app import build_api
+from gatehouse.portal.server.app import build_api
 
 DOCUMENT = build_api()[0].openapi()
 OPERATIONS = [

@@ -11,9 +11,9 @@ from tests.support.portal import Org, RunningPortal
 import gatehouse.portal
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.database import sqlalchemy_url
+from gatehouse.portal.keys.resealing import SEALED
 from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.rows import OrgRow, PortalRow
-from gatehouse.portal.sealed import SEALED
 
 for module in pkgutil.walk_packages(gatehouse.portal.__path__, "gatehouse.portal."):
     if module.name.endswith(".table"):

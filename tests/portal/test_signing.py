@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from tests.portal.conftest import OLD
 from tests.support.portal import RunningPortal
 
-from gatehouse.foundation.sealing import Sealer, parse_master_keys
+from gatehouse.foundation.secrets.sealing import Sealer, parse_master_keys
 from gatehouse.foundation.storage.database import sqlalchemy_url
-from gatehouse.portal import signing
-from gatehouse.portal.sealed import reseal
+from gatehouse.portal.keys import signing
+from gatehouse.portal.keys.resealing import reseal
 
 NEW = f"k2:{b64encode(b'another master key of 32 bytes. ').decode()}"
 

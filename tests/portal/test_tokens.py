@@ -14,7 +14,7 @@ from joserfc.jwk import KeySet
 from tests.support.portal import Org, RunningPortal
 
 from gatehouse.portal.settings import PortalSettings
-from gatehouse.portal.standing import CACHE_SECONDS
+from gatehouse.portal.status_cache import CACHE_SECONDS
 
 
 async def test_a_token_has_the_claims_of_the_contract_and_a_published_key(portal: RunningPortal, org: Org) -> None:

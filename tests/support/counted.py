@@ -9,11 +9,20 @@ from typing import Any, Final, NamedTuple, SupportsIndex
 
 import pytest
 
-from gatehouse.detection import candidates, ciphers, contexts, growth, matching, openings, rules, scanning
+from gatehouse.detection import rules
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.normalise import characters, decoded, escapes, hidden, joined, spaced, view, written
-from gatehouse.engine.dlp import json_grammar, json_text, turns
+from gatehouse.detection.scanning import ciphers, texts
+from gatehouse.detection.search import (
+    candidates,
+    context_words,
+    growth,
+    matching,
+    openings,
+)
+from gatehouse.engine.dlp import turns
+from gatehouse.engine.dlp.json_texts import grammar, replacement
 from gatehouse.engine.dlp.steps import Steps, finish
 
 #: How often more twice the text may take: of twice the size, and of what the second half adds. Edges of slices count.
@@ -48,10 +57,10 @@ class Counter:
         self._added = 0
         #: characters in which context words were looked for one by one
         self.in_contexts = 0
-        for module in (rules, candidates, contexts, openings, growth, ciphers):
+        for module in (rules, candidates, context_words, openings, growth, ciphers):
             patch.setattr(module, "search_of", self._counted_search(module.search_of))
         ciphers._cached_searches.cache_clear()
-        for module in (characters, ciphers, decoded, escapes, hidden, json_grammar, spaced, written):
+        for module in (characters, ciphers, decoded, escapes, hidden, grammar, spaced, written):
             for name, value in list(vars(module).items()):
                 if isinstance(value, re.Pattern):
                     patch.setattr(module, name, _CountedPattern(value, self))
@@ -69,14 +78,14 @@ class Counter:
             patch.setattr(module, name, self._counting_search(getattr(module, name)))
         self.matcher = Matcher(BUILT_IN)
         patch.setattr(view.View, "__init__", self._counting(view.View.__init__, 1))
-        patch.setattr(json_text.JsonCursor, "move", self._counting(json_text.JsonCursor.move, 1))
-        patch.setattr(json_text, "is_json", self._counting(json_text.is_json, 0))
+        patch.setattr(replacement.JsonCursor, "move", self._counting(replacement.JsonCursor.move, 1))
+        patch.setattr(replacement, "is_json", self._counting(replacement.is_json, 0))
         patch.setattr(matching, "in_context", self._counted_context(matching.in_context))
         # How long a slice is depends on the clock. Short ones show in a short text what depends on their number.
-        patch.setattr(scanning, "thread_time", lambda: 0.0)
+        patch.setattr(texts, "thread_time", lambda: 0.0)
         if slice_size is not None:
-            patch.setattr(scanning, "SLICE", slice_size)
-            patch.setattr(scanning, "_SHORTEST", slice_size // 4)
+            patch.setattr(texts, "SLICE", slice_size)
+            patch.setattr(texts, "_SHORTEST", slice_size // 4)
         patch.setattr(turns.FairScheduler, "run", _at_once)
 
     def of(self, work: Callable[[], object]) -> Operations:

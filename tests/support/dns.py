@@ -12,7 +12,7 @@ import dns.rcode
 import dns.rdatatype
 import dns.rrset
 
-from gatehouse.foundation.dns import SystemResolver
+from gatehouse.foundation.egress.dns import SystemResolver
 
 
 class NameServer(asyncio.DatagramProtocol):

@@ -9,15 +9,19 @@ from uuid import UUID
 import msgspec
 from tests.support.clock import HandClock
 
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
 from gatehouse.engine.exchange import CallRequest, Received
-from gatehouse.engine.latency import Latencies
-from gatehouse.engine.limits import PathLimits
-from gatehouse.engine.outcome import Entry, Opened, Outcome, decode
+from gatehouse.engine.measures.latency import Latencies
 from gatehouse.engine.ports import Maintenance, Ports, Reserved
+from gatehouse.engine.rate_limits.selection import PathLimits
+from gatehouse.engine.records.outcome import (
+    Entry,
+    Opened,
+    Outcome,
+    decode,
+)
 from gatehouse.engine.run import Engine
-from gatehouse.engine.stages.maintenance import InMaintenance
+from gatehouse.engine.stages.callers.maintenance import InMaintenance
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.counters import Claim, RateDecision
 from gatehouse.foundation.counters.memory import MemoryCounters
@@ -30,7 +34,14 @@ from gatehouse.policy.budgets import Budget, BudgetRecord, CallAmounts
 from gatehouse.policy.compile import compile_policy
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.model_access import ModelAccessRecord
-from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord, RoutingPolicyRecord, TenantRecords
+from gatehouse.policy.records import (
+    Candidate,
+    ModelRecord,
+    ProviderConfig,
+    ProviderRecord,
+    RoutingPolicyRecord,
+    TenantRecords,
+)
 from gatehouse.policy.snapshot import Snapshot
 
 TENANT = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))

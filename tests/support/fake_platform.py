@@ -13,13 +13,18 @@ from uuid import UUID, uuid4
 import msgspec
 from tests.support.outposts import Authority
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.jwt import SigningKey, key_set
-from gatehouse.policy import signing
+from gatehouse.foundation.secrets import tokens
+from gatehouse.policy.bundles import signing
+from gatehouse.policy.bundles.contents import (
+    KIND,
+    CallerRecords,
+    KeyRecord,
+    UserRecord,
+)
 from gatehouse.policy.governance import FilterRecord, GovernanceRecords
 from gatehouse.policy.records import ModelRecord, ProviderRecord, TenantRecords
-from gatehouse.policy.wire import KIND, CallerRecords, KeyRecord, UserRecord
 
 KEY = "gk_" + "b" * 40
 TENANT, USER = TenantId(UUID(int=21)), UUID(int=22)

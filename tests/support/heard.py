@@ -20,8 +20,8 @@ from tests.support.leaks import WATCH, Watch
 from tests.support.talks import Asking, Talk
 from tests.support.watched import Exchange
 
-from gatehouse.platform.api import FAMILIES
-from gatehouse.portal.api import FAMILIES as PORTAL_FAMILIES
+from gatehouse.platform.administration.contents import FAMILIES
+from gatehouse.portal.server.contents import FAMILIES as PORTAL_FAMILIES
 
 #: who is told
 watch: Watch = WATCH

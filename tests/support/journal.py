@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from gatehouse.engine.outcome import Opened, Outcome, encode
+from gatehouse.engine.records.outcome import Opened, Outcome, encode
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import JournalWriter
 from gatehouse.platform.keeper.drain import Drain

@@ -27,9 +27,9 @@ from typing import IO, Any, NoReturn
 
 #: by the application that is served
 MODULES = {
-    "platform": "gatehouse.platform.supervisor",
+    "platform": "gatehouse.platform.worker.supervisor",
     "outpost": "gatehouse.outpost.serve",
-    "portal": "gatehouse.portal.serve",
+    "portal": "gatehouse.portal.server.process",
 }
 _SIZE_BYTES = 4
 

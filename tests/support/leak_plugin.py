@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.leaks import WATCH, Leak
 
-from gatehouse.foundation import tokens
+from gatehouse.foundation.secrets import tokens
 
 _found: list[Leak] = []
 

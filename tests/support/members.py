@@ -10,7 +10,7 @@ import pyotp
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.passwords import hash_now
+from gatehouse.foundation.secrets.passwords import hash_now
 
 #: One hash for all: making it takes a while.
 HASH = hash_now(PASSWORD)

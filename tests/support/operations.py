@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.app import administration
+from gatehouse.platform.worker.app import administration
 
 #: method and path's template
 Operation = tuple[str, str]

@@ -9,11 +9,16 @@ from uuid import uuid4
 
 from tests.support.journal import outcome
 
-from gatehouse.engine.outcome import DlpEvent, Failed, RuleEvent, encode
+from gatehouse.engine.records.outcome import (
+    DlpEvent,
+    Failed,
+    RuleEvent,
+    encode,
+)
 from gatehouse.foundation.journal import JournalWriter
-from gatehouse.outpost.audit_log import AuditLog
-from gatehouse.outpost.export import Export
-from gatehouse.outpost.records import OutpostRecords
+from gatehouse.outpost.records.export import Export
+from gatehouse.outpost.records.log import AuditLog
+from gatehouse.outpost.records.positions import OutpostRecords
 
 TENANT = uuid4()
 FOUND = DlpEvent(

@@ -23,7 +23,7 @@ from tests.support.leaks import WATCH
 from tests.support.outposts import Authority
 from tests.support.server import GatehouseServer
 
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 ADMIN_TOKEN = "an-admin-token-of-this-outpost"
 JWT_SECRET = "a secret of this outpost's own clients"

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from tests.support.platform import RunningPlatform
 
-from gatehouse.foundation import certified
+from gatehouse.foundation.certificates import x5c
 
 _CA_USAGE = x509.KeyUsage(
     digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
@@ -69,7 +69,7 @@ class Outpost:
 
     def token(self, **claims: Any) -> str:
         named = {"sub": str(self.id), "aud": self.platform.host.issuer, **claims}
-        return certified.sign(named, self.key, [self.certificate])
+        return x5c.sign(named, self.key, [self.certificate])
 
     @property
     def headers(self) -> dict[str, str]:

@@ -23,14 +23,14 @@ from gatehouse.foundation import jwt
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
-from gatehouse.ingress.front import Ingress, protocol_of
-from gatehouse.platform import installation
-from gatehouse.platform.app import Platform
-from gatehouse.platform.bootstrap import touch
-from gatehouse.platform.host import PlatformHost
-from gatehouse.platform.installation import Installation
-from gatehouse.platform.records.archive.places import place
+from gatehouse.ingress.protocol_choice import Ingress, protocol_of
+from gatehouse.platform.installation import setup
+from gatehouse.platform.installation.bootstrap import touch
+from gatehouse.platform.installation.setup import Installation
+from gatehouse.platform.records.archive.storage.places import place
 from gatehouse.platform.records.audit.verify import Break, Verifier
+from gatehouse.platform.worker.app import Platform
+from gatehouse.platform.worker.host import PlatformHost
 
 #: The whole suite can be run over the other one.
 INGRESS: Final = Settings.from_environment({"INGRESS": os.environ.get("INGRESS", "")}).ingress
@@ -74,8 +74,8 @@ class RunningPlatform:
     @classmethod
     @asynccontextmanager
     async def start(cls, settings: Settings) -> AsyncIterator[Self]:
-        installed = installation.connect(settings)
-        installation.prepare(installed)
+        installed = setup.connect(settings)
+        setup.prepare(installed)
         hosts: list[PlatformHost] = []
 
         def make_host() -> PlatformHost:

@@ -24,9 +24,9 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.ingress.protocol import WatchfulProtocol
 from gatehouse.portal import installation
-from gatehouse.portal.app import application
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.installation import Installation
+from gatehouse.portal.server.app import application
 from gatehouse.portal.settings import PortalSettings
 
 ADMIN_KEY = "the portal's admin key in tests"

@@ -27,8 +27,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from gatehouse.foundation.egress import EgressGuard
-from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.egress.guard import EgressGuard
+from gatehouse.foundation.outbound.receivers import Receivers
 
 #: Everything on this machine, so that the guard lets tests reach it.
 HERE = ("127.0.0.0/8", "::1/128")

@@ -12,12 +12,12 @@ import pytest
 from tests.support.counted import Counter, Operations
 from tests.support.hostile import of_prose
 
-from gatehouse.detection import ciphers, scanning
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.normalise import View, decoded, escapes
-from gatehouse.detection.openings import Openings
 from gatehouse.detection.rules import Region, Rules
-from gatehouse.detection.windows import Scanner
+from gatehouse.detection.scanning import ciphers, texts
+from gatehouse.detection.scanning.windows import Scanner
+from gatehouse.detection.search.openings import Openings
 
 #: Code points of a block, which a slice is a multiple of.
 BLOCK: Final = 2048
@@ -67,7 +67,7 @@ class RepeatedWork(Counter):
             (Scanner, "_views", _of_tail),
             (Rules, "grows_from", _of_view),
             (Openings, "settled", _of_view),
-            (scanning, "_decoded_views", _as_is),
+            (texts, "_decoded_views", _as_is),
             (decoded, "candidates", _as_is),
             (decoded, "reads_as_text", _as_is),
             (escapes, "nested_view", _of_view_alone),

@@ -7,7 +7,7 @@ import httpx2
 from tests.support.journal import Journal
 from tests.support.platform import Person, RunningPlatform, Tenant
 
-from gatehouse.engine.stages import sampling
+from gatehouse.engine.stages.calls import sampling
 
 SETTING = "/api/v1/admin/org/dlp-sampling"
 SAMPLES = "/api/admin/dlp-rules/samples"

@@ -32,10 +32,10 @@ from tests.support.leaks import WATCH
 from tests.support.watched import see_databases
 
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets.tokens import mint_api_key
 from gatehouse.foundation.storage import embedded
-from gatehouse.foundation.tokens import mint_api_key
-from gatehouse.platform.bootstrap import touch
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+from gatehouse.platform.installation.bootstrap import touch
 
 #: How long the database stays away where a test takes it away under load.
 OUTAGE_SECONDS = float(os.environ.get("GATEHOUSE_OUTAGE_SECONDS", "4"))

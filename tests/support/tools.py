@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gatehouse.platform.host import PlatformHost
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.worker.host import PlatformHost
 
 
 def tools_of(host: PlatformHost, **changed: Any) -> Tools:

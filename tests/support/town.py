@@ -12,7 +12,7 @@ from tests.support.server import GatehouseServer
 from tests.support.surfer import Person
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.passwords import hash_now
+from gatehouse.foundation.secrets.passwords import hash_now
 
 PASSWORD = "a member's long password"
 HASH = hash_now(PASSWORD)

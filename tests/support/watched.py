@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tests.support.leaks import WATCH, Watch
 from tests.support.secret_fields import PAGES, PORTAL_TELLING, TELLING, is_secret
 
-from gatehouse.platform.app import Platform
+from gatehouse.platform.worker.app import Platform
 
 #: What is kept of a request and of an answer.
 _REQUEST_BYTES, _ANSWER_BYTES = 64 * 1024, 1024 * 1024

@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from gatehouse.detection.entities.features import pieces
+from gatehouse.detection.entities.network.features import pieces
 from training.entities.corpus import KINDS, Example
 
 IGNORED = -100

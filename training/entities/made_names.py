@@ -9,7 +9,7 @@ import random
 import zoneinfo
 from collections.abc import Callable
 
-from gatehouse.detection.entities import known_names as known
+from gatehouse.detection.entities.network import known_names as known
 from training.entities.corpus import Example
 
 

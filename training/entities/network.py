@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gatehouse.detection.entities.features import SHAPES
+from gatehouse.detection.entities.network.features import SHAPES
 
 WIDTH, HEADS, LAYERS, INNER, VOCABULARY, POSITIONS = 384, 12, 6, 1536, 30522, 512
 TAGS = 7

@@ -66,8 +66,8 @@ class Hyperscan:
         from bench.dlp.filters import hyperscan
 
         from gatehouse.detection.catalog import BUILT_IN
-        from gatehouse.detection.matching import compile_pattern
-        from gatehouse.detection.searching import ANYWHERE, search_of
+        from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
+        from gatehouse.detection.search.matching import compile_pattern
 
         hs = hyperscan()
         self._regexes = [

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import re2
 
-from gatehouse.detection.searching import ANYWHERE, search_of
+from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 
 
 class Allowlist:

@@ -11,10 +11,10 @@ import click
 from gatehouse.cli.main import CommandError
 
 if TYPE_CHECKING:
-    from gatehouse.foundation.sealing import Sealer
-    from gatehouse.platform.installation import Installation
-    from gatehouse.platform.records.archive.manifest import Connection
-    from gatehouse.platform.records.archive.places import ArchiveStorage
+    from gatehouse.foundation.secrets.sealing import Sealer
+    from gatehouse.platform.installation.setup import Installation
+    from gatehouse.platform.records.archive.storage.manifest import Connection
+    from gatehouse.platform.records.archive.storage.places import ArchiveStorage
 
 _TENANT = click.option("--tenant", help="Only the data of this organization, by its slug.")
 
@@ -53,8 +53,8 @@ def query(sql: str, tenant: str | None, form: str) -> None:
 
     It can read these three tables and nothing else of this machine, and changes nothing.
     """
-    from gatehouse.cli.results import FORMS
     from gatehouse.platform.records.archive import querying
+    from gatehouse.platform.records.archive.query_output import FORMS
 
     if sql == "-":
         sql = sys.stdin.read()
@@ -70,7 +70,7 @@ def query(sql: str, tenant: str | None, form: str) -> None:
 @_TENANT
 def listed(tenant: str | None) -> None:
     """List the files with their records, dates and paths."""
-    from gatehouse.platform.records.archive import manifest
+    from gatehouse.platform.records.archive.storage import manifest
 
     with _opened() as opened:
         slugs = opened.slugs()
@@ -89,7 +89,8 @@ def verify(tenant: str | None) -> None:
 
     Exits with status 1 if a file is unsound.
     """
-    from gatehouse.platform.records.archive import manifest, verifying
+    from gatehouse.platform.records.archive import verifying
+    from gatehouse.platform.records.archive.storage import manifest
 
     unsound = 0
     with _opened() as opened:
@@ -111,7 +112,7 @@ def run(tenant: str | None) -> None:
     """Archive records past the hot window now, instead of at the scheduled time."""
     from gatehouse.foundation import log
     from gatehouse.platform.records.archive import jobs
-    from gatehouse.platform.records.archive.workshop import ArchiverRunning
+    from gatehouse.platform.records.archive.storage.writer import ArchiverRunning
 
     with _opened() as opened:
         log.configure(opened.installed.settings.log_level)
@@ -136,13 +137,13 @@ def run(tenant: str | None) -> None:
 
 @contextlib.contextmanager
 def _opened() -> Iterator[Archive]:
-    from gatehouse.foundation.sealing import Sealer
+    from gatehouse.foundation.secrets.sealing import Sealer
     from gatehouse.foundation.storage import roles
-    from gatehouse.platform import installation
-    from gatehouse.platform.records.archive.places import place
+    from gatehouse.platform.installation import setup
+    from gatehouse.platform.records.archive.storage.places import place
 
-    installed = installation.connect()
-    installation.check(installed)
+    installed = setup.connect()
+    setup.check(installed)
     keys = installed.master_keys
     connection = roles.connect(installed.url, roles.SERVICE_ROLE, autocommit=True, connect_timeout=10)
     try:

@@ -23,12 +23,12 @@ def verify(tenant: str | None) -> None:
     Includes archived events. Prints where a chain breaks, and then exits with status 1; lists records that outposts
     lost. It can run while the platform serves.
     """
-    from gatehouse.foundation.sealing import Sealer
-    from gatehouse.platform import installation
-    from gatehouse.platform.records.archive.places import place
+    from gatehouse.foundation.secrets.sealing import Sealer
+    from gatehouse.platform.installation import setup
+    from gatehouse.platform.records.archive.storage.places import place
     from gatehouse.platform.records.audit.verify import Verifier
 
-    installed = installation.connect()
+    installed = setup.connect()
     keys = installed.master_keys
     verifier = Verifier(installed.url, Sealer(keys.keys, keys.current), place(installed.settings))
     try:

@@ -11,16 +11,16 @@ def migrate(application: str, check: bool) -> None:
     if application == "portal":
         _portal(check)
         return
-    from gatehouse.platform import installation
+    from gatehouse.platform.installation import setup
 
-    installed = installation.connect()
+    installed = setup.connect()
     if check:
-        installation.check(installed)
+        setup.check(installed)
         click.echo("The schema is this version's.")
         return
-    installation.prepare(installed)
+    setup.prepare(installed)
     click.echo("The schema is up to date.")
-    if (admin := installation.unused_first_admin(installed)) is not None:
+    if (admin := setup.unused_first_admin(installed)) is not None:
         admin.announce()
 
 

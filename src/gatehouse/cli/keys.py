@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncSession
 
-    from gatehouse.foundation.sealing import Sealer
+    from gatehouse.foundation.secrets.sealing import Sealer
     from gatehouse.foundation.storage.resealing import ResealReport
     from gatehouse.platform.access.tokens.rotation import RotationResult
-    from gatehouse.platform.installation import Installation
+    from gatehouse.platform.installation.setup import Installation
     from gatehouse.portal.installation import Installation as PortalInstallation
 
 
@@ -63,7 +63,7 @@ def rotate_saml(activate: bool) -> None:
     2. Have every identity provider read the metadata again (GET /api/saml/metadata).
     3. Run this with --activate: the new key signs. The old certificate leaves the metadata with the next rotation.
     """
-    from gatehouse.platform.access.saml.keys import NothingPrepared
+    from gatehouse.platform.access.saml.protocol.keys import NothingPrepared
 
     installed, sealer = _installation()
     try:
@@ -106,7 +106,7 @@ def rotate_ca(stolen: bool) -> None:
     """
     import psycopg
 
-    from gatehouse.portal import authorities
+    from gatehouse.portal.keys import authorities
 
     installed = _portal()
     try:
@@ -127,7 +127,7 @@ def _print_old_keys(kids: list[str], stolen: bool) -> None:
 def _rotate_portal(stolen: bool) -> None:
     import psycopg
 
-    from gatehouse.portal import signing
+    from gatehouse.portal.keys import signing
 
     installed = _portal()
     with psycopg.connect(installed.owner_url) as connection:
@@ -145,11 +145,11 @@ def _portal() -> "PortalInstallation":
 
 
 def _installation() -> "tuple[Installation, Sealer]":
-    from gatehouse.foundation.sealing import Sealer
-    from gatehouse.platform import installation
+    from gatehouse.foundation.secrets.sealing import Sealer
+    from gatehouse.platform.installation import setup
 
-    installed = installation.connect()
-    installation.check(installed)
+    installed = setup.connect()
+    setup.check(installed)
     return installed, Sealer(installed.master_keys.keys, installed.master_keys.current)
 
 
@@ -166,7 +166,7 @@ async def _rotate(installed: "Installation", sealer: "Sealer", stolen: bool) -> 
 
 async def _rotate_saml(installed: "Installation", sealer: "Sealer", activate: bool) -> str:
     from gatehouse.foundation.storage.database import Database
-    from gatehouse.platform.access.saml import keys as saml_keys
+    from gatehouse.platform.access.saml.protocol import keys as saml_keys
 
     database = Database(installed.url, pool_size=1)
     try:
@@ -180,14 +180,14 @@ async def _rotate_saml(installed: "Installation", sealer: "Sealer", activate: bo
 
 
 def _reseal_platform() -> "tuple[Sealer, ResealReport]":
-    from gatehouse.platform.sealed import reseal
+    from gatehouse.platform.installation.resealing import reseal
 
     installed, sealer = _installation()
     return sealer, asyncio.run(_reseal(installed.owner_url, sealer, reseal))
 
 
 def _reseal_portal() -> "tuple[Sealer, ResealReport]":
-    from gatehouse.portal.sealed import reseal
+    from gatehouse.portal.keys.resealing import reseal
 
     installed = _portal()
     return installed.sealer, asyncio.run(_reseal(installed.owner_url, installed.sealer, reseal))

@@ -16,7 +16,7 @@ def openapi(application: str) -> None:
 def document(application: str) -> dict[str, Any]:
     """Return the OpenAPI document of `platform`, `portal` or `outpost`."""
     if application == "portal":
-        from gatehouse.portal.app import build_api
+        from gatehouse.portal.server.app import build_api
 
         return build_api()[0].openapi()
     if application == "outpost":
@@ -24,6 +24,6 @@ def document(application: str) -> dict[str, Any]:
 
         return outpost_document()
     from gatehouse.foundation.settings import Settings
-    from gatehouse.platform.app import administration
+    from gatehouse.platform.worker.app import administration
 
     return administration(Settings())[0].openapi()

@@ -28,10 +28,10 @@ def bundle(out: Path, keys: Path) -> None:
     Copy both files to OUTPOST_BUNDLE_PATH and OUTPOST_KEYS_PATH: the outpost loads them within a second.
     """
     from gatehouse.foundation.clock import iso
-    from gatehouse.outpost.airgap import fetch
-    from gatehouse.outpost.platform import PlatformRefusal, PlatformUnavailable
+    from gatehouse.outpost.platform_link.client import PlatformRefusal, PlatformUnavailable
+    from gatehouse.outpost.policy.airgap import fetch
     from gatehouse.outpost.settings import OutpostSettings
-    from gatehouse.policy.signing import BundleRefused
+    from gatehouse.policy.bundles.signing import BundleRefused
 
     if out.absolute() == keys.absolute():
         raise CommandError("--out and --keys must be two files")
@@ -58,9 +58,9 @@ def hand_in(files: tuple[IO[bytes], ...]) -> None:
     Reads OUTPOST_ID, PLATFORM_MANAGEMENT_URL, TLS_CERT_PATH, TLS_KEY_PATH and TLS_CA_BUNDLE, as the outpost would. It
     can be repeated: the platform skips records that it has.
     """
-    from gatehouse.outpost.audit_log import NotALine
-    from gatehouse.outpost.carried import Missing, hand_in
-    from gatehouse.outpost.platform import PlatformRefusal, PlatformUnavailable
+    from gatehouse.outpost.platform_link.client import PlatformRefusal, PlatformUnavailable
+    from gatehouse.outpost.records.carried_log import Missing, hand_in
+    from gatehouse.outpost.records.log import NotALine
     from gatehouse.outpost.settings import OutpostSettings
 
     settings = OutpostSettings.from_environment()

@@ -70,7 +70,7 @@ class _FileScanner:
     def __init__(self, least: str, categories: frozenset[str]) -> None:
         from gatehouse.detection.catalog import BUILT_IN
         from gatehouse.detection.matcher import Matcher
-        from gatehouse.policy.compile_dlp import compile_dlp
+        from gatehouse.policy.dlp.compile import compile_dlp
         from gatehouse.policy.governance import GovernanceRecords
 
         policy, _ = compile_dlp(GovernanceRecords(), {})
@@ -80,9 +80,9 @@ class _FileScanner:
         self._least = least
 
     def hits(self, text: str) -> "Iterator[Hit]":
-        from gatehouse.detection.scanning import scan as find_all
+        from gatehouse.detection.scanning.texts import scan as find_all
         from gatehouse.engine.dlp.decide import TierFindings, decide
-        from gatehouse.policy.dlp import DLP_ACTION_STRENGTH
+        from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH
 
         for hit in decide(self._policy, TierFindings(find_all(self._matchers, text))).hits:
             if DLP_ACTION_STRENGTH[hit.effect] >= DLP_ACTION_STRENGTH[self._least]:

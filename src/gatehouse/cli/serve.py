@@ -17,7 +17,7 @@ _PORTS = {"platform": 8000, "portal": 8100, "outpost": 8300}
 @click.option("--admin-port", default=8301, show_default=True, type=click.IntRange(0, 65535), help="An outpost's.")
 def serve(application: str, host: str, port: int | None, workers: int, admin_port: int) -> None:
     """Serve an application until SIGTERM, then finish running requests."""
-    from gatehouse.foundation.serving import CannotStart
+    from gatehouse.foundation.processes.serving import CannotStart
 
     port = _PORTS[application] if port is None else port
     try:
@@ -32,13 +32,13 @@ def serve(application: str, host: str, port: int | None, workers: int, admin_por
 
 
 def _platform(host: str, port: int, workers: int) -> None:
-    from gatehouse.platform.supervisor import Supervisor
+    from gatehouse.platform.worker.supervisor import Supervisor
 
     raise click.exceptions.Exit(Supervisor(host=host, port=port, workers=workers).run())
 
 
 def _portal(host: str, port: int) -> None:
-    from gatehouse.portal.serve import run
+    from gatehouse.portal.server.process import run
 
     raise click.exceptions.Exit(run(host, port))
 
@@ -52,15 +52,15 @@ def _outpost(host: str, port: int, admin_port: int) -> None:
 @click.command(epilog="Example: DATABASE_URL=postgresql://... gatehouse worker")
 def worker() -> None:
     """Run background jobs. Any number of these may run, on any machine that reaches the database."""
-    from gatehouse.foundation import preflight
+    from gatehouse.foundation.processes import preflight
     from gatehouse.foundation.settings import Settings
-    from gatehouse.platform import installation
+    from gatehouse.platform.installation import setup
+    from gatehouse.platform.installation.preflight import settings as checked_settings
     from gatehouse.platform.keeper import run
-    from gatehouse.platform.preflight import settings as checked_settings
 
     settings = checked_settings(listens=False)
     preflight.warn_about_misspelt(Settings)
     if settings.database_url is None:
         raise CommandError("an embedded installation runs its jobs itself; set DATABASE_URL to run them elsewhere")
-    installation.check_all(installation.connect(settings))
+    setup.check_all(setup.connect(settings))
     run(settings, settings.database_url, journal=False)

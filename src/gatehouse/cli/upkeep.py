@@ -11,7 +11,7 @@ from gatehouse.cli.main import CommandError
 @click.command(epilog="Example: gatehouse doctor")
 def doctor() -> None:
     """Check this installation and say how to fix it. Exits with status 1 if something must be fixed."""
-    from gatehouse.platform.upkeep.doctor import examine
+    from gatehouse.platform.installation.doctor import examine
 
     failed = False
     for finding in examine():
@@ -28,13 +28,13 @@ def doctor() -> None:
 def backup(file: Path, force: bool) -> None:
     """Save database and journal into one file, while serving goes on. Keep the master key elsewhere."""
     from gatehouse.foundation.storage.tools import ToolFailed
-    from gatehouse.platform import installation
-    from gatehouse.platform.upkeep import backup as saving
+    from gatehouse.platform.installation import backup as saving
+    from gatehouse.platform.installation import setup
 
     if file.exists() and not force:
         raise CommandError(f"{file} is there already; --force replaces it")
     try:
-        meta = saving.save(installation.connect(), file)
+        meta = saving.save(setup.connect(), file)
     except (ToolFailed, OSError) as error:
         raise CommandError(str(error)) from None
     click.echo(f"Saved {file} ({file.stat().st_size // 1024} KiB, schema {meta.schema}).")
@@ -48,17 +48,17 @@ def backup(file: Path, force: bool) -> None:
 @click.option("--force", is_flag=True, help="Replace the installation that the database holds.")
 def restore(file: Path, force: bool) -> None:
     """Restore a backup. Nothing may serve on the database meanwhile."""
-    from gatehouse.foundation.serving import CannotStart, HomeLock
+    from gatehouse.foundation.processes.serving import CannotStart, HomeLock
     from gatehouse.foundation.settings import Settings
     from gatehouse.foundation.storage.tools import ToolFailed
-    from gatehouse.platform import installation
-    from gatehouse.platform.upkeep import backup as saving
+    from gatehouse.platform.installation import backup as saving
+    from gatehouse.platform.installation import setup
 
     try:
         settings = Settings.from_environment()
         # The lock ensures that nothing serves from this home meanwhile.
         with HomeLock(settings.gatehouse_home):
-            meta = saving.load(installation.connect(settings), file, force=force)
+            meta = saving.load(setup.connect(settings), file, force=force)
     except CannotStart as error:
         raise CommandError(str(error)) from None
     except (ToolFailed, OSError, tarfile.TarError, saving.CannotRestore) as error:

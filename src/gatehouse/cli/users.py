@@ -12,7 +12,7 @@ from gatehouse.cli.main import CommandError
 
 if TYPE_CHECKING:
     from gatehouse.platform.access.users.table import UserRow
-    from gatehouse.platform.change import Change
+    from gatehouse.platform.changes.change import Change
 
 _Result = TypeVar("_Result")
 
@@ -121,7 +121,7 @@ def operator(email: str, revoke: bool) -> None:
 
 
 def _hashed_from_stdin(email: str) -> str:
-    from gatehouse.foundation.passwords import PasswordRefused, hash_now
+    from gatehouse.foundation.secrets.passwords import PasswordRefused, hash_now
 
     try:
         return hash_now(sys.stdin.readline().rstrip("\r\n"), about=email)
@@ -140,9 +140,9 @@ def _run_change(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> 
     from gatehouse.foundation.errors import Refusal
     from gatehouse.foundation.identity import TenantId
     from gatehouse.foundation.storage.database import Database
-    from gatehouse.platform import installation
     from gatehouse.platform.access.users.table import tenant_by_slug
-    from gatehouse.platform.change import Change
+    from gatehouse.platform.changes.change import Change
+    from gatehouse.platform.installation import setup
     from gatehouse.platform.live.nodes import wait_until_confirmed
 
     async def change_it(url: str) -> _Result:
@@ -164,8 +164,8 @@ def _run_change(tenant: str, work: "Callable[[Change], Awaitable[_Result]]") -> 
         finally:
             await database.close()
 
-    installed = installation.connect()
-    installation.check(installed)
+    installed = setup.connect()
+    setup.check(installed)
     try:
         return asyncio.run(change_it(installed.url))
     except Refusal as error:

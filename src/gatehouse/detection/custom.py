@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 import re2
 
-from gatehouse.detection import matching, re2_syntax
 from gatehouse.detection.pattern import (
     CONTEXT_BONUS,
     NEAR,
@@ -23,7 +22,9 @@ from gatehouse.detection.pattern import (
     Pattern,
     Shape,
 )
+from gatehouse.detection.regex import re2_syntax
 from gatehouse.detection.rules import error_message
+from gatehouse.detection.search import matching
 
 #: Maximum characters of a regex.
 MAX_REGEX: Final = 2000

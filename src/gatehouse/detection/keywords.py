@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import re2
 
-from gatehouse.detection import matching
 from gatehouse.detection.normalise import View, seen
 from gatehouse.detection.normalise.escapes import nested_view
-from gatehouse.detection.searching import ANYWHERE, search_of
+from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
+from gatehouse.detection.search import matching
 
 #: Code points of a passage.
 SLICE: Final = 32 * 1024

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from gatehouse.detection import scanning
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.rules import BadPattern, Rules
+from gatehouse.detection.scanning import texts
 
 __all__ = ["BadPattern", "Matcher"]
 
@@ -14,9 +14,9 @@ class Matcher(Rules):
     process, an organization's own ones in a second matcher."""
 
     def scan(self, text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False) -> list[Finding]:
-        return scanning.scan((self,), text, pos=pos, decoded=decoded, json_escapes=json_escapes)
+        return texts.scan((self,), text, pos=pos, decoded=decoded, json_escapes=json_escapes)
 
     def scan_in_slices(
         self, text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False
     ) -> Iterator[list[Finding]]:
-        return scanning.scan_in_slices((self,), text, pos=pos, decoded=decoded, json_escapes=json_escapes)
+        return texts.scan_in_slices((self,), text, pos=pos, decoded=decoded, json_escapes=json_escapes)

@@ -14,19 +14,33 @@ from typing import Final, NamedTuple
 import msgspec
 import re2
 
-from gatehouse.detection import matching, re2_syntax
-from gatehouse.detection.as_written import AsWritten
-from gatehouse.detection.beginnings import beginnings
-from gatehouse.detection.candidates import ALWAYS, CandidateMatch, Candidates, Regex, SearchedPiece
-from gatehouse.detection.contexts import Contexts, Near
 from gatehouse.detection.findings import Finding
-from gatehouse.detection.growth import Growth
-from gatehouse.detection.matching import CompiledShape
 from gatehouse.detection.normalise import LOOKALIKES, View
-from gatehouse.detection.openings import Openings, Reach
 from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE, Pattern, Shape
-from gatehouse.detection.searching import ANYWHERE, HERE, Search, Spans, not_empty, search_of
-from gatehouse.detection.skeleton import SKELETON, longest
+from gatehouse.detection.regex import re2_syntax
+from gatehouse.detection.regex.byte_search import (
+    ANYWHERE,
+    HERE,
+    Search,
+    Spans,
+    not_empty,
+    search_of,
+)
+from gatehouse.detection.regex.skeleton import SKELETON, longest
+from gatehouse.detection.search import matching
+from gatehouse.detection.search.as_written import AsWritten
+from gatehouse.detection.search.beginnings import beginnings
+from gatehouse.detection.search.candidates import (
+    ALWAYS,
+    CandidateMatch,
+    Candidates,
+    Regex,
+    SearchedPiece,
+)
+from gatehouse.detection.search.context_words import Contexts, Near
+from gatehouse.detection.search.growth import Growth
+from gatehouse.detection.search.matching import CompiledShape
+from gatehouse.detection.search.openings import Openings, Reach
 
 _latin: Final = str.maketrans(LOOKALIKES)
 

@@ -3,8 +3,8 @@
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.exchange import Answer, Exchange
 from gatehouse.engine.providers import Reply
-from gatehouse.engine.stages import registry
-from gatehouse.engine.stages.maintenance import InMaintenance
+from gatehouse.engine.stages.callers.maintenance import InMaintenance
+from gatehouse.engine.stages.candidates import registry
 from gatehouse.engine.timing import HEADER as TIMING
 from gatehouse.foundation.errors import Refusal
 

@@ -8,7 +8,7 @@ import msgspec
 
 from gatehouse.engine.answers import reply_headers
 from gatehouse.engine.conversation.dialect import Dialect
-from gatehouse.engine.dlp.stream import StreamGuard
+from gatehouse.engine.dlp.streams.stream import StreamGuard
 from gatehouse.engine.exchange import Answer, CallRequest
 from gatehouse.engine.pipeline import obey
 from gatehouse.engine.ports import Ports

@@ -14,21 +14,21 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS
 from gatehouse.engine.fields.naming import Field
-from gatehouse.engine.outcome import RuleEvent
-from gatehouse.engine.samples import CallSample
-from gatehouse.engine.tracing import Trace
+from gatehouse.engine.records.outcome import RuleEvent
+from gatehouse.engine.records.samples import CallSample
+from gatehouse.engine.records.tracing import Trace
 from gatehouse.engine.verdict import Hold, Refuse
 from gatehouse.foundation.counters import RateState
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller
+from gatehouse.policy.records import Candidate
 from gatehouse.policy.routing import RoutingPolicy
-from gatehouse.policy.rules import Facts
+from gatehouse.policy.rules.evaluation import Facts
 from gatehouse.policy.snapshot import Snapshot
 
 #: Reads a request's body to its end. Raises a `Refusal` for one that is too large or too slow, and `ClientLeft`.
@@ -68,7 +68,7 @@ class Identified(msgspec.Struct, kw_only=True):
 
 
 class RoutingNeeds(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The likely tokens of a call (`engine.estimate`), and the capabilities that it needs of a model, as bits of
+    """The likely tokens of a call (`engine.money.estimate`), and the capabilities that it needs of a model, as bits of
     `policy.routing.NEEDS`. `embeds`: the call requests embeddings, which chat models do not offer."""
 
     input_tokens: int
@@ -82,7 +82,7 @@ class RoutingNeeds(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CallSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The size of a call's input, and the answer that it requests (`engine.bound`)."""
+    """The size of a call's input, and the answer that it requests (`engine.money.bound`)."""
 
     json_bytes: int
     #: the most tokens that these bytes can be

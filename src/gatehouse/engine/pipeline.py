@@ -10,26 +10,30 @@ from types import CoroutineType
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.stages import (
-    attribution,
+from gatehouse.engine.stages.callers import (
     authenticate,
+    ip_allowlist,
+    journal_room,
+    maintenance,
+    rate_limit,
+    scope,
+)
+from gatehouse.engine.stages.calls import (
+    attribution,
     budget,
     content_filters,
     dlp_input,
     dlp_output,
-    ip_allowlist,
-    journal_room,
+    response_cache,
+    sampling,
+)
+from gatehouse.engine.stages.candidates import (
     kill_switch,
-    maintenance,
     model_access,
     overrides,
     policy_rules,
-    rate_limit,
     registry,
     request_fields,
-    response_cache,
-    sampling,
-    scope,
 )
 from gatehouse.engine.timing import Timing
 from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
@@ -60,7 +64,7 @@ CALLER: Final = (
     Step(scope.check, "limits"),
 )
 
-#: 1 to 3 in front of administration (`platform/admission.py`), where most paths need no caller.
+#: 1 to 3 in front of administration (`platform/administration/admission.py`), where most paths need no caller.
 ADMINISTRATION: Final = (*ARRIVAL, Step(IDENTIFY, "auth"), *CALLER)
 
 #: 3. The same where the request is recorded: scans.

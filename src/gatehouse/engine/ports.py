@@ -8,12 +8,11 @@ from uuid import UUID
 
 import msgspec
 
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, NoDetectors
 from gatehouse.engine.exchange import CallRequest, Exchange, Received
-from gatehouse.engine.latency import Latencies
-from gatehouse.engine.limits import RateLimits
-from gatehouse.engine.tracing import Trace
+from gatehouse.engine.measures.latency import Latencies
+from gatehouse.engine.rate_limits.selection import RateLimits
+from gatehouse.engine.records.tracing import Trace
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.counters import Claim, RateDecision
@@ -21,6 +20,7 @@ from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.policy.budgets import Budget, CallAmounts
+from gatehouse.policy.records import Candidate
 from gatehouse.policy.snapshot import Snapshot
 
 
@@ -143,7 +143,7 @@ class Approvals(Protocol):
 
 
 class Sampler(Protocol):
-    """Storage of samples of requests (`engine.stages.sampling`)."""
+    """Storage of samples of requests (`engine.stages.calls.sampling`)."""
 
     def admits(self, tenant_id: UUID) -> bool:
         """Return whether the organization may have another sample in this minute, and count it if so."""

@@ -32,7 +32,7 @@ from gatehouse.engine.providers import Reply
 from gatehouse.engine.routing.attempts import Attempts
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.settling import InFlight, Settlement
-from gatehouse.engine.stages import dlp_output, response_cache, sampling
+from gatehouse.engine.stages.calls import dlp_output, response_cache, sampling
 from gatehouse.engine.streaming import HeldStream
 from gatehouse.engine.timing import timed
 from gatehouse.engine.usable_models import usable_models

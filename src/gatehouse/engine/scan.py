@@ -9,7 +9,7 @@ import msgspec
 
 from gatehouse.engine import pipeline
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.decoding import conform, decode_object
+from gatehouse.engine.conversation.decoding.bodies import conform, decode_object
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp.body import apply_replacements_in_steps
 from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings
@@ -18,8 +18,14 @@ from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.steps import Steps
 from gatehouse.engine.exchange import Answer, CallRequest, Identified, ReadBody
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.stages import attribution, content_filters, dlp_input, overrides, route, sampling
-from gatehouse.engine.stages.record import scanned
+from gatehouse.engine.stages.calls import (
+    attribution,
+    content_filters,
+    dlp_input,
+    sampling,
+)
+from gatehouse.engine.stages.calls.record import scanned
+from gatehouse.engine.stages.candidates import overrides, route
 from gatehouse.engine.verdict import Hold, Refuse, Reroute, resolved
 from gatehouse.foundation.errors import Refusal
 

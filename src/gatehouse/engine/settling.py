@@ -9,20 +9,25 @@ import msgspec
 import structlog
 
 from gatehouse.engine.answers import refusal
-from gatehouse.engine.bound import bound, call_size, caller_output_limit, max_output
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.estimate import EXPECTED_OUTPUT_TOKENS, count_choices
 from gatehouse.engine.exchange import Answer, CallRequest, ClientLeft, Exchange, Identified
-from gatehouse.engine.output_sizes import OutputSizes
+from gatehouse.engine.measures.output_sizes import OutputSizes
+from gatehouse.engine.money.bound import (
+    bound,
+    call_size,
+    caller_output_limit,
+    max_output,
+)
+from gatehouse.engine.money.estimate import EXPECTED_OUTPUT_TOKENS, count_choices
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, guess
 from gatehouse.engine.routing.cost import cost
-from gatehouse.engine.stages.record import Recorder
+from gatehouse.engine.stages.calls.record import Recorder
 from gatehouse.engine.timing import Timing, asked_for, milliseconds
 from gatehouse.foundation.errors import Internal, Refusal
 from gatehouse.policy.budgets import NANO
+from gatehouse.policy.records import Candidate
 
 log = structlog.get_logger(__name__)
 

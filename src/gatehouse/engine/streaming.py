@@ -9,15 +9,15 @@ import structlog
 
 from gatehouse.engine.conversation.dialect import Dialect
 from gatehouse.engine.conversation.view import Unreadable
-from gatehouse.engine.dlp.stream import StreamGuard
+from gatehouse.engine.dlp.streams.stream import StreamGuard
 from gatehouse.engine.exchange import Answer, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply
 from gatehouse.engine.providers.failure import ProviderFailed
 from gatehouse.engine.routing.attempts import AllProvidersFailed, ProviderTimeout
 from gatehouse.engine.settling import Settlement
-from gatehouse.engine.stages import dlp_output
-from gatehouse.engine.stages.record import Recorder
+from gatehouse.engine.stages.calls import dlp_output
+from gatehouse.engine.stages.calls.record import Recorder
 from gatehouse.foundation.errors import Internal, Refusal
 
 log = structlog.get_logger(__name__)

@@ -1,12 +1,11 @@
 """The models of the catalog that a caller may use."""
 
 from gatehouse.engine import pipeline
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.exchange import CallRequest, Identified
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.verdict import Refuse
-from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.records import Candidate, ModelRecord
 
 
 def usable_models(x: Identified, ports: Ports) -> list[ModelRecord]:

@@ -6,8 +6,8 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from gatehouse.engine.candidate import Candidate
 from gatehouse.foundation.errors import Refusal
+from gatehouse.policy.records import Candidate
 
 
 class Allow:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -20,7 +20,15 @@ from pydantic import (
     field_validator,
 )
 
-from gatehouse.foundation.egress_policy import EgressPolicy
+#: `private`: all addresses except those that are always refused. `public`: public addresses and EGRESS_ALLOWLIST.
+#: `listed`: only EGRESS_ALLOWLIST.
+EgressPolicy: TypeAlias = Literal["private", "public", "listed"]
+
+_STRICTNESS: Final[dict[EgressPolicy, int]] = {"private": 0, "public": 1, "listed": 2}
+
+
+def stricter(one: EgressPolicy, other: EgressPolicy) -> EgressPolicy:
+    return one if _STRICTNESS[one] >= _STRICTNESS[other] else other
 
 
 class BadSettings(Exception):

@@ -10,7 +10,7 @@ from starlette.types import Send
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Answer, Received
 from gatehouse.foundation.errors import Unavailable
-from gatehouse.foundation.http.leaving import NOSNIFF
+from gatehouse.foundation.http.middleware.added_headers import NOSNIFF
 
 #: the cancellation message of a request whose client has disconnected
 CLIENT_LEFT_MESSAGE: Final = "client left"

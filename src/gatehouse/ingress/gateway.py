@@ -1,7 +1,7 @@
 """Model calls, scans and the list of models: which requests are the gateway's, and how each is answered.
 
-`Gateway.serve` answers one request, for the lane (`ingress.lane`) or for an ASGI server. For an ASGI server the gateway
-is itself an application and passes every other request to the wrapped application.
+`Gateway.serve` answers one request, for the lane (`ingress.http1`) or for an ASGI server. For an ASGI server the
+gateway is itself an application and passes every other request to the wrapped application.
 """
 
 import asyncio

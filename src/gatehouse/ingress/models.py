@@ -10,7 +10,7 @@ import msgspec
 
 from gatehouse.engine.exchange import Answer, Identified, Received
 from gatehouse.engine.run import Engine
-from gatehouse.engine.stages.route import ModelNotFound
+from gatehouse.engine.stages.candidates.route import ModelNotFound
 from gatehouse.foundation.http.envelopes import ANTHROPIC, GATEWAY, ErrorForm
 from gatehouse.policy.records import ModelRecord
 

@@ -9,8 +9,8 @@ from starlette.types import Receive, Scope
 from gatehouse.engine.exchange import ClientLeft, Received
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadRequest, PayloadTooLarge
-from gatehouse.foundation.http import request_id
 from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.http.middleware import request_id
 
 #: The headers that are read. The others are not decoded: decoding twenty headers costs more than authentication.
 READ: Final = frozenset(

@@ -13,10 +13,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import GATEWAY, rendered
-from gatehouse.foundation.networks import network
 from gatehouse.ingress import not_served
 from gatehouse.ingress.gateway import Gateway
 from gatehouse.outpost.host import OutpostHost

@@ -20,7 +20,7 @@ from gatehouse.engine.run import Engine
 from gatehouse.engine.verdict import Ask
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock, iso
 from gatehouse.foundation.counters.memory import MemoryCounters
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.journal.writer import JournalWriter
 from gatehouse.foundation.outbound.carriers import open_outbound
@@ -28,33 +28,33 @@ from gatehouse.foundation.response_cache.memory import MemoryCache
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.tasks import cancel_all
 from gatehouse.ingress.in_progress import InProgress
-from gatehouse.outpost.airgap import BundleFiles
-from gatehouse.outpost.audit_log import AuditLog
-from gatehouse.outpost.budget import LocalSpend
-from gatehouse.outpost.bundle import BundleStore, InForce
-from gatehouse.outpost.credentials import LocalCredentials
 from gatehouse.outpost.detection import DetectionProcess
-from gatehouse.outpost.disk import STEPS, DiskMonitor, ThinningJournal
-from gatehouse.outpost.figures import OutpostFigures
-from gatehouse.outpost.follow import Follower
-from gatehouse.outpost.heartbeat import HeartbeatBody, HeartbeatSender
 from gatehouse.outpost.identity import OutpostIdentity
-from gatehouse.outpost.leases import Leases
-from gatehouse.outpost.limits import LocalLimits
-from gatehouse.outpost.peers import Peers
-from gatehouse.outpost.platform import PlatformClient
-from gatehouse.outpost.proof import Proof
-from gatehouse.outpost.records import OutpostRecords
-from gatehouse.outpost.secrets import LocalSecrets
+from gatehouse.outpost.metrics import OutpostFigures
+from gatehouse.outpost.money.budget import LocalSpend
+from gatehouse.outpost.money.leases import Leases
+from gatehouse.outpost.money.tally import Tally
+from gatehouse.outpost.platform_link.client import PlatformClient
+from gatehouse.outpost.platform_link.heartbeat import HeartbeatBody, HeartbeatSender
+from gatehouse.outpost.platform_link.peer_tokens import Proof
+from gatehouse.outpost.platform_link.peers import Peers
+from gatehouse.outpost.policy.airgap import BundleFiles
+from gatehouse.outpost.policy.bundle import BundleStore, InForce
+from gatehouse.outpost.policy.credentials import LocalCredentials
+from gatehouse.outpost.policy.follow import Follower
+from gatehouse.outpost.policy.provider_credentials import LocalSecrets
+from gatehouse.outpost.policy.switches import LocalSwitches
+from gatehouse.outpost.rate_limits import LocalLimits
+from gatehouse.outpost.records.disk import STEPS, DiskMonitor, ThinningJournal
+from gatehouse.outpost.records.log import AuditLog
+from gatehouse.outpost.records.positions import OutpostRecords
+from gatehouse.outpost.records.siem import direct, receivers_of
+from gatehouse.outpost.records.upload import RecordUpload
 from gatehouse.outpost.settings import OutpostSettings
-from gatehouse.outpost.siem import direct, receivers_of
 from gatehouse.outpost.state import BudgetSet, LocalState
-from gatehouse.outpost.switches import LocalSwitches
-from gatehouse.outpost.tally import Tally
-from gatehouse.outpost.upload import RecordUpload
 from gatehouse.policy.budgets import NANO
+from gatehouse.policy.bundles.signing import BundleRefused
 from gatehouse.policy.overlay import Overrides
-from gatehouse.policy.signing import BundleRefused
 
 log = structlog.get_logger(__name__)
 

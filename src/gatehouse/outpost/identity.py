@@ -17,9 +17,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from gatehouse.foundation import certified
+from gatehouse.foundation.certificates import x5c
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.outpost import kept
+from gatehouse.outpost import durable_files
 from gatehouse.outpost.settings import OutpostSettings
 
 log = structlog.get_logger(__name__)
@@ -89,8 +89,8 @@ class OutpostIdentity:
         now = time.time()
         if cached is None or cached[1] - _RENEW_BEFORE_SECONDS <= now:
             claims = {"sub": str(self._outpost_id), "aud": audience}
-            token = certified.sign(claims, self._loaded.key, self._loaded.chain)
-            cached = self._tokens[audience] = (token, now + certified.MAX_LIFETIME_SECONDS)
+            token = x5c.sign(claims, self._loaded.key, self._loaded.chain)
+            cached = self._tokens[audience] = (token, now + x5c.MAX_LIFETIME_SECONDS)
         return cached[0]
 
     def context(self) -> ssl.SSLContext:
@@ -110,7 +110,7 @@ class OutpostIdentity:
             return
         self._checked_at = now
         try:
-            if kept.stamp(self._certificate, self._key) == self._loaded.stamp:
+            if durable_files.stamp(self._certificate, self._key) == self._loaded.stamp:
                 return
             renewed = self._load()
         except (BadSettings, OSError) as error:
@@ -129,7 +129,7 @@ class OutpostIdentity:
 
     def _load(self) -> _LoadedCertificate:
         try:
-            stamp = kept.stamp(self._certificate, self._key)
+            stamp = durable_files.stamp(self._certificate, self._key)
             chain = x509.load_pem_x509_certificates(self._certificate.read_bytes())
             key = load_pem_private_key(self._key.read_bytes(), password=None)
         except (OSError, ValueError, TypeError) as error:

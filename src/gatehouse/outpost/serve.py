@@ -12,20 +12,21 @@ import click
 import uvicorn
 import uvloop
 
-from gatehouse.foundation import log, metrics, preflight
-from gatehouse.foundation.memory import MemoryTrimmer
-from gatehouse.foundation.processes import return_large_blocks
-from gatehouse.foundation.serving import HomeLock, listen, url_of
+from gatehouse.foundation import log, metrics
+from gatehouse.foundation.certificates.tls import tls_context
+from gatehouse.foundation.processes import preflight
+from gatehouse.foundation.processes.children import return_large_blocks
+from gatehouse.foundation.processes.memory import MemoryTrimmer
+from gatehouse.foundation.processes.serving import HomeLock, listen, url_of
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.foundation.tls import tls_context
-from gatehouse.ingress.figures import METRICS_DIRECTORY
-from gatehouse.ingress.front import protocol_of
+from gatehouse.ingress.metrics import METRICS_DIRECTORY
 from gatehouse.ingress.protocol import WatchfulProtocol
+from gatehouse.ingress.protocol_choice import protocol_of
 from gatehouse.outpost.admin.app import administration
 from gatehouse.outpost.app import OutpostProxy
 from gatehouse.outpost.host import OutpostHost
+from gatehouse.outpost.records.siem import target
 from gatehouse.outpost.settings import OutpostSettings
-from gatehouse.outpost.siem import target
 
 
 class _OutpostServer(uvicorn.Server):

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.outpost import kept
+from gatehouse.outpost import durable_files
 from gatehouse.policy.overlay import Overrides
 
 log = structlog.get_logger(__name__)
@@ -98,12 +98,12 @@ class LocalState:
 
     async def _store(self, **fields: object) -> None:
         state = msgspec.structs.replace(self.current, **fields)
-        await asyncio.to_thread(kept.write, self._path, msgspec.json.encode(state))
+        await asyncio.to_thread(durable_files.write, self._path, msgspec.json.encode(state))
         # Not `state`: a kill switch that was engaged meanwhile stays engaged.
         self.current = msgspec.structs.replace(self.current, **fields)
 
     def _load(self) -> StoredState:
-        document = kept.read(self._path)
+        document = durable_files.read(self._path)
         if document is None:
             if self._path.exists():
                 raise BadSettings(f"{self._path} cannot be read: it says whether the kill switch is engaged")

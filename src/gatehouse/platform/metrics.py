@@ -4,7 +4,12 @@ administration and outgoing notifications."""
 from pathlib import Path
 
 from gatehouse.foundation.metrics import Counter
-from gatehouse.ingress.figures import GatewayMetrics, counter, max_gauge, sum_gauge
+from gatehouse.ingress.metrics import (
+    GatewayMetrics,
+    counter,
+    max_gauge,
+    sum_gauge,
+)
 
 
 def notifications() -> Counter:

@@ -6,7 +6,7 @@ from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import TypeAlias, TypeVar
 
-from gatehouse.foundation.networks import Network
+from gatehouse.foundation.egress.networks import Network
 
 #: First and last addresses, packed, of sorted ranges that do not overlap.
 _Bounds: TypeAlias = tuple[list[bytes], list[bytes]]

@@ -7,15 +7,15 @@ from collections import defaultdict
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from gatehouse.foundation.networks import network
+from gatehouse.foundation.egress.networks import network
 from gatehouse.policy.addresses import AddressRanges
 from gatehouse.policy.budgets import Budgets
-from gatehouse.policy.compile_dlp import compile_dlp
+from gatehouse.policy.dlp.compile import compile_dlp
 from gatehouse.policy.filters import compile_filters
 from gatehouse.policy.model_access import compile_access
 from gatehouse.policy.records import ModelRecord, TenantRecords
 from gatehouse.policy.routing import compile_routing
-from gatehouse.policy.rules import compile_rules
+from gatehouse.policy.rules.evaluation import compile_rules
 from gatehouse.policy.snapshot import Snapshot
 
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.settings import EgressPolicy
 from gatehouse.policy.budgets import BudgetRecord
 from gatehouse.policy.governance import GovernanceRecords
 from gatehouse.policy.model_access import ModelAccessRecord
@@ -161,3 +161,10 @@ class TenantRecords(msgspec.Struct, frozen=True, kw_only=True):
     sample_share: float = 0.0
     #: the compiling host's overrides; never sent
     overrides: Overrides | None = None
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A model that could answer a call: an entry of the catalog at its provider."""
+
+    provider: ProviderRecord
+    model: ModelRecord

@@ -7,14 +7,14 @@ import msgspec
 from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.addresses import AddressRanges
 from gatehouse.policy.budgets import Budgets
-from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.policy.dlp.compiled import DlpPolicy
 from gatehouse.policy.filters import FilterSet
 from gatehouse.policy.governance import RegistryEnforcement
 from gatehouse.policy.model_access import ModelAccess
 from gatehouse.policy.overlay import Overrides
 from gatehouse.policy.records import ModelRecord, ProviderRecord
 from gatehouse.policy.routing import Routing
-from gatehouse.policy.rules import RuleSet
+from gatehouse.policy.rules.evaluation import RuleSet
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

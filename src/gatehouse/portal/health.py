@@ -8,10 +8,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.bodies import ResponseBody
-from gatehouse.foundation.networks import network
 from gatehouse.portal.host import TheHost
 
 router = APIRouter(tags=["Health"])

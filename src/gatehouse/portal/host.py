@@ -11,24 +11,24 @@ from sqlalchemy import text
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.counters.shared import RedisCounters
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import cancel_all, is_running
-from gatehouse.portal.authorities import Authorities
+from gatehouse.portal.background.duties import work
+from gatehouse.portal.background.jobs import JobContext, JobWorker
 from gatehouse.portal.installation import Installation, admin_keys
-from gatehouse.portal.jobs import JobContext, JobWorker
+from gatehouse.portal.keys.authorities import Authorities
+from gatehouse.portal.keys.signing import Keyring
 from gatehouse.portal.metrics import PortalMetrics
 from gatehouse.portal.migrations import SCHEMA
-from gatehouse.portal.platform import PlatformClient
-from gatehouse.portal.platform_keys import PlatformKeys
-from gatehouse.portal.provider import SignInProvider
+from gatehouse.portal.platform_link.client import PlatformClient
+from gatehouse.portal.platform_link.openid_provider import SignInProvider
+from gatehouse.portal.platform_link.platform_keys import PlatformKeys
 from gatehouse.portal.rows import OrgSession
-from gatehouse.portal.signing import Keyring
-from gatehouse.portal.standing import TokenStatusCache
-from gatehouse.portal.work import work
+from gatehouse.portal.status_cache import TokenStatusCache
 
 log = structlog.get_logger(__name__)
 

@@ -6,14 +6,19 @@ from typing import Final
 import msgspec
 import psycopg
 
-from gatehouse.foundation.sealing import MasterKeys, Sealer, check_opens, load_master_keys
-from gatehouse.foundation.serving import make_home
+from gatehouse.foundation.processes.serving import make_home
+from gatehouse.foundation.secrets.sealing import (
+    MasterKeys,
+    Sealer,
+    check_opens,
+    load_master_keys,
+)
+from gatehouse.foundation.secrets.tokens import mint_token
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.foundation.storage import embedded, migrate, roles
 from gatehouse.foundation.storage.failures import describe
 from gatehouse.foundation.storage.locks import GlobalLock
-from gatehouse.foundation.tokens import mint_token
-from gatehouse.portal import authorities, signing
+from gatehouse.portal.keys import authorities, signing
 from gatehouse.portal.migrations import SCHEMA, SCRIPTS
 from gatehouse.portal.settings import PortalSettings
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field, SecretStr
 
+from gatehouse.foundation.secrets.tokens import digest
 from gatehouse.foundation.settings import CommonSettings, Origin, WebAddress
-from gatehouse.foundation.tokens import digest
 from gatehouse.portal.identity import Plan
 
 #: The admin key gives access to every organization, so it must be hard to guess.

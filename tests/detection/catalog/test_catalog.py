@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from gatehouse.detection import matching
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.catalog.shapes import LONGEST_WITHOUT_OPENING, width
-from gatehouse.detection.matching import find
 from gatehouse.detection.pattern import CATEGORIES, Pattern, Shape
+from gatehouse.detection.search import matching
+from gatehouse.detection.search.matching import find
 
 LOG_ONLY = {
     "email",

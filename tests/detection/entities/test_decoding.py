@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from gatehouse.detection.entities.decoding import TAGS, best_row, spans
-from gatehouse.detection.entities.features import Pieces
+from gatehouse.detection.entities.network.decoding import TAGS, best_row, spans
+from gatehouse.detection.entities.network.features import Pieces
 
 OUTSIDE, B_PERSON, I_PERSON, B_ORGANIZATION, I_ORGANIZATION = range(5)
 

@@ -2,7 +2,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from gatehouse.detection.entities.embedded import DATA
-from gatehouse.detection.entities.features import (
+from gatehouse.detection.entities.network.features import (
     CAPITALISED,
     DIGITS,
     LOWER,

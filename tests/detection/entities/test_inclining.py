@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from gatehouse.detection.entities.decoding import KINDS, TAGS
 from gatehouse.detection.entities.embedded import DATA
-from gatehouse.detection.entities.features import pieces
-from gatehouse.detection.entities.inclining import WEIGHT, inclination
+from gatehouse.detection.entities.network.decoding import KINDS, TAGS
+from gatehouse.detection.entities.network.features import pieces
+from gatehouse.detection.entities.network.name_bias import WEIGHT, inclination
 
 
 @pytest.fixture(scope="module")

@@ -7,15 +7,16 @@ import re2
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from gatehouse.detection import as_written, matching, searching, walks
-from gatehouse.detection.as_written import SearchAborted
 from gatehouse.detection.custom import check_pattern, custom_pattern, stream_max_length
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.pattern import STREAM_MAX_LENGTH, Pattern
-from gatehouse.detection.scanning import scan_in_slices
-from gatehouse.detection.searching import Search, Spans
-from gatehouse.detection.windows import Scanner
+from gatehouse.detection.regex import byte_search
+from gatehouse.detection.regex.byte_search import Search, Spans
+from gatehouse.detection.scanning.texts import scan_in_slices
+from gatehouse.detection.scanning.windows import Scanner
+from gatehouse.detection.search import as_written, matching, walks
+from gatehouse.detection.search.as_written import SearchAborted
 
 
 def own(regex: str) -> Pattern:
@@ -307,7 +308,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
 
     def counting(compiled: object) -> Search:
-        search = searching.search_of(compiled)
+        search = byte_search.search_of(compiled)
 
         def counted(anchor: object, data: bytes | memoryview, start: int, end: int) -> Spans:
             sizes.append(end - start)

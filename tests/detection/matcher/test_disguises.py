@@ -7,12 +7,12 @@ from codecs import encode
 import pytest
 
 from gatehouse.detection.catalog import BUILT_IN
-from gatehouse.detection.ciphers import Ciphers
 from gatehouse.detection.custom import custom_pattern
 from gatehouse.detection.findings import Finding, by_place
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.normalise import spaced
-from gatehouse.detection.windows import Scanner
+from gatehouse.detection.scanning.ciphers import Ciphers
+from gatehouse.detection.scanning.windows import Scanner
 
 MATCHER = Matcher(BUILT_IN)
 THRESHOLDS = {pattern.id: pattern.threshold for pattern in BUILT_IN}

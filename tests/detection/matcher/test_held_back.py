@@ -13,7 +13,7 @@ from tests.detection.matcher.test_scanner import scanned
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.custom import custom_pattern
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.windows import SEARCH_STEP, STEP, Scanner
+from gatehouse.detection.scanning.windows import SEARCH_STEP, STEP, Scanner
 
 BUILT = Matcher(BUILT_IN)
 OWN = Matcher(

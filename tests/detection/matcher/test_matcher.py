@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.detection.matcher.patterns import ALL, CARD, KEY, NAMED, RUSSIAN, TAX, pattern
 
-from gatehouse.detection import matching, scanning
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.matcher import BadPattern, Matcher
 from gatehouse.detection.normalise import View
 from gatehouse.detection.normalise import decoded as decoding
 from gatehouse.detection.pattern import Pattern, Shape
-from gatehouse.detection.scanning import SLICE
+from gatehouse.detection.scanning import texts
+from gatehouse.detection.scanning.texts import SLICE
+from gatehouse.detection.search import matching
 
 SMALL = Matcher(ALL)
 BUILT = Matcher(BUILT_IN)
@@ -281,7 +282,7 @@ def test_values_within_a_long_base64_file_are_found_wherever_slices_fall() -> No
 
 def test_several_matchers_over_one_text_find_what_each_finds() -> None:
     text = "AKIAIOSFODNN7EXAMPLE and 4111 1111 1111 1111"
-    together = scanning.scan((Matcher((KEY,)), Matcher((CARD,))), text)
+    together = texts.scan((Matcher((KEY,)), Matcher((CARD,))), text)
     assert together == sorted(Matcher((KEY,)).scan(text) + Matcher((CARD,)).scan(text), key=lambda f: f.start)
 
 

@@ -14,8 +14,8 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.detection.pattern import Shape
+from gatehouse.detection.scanning.windows import STEP, Scanner
 from gatehouse.detection.separator import BETWEEN_TEXTS
-from gatehouse.detection.windows import STEP, Scanner
 
 SMALL = Matcher(ALL)
 BUILT = Matcher(BUILT_IN)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.engine.conversation import naming
-from gatehouse.engine.conversation.naming import EventNames
+from gatehouse.engine.conversation.conversion import naming
+from gatehouse.engine.conversation.conversion.naming import EventNames
 
 ASKED = "own/my-model"
 _VALUES = st.recursive(

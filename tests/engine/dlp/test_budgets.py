@@ -12,12 +12,12 @@ from tests.engine.dlp.test_requests import CARD, ask, engine, user
 from tests.support.engine import HeldEngine, completion, events
 
 from gatehouse.engine.dlp import examine, turns
-from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.streams.channel import Channel
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
-from gatehouse.policy.compile_dlp import compile_dlp
-from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.policy.dlp.compile import compile_dlp
+from gatehouse.policy.dlp.compiled import DlpPolicy
 from gatehouse.policy.governance import FilterRecord, GovernanceRecords
 
 ARGUMENTS = json.dumps({"card": CARD})

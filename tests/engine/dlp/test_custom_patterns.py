@@ -7,7 +7,7 @@ import pytest
 from tests.engine.dlp.test_streams import cut, engine, openai, streamed, told, whole
 from tests.support.engine import HeldEngine, completion
 
-from gatehouse.detection import walks
+from gatehouse.detection.search import walks
 from gatehouse.detection.separator import BETWEEN_TEXTS
 from gatehouse.policy.governance import DlpRuleRecord
 

@@ -26,7 +26,7 @@ from tests.engine.dlp.test_streams import QUESTION, ROUTES, answer_events, engin
 from tests.support.engine import HeldEngine
 
 from gatehouse.engine.dlp.inspection import SEVERITY
-from gatehouse.engine.outcome import DlpEvent
+from gatehouse.engine.records.outcome import DlpEvent
 from gatehouse.foundation.outbound import BrokenOff
 
 #: entity type -> values, none of which is a part of another

@@ -9,10 +9,10 @@ import pytest
 from tests.support.engine import HeldEngine, completion
 from tests.support.fast_engine import FastEngine
 
-from gatehouse.detection.scanning import scan
+from gatehouse.detection.scanning.texts import scan
 from gatehouse.detection.separator import SEPARATOR
 from gatehouse.engine.dlp.decide import TierFindings, decide
-from gatehouse.policy.compile_dlp import compile_dlp
+from gatehouse.policy.dlp.compile import compile_dlp
 from gatehouse.policy.governance import BundleRecord, DlpRuleRecord, GovernanceRecords
 
 NPI = "1234567893"

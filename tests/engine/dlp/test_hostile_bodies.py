@@ -16,15 +16,15 @@ from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.custom import custom_pattern
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
-from gatehouse.engine.conversation import decoding
+from gatehouse.engine.conversation.decoding import bodies
 from gatehouse.engine.conversation.slots import Slot, replace_texts, slots_in_steps
 from gatehouse.engine.dlp.body import apply_replacements, inspect_answer, inspect_request, write_texts
 from gatehouse.engine.dlp.decide import TierFindings, decide
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection, Replacement
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
-from gatehouse.engine.stages.content_filters import evaluate
-from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.engine.stages.calls.content_filters import evaluate
+from gatehouse.policy.dlp.compiled import DlpPolicy
 from gatehouse.policy.filters import compile_filters
 from gatehouse.policy.governance import FilterRecord
 
@@ -317,8 +317,8 @@ def test_the_place_of_a_nul_is_written_once() -> None:
     copied = [0]
     name = CountedText("n" * 10_000, copied)
     body = {name: [*["x"] * 10_000, "\0"]}
-    with pytest.raises(decoding.InvalidField) as error:
-        decoding._refuse_nul(body, [])
+    with pytest.raises(bodies.InvalidField) as error:
+        bodies._refuse_nul(body, [])
     assert error.value.extra["param"] == f"{'n' * 10_000}[10000]"
     assert copied[0] <= 4 * len(name)
 

@@ -12,10 +12,10 @@ from tests.support.counted import Counter
 from tests.support.hostile import CARD
 
 from gatehouse.engine.conversation.slots import Slot
-from gatehouse.engine.dlp import json_grammar
 from gatehouse.engine.dlp.body import apply_replacements_in_steps
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import is_json, is_json_in_steps
+from gatehouse.engine.dlp.json_texts import grammar
+from gatehouse.engine.dlp.json_texts.replacement import is_json, is_json_in_steps
 from gatehouse.engine.dlp.steps import finish
 
 MIB: Final = 1 << 20
@@ -40,7 +40,7 @@ def counter() -> Iterator[Counter]:
 @pytest.fixture(autouse=True)
 def short_windows(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     if "largest" not in request.node.name:
-        monkeypatch.setattr(json_grammar, "WINDOW_CHARACTERS", WINDOW_CHARACTERS)
+        monkeypatch.setattr(grammar, "WINDOW_CHARACTERS", WINDOW_CHARACTERS)
 
 
 def _spoiled(text: str, random: Random) -> str:
@@ -103,7 +103,7 @@ def test_edges_of_windows(text: str) -> None:
 
 
 def test_what_is_too_deep_is_not_json() -> None:
-    for levels, expected in ((json_grammar.MAX_DEPTH, True), (json_grammar.MAX_DEPTH + 3, False)):
+    for levels, expected in ((grammar.MAX_DEPTH, True), (grammar.MAX_DEPTH + 3, False)):
         assert finish(is_json_in_steps("[" * levels + "1" + "]" * levels)) == expected
 
 
@@ -146,8 +146,8 @@ def test_the_largest_text_takes_many_steps(counter: Counter, name: str) -> None:
             outcome = stopped.value
         longest, total = max(longest, counter.characters), total + counter.characters
     assert outcome == (name not in {"what is not JSON at its end", "lists without an end"})
-    assert longest <= 6 * json_grammar.WINDOW_CHARACTERS
-    assert total <= 6 * size + json_grammar.WINDOW_CHARACTERS
+    assert longest <= 6 * grammar.WINDOW_CHARACTERS
+    assert total <= 6 * size + grammar.WINDOW_CHARACTERS
 
 
 def test_changes_to_the_largest_text_are_made_in_steps() -> None:
@@ -167,5 +167,5 @@ def test_changes_to_the_largest_text_are_made_in_steps() -> None:
             break
         taken += 1
     # The text and the JSON in its string, and each change in either.
-    assert taken >= 2 * len(text) // (4 * json_grammar.WINDOW_CHARACTERS) + 2 * len(changes)
+    assert taken >= 2 * len(text) // (4 * grammar.WINDOW_CHARACTERS) + 2 * len(changes)
     assert {each["card"] for each in json.loads(json.loads(redacted)["log"])} == {"[CREDIT_CARD_1]"}

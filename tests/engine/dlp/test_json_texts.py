@@ -14,7 +14,7 @@ from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation.slots import Slot
 from gatehouse.engine.dlp.body import apply_replacements
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import is_json
+from gatehouse.engine.dlp.json_texts.replacement import is_json
 
 BUILT = Matcher(BUILT_IN)
 LABEL = "[VALUE_1]"

@@ -15,13 +15,13 @@ from tests.support.repeated_work import BLOCK, LongText, RepeatedWork, of_blocks
 from gatehouse.detection.custom import custom_pattern
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.scanning import scan_in_slices
+from gatehouse.detection.scanning.texts import scan_in_slices
 from gatehouse.engine.dlp.body import inspect_answer, inspect_request, write_texts
-from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.streams.channel import Channel
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
-from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.policy.dlp.compiled import DlpPolicy
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB

@@ -14,10 +14,10 @@ from tests.support.engine import TENANT, HeldEngine
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.dlp.order import EventOrder
-from gatehouse.engine.dlp.stream import StreamGuard
+from gatehouse.engine.dlp.streams.event_order import EventOrder
+from gatehouse.engine.dlp.streams.stream import StreamGuard
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
-from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.policy.dlp.compiled import DlpPolicy
 
 #: Held back until more of the text has come.
 _HALF: Final = "4111 1111 "

@@ -15,7 +15,7 @@ from gatehouse.engine.conversation.sse import frame
 from gatehouse.engine.conversation.view import Unreadable
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.dlp.stream import StreamGuard
+from gatehouse.engine.dlp.streams.stream import StreamGuard
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
 from gatehouse.policy.governance import GovernanceRecords
 

@@ -12,7 +12,7 @@ from tests.support.engine import HeldEngine
 from tests.support.values import shows
 
 from gatehouse.engine.exchange import Received
-from gatehouse.engine.outcome import Scanned
+from gatehouse.engine.records.outcome import Scanned
 from gatehouse.foundation.errors import Forbidden, Refusal
 from gatehouse.foundation.identity import CallerKind
 from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords, PolicyRuleRecord

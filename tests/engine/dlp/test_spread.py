@@ -17,10 +17,10 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
 from gatehouse.engine.conversation.following import consecutive_texts
 from gatehouse.engine.conversation.slots import Slot, slots
-from gatehouse.engine.dlp import chains
 from gatehouse.engine.dlp.decide import SplitValue, TierFindings, decide_in_steps
+from gatehouse.engine.dlp.split_values import chains
 from gatehouse.engine.dlp.steps import finish
-from gatehouse.policy.dlp import CompiledDlpRule, DlpPolicy
+from gatehouse.policy.dlp.compiled import CompiledDlpRule, DlpPolicy
 from gatehouse.policy.governance import DlpRuleRecord
 
 CHAT, MESSAGES, RESPONSES = "openai_chat", "anthropic_messages", "openai_responses"

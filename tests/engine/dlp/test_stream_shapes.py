@@ -14,11 +14,11 @@ from tests.support.engine import TENANT, completion
 
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.sse import data_of, events
-from gatehouse.engine.dlp import channel
-from gatehouse.engine.dlp.addresses import MAX_ADDRESS_CHARACTERS, is_inside_address
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.dlp.stream import StreamGuard
+from gatehouse.engine.dlp.streams import channel
+from gatehouse.engine.dlp.streams.link_addresses import MAX_ADDRESS_CHARACTERS, is_inside_address
+from gatehouse.engine.dlp.streams.stream import StreamGuard
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
 
 CARD = "4111 1111 1111 1111"

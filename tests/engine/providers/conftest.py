@@ -4,12 +4,11 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.providers import Reply, call_provider
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
-from gatehouse.policy.records import ModelRecord, ProviderConfig, ProviderRecord
+from gatehouse.policy.records import Candidate, ModelRecord, ProviderConfig, ProviderRecord
 
 Ask = Callable[..., Reply]
 

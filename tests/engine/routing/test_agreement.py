@@ -8,8 +8,8 @@ import msgspec
 from tests.support.engine import TENANT, HeldEngine
 
 from gatehouse.engine.conversation.dialects import DIALECTS
-from gatehouse.engine.estimate import routing_needs
 from gatehouse.engine.exchange import CallRequest, Identified, NotRouted, Routed
+from gatehouse.engine.money.estimate import routing_needs
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.routing.cost_routing.schemas import Simulated, SimulatedRequest
 from gatehouse.platform.routing.cost_routing.simulating import simulate

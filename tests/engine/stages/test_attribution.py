@@ -10,7 +10,7 @@ from tests.support.journal import outcome
 
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.exchange import Answer
-from gatehouse.engine.outcome import decode, decode_with_text_ids, encode
+from gatehouse.engine.records.outcome import decode, decode_with_text_ids, encode
 from gatehouse.foundation.ids import new_id
 from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords
 

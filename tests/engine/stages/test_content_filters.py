@@ -13,8 +13,8 @@ from tests.support.engine import TENANT, HeldEngine, completion
 
 from gatehouse.detection.findings import Finding
 from gatehouse.engine.dlp.tiers import DlpOptions, TierFailed
-from gatehouse.engine.outcome import RuleEvent
-from gatehouse.engine.stages.content_filters import evaluate
+from gatehouse.engine.records.outcome import RuleEvent
+from gatehouse.engine.stages.calls.content_filters import evaluate
 from gatehouse.policy.governance import DlpRuleRecord, FilterRecord, GovernanceRecords
 
 GROUP = UUID(int=77)

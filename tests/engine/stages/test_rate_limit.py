@@ -7,8 +7,13 @@ import msgspec
 import pytest
 from tests.support.clock import HandClock
 
-from gatehouse.engine.limits import PathLimits
-from gatehouse.engine.stages.rate_limit import RateLimited, email_of, take, take_login
+from gatehouse.engine.rate_limits.selection import PathLimits
+from gatehouse.engine.stages.callers.rate_limit import (
+    RateLimited,
+    email_of,
+    take,
+    take_login,
+)
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.http import envelopes
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId

@@ -9,7 +9,7 @@ import pytest
 from tests.support.engine import HeldEngine, completion, events
 
 from gatehouse.engine.exchange import Answer
-from gatehouse.engine.outcome import RuleEvent
+from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord, RegistryRecord
 
 

@@ -13,7 +13,7 @@ from tests.support.engine import HeldEngine, completion
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.fields import tables
 from gatehouse.engine.fields.naming import uncommon
-from gatehouse.engine.outcome import RuleEvent
+from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
 
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}

@@ -13,8 +13,8 @@ from tests.engine.dlp.test_streams import anthropic, openai, whole_answer
 from tests.support.engine import TENANT, HeldEngine, completion, events
 
 from gatehouse.engine.exchange import Answer
-from gatehouse.engine.stages.budget import charged
-from gatehouse.engine.stages.response_cache import MAX_CACHED_BYTES
+from gatehouse.engine.stages.calls.budget import charged
+from gatehouse.engine.stages.calls.response_cache import MAX_CACHED_BYTES
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.response_cache.memory import MemoryCache

@@ -6,9 +6,9 @@ import pytest
 from fastapi import FastAPI
 from pydantic import BaseModel, Field
 
-from gatehouse.foundation.http import docs
+from gatehouse.foundation.http.documentation import page as docs_page
+from gatehouse.foundation.http.documentation.openapi30 import downgraded
 from gatehouse.foundation.http.handlers import install
-from gatehouse.foundation.http.openapi30 import downgraded
 
 
 class Pet(BaseModel):
@@ -23,7 +23,7 @@ class Pet(BaseModel):
 def build() -> FastAPI:
     app = FastAPI(title='Gate "<house>"', docs_url=None, redoc_url=None, separate_input_output_schemas=False)
     install(app)
-    docs.install(app)
+    docs_page.install(app)
 
     @app.post("/pets")
     async def add(pet: Pet) -> Pet:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatehouse.foundation.http.read_only import same
+from gatehouse.foundation.http.middleware.read_only import same
 
 
 @pytest.mark.parametrize(

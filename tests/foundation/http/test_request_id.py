@@ -1,6 +1,6 @@
 import pytest
 
-from gatehouse.foundation.http import request_id
+from gatehouse.foundation.http.middleware import request_id
 
 
 @pytest.mark.parametrize("sent", ["a", "A-b_c.9", "0" * 128, "3f2b8c1e-0000-7000-8000-000000000000"])

@@ -5,7 +5,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from gatehouse.foundation.http import slashes
+from gatehouse.foundation.http.middleware import slashes
 
 
 def build() -> FastAPI:

@@ -17,7 +17,7 @@ import pytest
 from tests.support.receiver import certificate, serving, trusting
 from tests.support.upstream import Connection, upstream
 
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound import (
     AddressRefused,
     BrokenOff,

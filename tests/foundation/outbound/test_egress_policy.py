@@ -5,7 +5,7 @@ import socket
 import pytest
 from tests.support.upstream import Connection, upstream
 
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound import AddressRefused, OutboundRequest
 
 

@@ -12,8 +12,8 @@ from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.storage import migrate
 from gatehouse.foundation.storage.migrate import SchemaDrift
-from gatehouse.platform import installation
-from gatehouse.platform.installation import Installation
+from gatehouse.platform.installation import setup
+from gatehouse.platform.installation.setup import Installation
 from gatehouse.platform.migrations import SCRIPTS
 
 Make = Callable[[], str]
@@ -97,7 +97,7 @@ def test_first_starts_at_once_make_one_installation(make: Make, platform: Runnin
     url, given = make(), platform.installed
     installed = Installation(given.settings, url, url, given.master_keys)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: installation.prepare(installed), range(4)))
+        list(pool.map(lambda _: setup.prepare(installed), range(4)))
     with psycopg.connect(url) as connection:
         for table in ("tenants", "users", "signing_keys"):
             assert connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() == (1,)

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation import tokens
+from gatehouse.foundation.secrets import tokens
 
 BASE = "/api/auth/api-keys"
 ADMIN = "/api/admin/api-keys"

@@ -11,8 +11,8 @@ from tests.support.platform import Person, RunningPlatform, Tenant
 
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.keeper.drain import Drain
-from gatehouse.platform.live import queries
-from gatehouse.platform.live.state import Replica
+from gatehouse.platform.live.replica import queries
+from gatehouse.platform.live.replica.state import Replica
 
 BASE = "/api/admin/groups"
 CARD = "4242 4242 4242 4242"

@@ -15,8 +15,8 @@ from tests.support.members import Member, enrol
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.saml import Signer
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.identity import SCOPES, TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.tokens import claims as token_claims
 from gatehouse.platform.access.users.table import UserRow
 

@@ -13,7 +13,7 @@ from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
 from gatehouse.foundation import jwt
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.passwords import hash_now
+from gatehouse.foundation.secrets.passwords import hash_now
 
 LOGIN = "/api/auth/login"
 #: One hash for all: making it takes a while.

@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation import tokens
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.foundation.secrets import tokens
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 BASE = "/api/admin/oauth-clients"
 FIELDS = {

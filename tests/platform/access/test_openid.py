@@ -17,7 +17,7 @@ from tests.support.members import Member, member
 from tests.support.pages import Visitor, query_of
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 CALLBACK = "https://portal.example.com/callback"
 VERIFIER = secrets.token_urlsafe(48)

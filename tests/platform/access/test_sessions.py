@@ -14,7 +14,7 @@ from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
 from gatehouse.foundation import jwt
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.passwords import hash_now
+from gatehouse.foundation.secrets.passwords import hash_now
 
 SESSIONS = "/api/auth/sessions"
 HASH = hash_now(PASSWORD)

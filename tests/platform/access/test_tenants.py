@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation import tokens
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.foundation.secrets import tokens
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 BASE = "/v1/platform/tenants"
 

@@ -16,7 +16,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.platform.access.tokens import service
 from gatehouse.platform.access.tokens.failures import FailureThrottle
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 BASE = "/api/admin/oauth-clients"
 TOKEN = "/oauth/token"

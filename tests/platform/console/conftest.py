@@ -17,7 +17,7 @@ from tests.support.platform import PASSWORD
 from tests.support.server import GatehouseServer
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.console.files import BUILT, INDEX
 
 ROOT: Final = Path(__file__).parents[3]

@@ -22,7 +22,7 @@ from tests.support.chromium import PHONE, needs_chromium
 from tests.support.members import code_of
 from tests.support.server import GatehouseServer
 
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 pytestmark = needs_chromium
 

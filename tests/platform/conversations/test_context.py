@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from gatehouse.platform.conversations.conversations.context import (
+from gatehouse.platform.conversations.conversations.calls.context import (
     DEFAULT_WINDOW_TOKENS,
     PromptMessage,
     max_prompt_tokens,

@@ -7,7 +7,7 @@ from tests.platform.conversations.conftest import BASE, Begin, redacting, stored
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.values import shows
 
-from gatehouse.platform.sealed import SEALED
+from gatehouse.platform.installation.resealing import SEALED
 
 SHARED = f"{BASE}/shared"
 

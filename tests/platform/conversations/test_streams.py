@@ -15,7 +15,7 @@ from tests.platform.conversations.conftest import CARD, Begin, chunk, contents, 
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import Connection, upstream
 
-from gatehouse.platform.conversations.conversations import kept_stream
+from gatehouse.platform.conversations.conversations.calls import kept_stream
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.upstream import upstream
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.conversations.conversations.titles import cleaned
+from gatehouse.platform.conversations.conversations.calls.titles import cleaned
 
 
 @pytest.fixture

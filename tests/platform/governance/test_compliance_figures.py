@@ -13,7 +13,7 @@ from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.detection.taxonomy import TAXONOMY
-from gatehouse.engine.outcome import DlpEvent
+from gatehouse.engine.records.outcome import DlpEvent
 
 BASE = "/api/admin/compliance"
 NOTHING: dict[str, Any] = {"by_action": {"block": 0, "redact": 0, "allow": 0, "require_approval": 0}}

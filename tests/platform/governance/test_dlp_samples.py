@@ -9,12 +9,12 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.samples import SAMPLES, SETTING, chat, drained, kept, labelled, sample_every_call
 
-from gatehouse.engine.outcome import Sampled, decode_of_platform
-from gatehouse.engine.outcome import encode as encode_entry
-from gatehouse.engine.samples import Contents, encode
-from gatehouse.engine.stages import sampling
+from gatehouse.engine.records.outcome import Sampled, decode_of_platform
+from gatehouse.engine.records.outcome import encode as encode_entry
+from gatehouse.engine.records.samples import Contents, encode
+from gatehouse.engine.stages.calls import sampling
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.sealing import Sealer, Tampered
+from gatehouse.foundation.secrets.sealing import Sealer, Tampered
 from gatehouse.platform.governance.dlp_samples import contents
 from gatehouse.platform.governance.dlp_trials.schemas import Replayed
 from gatehouse.platform.keeper.housekeeping import prune

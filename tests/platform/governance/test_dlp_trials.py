@@ -10,8 +10,8 @@ import pytest
 from tests.support.gliner import gliner_folder
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.detection import walks
 from gatehouse.detection.findings import Finding
+from gatehouse.detection.search import walks
 from gatehouse.detection.service.in_process import InProcessDetectors
 from gatehouse.detection.service.tiers import models
 from gatehouse.engine.dlp.tiers import TierFailed

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.platform.chain.links import AuditEvent, link
+from gatehouse.platform.changes.chain.links import AuditEvent, link
 from gatehouse.platform.governance.model_registry import evidence
 
 BASE = "/api/admin/models"

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.platform.governance.model_registry.states import Status
+from gatehouse.platform.governance.model_registry.schemas import Status
 
 BASE = "/api/admin/models"
 A, B = {"X-API-Variant": "a"}, {"X-API-Variant": "b"}

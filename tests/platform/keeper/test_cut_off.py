@@ -12,7 +12,7 @@ from tests.support.journal import Journal, opened, outcome
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.relay import Relay, relay
 
-from gatehouse.engine.outcome import Opened, Outcome
+from gatehouse.engine.records.outcome import Opened, Outcome
 from gatehouse.platform.keeper.drain import Drain
 
 #: as fractions of what the keeper sends for the batch, and after it

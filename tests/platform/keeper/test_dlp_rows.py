@@ -9,7 +9,7 @@ from tests.support.journal import Journal, opened, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.detection.taxonomy import TAXONOMY
-from gatehouse.engine.outcome import DlpEvent, Scanned, encode
+from gatehouse.engine.records.outcome import DlpEvent, Scanned, encode
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal import JournalReader
 from gatehouse.platform.keeper.housekeeping import prune

@@ -9,7 +9,7 @@ import pytest
 from tests.support.journal import Journal, opened, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.engine.outcome import DlpEvent
+from gatehouse.engine.records.outcome import DlpEvent
 from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.records.minutes.table import latencies
 

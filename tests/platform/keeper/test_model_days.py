@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.engine.outcome import Failed, RuleEvent
+from gatehouse.engine.records.outcome import Failed, RuleEvent
 
 MOMENT = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from tests.support.journal import Journal, opened, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.engine.outcome import RuleEvent
+from gatehouse.engine.records.outcome import RuleEvent
 
 SAID = RuleEvent(
     kind="policy_rule", rule_id=str(UUID(int=1)), rule_name="No echo", action="BLOCK", result="matched",

@@ -13,11 +13,11 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.live import feed as feed_module
 from gatehouse.platform.live import nodes
-from gatehouse.platform.live.feed import Feed, SwitchesUnknown
 from gatehouse.platform.live.nodes import Node, wait_until_confirmed
-from gatehouse.platform.live.state import Replica
+from gatehouse.platform.live.replica import feed as feed_module
+from gatehouse.platform.live.replica.feed import Feed, SwitchesUnknown
+from gatehouse.platform.live.replica.state import Replica
 
 
 class Reachable(Database):

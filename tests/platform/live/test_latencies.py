@@ -3,7 +3,7 @@
 import pytest
 from tests.support.platform import RunningPlatform
 
-from gatehouse.engine.latency import Latencies
+from gatehouse.engine.measures.latency import Latencies
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.live.latencies import SharedLatencies
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from uuid import uuid4
 
-from gatehouse.platform.live.news import ChangeNotifications
+from gatehouse.platform.live.replica.news import ChangeNotifications
 
 
 async def test_news_wake_who_waits_for_them_and_nobody_else() -> None:

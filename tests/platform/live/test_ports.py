@@ -6,7 +6,7 @@ import pytest
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.platform.live.ports import CredentialsUnreadable, SealedSecrets, sealing_context
 
 

@@ -9,7 +9,7 @@ from tests.support.clock import HandClock
 from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.keeper.housekeeping import prune
 from gatehouse.platform.live.tries import TryCounters
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.app import administration
+from gatehouse.platform.worker.app import administration
 
 OPERATIONS = [
     ("GET", "/health", 200), ("GET", "/api/health/live", 200), ("GET", "/api/health/ready", 200),

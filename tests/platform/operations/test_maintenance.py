@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from tests.support.platform import Person, RunningPlatform, Tenant
 
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 PATH = "/api/admin/system/maintenance"
 REFUSED = {"error": "maintenance_mode", "message": "Back at noon."}

@@ -16,9 +16,9 @@ from tests.support.receiver import Receiver
 from tests.support.unsafe_urls import BLOCKED_URLS, INSIDE, MALFORMED_URLS, connecting_nowhere, resolving
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
-from gatehouse.foundation.egress import EgressGuard
-from gatehouse.foundation.receivers import Receivers
-from gatehouse.platform.jobs import Tools
+from gatehouse.foundation.egress.guard import EgressGuard
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.alerts.notifying import Notifier
 from gatehouse.platform.operations.alerts.schedule import run_due
 from gatehouse.platform.operations.siem.forwarding import Forwarding

@@ -9,7 +9,7 @@ import pytest
 from tests.support.dns import NameServer, name_server
 from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 
-from gatehouse.foundation.tokens import mint_api_key
+from gatehouse.foundation.secrets.tokens import mint_api_key
 
 BASE = "/api/v1/admin/org/allowed-domains"
 

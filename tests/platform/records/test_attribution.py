@@ -9,7 +9,7 @@ import pytest
 from tests.support.journal import Journal, opened, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.engine.outcome import encode
+from gatehouse.engine.records.outcome import encode
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.settings import Settings
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.platform.chain.actions import ACTIONS
+from gatehouse.platform.changes.chain.actions import ACTIONS
 
 EVENTS = "/v1/audit/events"
 FIELDS = {

@@ -10,7 +10,7 @@ from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.cli.main import cli
-from gatehouse.platform.chain.links import AuditEvent, link
+from gatehouse.platform.changes.chain.links import AuditEvent, link
 from gatehouse.platform.records.audit.verify import Break
 
 

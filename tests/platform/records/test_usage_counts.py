@@ -14,7 +14,7 @@ import pytest
 from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.engine.outcome import Outcome
+from gatehouse.engine.records.outcome import Outcome
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.records import by_day
 

@@ -8,7 +8,7 @@ from tests.support.clock import HandClock
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.spending.invoices import invoices
 
 

@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from tests.support.clock import HandClock
 from tests.support.platform import RunningPlatform, Tenant
 
+from gatehouse.engine.money.quotas import NOTHING, QuotaExceeded
 from gatehouse.engine.ports import Reserved
-from gatehouse.engine.quotas import NOTHING, QuotaExceeded
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database

@@ -13,13 +13,12 @@ from click.testing import CliRunner
 from tests.support.platform import RunningPlatform
 
 from gatehouse.cli.main import cli
-from gatehouse.foundation.sealing import MasterKeys
+from gatehouse.foundation.secrets.sealing import MasterKeys
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.tools import ToolFailed
-from gatehouse.platform import installation
-from gatehouse.platform.installation import Installation
-from gatehouse.platform.upkeep import backup
-from gatehouse.platform.upkeep.backup import CannotRestore
+from gatehouse.platform.installation import backup, setup
+from gatehouse.platform.installation.backup import CannotRestore
+from gatehouse.platform.installation.setup import Installation
 
 
 class Make(Protocol):
@@ -39,7 +38,7 @@ def template(platform: RunningPlatform, tmp_path_factory: pytest.TempPathFactory
     """The name of a database that `prepare` has made ready. Tests copy it instead of migrating their own."""
     name = f"b_{uuid4().hex}"
     platform._owner.execute(f"CREATE DATABASE {name}")
-    installation.prepare(of_database(platform, name, tmp_path_factory.mktemp("template") / name))
+    setup.prepare(of_database(platform, name, tmp_path_factory.mktemp("template") / name))
     return name
 
 
@@ -77,7 +76,7 @@ def test_what_was_saved_comes_back(make: Make, tmp_path: Path) -> None:
         first, "SELECT email, password_hash FROM users"
     )
     assert (second.home / "journal" / writer.name / "00000001.log").read_bytes() == b"a record\n"
-    installation.check(second)
+    setup.check(second)
     # The rights came with it: the application's role sees nothing without a tenant.
     with psycopg.connect(second.owner_url) as connection:
         connection.execute("SET ROLE gatehouse_app")
@@ -154,8 +153,8 @@ def test_a_backup_comes_back_under_another_owner(make: Make, tmp_path: Path, pla
     backup.load(moved, file)
     # It sees what it owns, finds everything there, and can serve.
     assert counts(moved) == counts(first)
-    installation.prepare(moved)
-    installation.check_roles(moved)
+    setup.prepare(moved)
+    setup.check_roles(moved)
     backup.save(moved, tmp_path / "again.tar")
     with roles.connect(url, roles.APP_ROLE) as connection:
         assert connection.execute("SELECT count(*) FROM users").fetchone() == (0,)

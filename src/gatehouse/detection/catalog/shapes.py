@@ -5,7 +5,7 @@ RE2's filter knows a shape by its literals. It finds them where alternatives are
 """
 
 from gatehouse.detection.pattern import ActionTier, Category, Pattern, Shape, Validator
-from gatehouse.detection.regex_trees import parser
+from gatehouse.detection.regex.trees import parser
 from gatehouse.detection.separator import TEXT_BEGINS, TEXT_ENDS
 from gatehouse.detection.validators import both, undecided
 from gatehouse.detection.validators.dates import no_time

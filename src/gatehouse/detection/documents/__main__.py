@@ -12,7 +12,7 @@ from gatehouse.detection.documents.limits import MEMORY_BYTES
 from gatehouse.detection.documents.output import Reading, Unread
 from gatehouse.detection.documents.readers import LENGTH, Question
 from gatehouse.detection.documents.reading import read
-from gatehouse.foundation.processes import die_with_parent
+from gatehouse.foundation.processes.children import die_with_parent
 
 
 def run() -> None:

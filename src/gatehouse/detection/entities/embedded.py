@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from gatehouse.detection.entities import addresses, births
-from gatehouse.detection.entities.decoding import KINDS
-from gatehouse.detection.entities.tagger import Tagger
+from gatehouse.detection.entities.network.decoding import KINDS
+from gatehouse.detection.entities.network.tagger import Tagger
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import refuse_unknown
 from gatehouse.detection.units import units

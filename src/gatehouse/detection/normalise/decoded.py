@@ -17,7 +17,7 @@ from gatehouse.detection.normalise.characters import character_view
 from gatehouse.detection.normalise.escapes import without_escapes
 from gatehouse.detection.normalise.view import Piece, View, spliced
 from gatehouse.detection.normalise.written import PLACES, QUOTES, entities, quoted
-from gatehouse.detection.searching import ANYWHERE, Search, search_of
+from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
 
 #: Shorter segments are not tried: eight digits in base64.
 _SHORTEST: Final = 11

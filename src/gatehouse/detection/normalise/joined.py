@@ -6,7 +6,7 @@ import numpy as np
 import re2
 
 from gatehouse.detection.normalise.view import Offsets, View
-from gatehouse.detection.searching import ANYWHERE, search_of
+from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 from gatehouse.detection.separator import BETWEEN_TEXTS, SEPARATOR
 
 #: Characters after a line break that decide whether it is within a value.

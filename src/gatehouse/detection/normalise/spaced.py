@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import re2
 
-from gatehouse.detection import re2_syntax
 from gatehouse.detection.normalise.view import Offsets, View
-from gatehouse.detection.searching import ANYWHERE, search_of
+from gatehouse.detection.regex import re2_syntax
+from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 
 #: Without the comma and the tab, which separate digits in lists and tables.
 _SEPARATORS: Final = (" ", "  ", ".", "-", "_", "*", "|", "/", ":", "~", "+")

@@ -18,7 +18,7 @@ from gatehouse.detection.service import wire
 from gatehouse.detection.service.guard import ProcessGuard
 from gatehouse.detection.service.tiers import Failure, TierJob, TierModels, Tiers, models
 from gatehouse.foundation import log as logs
-from gatehouse.foundation.processes import die_with_parent
+from gatehouse.foundation.processes.children import die_with_parent
 from gatehouse.foundation.settings import Settings
 
 log = structlog.get_logger(__name__)

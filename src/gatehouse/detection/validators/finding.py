@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import re2
 
-from gatehouse.detection.searching import ANYWHERE, search_of
+from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
 
 
 def finder(regex: str) -> Callable[[str], bool]:

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, zip_longest
 from typing import Any, Final, NamedTuple
 
-from gatehouse.detection.as_written import Part
 from gatehouse.detection.documents.output import Unread
 from gatehouse.detection.findings import Finding, keep
 from gatehouse.detection.findings import Found as FindingsByPlace
+from gatehouse.detection.search.as_written import Part
 from gatehouse.detection.separator import BETWEEN_TEXTS
 from gatehouse.engine.conversation.following import consecutive_texts, consecutive_texts_of_answer
 from gatehouse.engine.conversation.slots import NonText, Slot, replace_texts, slots_in_steps
 from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.dlp.attachments import read_files
-from gatehouse.engine.dlp.channel import Channel
 from gatehouse.engine.dlp.decide import (
     MIN_EXTRACT_LENGTH,
     MIN_SEALED_LENGTH,
@@ -29,9 +28,10 @@ from gatehouse.engine.dlp.decide import (
 from gatehouse.engine.dlp.errors import violation
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
-from gatehouse.engine.dlp.json_text import fit_to_json_in_steps, fit_whole_json, is_json_in_steps
-from gatehouse.engine.dlp.spread import find_split_values
+from gatehouse.engine.dlp.json_texts.replacement import fit_to_json_in_steps, fit_whole_json, is_json_in_steps
+from gatehouse.engine.dlp.split_values.search import find_split_values
 from gatehouse.engine.dlp.steps import Steps, finish
+from gatehouse.engine.dlp.streams.channel import Channel
 from gatehouse.foundation.errors import Refusal
 
 #: Separates two parts of one message, which a model reads as one text: a value may cross it like the end of a line.

@@ -9,7 +9,7 @@ import msgspec
 
 from gatehouse.detection.findings import Finding
 from gatehouse.engine.dlp.steps import Steps, finish
-from gatehouse.policy.dlp import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
+from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
 #: The effect of one hit. `allow`: a group's override lets it pass; it is recorded all the same.
 Effect: TypeAlias = Literal["allow", "log_only", "redact", "prompt", "block"]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from time import thread_time
 from typing import Final, NamedTuple
 
-from gatehouse.detection.as_written import Part, SearchAborted
 from gatehouse.detection.findings import Finding
-from gatehouse.detection.scanning import scan_in_slices, scan_short
+from gatehouse.detection.scanning.texts import scan_in_slices, scan_short
+from gatehouse.detection.search.as_written import Part, SearchAborted
 from gatehouse.detection.semantic.signs import scores_of_signs
 from gatehouse.detection.units import units
 from gatehouse.engine.dlp.decide import TierFindings

@@ -22,8 +22,8 @@ from gatehouse.engine.dlp.labels import NO_LABEL_NUMBERS, Labels
 from gatehouse.engine.dlp.steps import Steps, finish
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.dlp.turns import NO_OWNER, WorkBudget, WorkOwner
-from gatehouse.engine.outcome import DlpEvent
-from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.engine.records.outcome import DlpEvent
+from gatehouse.policy.dlp.compiled import DlpPolicy
 
 #: The severity of events by effect (docs/compliance.md).
 SEVERITY: Final = {"block": "critical", "prompt": "high", "redact": "medium", "log_only": "low", "allow": "low"}

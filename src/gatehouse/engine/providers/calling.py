@@ -10,10 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.conversation import naming
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.decoding import encode
+from gatehouse.engine.conversation.conversion import naming
+from gatehouse.engine.conversation.decoding.bodies import encode
 from gatehouse.engine.conversation.dialect import Dialect, ProviderDialect
 from gatehouse.engine.conversation.dialects import DIALECTS, PASSING
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
@@ -24,6 +23,7 @@ from gatehouse.engine.providers.registry import KINDS, SPOKEN
 from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
+from gatehouse.policy.records import Candidate
 
 #: Only so much of an error's body is read.
 MAX_ERROR_BYTES = 64 * 1024

@@ -1,4 +1,4 @@
-"""Estimates the usage of a call by size if its provider reports none, with the factors of `engine.estimate`."""
+"""Estimates the usage of a call by size if its provider reports none, with the factors of `engine.money.estimate`."""
 
 from typing import Any, Final
 
@@ -8,7 +8,12 @@ from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.conversation.slots import NonText, slots
 from gatehouse.engine.conversation.sse import data_of, events
-from gatehouse.engine.estimate import BYTES_A_TOKEN, NONTEXT_TOKENS, count_nontext, texts
+from gatehouse.engine.money.estimate import (
+    BYTES_A_TOKEN,
+    NONTEXT_TOKENS,
+    count_nontext,
+    texts,
+)
 
 #: Fields of a stream's event that contain text of the model; everything else in an event is framing.
 _TEXT_FIELDS: Final = frozenset({

@@ -10,7 +10,7 @@ from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import GenerationFinished, StreamEnded, StreamFailed, StreamStarted, UsageDelta
 from gatehouse.engine.conversation.sse import EventTooLarge, Splitter, data_of, events
 from gatehouse.engine.conversation.usage import Usage
-from gatehouse.engine.estimate import BYTES_A_TOKEN
+from gatehouse.engine.money.estimate import BYTES_A_TOKEN
 from gatehouse.engine.providers import guess
 from gatehouse.engine.providers.failure import ProviderFailed
 

@@ -6,18 +6,18 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.engine import tracing
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.errors import UnknownUpstream
 from gatehouse.engine.exchange import Admitted, Attempt, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, call_provider
 from gatehouse.engine.providers.failure import ProviderFailed, sentence
+from gatehouse.engine.records import tracing
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
-from gatehouse.engine.stages.kill_switch import ProviderUnavailable
+from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
 from gatehouse.foundation.outbound import NoConnectionFree, OutboundTimeout
+from gatehouse.policy.records import Candidate
 
 #: Delay before the first retry. It doubles with each further retry, and up to half of it is random.
 _FIRST_RETRY_DELAY_SECONDS: Final = 0.05

@@ -8,14 +8,13 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.engine import tokenizers
-from gatehouse.engine.bound import PriceUnknown, max_input_tokens
-from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.estimate import estimate, routing_needs
 from gatehouse.engine.exchange import CallRequest, RoutingNeeds
-from gatehouse.engine.outcome import RuleEvent
+from gatehouse.engine.measures import tokenizers
+from gatehouse.engine.money.bound import PriceUnknown, max_input_tokens
+from gatehouse.engine.money.estimate import estimate, routing_needs
+from gatehouse.engine.records.outcome import RuleEvent
 from gatehouse.foundation.errors import PaymentRequired, Refusal
-from gatehouse.policy.records import CostCap
+from gatehouse.policy.records import Candidate, CostCap
 from gatehouse.policy.routing import RoutingPolicy
 
 #: Lowers the limit by more than the error of the floats.

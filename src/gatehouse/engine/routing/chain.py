@@ -9,18 +9,18 @@ from uuid import UUID
 
 import msgspec
 
-from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.estimate import routing_needs
 from gatehouse.engine.exchange import CallRequest, NotRouted, PolicyChoice, Routed, RoutingNeeds
+from gatehouse.engine.money.estimate import routing_needs
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing import cap
 from gatehouse.engine.routing.cap import Costs
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
 from gatehouse.engine.routing.strategies import BY_LATENCY, StrategyView, by_cost, in_bounds, ranked
-from gatehouse.engine.stages import route
-from gatehouse.engine.stages.route import AUTO, ModelNotFound
+from gatehouse.engine.stages.candidates import route
+from gatehouse.engine.stages.candidates.route import AUTO, ModelNotFound
 from gatehouse.engine.verdict import ALLOW, Hold, Refuse, Reroute, Verdict
 from gatehouse.foundation.errors import BadRequest, Refusal
+from gatehouse.policy.records import Candidate
 from gatehouse.policy.routing import CAPABILITY_BITS, Option, RoutingPolicy
 
 #: Models that a strategy adds to a chain: more would only add up timeouts.

@@ -11,7 +11,7 @@ from typing import Final
 
 from starlette.types import Scope
 
-from gatehouse.foundation.networks import network
+from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.settings import BadSettings
 
 #: address of a peer without one (a Unix socket)

@@ -24,7 +24,7 @@ from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from gatehouse.foundation.errors import BadRequest
-from gatehouse.foundation.http.known_parameters import unknown_parameters
+from gatehouse.foundation.http.middleware.known_parameters import unknown_parameters
 from gatehouse.foundation.http.variants import RequestVariant, Variant
 
 #: beyond the end of every list; the resulting offset fits PostgreSQL's bigint

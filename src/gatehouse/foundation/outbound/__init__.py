@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from gatehouse.foundation.egress_policy import EgressPolicy
+from gatehouse.foundation.settings import EgressPolicy
 
 
 class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class OutboundRequest(msgspec.Struct, frozen=True, kw_only=True):
     total_timeout: float | None = None
     #: called when a connection is available, with no await before the first byte; an exception ends the call unsent
     before_first_byte: Callable[[], None] | None = None
-    #: policy for an address that an organization has set (`foundation.egress_policy`); None for other addresses
+    #: policy for an address that an organization has set (`foundation.settings`); None for other addresses
     egress: EgressPolicy | None = None
 
     @property

@@ -16,8 +16,12 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from gatehouse.foundation.egress import EgressGuard, GuardedResolver, HostNotFound, UnsafeUrl
-from gatehouse.foundation.egress_policy import EgressPolicy
+from gatehouse.foundation.egress.guard import (
+    EgressGuard,
+    GuardedResolver,
+    HostNotFound,
+    UnsafeUrl,
+)
 from gatehouse.foundation.outbound import (
     AddressRefused,
     BrokenOff,
@@ -32,6 +36,7 @@ from gatehouse.foundation.outbound.lean.inflate import Inflater, make_inflater
 from gatehouse.foundation.outbound.lean.pool import ConnectionPool, PoolLimits
 from gatehouse.foundation.outbound.lean.route import Origin
 from gatehouse.foundation.outbound.proxies import environment_proxy
+from gatehouse.foundation.settings import EgressPolicy
 
 
 class _Route(NamedTuple):

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.outbound.lean.outbound import LeanOutbound

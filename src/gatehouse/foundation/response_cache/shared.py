@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 from gatehouse.foundation.redis.kept import ReconnectingLine
 from gatehouse.foundation.redis.line import LineLost, RedisLine
-from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 
 _PREFIX: Final = b"rc:"
 

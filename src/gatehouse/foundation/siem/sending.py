@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from gatehouse.foundation.egress import UnsafeUrl
-from gatehouse.foundation.receivers import ReceiverFailed, Receivers
+from gatehouse.foundation.egress.guard import UnsafeUrl
+from gatehouse.foundation.outbound.receivers import ReceiverFailed, Receivers
 from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.senders.file import FileSender
 from gatehouse.foundation.siem.senders.hec import Hec

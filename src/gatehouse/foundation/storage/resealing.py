@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation.sealing import CannotOpen, Sealer, UnknownSealingKey
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer, UnknownSealingKey
 
 
 class SealedColumn(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from gatehouse.engine.attribution import MAX_TAGS, TAGS_HEADER
+from gatehouse.engine.records.attribution import MAX_TAGS, TAGS_HEADER
 
 Operation = dict[str, Any]
 

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from gatehouse.engine.limits import LimitRule, address_key
-from gatehouse.engine.stages.rate_limit import RateLimited
+from gatehouse.engine.rate_limits.selection import LimitRule, address_key
+from gatehouse.engine.stages.callers.rate_limit import RateLimited
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.outpost.host import OutpostHost

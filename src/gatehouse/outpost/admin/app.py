@@ -10,8 +10,8 @@ from gatehouse import __version__
 from gatehouse.foundation.http import handlers
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.envelopes import CODED, ErrorForms
-from gatehouse.foundation.http.known_parameters import KnownParameters
-from gatehouse.foundation.http.read_only import ReadOnlyFields
+from gatehouse.foundation.http.middleware.known_parameters import KnownParameters
+from gatehouse.foundation.http.middleware.read_only import ReadOnlyFields
 from gatehouse.ingress.openapi import SCHEMAS, SECURITY_SCHEMES, gateway_paths
 from gatehouse.outpost.admin import audit, budget, config, overrides, peers, siem, status
 from gatehouse.outpost.admin.front import AdminMiddleware

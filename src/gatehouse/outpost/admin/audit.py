@@ -14,9 +14,9 @@ from pydantic import Field
 from gatehouse.foundation.errors import FieldFault, Unavailable, Unprocessable
 from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.outpost.admin.access import Operated
-from gatehouse.outpost.audit_log import Cursor
-from gatehouse.outpost.export import Export
-from gatehouse.outpost.records import UnknownPlace
+from gatehouse.outpost.records.export import Export
+from gatehouse.outpost.records.log import Cursor
+from gatehouse.outpost.records.positions import UnknownPlace
 
 router = APIRouter(tags=["Audit"])
 log = structlog.get_logger(__name__)

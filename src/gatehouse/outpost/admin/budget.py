@@ -9,11 +9,11 @@ from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody
-from gatehouse.outpost.accounts import Status
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.admin.recording import Recorder
 from gatehouse.outpost.host import OutpostHost, shown_budget
-from gatehouse.outpost.peers import Peer
+from gatehouse.outpost.money.accounts import Status
+from gatehouse.outpost.platform_link.peers import Peer
 from gatehouse.outpost.state import BudgetSet
 from gatehouse.policy.budgets import NANO
 

@@ -15,8 +15,8 @@ from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.outpost.admin.access import Operated
 from gatehouse.outpost.admin.overrides import Disabled, Routes, without_empty
 from gatehouse.outpost.admin.recording import Recorder
-from gatehouse.outpost.bundle import InForce, NotLoaded
 from gatehouse.outpost.host import OutpostHost
+from gatehouse.outpost.policy.bundle import InForce, NotLoaded
 from gatehouse.policy.governance import DlpRuleRecord
 
 router = APIRouter(tags=["Configuration"])

@@ -13,13 +13,13 @@ from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.http.handlers import ErrorResponses
-from gatehouse.foundation.http.leaving import add_missing_headers
-from gatehouse.foundation.http.replay import replay
+from gatehouse.foundation.http.middleware.added_headers import add_missing_headers
+from gatehouse.foundation.http.middleware.replay import replay
 from gatehouse.ingress import receive as receiving
 from gatehouse.ingress.receive import RequestBody
 from gatehouse.outpost.admin.access import admit
 from gatehouse.outpost.host import OutpostHost
-from gatehouse.outpost.peers import MAX_BODY_BYTES
+from gatehouse.outpost.platform_link.peers import MAX_BODY_BYTES
 
 _METHODS_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Peers are authenticated by their certificates, in the routes.

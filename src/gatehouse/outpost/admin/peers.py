@@ -9,12 +9,17 @@ import msgspec
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from gatehouse.engine.limits import address_key
+from gatehouse.engine.rate_limits.selection import address_key
 from gatehouse.foundation.errors import BadRequest, NotFound, PayloadTooLarge, Unavailable
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.outpost.admin.access import count, host_of
 from gatehouse.outpost.host import OutpostHost
-from gatehouse.outpost.peers import MAX_BODY_BYTES, PROOF, PeerMessage, ShareRequest
+from gatehouse.outpost.platform_link.peers import (
+    MAX_BODY_BYTES,
+    PROOF,
+    PeerMessage,
+    ShareRequest,
+)
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import structlog
 from fastapi import Depends, Request
 
-from gatehouse.engine import notices
-from gatehouse.engine.notices import Operated
+from gatehouse.engine.records import upload_notices
+from gatehouse.engine.records.upload_notices import Operated
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.http.addresses import ClientAddresses
 from gatehouse.foundation.ids import new_id
@@ -40,7 +40,7 @@ class CallRecorder:
             details=details,
         )
         try:
-            await self._host.journal.append(notices.encode(entry))
+            await self._host.journal.append(upload_notices.encode(entry))
         except Unavailable as error:
             log.warning("outpost.call_not_recorded", call=call, reason=error.code)
 

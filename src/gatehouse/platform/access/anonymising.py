@@ -11,8 +11,8 @@ from uuid import UUID
 from sqlalchemy import text
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.change import Change
-from gatehouse.platform.jobs import Tools, defer, job
+from gatehouse.platform.background.jobs import Tools, defer, job
+from gatehouse.platform.changes.change import Change
 
 #: Delays of the runs. Records of requests that were under way when the user was removed arrive later, an outpost's
 #: within a day.

@@ -25,7 +25,7 @@ from gatehouse.platform.access.mfa import table as mfa
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.users import one_time
 from gatehouse.platform.access.users.table import UserRow, has_proven_domain
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 LinkSource = Literal["saml", "scim"]
 

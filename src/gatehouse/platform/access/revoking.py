@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 #: maximum lifetime of a session's access token if refresh tokens are enabled (docs/sessions.md)
 ACCESS_TOKEN_SECONDS: Final = 900

@@ -12,9 +12,9 @@ from gatehouse.foundation import jwt
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.live.state import Replica
+from gatehouse.platform.live.replica.state import Replica
 
 #: Selects id and sealed private key of the signing key.
 NEWEST_SIGNING_KEY: Final = (

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from gatehouse.detection.entities.choosing import own_name
 from gatehouse.detection.entities.offered import Recognisers, offered
 from gatehouse.detection.taxonomy import ENTITY_TYPE_PATTERN
-from gatehouse.platform.ports import TheHost
+from gatehouse.platform.request.ports import TheHost
 
 Name = Annotated[
     str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Employee numbers"])

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gatehouse.detection.taxonomy import TAXONOMY
-from gatehouse.engine.audited import DlpEntry, dlp_event_ids
-from gatehouse.engine.outcome import DlpEvent, Outcome
+from gatehouse.engine.records.audit_events import DlpEntry, dlp_event_ids
+from gatehouse.engine.records.outcome import DlpEvent, Outcome
 from gatehouse.platform.records import arrays
 from gatehouse.platform.records.dlp_events import rows as dlp_events
 

@@ -7,7 +7,7 @@ from procrastinate.exceptions import UniqueViolation
 from procrastinate.jobs import Status
 from sqlalchemy import text
 
-from gatehouse.platform.jobs import Tools, app, scheduled
+from gatehouse.platform.background.jobs import Tools, app, scheduled
 
 _MAX_ROWS: Final = 10_000
 #: Maximum repetitions of a statement in one run; the rest is deleted in the next run.

@@ -12,16 +12,23 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from gatehouse.engine import audited
-from gatehouse.engine.outcome import JournalEntry, Opened, Outcome, Sampled, Scanned, decode_of_platform
+from gatehouse.engine.records import audit_events
+from gatehouse.engine.records.outcome import (
+    JournalEntry,
+    Opened,
+    Outcome,
+    Sampled,
+    Scanned,
+    decode_of_platform,
+)
 from gatehouse.foundation.journal import Batch
-from gatehouse.platform.chain.links import AuditEvent, personal_digest
-from gatehouse.platform.keeper.days import DayRows
+from gatehouse.platform.changes.chain.links import AuditEvent, personal_digest
 from gatehouse.platform.keeper.dlp import DlpRows
-from gatehouse.platform.keeper.minutes import MinuteRows
-from gatehouse.platform.keeper.models import ModelRows
+from gatehouse.platform.keeper.rollups.days import DayRows
+from gatehouse.platform.keeper.rollups.minutes import MinuteRows
+from gatehouse.platform.keeper.rollups.models import ModelRows
+from gatehouse.platform.keeper.rollups.spent import SpentRows
 from gatehouse.platform.keeper.samples import StoredSample, sample_row
-from gatehouse.platform.keeper.spent import SpentRows
 from gatehouse.platform.records import arrays
 from gatehouse.platform.records.usage import rows as usage
 from gatehouse.platform.records.usage.counts import UsageCountKey
@@ -147,7 +154,7 @@ def prepare(
 def _interrupted(payload: bytes) -> Outcome[str]:
     opened = _clean(decode_of_platform(payload))
     assert isinstance(opened, Opened)
-    return audited.interrupted(opened)
+    return audit_events.interrupted(opened)
 
 
 def _add(prepared: Prepared, outcome: Outcome[str], *, latency: float | None, outpost_id: UUID | None = None) -> None:
@@ -179,7 +186,7 @@ def _event(outcome: Outcome[str], moment: datetime, outpost_id: UUID | None) -> 
         timestamp=moment,
         actor_id=outcome.user_id or outcome.client_id,
         actor_type=outcome.actor_type,
-        action=audited.ACTION,
+        action=audit_events.ACTION,
         outcome=outcome.outcome,
         request_id=outcome.request_id,
         ip=outcome.ip,
@@ -187,5 +194,5 @@ def _event(outcome: Outcome[str], moment: datetime, outpost_id: UUID | None) -> 
         target_model=outcome.model_id,
         reason=outcome.error_code,
         salt=os.urandom(16),
-        details=audited.details(outcome, outpost_id),
+        details=audit_events.details(outcome, outpost_id),
     )

@@ -13,17 +13,17 @@ from sqlalchemy import text
 
 from gatehouse.foundation import log as logs
 from gatehouse.foundation.clock import SYSTEM_CLOCK
-from gatehouse.foundation.egress import EgressGuard
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound.carriers import open_outbound
-from gatehouse.foundation.receivers import Receivers
-from gatehouse.foundation.sealing import Sealer, load_master_keys
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.foundation.secrets.sealing import Sealer, load_master_keys
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import is_running
-from gatehouse.platform.first_admin import forget_when_used
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.installation.first_admin import forget_when_used
 from gatehouse.platform.keeper.drain import Drain
-from gatehouse.platform.keeper.work import SIEM_BACKLOG, WEBHOOK_LAG, work
+from gatehouse.platform.keeper.duties import SIEM_BACKLOG, WEBHOOK_LAG, work
 from gatehouse.platform.live.nodes import Node
 from gatehouse.platform.metrics import PlatformMetrics
 

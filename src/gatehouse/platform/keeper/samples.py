@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from gatehouse.engine.outcome import Sampled
+from gatehouse.engine.records.outcome import Sampled
 
 #: Skips samples of users that no longer exist.
 INSERT: Final = (

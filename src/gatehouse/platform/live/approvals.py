@@ -27,7 +27,7 @@ from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.live.nodes import NODE_EXPIRY_SECONDS, Node
-from gatehouse.platform.live.state import Replica
+from gatehouse.platform.live.replica.state import Replica
 
 T = TypeVar("T")
 

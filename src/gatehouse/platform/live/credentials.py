@@ -8,13 +8,20 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.engine.exchange import Received
-from gatehouse.foundation import emails, jwt, tokens
+from gatehouse.foundation import emails, jwt
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import SCOPES, Caller, CallerKind, Role, TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.ingress.credentials import ExpiredApiKey, InvalidApiKey, MissingCredential, credential_of
-from gatehouse.platform.live import outposts
-from gatehouse.platform.live.outposts import OutpostTokens
-from gatehouse.platform.live.state import LiveClient, LiveKey, LiveTenant, LiveUser, Replica
+from gatehouse.platform.live.replica import outpost_tokens
+from gatehouse.platform.live.replica.outpost_tokens import OutpostTokens
+from gatehouse.platform.live.replica.state import (
+    LiveClient,
+    LiveKey,
+    LiveTenant,
+    LiveUser,
+    Replica,
+)
 from gatehouse.platform.live.uses import RecentUses
 
 
@@ -83,7 +90,7 @@ class LiveCredentials:
         if caller.tenant_id is not None and caller.tenant_id not in replica.tenants:
             return False
         if caller.kind is CallerKind.OUTPOST:
-            return outposts.still_good(caller, replica.outpost_trust)
+            return outpost_tokens.still_good(caller, replica.outpost_trust)
         if caller.kind is CallerKind.OAUTH_CLIENT:
             assert caller.client_id is not None
             return self._client_good(caller.client_id)

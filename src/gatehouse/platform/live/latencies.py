@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from gatehouse.engine.latency import WINDOW_SECONDS, Latencies
+from gatehouse.engine.measures.latency import WINDOW_SECONDS, Latencies
 from gatehouse.foundation.storage.database import Database
 
 log = structlog.get_logger(__name__)

@@ -6,7 +6,7 @@ from sqlalchemy import text
 
 from gatehouse.detection.models import TierName
 from gatehouse.detection.service.client import DetectionClient
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 #: Less than `idle_in_transaction_session_timeout`, because the change's transaction stays open while models load.
 _LOAD_TIMEOUT_SECONDS: Final = 10.0

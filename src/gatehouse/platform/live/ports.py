@@ -6,13 +6,13 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.engine.candidate import Candidate
-from gatehouse.engine.stages.maintenance import InMaintenance
+from gatehouse.engine.stages.callers.maintenance import InMaintenance
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.identity import TenantId
-from gatehouse.foundation.sealing import CannotOpen, Sealer
-from gatehouse.platform.live.feed import Feed
-from gatehouse.platform.live.state import Replica
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
+from gatehouse.platform.live.replica.feed import Feed
+from gatehouse.platform.live.replica.state import Replica
+from gatehouse.policy.records import Candidate
 
 #: Opened credentials in a worker's cache.
 _MAX_OPENED: Final = 5_000

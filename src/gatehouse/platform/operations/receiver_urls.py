@@ -3,9 +3,9 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-from gatehouse.foundation.egress import BlockedAddress, UnsafeUrl
-from gatehouse.foundation.receivers import Receivers
-from gatehouse.platform.requests import SplitTransactions
+from gatehouse.foundation.egress.guard import BlockedAddress, UnsafeUrl
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.platform.request.injected import SplitTransactions
 
 _RULE: Final = "receivers must be on the open internet, or in a network that the operator names in EGRESS_ALLOWLIST"
 

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from gatehouse.engine.quotas import NOTHING, Triple, shown_limits
+from gatehouse.engine.money.quotas import NOTHING, Triple, shown_limits
 from gatehouse.policy.budgets import Amounts, Budget
 from gatehouse.policy.periods import PeriodSpan
 

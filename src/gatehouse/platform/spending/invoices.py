@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.jobs import Tools, scheduled
+from gatehouse.platform.background.jobs import Tools, scheduled
 from gatehouse.policy.periods import PeriodSpan, span
 
 #: An invoice is made this long after the month's end, because records may be stored late after an outage.

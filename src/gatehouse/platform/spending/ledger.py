@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.engine.quotas import METRICS, NOTHING, Triple
+from gatehouse.engine.money.quotas import METRICS, NOTHING, Triple
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.spending.accounts import Grant, LeaseRequest, limits_of, plus

@@ -10,8 +10,14 @@ from uuid import UUID
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from gatehouse.engine.money.quotas import (
+    MIN_CALL_AMOUNTS,
+    NOTHING,
+    QuotaExceeded,
+    Triple,
+    left,
+)
 from gatehouse.engine.ports import Reserved
-from gatehouse.engine.quotas import MIN_CALL_AMOUNTS, NOTHING, QuotaExceeded, Triple, left
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.errors import Refusal, Unavailable
 from gatehouse.foundation.storage.database import Database

@@ -15,8 +15,8 @@ from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.exchange import Exchange
 from gatehouse.engine.providers.kind import ProviderNotConfigured, ProviderTarget
 from gatehouse.engine.providers.registry import KINDS
-from gatehouse.engine.stages.route import AUTO
-from gatehouse.engine.tracing import Trace, TracedCall
+from gatehouse.engine.records.tracing import Trace, TracedCall
+from gatehouse.engine.stages.candidates.route import AUTO
 from gatehouse.policy.records import ProviderConfig
 
 #: The conventions' names of kinds of providers that differ from ours.

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Query, Request, UploadFile
 
-from gatehouse.portal.callers import RESPONSES, OrgAdmin
 from gatehouse.portal.config_import import service
 from gatehouse.portal.config_import.schemas import ConfigImported
 from gatehouse.portal.host import TheHost
+from gatehouse.portal.request.callers import RESPONSES, OrgAdmin
 
 router = APIRouter(prefix="/v1/orgs/{org_id}/config-import", tags=["Config import"], responses=RESPONSES)
 

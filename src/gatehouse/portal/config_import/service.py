@@ -13,8 +13,8 @@ from gatehouse.portal.errors import PortalOrganizationNotFound
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.identity import PortalCaller
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.platform import PlatformError, PortalPlatformRefusal
-from gatehouse.portal.requests import changing
+from gatehouse.portal.platform_link.client import PlatformError, PortalPlatformRefusal
+from gatehouse.portal.request.injected import changing
 
 #: Maximum size of the file: enough for a thousand rules and as many patterns.
 MAX_FILE_BYTES: Final = 1024 * 1024

@@ -5,9 +5,9 @@ from typing import Final
 
 from sqlalchemy.exc import IntegrityError
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets import tokens
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import Role, shown_role
 from gatehouse.portal.members import table

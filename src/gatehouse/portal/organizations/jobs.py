@@ -6,12 +6,17 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gatehouse.portal.background.jobs import (
+    JobContext,
+    job,
+    periodic,
+    queue,
+)
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import OrgId
-from gatehouse.portal.jobs import JobContext, job, periodic, queue
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts.jobs import push_trust
-from gatehouse.portal.platform import PlatformError, PlatformNotConfigured
+from gatehouse.portal.platform_link.client import PlatformError, PlatformNotConfigured
 
 _READ = text("SELECT id, name, slug, plan_tier, status, provisioning_status, tenant_id, key_prefix, key_digest,"
              " contact_email FROM organizations WHERE id = :id")  # fmt: skip

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends, Request
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.ids import new_id
-from gatehouse.portal.callers import RESPONSES, AdminKey, AdminKeyOfAny, OrgAdmin, OrgMember
 from gatehouse.portal.errors import PortalOrganizationNotFound
 from gatehouse.portal.host import TheHost
 from gatehouse.portal.organizations import service
@@ -19,7 +18,14 @@ from gatehouse.portal.organizations.schemas import (
     ProvisioningQueued,
 )
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.requests import Changing, changing, loaded
+from gatehouse.portal.request.callers import (
+    RESPONSES,
+    AdminKey,
+    AdminKeyOfAny,
+    OrgAdmin,
+    OrgMember,
+)
+from gatehouse.portal.request.injected import Changing, changing, loaded
 
 router = APIRouter(prefix="/v1/orgs", tags=["Organizations"], responses=RESPONSES)
 

@@ -8,9 +8,9 @@ from uuid import UUID
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
-from gatehouse.portal import jobs
+from gatehouse.foundation.secrets import tokens
+from gatehouse.portal.background import jobs
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.members import service as members
 from gatehouse.portal.organizations.errors import (
@@ -24,7 +24,7 @@ from gatehouse.portal.organizations.jobs import deprovision, provision, update_d
 from gatehouse.portal.organizations.schemas import NewOrganization, Organization, OrganizationCreated
 from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.outposts.jobs import push_trust
-from gatehouse.portal.platform import PlatformClient, PlatformError
+from gatehouse.portal.platform_link.client import PlatformClient, PlatformError
 
 #: Seconds that a request waits for the platform's response.
 _PLATFORM_TIMEOUT_SECONDS: Final = 5.0

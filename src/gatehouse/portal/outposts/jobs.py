@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from sqlalchemy import text
 
-from gatehouse.portal import authorities, jobs
+from gatehouse.portal.background import jobs
+from gatehouse.portal.background.jobs import JobContext, job, periodic
 from gatehouse.portal.identity import OrgId
-from gatehouse.portal.jobs import JobContext, job, periodic
+from gatehouse.portal.keys import authorities
 
 #: Serial numbers that the platform accepts for one outpost; more frequent renewals drop the oldest.
 _MAX_SERIALS: Final = 10

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request
 
-from gatehouse.portal.callers import RESPONSES, AdminKey, KeyOrOrgAdmin, KeyOrOrgMember, OutpostCaller
 from gatehouse.portal.host import TheHost
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts import service, table
@@ -13,7 +12,14 @@ from gatehouse.portal.outposts.errors import OutpostNotFound
 from gatehouse.portal.outposts.schemas import Heartbeat, NewHeartbeat, NewOutpost, Outpost, OutpostCertified
 from gatehouse.portal.outposts.service import CertificateIssuer
 from gatehouse.portal.outposts.table import OutpostRow
-from gatehouse.portal.requests import Changing, Session, loaded
+from gatehouse.portal.request.callers import (
+    RESPONSES,
+    AdminKey,
+    KeyOrOrgAdmin,
+    KeyOrOrgMember,
+    OutpostCaller,
+)
+from gatehouse.portal.request.injected import Changing, Session, loaded
 
 router = APIRouter(prefix="/v1", tags=["Outposts"], responses=RESPONSES)
 

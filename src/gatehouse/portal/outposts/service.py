@@ -7,14 +7,14 @@ from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
 
-from gatehouse.foundation.authority import IssuedCertificate
+from gatehouse.foundation.certificates.authority import IssuedCertificate
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
-from gatehouse.portal import jobs
-from gatehouse.portal.authorities import CERTIFICATE_LIFETIME, Authorities
+from gatehouse.portal.background import jobs
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import OrgId
+from gatehouse.portal.keys.authorities import CERTIFICATE_LIFETIME, Authorities
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts import table
 from gatehouse.portal.outposts.errors import OutpostNameTaken, OutpostRevoked, TooManyOutposts

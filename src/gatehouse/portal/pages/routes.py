@@ -12,7 +12,6 @@ from gatehouse.foundation.errors import Refusal, Unprocessable
 from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.foundation.http.pages import files
 from gatehouse.foundation.identity import TenantId
-from gatehouse.portal import browser
 from gatehouse.portal.config_import import service as config_import
 from gatehouse.portal.errors import AdminsOnly
 from gatehouse.portal.host import PortalHost, TheHost
@@ -23,8 +22,9 @@ from gatehouse.portal.organizations.table import OrganizationRow
 from gatehouse.portal.outposts import table as outposts
 from gatehouse.portal.pages.rendering import PAGES
 from gatehouse.portal.pages.visitors import Invited, Newcomer, Visitor, frame
-from gatehouse.portal.provider import Person
-from gatehouse.portal.requests import Changing, Session
+from gatehouse.portal.platform_link.openid_provider import Person
+from gatehouse.portal.request import browser
+from gatehouse.portal.request.injected import Changing, Session
 from gatehouse.portal.sso import service as sso
 from gatehouse.portal.sso import table
 from gatehouse.portal.sso.schemas import SsoToken

@@ -9,16 +9,16 @@ from starlette.responses import Response
 
 from gatehouse.foundation.errors import Refusal, Unauthenticated
 from gatehouse.foundation.jwt import InvalidToken
-from gatehouse.portal import browser
-from gatehouse.portal.callers import caller_of_token, person_of_partial_token
 from gatehouse.portal.errors import PortalOrganizationNotFound, TokenRevoked
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.identity import PortalCaller
 from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.provider import Person
+from gatehouse.portal.platform_link.openid_provider import Person
+from gatehouse.portal.request import browser
+from gatehouse.portal.request.callers import caller_of_token, person_of_partial_token
 from gatehouse.portal.sso import table
-from gatehouse.portal.standing import person_of
+from gatehouse.portal.status_cache import person_of
 
 
 class SignInFirst(Refusal):

@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter
 
-from gatehouse.portal.callers import RESPONSES, PlatformCaller
 from gatehouse.portal.host import TheHost
 from gatehouse.portal.platform_notices import service
 from gatehouse.portal.platform_notices.schemas import NewNotices, NoticesTaken
+from gatehouse.portal.request.callers import RESPONSES, PlatformCaller
 
 router = APIRouter(prefix="/v1/platform-notices", tags=["Notifications"], responses=RESPONSES)
 

@@ -7,13 +7,19 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import RedirectResponse
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.portal import browser
-from gatehouse.portal.callers import RESPONSES, Arrived, JustArrived, SignedIn, partial_token
 from gatehouse.portal.host import PortalHost, TheHost
 from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.provider import CALLBACK_PATH
-from gatehouse.portal.requests import Changing, Session
+from gatehouse.portal.platform_link.openid_provider import CALLBACK_PATH
+from gatehouse.portal.request import browser
+from gatehouse.portal.request.callers import (
+    RESPONSES,
+    Arrived,
+    JustArrived,
+    SignedIn,
+    partial_token,
+)
+from gatehouse.portal.request.injected import Changing, Session
 from gatehouse.portal.sso import service, table
 from gatehouse.portal.sso.schemas import Acceptance, Selection, SignedOut, SsoSession, SsoToken
 

@@ -15,20 +15,20 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.forms import BadForm
-from gatehouse.foundation.sealing import CannotOpen
-from gatehouse.foundation.tokens import digest
-from gatehouse.portal import browser
-from gatehouse.portal.callers import caller_of_token
+from gatehouse.foundation.secrets.sealing import CannotOpen
+from gatehouse.foundation.secrets.tokens import digest
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.errors import PortalOrganizationNotFound, TokenRevoked
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.identity import OrgId, PortalCaller, PortalCallerKind, shown_role
+from gatehouse.portal.keys.signing import MAX_LIFETIME_SECONDS
 from gatehouse.portal.members import table as members
 from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.provider import Person, SignIn, SignInFailed
-from gatehouse.portal.requests import changing
-from gatehouse.portal.signing import MAX_LIFETIME_SECONDS
+from gatehouse.portal.platform_link.openid_provider import Person, SignIn, SignInFailed
+from gatehouse.portal.request import browser
+from gatehouse.portal.request.callers import caller_of_token
+from gatehouse.portal.request.injected import changing
 from gatehouse.portal.sso import table
 from gatehouse.portal.sso.errors import (
     AddressUnproven,

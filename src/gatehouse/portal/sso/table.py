@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from gatehouse.foundation.storage.database import Database
 from gatehouse.portal.identity import OrgId
-from gatehouse.portal.provider import Person
+from gatehouse.portal.platform_link.openid_provider import Person
 
 
 class Membership(NamedTuple):

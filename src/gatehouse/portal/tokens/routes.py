@@ -4,10 +4,10 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
-from gatehouse.portal.callers import RESPONSES, AdminKey
 from gatehouse.portal.host import TheHost
 from gatehouse.portal.organizations.routes import LoadedOrg
-from gatehouse.portal.requests import Changing
+from gatehouse.portal.request.callers import RESPONSES, AdminKey
+from gatehouse.portal.request.injected import Changing
 from gatehouse.portal.tokens import service
 from gatehouse.portal.tokens.schemas import IssuedToken, NewToken, TokenRevocation, TokenRevoked, TokensRevoked
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody
 from gatehouse.portal.identity import Plan
-from gatehouse.portal.signing import MAX_LIFETIME_SECONDS
+from gatehouse.portal.keys.signing import MAX_LIFETIME_SECONDS
 
 
 class NewToken(Body):

@@ -9,10 +9,10 @@ from sqlalchemy.exc import IntegrityError
 from gatehouse.foundation.clock import Clock, utc_now
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import shown_role
+from gatehouse.portal.keys.signing import MAX_LIFETIME_SECONDS, Keyring
 from gatehouse.portal.members import table as members
 from gatehouse.portal.members.table import PortalMemberRow
 from gatehouse.portal.organizations.table import OrganizationRow
-from gatehouse.portal.signing import MAX_LIFETIME_SECONDS, Keyring
 from gatehouse.portal.tokens import table
 from gatehouse.portal.tokens.errors import AlreadyRevoked, TokenNotFound
 from gatehouse.portal.tokens.schemas import IssuedToken

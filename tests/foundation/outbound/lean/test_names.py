@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from gatehouse.foundation.egress import BlockedAddress, EgressGuard, HostNotFound
+from gatehouse.foundation.egress.guard import BlockedAddress, EgressGuard, HostNotFound
 from gatehouse.foundation.outbound.lean import names as names_module
 from gatehouse.foundation.outbound.lean.names import AddressCache
 

@@ -12,7 +12,7 @@ from tests.support import saml
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.saml import Said, Signer
 
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 BASE = "http://127.0.0.1"
 IDP = "/api/admin/saml/idp"

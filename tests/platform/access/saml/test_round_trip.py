@@ -15,8 +15,8 @@ from tests.support.identity_provider import IdentityProvider, identity_provider
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.saml import NS
 
-from gatehouse.platform.access.saml import keys
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.access.saml.protocol import keys
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 pytestmark = pytest.mark.timeout(60)
 

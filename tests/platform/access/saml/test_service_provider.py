@@ -22,9 +22,10 @@ from tests.support.commands import run_command
 from tests.support.platform import RunningPlatform
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.access.saml import keys, logout
-from gatehouse.platform.access.saml.aside import offload
+from gatehouse.platform.access.saml import logout
 from gatehouse.platform.access.saml.errors import SamlBusy
+from gatehouse.platform.access.saml.protocol import keys
+from gatehouse.platform.access.saml.protocol.xml_threads import offload
 
 PUBLIC = "https://gateway.example.com"
 

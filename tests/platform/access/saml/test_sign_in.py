@@ -13,11 +13,11 @@ from tests.support import saml
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.saml import NS, Signer, assertion_of, response_text, sign, signed, tree
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.browser import extend_session
 from gatehouse.platform.access.sessions.lifetimes import access_token_seconds
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.table import session_policy
 
 MAIL_OID = "urn:oid:0.9.2342.19200300.100.1.3"

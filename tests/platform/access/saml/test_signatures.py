@@ -13,7 +13,7 @@ from tests.platform.access.saml.conftest import SignOn, assert_refused
 from tests.support import saml
 from tests.support.saml import NS, Said, Signer, assertion_of, response_text, sign, signed, tree
 
-from gatehouse.platform.access.saml import trust
+from gatehouse.platform.access.saml.protocol import trust
 
 DS = "{http://www.w3.org/2000/09/xmldsig#}"
 

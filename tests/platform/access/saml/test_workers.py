@@ -11,7 +11,7 @@ from tests.support import saml
 from tests.support.saml import Said, Signer
 from tests.support.server import GatehouseServer
 
-from gatehouse.platform.access.saml.messages import NAMESPACES
+from gatehouse.platform.access.saml.protocol.messages import NAMESPACES
 
 pytestmark = pytest.mark.timeout(90)
 

@@ -10,8 +10,8 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
 from gatehouse.platform.access import anonymising as module
-from gatehouse.platform.jobs import Tools
-from gatehouse.platform.keeper import work
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.keeper import duties
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ async def test_a_removal_queues_it_at_once_and_for_what_comes_late(
     )
     assert [at_once for _, at_once in queued] == [True, False, False]
     assert queued[0][0] == {"tenant_id": str(tenant.id), "user_id": made["id"]}
-    assert module.__name__ in work.MODULES
+    assert module.__name__ in duties.MODULES
 
 
 @pytest.mark.parametrize("anonymise", [False, True])

@@ -11,7 +11,7 @@ from tests.platform.access.scim.conftest import BASE, USER, Directory, directory
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.platform.access.scim import table
-from gatehouse.platform.access.scim.filters import USERS, compile_filter
+from gatehouse.platform.access.scim.protocol.filters import USERS, compile_filter
 from gatehouse.platform.access.users.table import UserRow
 
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"

@@ -13,7 +13,7 @@ from tests.support.journal import Journal
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.receiver import Receiver
 
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.alerts import schedule
 from gatehouse.platform.operations.alerts.notifying import Notifier
 from gatehouse.platform.records.minutes.latency import bucket

@@ -12,7 +12,7 @@ from tests.platform.operations.alerts.conftest import SECRET, Alerts, without_se
 from tests.support.platform import Tenant
 from tests.support.receiver import Receiver
 
-from gatehouse.platform.keeper import work
+from gatehouse.platform.keeper import duties
 from gatehouse.platform.operations.alerts import notifying
 from gatehouse.platform.operations.alerts.notifying import Notifier
 
@@ -141,7 +141,7 @@ async def test_the_guard_judges_when_it_sends(alerts: Alerts, receiver: Receiver
 
 async def test_whoever_works_on_jobs_evaluates_and_sends(alerts: Alerts, receiver: Receiver) -> None:
     rule = await saved(alerts, receiver)
-    working = asyncio.create_task(work.work(alerts.tools))
+    working = asyncio.create_task(duties.work(alerts.tools))
     try:
         (got,) = await receiver.until(1)
     finally:

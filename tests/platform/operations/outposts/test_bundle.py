@@ -14,9 +14,9 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.jwt import SigningKey
 from gatehouse.platform.operations.outposts import polling
-from gatehouse.platform.publish import gather
-from gatehouse.policy import signing
-from gatehouse.policy.wire import PolicyBundle
+from gatehouse.platform.publishing.snapshots import gather
+from gatehouse.policy.bundles import signing
+from gatehouse.policy.bundles.contents import PolicyBundle
 
 
 async def taken(outpost: Outpost, answer: httpx2.Response) -> PolicyBundle:

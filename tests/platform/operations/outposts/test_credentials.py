@@ -9,11 +9,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support.outposts import Outpost, Portal
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation import ecies
-from gatehouse.foundation.ecies import CannotDecrypt
-from gatehouse.platform.change import DEFAULT_TENANT
-from gatehouse.policy import signing
-from gatehouse.policy.wire import PolicyBundle, sealing_context
+from gatehouse.foundation.secrets import ecies
+from gatehouse.foundation.secrets.ecies import CannotDecrypt
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+from gatehouse.policy.bundles import signing
+from gatehouse.policy.bundles.contents import PolicyBundle, sealing_context
 
 CONFIG = "/api/admin/config/outpost_provider_credentials"
 SECRET = "sk-of-the-organization-alone"

@@ -10,7 +10,12 @@ import pytest
 from tests.support.outposts import Outpost, Portal
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.engine.outcome import DlpEvent, Opened, Outcome, Scanned
+from gatehouse.engine.records.outcome import (
+    DlpEvent,
+    Opened,
+    Outcome,
+    Scanned,
+)
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.operations.outposts.schemas import MAX_RECORDS
 

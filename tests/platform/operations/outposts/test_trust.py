@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from tests.support.outposts import Authority, Outpost, Portal
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation import certified
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.foundation.certificates import x5c
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 PATH = "/v1/platform/outpost-trust"
 EMPTY: dict[str, Any] = {"ca_certificates": [], "organizations": [], "outposts": []}
@@ -156,7 +156,7 @@ async def test_an_outpost_of_another_authority_is_refused(portal: Portal, outpos
     """With the very serial number of one that is good."""
     impostor = Authority(portal.authority.certificate.subject.rfc4514_string().removeprefix("CN="))
     builder = impostor.issue(outpost.key)
-    forged = certified.sign(
+    forged = x5c.sign(
         {"sub": str(outpost.id), "aud": outpost.platform.host.issuer},
         outpost.key,
         [builder, impostor.certificate],

@@ -12,9 +12,9 @@ from tests.support.receiver import Receiver
 from tests.support.tools import tools_of
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform import outbox
-from gatehouse.platform.change import Change
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.changes import outbox
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations.siem.forwarding import Forwarding
 from gatehouse.platform.operations.siem.listening import enqueue
 

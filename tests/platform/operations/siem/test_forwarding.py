@@ -10,7 +10,7 @@ from tests.platform.operations.siem.conftest import TOKEN, Siem
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.siem import forwarding, queue
 from gatehouse.platform.operations.siem.backlog import ForwardingBacklog, unsent_from
 from gatehouse.platform.operations.siem.forwarding import Forwarding

@@ -20,7 +20,7 @@ from gatehouse.foundation.siem.events import SiemEvent, of_test
 from gatehouse.foundation.siem.senders import file
 from gatehouse.foundation.siem.senders.sender import BatchRefused
 from gatehouse.foundation.siem.senders.syslog import frame
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget
 
 #: RFC 5424, 6; the message's own text behind the structured data.

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gatehouse.foundation.siem.events import SiemEvent, of_audit, of_dlp, of_outbox_event
-from gatehouse.platform.chain.actions import ACTIONS
+from gatehouse.platform.changes.chain.actions import ACTIONS
 
 TENANT, ID = UUID(int=1), UUID(int=2)
 AT = datetime(2026, 3, 4, 5, 6, 7, 890000, UTC)

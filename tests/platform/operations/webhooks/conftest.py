@@ -9,9 +9,9 @@ from tests.support.platform import RunningPlatform, Tenant
 from tests.support.receiver import Receiver
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform import outbox
-from gatehouse.platform.change import Change
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.changes import outbox
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
 from gatehouse.platform.operations.webhooks.listening import enqueue
 

@@ -13,10 +13,10 @@ from sqlalchemy.exc import OperationalError
 from tests.platform.operations.webhooks.conftest import BASE, SECRET, Hooks
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation.egress import EgressGuard
-from gatehouse.foundation.receivers import Receivers
-from gatehouse.platform import outbox
-from gatehouse.platform.jobs import Tools
+from gatehouse.foundation.egress.guard import EgressGuard
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.changes import outbox
 from gatehouse.platform.operations.webhooks import delivering, queue
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
 from gatehouse.platform.operations.webhooks.lag import Lag

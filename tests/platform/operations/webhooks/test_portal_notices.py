@@ -13,7 +13,7 @@ from tests.support.upstream import Connection, Upstream, upstream
 
 from gatehouse.foundation import jwt
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.portal_notices import telling
 from gatehouse.platform.operations.portal_notices.telling import NoticesNotAccepted
 from gatehouse.platform.operations.webhooks import delivering

@@ -10,8 +10,8 @@ import pytest
 from tests.platform.operations.webhooks.conftest import BASE, SECRET, Hooks
 from tests.support.platform import RunningPlatform, Tenant
 
-from gatehouse.foundation.egress import EgressGuard
-from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.egress.guard import EgressGuard
+from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.platform.operations.webhooks import service
 
 BASE_B = "/api/v1/admin/webhooks/"

@@ -12,13 +12,13 @@ from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.tools import tools_of
 
-from gatehouse.engine.outcome import DlpEvent
+from gatehouse.engine.records.outcome import DlpEvent
 from gatehouse.foundation.settings import Settings
 from gatehouse.foundation.storage import roles
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.records.archive import jobs
-from gatehouse.platform.records.archive.places import place
 from gatehouse.platform.records.archive.querying import query
+from gatehouse.platform.records.archive.storage.places import place
 from gatehouse.platform.records.audit.verify import Break, Verifier
 
 NOW = datetime.now(UTC)

@@ -15,10 +15,17 @@ from uuid import UUID
 import psycopg
 import pyarrow.parquet as pq
 
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.records.archive import ageing, archiver, files, forgetting, jobs, joining, manifest
-from gatehouse.platform.records.archive.places import Folder
+from gatehouse.platform.records.archive import (
+    ageing,
+    archiver,
+    forgetting,
+    jobs,
+    joining,
+)
+from gatehouse.platform.records.archive.storage import files, manifest
+from gatehouse.platform.records.archive.storage.places import Folder
 
 
 def main() -> None:

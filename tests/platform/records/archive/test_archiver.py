@@ -12,11 +12,12 @@ from tests.platform.records.archive.conftest import NOW
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.records.archive import archiver, files
+from gatehouse.platform.records.archive import archiver
 from gatehouse.platform.records.archive.archiver import Archiver
-from gatehouse.platform.records.archive.contents import RECORDS
-from gatehouse.platform.records.archive.places import Folder, place
-from gatehouse.platform.records.archive.workshop import ArchiverRunning
+from gatehouse.platform.records.archive.storage import files
+from gatehouse.platform.records.archive.storage.contents import RECORDS
+from gatehouse.platform.records.archive.storage.places import Folder, place
+from gatehouse.platform.records.archive.storage.writer import ArchiverRunning
 
 Ask = Callable[..., list[dict[str, Any]]]
 

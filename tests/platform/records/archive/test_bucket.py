@@ -9,7 +9,7 @@ from tests.platform.records.archive.conftest import NOW
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.records.archive.places import Bucket
+from gatehouse.platform.records.archive.storage.places import Bucket
 
 
 @pytest.fixture(scope="module")

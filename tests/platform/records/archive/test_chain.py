@@ -10,8 +10,8 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.access.anonymising import anonymise
-from gatehouse.platform.records.archive import files as archive_files
 from gatehouse.platform.records.archive import jobs
+from gatehouse.platform.records.archive.storage import files as archive_files
 
 
 @pytest.fixture

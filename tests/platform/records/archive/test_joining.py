@@ -10,7 +10,7 @@ from tests.platform.records.archive.conftest import NOW
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.records.archive import contents, files
+from gatehouse.platform.records.archive.storage import contents, files
 
 #: The first of four days, whose month has long been over.
 FIRST = (NOW - timedelta(days=170)).replace(day=5, hour=12)

@@ -11,8 +11,8 @@ from tests.platform.records.archive.conftest import NOW
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.records.archive import files
-from gatehouse.platform.records.archive.contents import RECORDS
+from gatehouse.platform.records.archive.storage import files
+from gatehouse.platform.records.archive.storage.contents import RECORDS
 
 
 @pytest.mark.timeout(600)

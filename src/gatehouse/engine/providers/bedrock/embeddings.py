@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decode
+from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.conversation.form import Embeddings, EmbeddingsRequest
 from gatehouse.engine.conversation.usage import Usage

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decode
+from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.form import (
     Delta,
     GenerationFinished,

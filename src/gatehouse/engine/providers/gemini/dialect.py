@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decode
+from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Embeddings, EmbeddingsRequest, Request
 from gatehouse.engine.providers.gemini import reply, request, resource

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decode
+from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.errors import NotConvertible
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 from gatehouse.engine.conversation.usage import Usage

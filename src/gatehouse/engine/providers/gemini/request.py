@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.arguments import arguments_object
+from gatehouse.engine.conversation.conversion.arguments import arguments_object
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import (
     FormMessage,

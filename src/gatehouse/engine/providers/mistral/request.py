@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from gatehouse.engine.conversation.call_ids import accepted_id
+from gatehouse.engine.conversation.conversion.call_ids import accepted_id
+from gatehouse.engine.conversation.conversion.images import to_url
 from gatehouse.engine.conversation.dialects.openai_chat.request import write_format
 from gatehouse.engine.conversation.form import (
     FormMessage,
@@ -18,7 +19,6 @@ from gatehouse.engine.conversation.form import (
     ToolChoice,
     ToolResult,
 )
-from gatehouse.engine.conversation.images import to_url
 
 #: Mistral's own fields, which clients may send in any dialect.
 _MISTRAL_FIELDS: Final = ("safe_prompt", "prompt_mode", "guardrails", "random_seed", "min_tokens", "repetition_penalty")

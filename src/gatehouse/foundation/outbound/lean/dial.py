@@ -6,12 +6,12 @@ import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
-from gatehouse.foundation.egress import Address
-from gatehouse.foundation.egress_policy import EgressPolicy
+from gatehouse.foundation.egress.guard import Address
 from gatehouse.foundation.outbound.lean import race
 from gatehouse.foundation.outbound.lean.connection import LeanConnection
 from gatehouse.foundation.outbound.lean.names import AddressCache
 from gatehouse.foundation.outbound.lean.route import Origin, OutboundProxy, authority_of
+from gatehouse.foundation.settings import EgressPolicy
 
 _MAX_PROXY_RESPONSE_BYTES: Final = 16 * 1024
 _tunnel_opened: Final = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9][ \r]").match

@@ -4,8 +4,13 @@ import asyncio
 from collections import OrderedDict
 from typing import Final, NamedTuple, TypeAlias
 
-from gatehouse.foundation.egress import Address, EgressGuard, HostNotFound, UnsafeUrl
-from gatehouse.foundation.egress_policy import EgressPolicy
+from gatehouse.foundation.egress.guard import (
+    Address,
+    EgressGuard,
+    HostNotFound,
+    UnsafeUrl,
+)
+from gatehouse.foundation.settings import EgressPolicy
 
 #: age from which an entry is refreshed in the background while calls still use it
 FRESH_SECONDS: Final = 30.0

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from gatehouse.foundation.egress import EgressGuard, HostNotFound, UnsafeUrl
-from gatehouse.foundation.egress_policy import EgressPolicy
+from gatehouse.foundation.egress.guard import EgressGuard, HostNotFound, UnsafeUrl
 from gatehouse.foundation.outbound import (
     AddressRefused,
     ConnectFailed,
@@ -22,6 +21,7 @@ from gatehouse.foundation.outbound.lean.names import AddressCache
 from gatehouse.foundation.outbound.lean.pool import ConnectionPool, PoolLimits
 from gatehouse.foundation.outbound.lean.reply import LeanReply
 from gatehouse.foundation.outbound.lean.route import Origin, Route, find_route
+from gatehouse.foundation.settings import EgressPolicy
 
 #: idempotent methods (RFC 9110, 9.2.2)
 _IDEMPOTENT_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})

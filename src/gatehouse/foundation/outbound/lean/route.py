@@ -6,10 +6,10 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from gatehouse.foundation.egress import EgressGuard
-from gatehouse.foundation.egress_policy import EgressPolicy
+from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound import ConnectFailed
 from gatehouse.foundation.outbound.proxies import environment_proxy
+from gatehouse.foundation.settings import EgressPolicy
 
 #: characters that are not percent-encoded in a request target
 _TARGET_CHARACTERS: Final = "%/?:@!$&'()*+,;=-._~[]"

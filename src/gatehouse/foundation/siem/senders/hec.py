@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from yarl import URL
 
-from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
 

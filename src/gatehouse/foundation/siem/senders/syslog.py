@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from gatehouse.foundation.clock import iso
-from gatehouse.foundation.egress import Address, HostNotFound
-from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.egress.guard import Address, HostNotFound
+from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget, url_of
 

@@ -9,7 +9,7 @@ import msgspec
 
 from gatehouse.foundation.clock import iso, utc_now
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
 

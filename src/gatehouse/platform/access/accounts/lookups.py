@@ -3,8 +3,8 @@
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.secrets import tokens
 
 _OPEN_DOMAIN = text(
     "SELECT d.tenant_id FROM allowed_domains d JOIN tenants t ON t.id = d.tenant_id AND t.deleted_at IS NULL"

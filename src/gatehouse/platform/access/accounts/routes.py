@@ -6,8 +6,8 @@ from fastapi.responses import JSONResponse
 from gatehouse.platform.access.accounts import service
 from gatehouse.platform.access.accounts.schemas import PasswordChange, PasswordReset, Registration, RegistrationAccepted
 from gatehouse.platform.access.users.schemas import User
-from gatehouse.platform.callers import RESPONSES, SessionUserStepUp
-from gatehouse.platform.ports import TheHost
+from gatehouse.platform.request.callers import RESPONSES, SessionUserStepUp
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/auth", tags=["Sessions"])
 

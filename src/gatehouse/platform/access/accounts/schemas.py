@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from gatehouse.foundation import passwords
 from gatehouse.foundation.emails import Email
 from gatehouse.foundation.http.bodies import Body, ResponseBody
+from gatehouse.foundation.secrets import passwords
 from gatehouse.platform.access.users.schemas import DisplayName, Password, Username
 
 

@@ -19,9 +19,9 @@ from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.errors import BadOneTimeToken, EmailTaken, UsernameTaken
 from gatehouse.platform.access.users.schemas import NewUser
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 
 async def register(request: Request, host: Host, body: Registration) -> UserRow | None:

@@ -19,7 +19,8 @@ from gatehouse.platform.access.api_keys.schemas import (
 )
 from gatehouse.platform.access.api_keys.table import ApiKeyRow
 from gatehouse.platform.access.users.routes import LoadedUser
-from gatehouse.platform.callers import (
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.callers import (
     RESPONSES,
     Admin,
     AdminReader,
@@ -28,9 +29,8 @@ from gatehouse.platform.callers import (
     SessionUserStepUp,
     stepped_up,
 )
-from gatehouse.platform.change import Change
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.injected import Changing, Session, loaded
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["API keys"], responses=RESPONSES)
 

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets import tokens
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
 from gatehouse.platform.access.api_keys import table
 from gatehouse.platform.access.api_keys.errors import (
@@ -30,7 +30,7 @@ from gatehouse.platform.access.api_keys.table import ApiKeyRow
 from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.credentials import InvalidBearerToken
 from gatehouse.platform.organization.feature_flags.table import flag
 

@@ -5,7 +5,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.ports import Host
 
 COOKIE_NAME: Final = "gatehouse_session"
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from gatehouse.platform.access.browser.cookie import is_over_https
 from gatehouse.platform.access.browser.errors import ForeignOrigin
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.ports import Host
 
 _SAME_ORIGIN: Final = "same-origin"
 

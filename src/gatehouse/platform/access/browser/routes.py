@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 
 from gatehouse.platform.access.browser import service
 from gatehouse.platform.access.browser.schemas import SessionToken
-from gatehouse.platform.ports import TheHost
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/auth", tags=["Sessions"])
 

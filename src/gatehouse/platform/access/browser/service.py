@@ -6,8 +6,8 @@ from uuid import UUID
 
 from starlette.requests import Request
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.browser import cookie, table
 from gatehouse.platform.access.browser.errors import BrowserSessionMissing
 from gatehouse.platform.access.browser.origin import require_same_origin
@@ -23,11 +23,11 @@ from gatehouse.platform.access.sessions.service import (
 )
 from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.table import session_policy
 from gatehouse.platform.organization.policies.values import SessionRules
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 #: Lifetime of an access token for a page. Short, because a page can exchange its cookie again at any time.
 _TOKEN_SECONDS: Final = 300

@@ -18,8 +18,8 @@ from gatehouse.platform.access.groups.schemas import (
     Override,
 )
 from gatehouse.platform.access.groups.table import GroupRow, members_json, overrides_of
-from gatehouse.platform.callers import RESPONSES, GroupAdmin, GroupReader
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, GroupAdmin, GroupReader
+from gatehouse.platform.request.injected import Changing, Session, loaded
 
 router = APIRouter(prefix="/api/admin/groups", tags=["Groups"], responses=RESPONSES)
 

@@ -29,7 +29,7 @@ from gatehouse.platform.access.groups.schemas import (
 )
 from gatehouse.platform.access.groups.table import GroupRow, MemberRow
 from gatehouse.platform.access.users.errors import UserNotFound
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 #: Groups that one organization can have.
 MAX_GROUPS: Final = 10_000

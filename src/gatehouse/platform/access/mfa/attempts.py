@@ -13,7 +13,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.access.mfa.errors import TooManyAttempts
 from gatehouse.platform.access.mfa.table import AttemptsRow
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 #: pairs of window in seconds and maximum number of wrong factors
 _LIMITS: Final = ((60, 10), (86_400, 100))

@@ -31,9 +31,9 @@ from gatehouse.platform.access.mfa.table import PasskeyRow, TotpRow
 from gatehouse.platform.access.sessions import pending
 from gatehouse.platform.access.sessions.schemas import Tokens
 from gatehouse.platform.access.sessions.service import LoginCompletion
-from gatehouse.platform.change import Change
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 T = TypeVar("T")
 

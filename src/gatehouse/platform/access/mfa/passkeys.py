@@ -30,8 +30,8 @@ from gatehouse.platform.access.mfa import table
 from gatehouse.platform.access.mfa.errors import PasskeysUnavailable
 from gatehouse.platform.access.mfa.table import ChallengeRow, PasskeyRow
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
-from gatehouse.platform.ports import Host
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.ports import Host
 
 log = structlog.get_logger(__name__)
 

@@ -16,10 +16,10 @@ from gatehouse.platform.access.sessions.schemas import Tokens
 from gatehouse.platform.access.sessions.service import LoginCompletion, issue_tokens
 from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.callers import MfaRequired
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.credentials import InvalidBearerToken
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.callers import MfaRequired
+from gatehouse.platform.request.ports import Host
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from gatehouse.platform.access.mfa import table
 from gatehouse.platform.access.mfa.table import RecoveryCodeRow
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 _CODE_COUNT: Final = 10
 #: Crockford's base32, without letters that look like digits.

@@ -29,9 +29,15 @@ from gatehouse.platform.access.sessions.schemas import Tokens
 from gatehouse.platform.access.sessions.service import complete_with_tokens
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.callers import RESPONSES, AdminStepUp, SessionUser, SessionUserStepUp, session_user
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import (
+    RESPONSES,
+    AdminStepUp,
+    SessionUser,
+    SessionUserStepUp,
+    session_user,
+)
+from gatehouse.platform.request.injected import Changing, Session, loaded
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["Second factor"])
 

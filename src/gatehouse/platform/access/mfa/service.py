@@ -8,7 +8,7 @@ from fastapi import Request
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
-from gatehouse.foundation.sealing import CannotOpen
+from gatehouse.foundation.secrets.sealing import CannotOpen
 from gatehouse.platform.access.mfa import attempts, passkeys, recovery, table, totp
 from gatehouse.platform.access.mfa.errors import NothingEnrolled, PasskeyNotFound, TotpNotFound, WrongCode
 from gatehouse.platform.access.mfa.passkeys import RelyingParty
@@ -21,9 +21,9 @@ from gatehouse.platform.access.sessions.schemas import Tokens
 from gatehouse.platform.access.sessions.service import LoginCompletion
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 log = structlog.get_logger(__name__)
 

@@ -8,8 +8,8 @@ from gatehouse.platform.access.groups.routes import LoadedGroup
 from gatehouse.platform.access.model_access import service
 from gatehouse.platform.access.model_access.schemas import ModelAccessRule, NewRule
 from gatehouse.platform.access.model_access.table import rules
-from gatehouse.platform.callers import RESPONSES, GroupAdmin, GroupReader
-from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.request.callers import RESPONSES, GroupAdmin, GroupReader
+from gatehouse.platform.request.injected import Changing, Session
 
 router = APIRouter(prefix="/api/admin/groups", tags=["Groups"], responses=RESPONSES)
 

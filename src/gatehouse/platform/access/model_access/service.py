@@ -15,7 +15,7 @@ from gatehouse.platform.access.model_access.errors import (
 )
 from gatehouse.platform.access.model_access.schemas import NewRule
 from gatehouse.platform.access.model_access.table import ModelAccessRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 #: Rules that one organization can have.
 MAX_RULES: Final = 20_000

@@ -7,7 +7,7 @@ may neither enable nor rotate the secret of a client that has more.
 
 from collections.abc import Iterable
 
-from gatehouse.engine.limits import CLIENT_TIERS
+from gatehouse.engine.rate_limits.selection import CLIENT_TIERS
 from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.platform.access.oauth_clients.errors import GrantExceeded
 

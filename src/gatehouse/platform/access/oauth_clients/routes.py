@@ -17,10 +17,10 @@ from gatehouse.platform.access.oauth_clients.schemas import (
     SecretRotation,
 )
 from gatehouse.platform.access.oauth_clients.table import OAuthClientRow
-from gatehouse.platform.callers import RESPONSES, ClientAdmin, ClientReader
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session
-from gatehouse.platform.versions import READ_METHODS, TheVersions
+from gatehouse.platform.request.callers import RESPONSES, ClientAdmin, ClientReader
+from gatehouse.platform.request.etags import READ_METHODS, TheVersions
+from gatehouse.platform.request.injected import Changing, Session
+from gatehouse.platform.request.ports import TheHost
 
 BASE = "/api/admin/oauth-clients/"
 

@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.oauth_clients import grants, table
 from gatehouse.platform.access.oauth_clients.errors import (
     ClientTenantNotFound,
@@ -28,7 +28,7 @@ from gatehouse.platform.access.oauth_clients.schemas import (
 )
 from gatehouse.platform.access.oauth_clients.table import OAuthClientRow
 from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_AGE_SECONDS
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 #: Prefix by which scanners recognize a leaked secret.
 SECRET_PREFIX = "gcs_"  # noqa: S105 - a prefix, not a secret

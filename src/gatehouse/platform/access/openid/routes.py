@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from gatehouse.platform.access.openid import authorization, service
 from gatehouse.platform.access.openid.schemas import AUTHORIZATION_FORM, AUTHORIZATION_QUERY, Discovery, UserInfo
 from gatehouse.platform.access.tokens.claims import BY_SCOPE
-from gatehouse.platform.ports import TheHost
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["OpenID"])
 

@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.lists import BadCursor
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access import browser
 from gatehouse.platform.access.oauth_clients.redirects import origin
 from gatehouse.platform.access.openid import authorization, table
@@ -26,8 +26,8 @@ from gatehouse.platform.access.tokens.codes import CodeGrant
 from gatehouse.platform.access.tokens.table import Client
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.organization.policies.table import mfa_policy
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 #: Maximum time from an authorization request to the end of the sign-in that it required.
 _SIGN_IN_TIMEOUT_MILLISECONDS: Final = 30 * 60 * 1000

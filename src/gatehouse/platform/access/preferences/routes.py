@@ -7,9 +7,15 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from gatehouse.platform.access.preferences import service, uploads
 from gatehouse.platform.access.preferences.schemas import Preferences, PreferencesUpdate
-from gatehouse.platform.callers import RESPONSES, Admin, ApiReader, PersonReader, PersonWriter
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session
+from gatehouse.platform.request.callers import (
+    RESPONSES,
+    Admin,
+    ApiReader,
+    PersonReader,
+    PersonWriter,
+)
+from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["Preferences"], responses=RESPONSES)
 

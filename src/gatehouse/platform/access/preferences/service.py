@@ -12,8 +12,8 @@ from gatehouse.platform.access.preferences.errors import AvatarNotFound
 from gatehouse.platform.access.preferences.schemas import Preferences, PreferencesUpdate
 from gatehouse.platform.access.preferences.table import StoredPreferences
 from gatehouse.platform.access.users.errors import UserNotFound
-from gatehouse.platform.change import Change
-from gatehouse.platform.requests import SplitTransactions
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.injected import SplitTransactions
 
 #: Hexadecimal digits of a picture's digest, enough to make the URLs of a user's pictures unique.
 _DIGEST_CHARS: Final = 32

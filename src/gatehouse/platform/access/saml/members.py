@@ -13,15 +13,15 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.access import linking
 from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.groups.table import GroupRow, MemberRow
-from gatehouse.platform.access.saml.assertion import SamlAssertion
 from gatehouse.platform.access.saml.errors import MissingEmail, NotAdmitted
+from gatehouse.platform.access.saml.protocol.assertion import SamlAssertion
 from gatehouse.platform.access.saml.table import SamlProvider
 from gatehouse.platform.access.sessions.service import as_caller
 from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.errors import EmailTaken, UsernameTaken
 from gatehouse.platform.access.users.schemas import NewUser, Username
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 _CLAIMS_NAMESPACE: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
 #: Attributes that are tried, in this order, for a value without a mapping.

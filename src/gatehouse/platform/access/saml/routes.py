@@ -9,13 +9,14 @@ from fastapi.responses import RedirectResponse, Response
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http import forms
 from gatehouse.platform.access.browser import clear_cookie, set_cookie
-from gatehouse.platform.access.saml import keys, logout, messages, service, service_provider, sign_in
+from gatehouse.platform.access.saml import logout, service, sign_in
 from gatehouse.platform.access.saml.errors import IdpNotFound
+from gatehouse.platform.access.saml.protocol import keys, messages, service_provider
 from gatehouse.platform.access.saml.schemas import Idp, IdpList, IdpUpdate, NewIdp
 from gatehouse.platform.access.saml.table import IdpRow
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing, Session, loaded
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["Single sign-on"])
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, StringConstraints
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
-from gatehouse.platform.access.saml import certificates
+from gatehouse.platform.access.saml.protocol import certificates
 
 
 def _web_address(url: str) -> str:

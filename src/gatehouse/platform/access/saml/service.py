@@ -15,7 +15,7 @@ from gatehouse.platform.access.saml.schemas import Idp, IdpList, IdpUpdate, NewI
 from gatehouse.platform.access.saml.table import IdpRow
 from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.errors import CannotGrant
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 #: Identity providers that one organization can have.
 MAX_IDPS: Final = 100

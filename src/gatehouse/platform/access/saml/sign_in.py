@@ -10,17 +10,15 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.engine.stages.ip_allowlist import AddressNotAllowed
-from gatehouse.foundation import emails, tokens
+from gatehouse.engine.stages.callers.ip_allowlist import AddressNotAllowed
+from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.browser import add_browser_session, cookie_digest, end_former_session
 from gatehouse.platform.access.linking import AddressNotProven
-from gatehouse.platform.access.saml import assertion as assertions
-from gatehouse.platform.access.saml import certificates, keys, members, messages, service_provider, table, trust
-from gatehouse.platform.access.saml.aside import offload
-from gatehouse.platform.access.saml.assertion import SamlAssertion
+from gatehouse.platform.access.saml import members, table
 from gatehouse.platform.access.saml.errors import (
     AssertionExpired,
     IdpNotFound,
@@ -29,13 +27,23 @@ from gatehouse.platform.access.saml.errors import (
     UnknownIssuer,
     UnsolicitedResponse,
 )
-from gatehouse.platform.access.saml.service_provider import ServiceProvider
+from gatehouse.platform.access.saml.protocol import assertion as assertions
+from gatehouse.platform.access.saml.protocol import (
+    certificates,
+    keys,
+    messages,
+    service_provider,
+    trust,
+)
+from gatehouse.platform.access.saml.protocol.assertion import SamlAssertion
+from gatehouse.platform.access.saml.protocol.messages import XML_THREADS
+from gatehouse.platform.access.saml.protocol.service_provider import ServiceProvider
 from gatehouse.platform.access.saml.table import RequestRow, SamlProvider, SamlSessionRow, SentRequest
 from gatehouse.platform.access.sessions.service import open_session
 from gatehouse.platform.access.users import table as users
-from gatehouse.platform.change import DEFAULT_TENANT
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 #: Time that a user has at the identity provider before the request expires.
 REQUEST_LIFETIME: Final = timedelta(minutes=30)
@@ -85,7 +93,7 @@ async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | N
     key = await keys.signing_key(host.database, host.sealer)
     message = messages.authn_request(request_id, sp, provider.sso_url)
     state = target if target and len(target.encode()) <= _MAX_RELAY_STATE_BYTES else request_id
-    url = await offload(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, state, key))
+    url = await XML_THREADS.run(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, state, key))
     return StartedSignIn(url, browser)
 
 
@@ -97,7 +105,7 @@ async def finish(request: Request, host: Host, encoded: str, relay_state: str | 
     issuer = ""
     try:
         raw = trust.decode(encoded)
-        issuer, in_response_to = await offload(lambda: _issuer_and_request_id(raw))
+        issuer, in_response_to = await XML_THREADS.run(lambda: _issuer_and_request_id(raw))
         if in_response_to is None:
             provider, assertion = await _unsolicited_provider(host, raw, issuer, sp)
         else:
@@ -106,7 +114,7 @@ async def finish(request: Request, host: Host, encoded: str, relay_state: str | 
             provider = await _requested_provider(host, sent_request, issuer)
             assert sent_request is not None
             _check_browser(request, sp, sent_request)
-            assertion = await offload(partial(_verified_assertion, raw, provider, sent_request.id, sp))
+            assertion = await XML_THREADS.run(partial(_verified_assertion, raw, provider, sent_request.id, sp))
         await _check_client_address(request, host, provider.tenant_id)
         secret = await _open_session(request, host, sent_request, provider, assertion)
     except (SamlRefused, NotAdmitted, AddressNotProven, AddressNotAllowed) as error:
@@ -230,7 +238,7 @@ async def _unsolicited_provider(
     candidates: list[tuple[SamlProvider, SamlAssertion, str]] = []
     for provider in [idp for idp in providers if idp.allow_idp_initiated][:_MAX_CANDIDATE_PROVIDERS]:
         try:
-            assertion = await offload(partial(_verified_assertion, raw, provider, None, sp))
+            assertion = await XML_THREADS.run(partial(_verified_assertion, raw, provider, None, sp))
             email = members.asserted_user(assertion, provider.attribute_mapping).email
         except SamlRefused as error:
             refusal = error

@@ -25,15 +25,15 @@ from gatehouse.platform.access import linking
 from gatehouse.platform.access.anonymising import defer_anonymisation
 from gatehouse.platform.access.scim import table
 from gatehouse.platform.access.scim.errors import AddressFixed, BadScim, InvalidValue, UniquenessConflict
-from gatehouse.platform.access.scim.filters import USERS, compile_filter
-from gatehouse.platform.access.scim.reading import View, Window
-from gatehouse.platform.access.scim.resources import POLICY, Person
-from gatehouse.platform.access.scim.urns import ENTERPRISE, USER
+from gatehouse.platform.access.scim.protocol.filters import USERS, compile_filter
+from gatehouse.platform.access.scim.protocol.messages import View, Window
+from gatehouse.platform.access.scim.protocol.resources import POLICY, Person
+from gatehouse.platform.access.scim.protocol.urns import ENTERPRISE, USER
 from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.errors import EmailTaken, OperatorsOnly, UsernameTaken
 from gatehouse.platform.access.users.schemas import NewUser
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 MAX_BYTES: Final = 64 * 1024
 MAX_OPERATIONS: Final = 50

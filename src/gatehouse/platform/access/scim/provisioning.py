@@ -10,12 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
 from gatehouse.foundation.identity import Caller
-from gatehouse.foundation.lazily import LazyModule, import_in_thread
+from gatehouse.foundation.lazy_import import LazyModule, import_in_thread
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.groups.table import GroupRow
-from gatehouse.platform.access.scim import described, reading
 from gatehouse.platform.access.scim.errors import NotSupported, ResourceNotFound
-from gatehouse.platform.access.scim.reading import (
+from gatehouse.platform.access.scim.protocol import messages, openapi_bodies
+from gatehouse.platform.access.scim.protocol.messages import (
     PREFIX,
     BaseUrl,
     RequestView,
@@ -25,12 +25,13 @@ from gatehouse.platform.access.scim.reading import (
     Window,
 )
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.callers import RESPONSES, ScimClient
-from gatehouse.platform.change import Change
-from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.callers import RESPONSES, ScimClient
+from gatehouse.platform.request.injected import Changing, Session
 
 if TYPE_CHECKING:
-    from gatehouse.platform.access.scim import discovery, people, teams
+    from gatehouse.platform.access.scim import people, teams
+    from gatehouse.platform.access.scim.protocol import discovery
 else:
     # The library's models load 40 modules in 1.5 s, so only workers that a directory calls import them.
     discovery, people, teams = (
@@ -113,7 +114,7 @@ async def _resource_response(rules: ResourceRules[R], session: AsyncSession, row
 
 
 async def _create_response(rules: ResourceRules[R], request: Request, change: Change, view: View) -> ScimResponse:
-    row = await rules.create(change, await reading.read_json(request, rules.MAX_BYTES))
+    row = await rules.create(change, await messages.read_json(request, rules.MAX_BYTES))
     (resource,) = await rules.resources(change.session, [row], view)
     return ScimResponse.created_response(resource, rules.location(row, view.base))
 
@@ -121,19 +122,19 @@ async def _create_response(rules: ResourceRules[R], request: Request, change: Ch
 async def _replace_response(
     rules: ResourceRules[R], row: R, request: Request, change: Change, view: View
 ) -> ScimResponse:
-    await rules.replace(change, row, await reading.read_json(request, rules.MAX_BYTES))
+    await rules.replace(change, row, await messages.read_json(request, rules.MAX_BYTES))
     return await _resource_response(rules, change.session, row, view)
 
 
 async def _apply_patch(rules: ResourceRules[R], row: R, request: Request, change: Change) -> None:
-    operations = reading.operations(await reading.read_json(request, rules.MAX_BYTES), rules.MAX_OPERATIONS)
+    operations = messages.operations(await messages.read_json(request, rules.MAX_BYTES), rules.MAX_OPERATIONS)
     await rules.patch(change, row, operations)
 
 
 # users ---------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/Users", responses=described.USER_LIST)
+@router.get("/Users", responses=openapi_bodies.USER_LIST)
 async def list_scim_users(
     caller: Directory, session: Session, view: RequestView, window: RequestWindow
 ) -> ScimResponse:
@@ -141,19 +142,19 @@ async def list_scim_users(
     return await _list_response(people, session, window, view)
 
 
-@router.post("/Users", status_code=201, responses=described.USER_CREATED, openapi_extra=described.USER_BODY)
+@router.post("/Users", status_code=201, responses=openapi_bodies.USER_CREATED, openapi_extra=openapi_bodies.USER_BODY)
 async def create_scim_user(caller: Directory, request: Request, change: Changing, view: RequestView) -> ScimResponse:
     """Creates a user with the role `user` and without a password, who signs in at the identity provider."""
     return await _create_response(people, request, change, view)
 
 
-@router.get("/Users/{id}", responses=described.USER)
+@router.get("/Users/{id}", responses=openapi_bodies.USER)
 async def read_scim_user(caller: Directory, user: LoadedUser, session: Session, view: RequestView) -> ScimResponse:
     """Returns one user."""
     return await _resource_response(people, session, user, view)
 
 
-@router.put("/Users/{id}", responses=described.USER, openapi_extra=described.USER_BODY)
+@router.put("/Users/{id}", responses=openapi_bodies.USER, openapi_extra=openapi_bodies.USER_BODY)
 async def replace_scim_user(
     caller: Directory, user: LoadedUser, request: Request, change: Changing, view: RequestView
 ) -> ScimResponse:
@@ -161,7 +162,7 @@ async def replace_scim_user(
     return await _replace_response(people, user, request, change, view)
 
 
-@router.patch("/Users/{id}", responses=described.USER, openapi_extra=described.USER_PATCH)
+@router.patch("/Users/{id}", responses=openapi_bodies.USER, openapi_extra=openapi_bodies.USER_PATCH)
 async def patch_scim_user(
     caller: Directory, user: LoadedUser, request: Request, change: Changing, view: RequestView
 ) -> ScimResponse:
@@ -170,7 +171,7 @@ async def patch_scim_user(
     return await _resource_response(people, change.session, user, view)
 
 
-@router.delete("/Users/{id}", status_code=204, response_class=described.NoContent)
+@router.delete("/Users/{id}", status_code=204, response_class=openapi_bodies.NoContent)
 async def delete_scim_user(caller: Directory, user: LoadedUser, change: Changing) -> None:
     """Deletes a user permanently, with sessions and keys. Audit events stay, without the user's identity."""
     await people.delete(change, caller, user)
@@ -179,7 +180,7 @@ async def delete_scim_user(caller: Directory, user: LoadedUser, change: Changing
 # groups --------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/Groups", responses=described.GROUP_LIST)
+@router.get("/Groups", responses=openapi_bodies.GROUP_LIST)
 async def list_scim_groups(
     caller: Directory, session: Session, view: RequestView, window: RequestWindow
 ) -> ScimResponse:
@@ -188,19 +189,21 @@ async def list_scim_groups(
     return await _list_response(teams, session, window, view)
 
 
-@router.post("/Groups", status_code=201, responses=described.GROUP_CREATED, openapi_extra=described.GROUP_BODY)
+@router.post(
+    "/Groups", status_code=201, responses=openapi_bodies.GROUP_CREATED, openapi_extra=openapi_bodies.GROUP_BODY
+)
 async def create_scim_group(caller: Directory, request: Request, change: Changing, view: RequestView) -> ScimResponse:
     """Creates a group with its members."""
     return await _create_response(teams, request, change, view)
 
 
-@router.get("/Groups/{id}", responses=described.GROUP)
+@router.get("/Groups/{id}", responses=openapi_bodies.GROUP)
 async def read_scim_group(caller: Directory, group: LoadedGroup, session: Session, view: RequestView) -> ScimResponse:
     """Returns one group, with all its members unless `excludedAttributes` names them."""
     return await _resource_response(teams, session, group, view)
 
 
-@router.put("/Groups/{id}", responses=described.GROUP, openapi_extra=described.GROUP_BODY)
+@router.put("/Groups/{id}", responses=openapi_bodies.GROUP, openapi_extra=openapi_bodies.GROUP_BODY)
 async def replace_scim_group(
     caller: Directory, group: LoadedGroup, request: Request, change: Changing, view: RequestView
 ) -> ScimResponse:
@@ -208,7 +211,7 @@ async def replace_scim_group(
     return await _replace_response(teams, group, request, change, view)
 
 
-@router.patch("/Groups/{id}", responses=described.GROUP_PATCHED, openapi_extra=described.GROUP_PATCH)
+@router.patch("/Groups/{id}", responses=openapi_bodies.GROUP_PATCHED, openapi_extra=openapi_bodies.GROUP_PATCH)
 async def patch_scim_group(
     caller: Directory, group: LoadedGroup, request: Request, change: Changing, view: RequestView
 ) -> Response:
@@ -216,11 +219,11 @@ async def patch_scim_group(
     than 1,000 members the response is 204, unless `attributes` or `excludedAttributes` is sent."""
     await _apply_patch(teams, group, request, change)
     if not view.has_projection and await teams.is_large(change.session, group):
-        return described.NoContent(status_code=204)
+        return openapi_bodies.NoContent(status_code=204)
     return await _resource_response(teams, change.session, group, view)
 
 
-@router.delete("/Groups/{id}", status_code=204, response_class=described.NoContent)
+@router.delete("/Groups/{id}", status_code=204, response_class=openapi_bodies.NoContent)
 async def delete_scim_group(caller: Directory, group: LoadedGroup, change: Changing) -> None:
     """Deletes a group with its DLP overrides and model access rules. The users stay."""
     await teams.delete(change, caller, group)
@@ -229,33 +232,33 @@ async def delete_scim_group(caller: Directory, group: LoadedGroup, change: Chang
 # discovery -----------------------------------------------------------------------------------------------------------
 
 
-@router.get("/ServiceProviderConfig", responses=described.DOCUMENT)
+@router.get("/ServiceProviderConfig", responses=openapi_bodies.DOCUMENT)
 async def read_service_provider_config(caller: Directory, base: BaseUrl) -> ScimResponse:
     """Returns the capabilities of this service."""
     return ScimResponse(discovery.service_provider_config(base))
 
 
-@router.get("/Schemas", responses=described.DOCUMENT_LIST)
+@router.get("/Schemas", responses=openapi_bodies.DOCUMENT_LIST)
 async def list_scim_schemas(caller: Directory, base: BaseUrl) -> ScimResponse:
     """Returns the schemas of users and groups."""
     documents = discovery.schemas(base)
     return ScimResponse.list_response(documents, total=len(documents))
 
 
-@router.get("/Schemas/{id}", responses=described.DOCUMENT)
+@router.get("/Schemas/{id}", responses=openapi_bodies.DOCUMENT)
 async def read_scim_schema(caller: Directory, resource_id: Id, base: BaseUrl) -> ScimResponse:
     """Returns one schema by its URN."""
     return ScimResponse(_document_by_id(discovery.schemas(base), resource_id))
 
 
-@router.get("/ResourceTypes", responses=described.DOCUMENT_LIST)
+@router.get("/ResourceTypes", responses=openapi_bodies.DOCUMENT_LIST)
 async def list_resource_types(caller: Directory, base: BaseUrl) -> ScimResponse:
     """Returns the resource types: users and groups."""
     documents = discovery.resource_types(base)
     return ScimResponse.list_response(documents, total=len(documents))
 
 
-@router.get("/ResourceTypes/{id}", responses=described.DOCUMENT)
+@router.get("/ResourceTypes/{id}", responses=openapi_bodies.DOCUMENT)
 async def read_resource_type(caller: Directory, resource_id: Id, base: BaseUrl) -> ScimResponse:
     """Returns one resource type by its name."""
     return ScimResponse(_document_by_id(discovery.resource_types(base), resource_id))

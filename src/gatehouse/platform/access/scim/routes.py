@@ -8,8 +8,8 @@ from gatehouse.platform.access.scim import service
 from gatehouse.platform.access.scim.errors import ScimTokenNotFound
 from gatehouse.platform.access.scim.schemas import NewScimToken, ScimTokenCreated, ScimTokenList
 from gatehouse.platform.access.scim.table import ScimTokenRow, all_tokens
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing, Session, loaded
 
 router = APIRouter(prefix="/api/admin/scim", tags=["SCIM"], responses=RESPONSES)
 

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.scim.schemas import NewScimToken, ScimTokenCreated
 from gatehouse.platform.access.scim.table import ScimTokenRow
 from gatehouse.platform.access.users import rights
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 _NOTE: Final = "Keep this token: it is not shown again. It is good under /api/scim/v2 alone."
 

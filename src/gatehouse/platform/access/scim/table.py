@@ -14,7 +14,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.scim.errors import FilterTooSlow
-from gatehouse.platform.access.scim.reading import Window
+from gatehouse.platform.access.scim.protocol.messages import Window
 from gatehouse.platform.access.users.table import UserRow
 
 R = TypeVar("R", UserRow, GroupRow)

@@ -18,9 +18,9 @@ from gatehouse.platform.access.groups.schemas import GroupUpdate, NewGroup
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.scim import table
 from gatehouse.platform.access.scim.errors import InvalidValue, UniquenessConflict
-from gatehouse.platform.access.scim.filters import GROUPS, compile_filter
-from gatehouse.platform.access.scim.reading import View, Window
-from gatehouse.platform.access.scim.team_patch import (
+from gatehouse.platform.access.scim.protocol.filters import GROUPS, compile_filter
+from gatehouse.platform.access.scim.protocol.messages import View, Window
+from gatehouse.platform.access.scim.protocol.team_patch import (
     AttributeStep,
     GroupStep,
     MemberAction,
@@ -28,8 +28,8 @@ from gatehouse.platform.access.scim.team_patch import (
     parse_members,
     steps_of,
 )
-from gatehouse.platform.access.scim.urns import GROUP
-from gatehouse.platform.change import Change
+from gatehouse.platform.access.scim.protocol.urns import GROUP
+from gatehouse.platform.changes.change import Change
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_OPERATIONS: Final = 2_000

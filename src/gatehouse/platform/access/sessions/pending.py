@@ -16,15 +16,15 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import Unauthenticated
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
-from gatehouse.platform.live import second_factor
-from gatehouse.platform.live.second_factor import SecondFactor
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.live.replica import second_factor
+from gatehouse.platform.live.replica.second_factor import SecondFactor
 
 LIFETIME: Final = timedelta(minutes=10)
 #: number of wrong second factors that voids the token

@@ -8,10 +8,10 @@ from gatehouse.platform.access.sessions import service, table
 from gatehouse.platform.access.sessions.errors import SessionNotFound
 from gatehouse.platform.access.sessions.schemas import Login, LoginRefused, Refresh, Session, Tokens
 from gatehouse.platform.access.sessions.table import SessionRow
-from gatehouse.platform.callers import RESPONSES, SessionUser
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, loaded
-from gatehouse.platform.requests import Session as DatabaseSession
+from gatehouse.platform.request.callers import RESPONSES, SessionUser
+from gatehouse.platform.request.injected import Changing, loaded
+from gatehouse.platform.request.injected import Session as DatabaseSession
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/auth", tags=["Sessions"])
 

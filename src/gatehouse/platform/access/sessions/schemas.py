@@ -6,8 +6,9 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints, model_validator
 
-from gatehouse.foundation import emails, passwords
+from gatehouse.foundation import emails
 from gatehouse.foundation.http.bodies import Body, ResponseBody
+from gatehouse.foundation.secrets import passwords
 from gatehouse.platform.access.users.schemas import User
 
 

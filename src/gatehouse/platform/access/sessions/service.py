@@ -7,10 +7,11 @@ from typing import Any, Final, Protocol, TypeVar
 from fastapi import Request
 from sqlalchemy import select
 
-from gatehouse.foundation import emails, tokens
+from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, CallerKind, Role, TenantId
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions import pending, table
 from gatehouse.platform.access.sessions.errors import InvalidRefreshToken, LoginFailed, SessionNotFound, TenantNeeded
@@ -19,10 +20,10 @@ from gatehouse.platform.access.sessions.schemas import Login, Tokens
 from gatehouse.platform.access.sessions.table import RefreshTokenRow, SessionRow, SignInAccount, SignInCandidates
 from gatehouse.platform.access.users.schemas import User
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.table import session_policy
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -24,7 +24,7 @@ from gatehouse.platform.access.sign_in import half_way, paths
 from gatehouse.platform.access.sign_in.arriving import Link
 from gatehouse.platform.access.sign_in.posted import Form, FormFieldError, Posted, parse_body
 from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
-from gatehouse.platform.ports import Host, TheHost
+from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
 

@@ -13,7 +13,7 @@ from gatehouse.platform.access.sessions.pending import FactorRequirements, Secon
 from gatehouse.platform.access.sign_in import paths
 from gatehouse.platform.access.sign_in.showing import redirect
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.ports import Host
 
 _COOKIE_NAME: Final = "gatehouse_pending"
 _COOKIE_PATH: Final = "/login"

@@ -12,7 +12,7 @@ from gatehouse.platform.access.sign_in import paths
 from gatehouse.platform.access.sign_in.arriving import Link
 from gatehouse.platform.access.sign_in.posted import Form, FormFieldError, Posted, error_text, parse_body
 from gatehouse.platform.access.sign_in.showing import redirect, render_form
-from gatehouse.platform.ports import Host, TheHost
+from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
 

@@ -12,7 +12,7 @@ from gatehouse.foundation.http.bodies import Body
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.platform.access.pages.errors import BadPageRequest
 from gatehouse.platform.access.sign_in import paths, proof
-from gatehouse.platform.ports import TheHost
+from gatehouse.platform.request.ports import TheHost
 
 B = TypeVar("B", bound=Body)
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.platform.access.browser.cookie import is_over_https
 from gatehouse.platform.access.browser.origin import is_own_origin
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.ports import Host
 
 _COOKIE_NAME: Final = "gatehouse_form"
 _match_secret: Final = re.compile(r"[A-Za-z0-9_-]{43}").fullmatch

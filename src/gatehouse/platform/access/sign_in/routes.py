@@ -24,8 +24,8 @@ from gatehouse.platform.access.sign_in.arriving import Link
 from gatehouse.platform.access.sign_in.posted import FormFieldError, Posted, parse_body
 from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.ports import Host, TheHost
-from gatehouse.platform.requests import changing
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
 

@@ -9,7 +9,7 @@ from gatehouse.platform.access import browser
 from gatehouse.platform.access.openid import service as openid
 from gatehouse.platform.access.pages import page
 from gatehouse.platform.access.sign_in import paths, proof
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.ports import Host
 
 
 async def render_form(

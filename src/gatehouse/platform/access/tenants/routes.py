@@ -16,9 +16,9 @@ from gatehouse.platform.access.tenants.schemas import (
     TenantCreated,
     TenantUpdate,
 )
-from gatehouse.platform.callers import RESPONSES, PlatformClient
 from gatehouse.platform.organization.tenants.table import TenantRecord, lock_tenant
-from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.request.callers import RESPONSES, PlatformClient
+from gatehouse.platform.request.injected import Changing, Session
 
 router = APIRouter(prefix="/v1/platform/tenants", tags=["Tenants"], responses=RESPONSES)
 

@@ -25,7 +25,7 @@ from gatehouse.platform.access.tenants.schemas import (
 from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.schemas import NewUser
 from gatehouse.platform.access.users.table import UserRow, by_email
-from gatehouse.platform.change import DEFAULT_TENANT, Change
+from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.organization.tenants.errors import SlugTaken
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.spending.beginning import begin_plan

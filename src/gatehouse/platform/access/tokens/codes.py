@@ -14,18 +14,18 @@ from uuid import UUID
 
 from starlette.requests import Request
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.access.tokens import claims
 from gatehouse.platform.access.tokens.errors import InvalidGrant
 from gatehouse.platform.access.tokens.schemas import PersonTokens
 from gatehouse.platform.access.tokens.table import AuthorizationCodeRow
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import Change
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import changing
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.injected import changing
+from gatehouse.platform.request.ports import Host
 
 CODE_LIFETIME: Final = timedelta(seconds=60)
 ACCESS_TOKEN_SECONDS: Final = 900

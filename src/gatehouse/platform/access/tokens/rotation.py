@@ -17,11 +17,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.jwt import SigningKey
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.storage.locks import GlobalLock, acquire
 from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_AGE_SECONDS
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.nodes import wait_until_confirmed
 
 #: Time that the workers have to load the new key.

@@ -5,12 +5,13 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from gatehouse.foundation import jwt, tokens
+from gatehouse.foundation import jwt
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.tokens import codes, form
 from gatehouse.platform.access.tokens.errors import NO_STORE, UnsupportedGrantType
 from gatehouse.platform.access.tokens.schemas import TOKEN_FORM, AccessToken, KeySet, PersonTokens, TokenError
 from gatehouse.platform.access.tokens.service import RequestOrigin, TokenIssuer
-from gatehouse.platform.ports import Host, TheHost
+from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(tags=["Tokens"])
 

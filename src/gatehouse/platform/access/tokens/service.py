@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import Clock, utc_now
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.access.tokens import table
 from gatehouse.platform.access.tokens.errors import InvalidClient, InvalidScope, TokensBusy
@@ -21,8 +21,8 @@ from gatehouse.platform.access.tokens.form import ClientSecret
 from gatehouse.platform.access.tokens.lifetimes import MAX_TOKEN_LIFETIME_SECONDS
 from gatehouse.platform.access.tokens.schemas import AccessToken
 from gatehouse.platform.access.tokens.table import Client
-from gatehouse.platform.change import Change
-from gatehouse.platform.ports import TokenSigner
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.ports import TokenSigner
 
 #: Requests of a worker that use the database at the same time, and that may wait for it. They share the service role's
 #: few connections with the change feed, which must not wait for a flood of guesses.

@@ -5,12 +5,12 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import delete, select
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.users.errors import BadOneTimeToken
 from gatehouse.platform.access.users.table import OneTimeTokenRow, UserRow
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 
 INVITATION: Final = "invitation"
 PASSWORD_RESET: Final = "password_reset"  # noqa: S105 - a purpose's name

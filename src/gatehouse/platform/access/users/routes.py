@@ -18,9 +18,14 @@ from gatehouse.platform.access.users.schemas import (
     UserUpdate,
 )
 from gatehouse.platform.access.users.table import UserRow, matching
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import (
+    Changing,
+    InSplitTransactions,
+    Session,
+    loaded,
+)
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/users", tags=["Users"], responses=RESPONSES)
 

@@ -6,9 +6,10 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from gatehouse.foundation import emails, passwords
+from gatehouse.foundation import emails
 from gatehouse.foundation.emails import Email
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.secrets import passwords
 
 RoleName = Literal["admin", "auditor", "user"]
 Kind = Literal["user", "service"]

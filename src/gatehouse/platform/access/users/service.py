@@ -25,7 +25,7 @@ from gatehouse.platform.access.users.errors import (
 from gatehouse.platform.access.users.one_time import IssuedOneTimeToken
 from gatehouse.platform.access.users.schemas import NewUser
 from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.change import DEFAULT_TENANT, Change
+from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 
 _ERRORS_BY_CONSTRAINT: Final = {
     "users_email": EmailTaken,

@@ -8,7 +8,7 @@ import os
 from typing import Final
 from uuid import UUID
 
-from gatehouse.foundation.sealing import SealedText, Sealer
+from gatehouse.foundation.secrets.sealing import SealedText, Sealer
 
 _KEY_BYTES: Final = 32
 _KEY_ID: Final = "c"

@@ -12,8 +12,8 @@ from uuid import UUID
 from fastapi import Depends
 
 from gatehouse.foundation.identity import Caller
-from gatehouse.platform.callers import scoped
 from gatehouse.platform.conversations.conversations.errors import UsersOnly
+from gatehouse.platform.request.callers import scoped
 
 
 def _user(scope: str) -> Callable[..., Caller]:

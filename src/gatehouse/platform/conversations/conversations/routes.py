@@ -8,12 +8,13 @@ from pydantic import BaseModel
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.foundation.http.lists import CursorWindow, OffsetWindow, cursor_window, offset_window
-from gatehouse.platform.callers import RESPONSES
-from gatehouse.platform.conversations.conversations import service, summaries, table
-from gatehouse.platform.conversations.conversations.asking import TheModelCaller
+from gatehouse.platform.conversations.conversations import service, table
+from gatehouse.platform.conversations.conversations.calls import summaries
+from gatehouse.platform.conversations.conversations.calls.asking import TheModelCaller
+from gatehouse.platform.conversations.conversations.calls.posting import Post
+from gatehouse.platform.conversations.conversations.calls.streaming import EngineStreamResponse
 from gatehouse.platform.conversations.conversations.errors import ConversationNotFound
 from gatehouse.platform.conversations.conversations.owners import OwnerChatter, OwnerReader, OwnerWriter, owner_id
-from gatehouse.platform.conversations.conversations.posting import Post
 from gatehouse.platform.conversations.conversations.schemas import (
     Conversation,
     ConversationList,
@@ -24,10 +25,15 @@ from gatehouse.platform.conversations.conversations.schemas import (
     Posted,
     Summary,
 )
-from gatehouse.platform.conversations.conversations.streaming import EngineStreamResponse
 from gatehouse.platform.conversations.conversations.table import ConversationRow
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES
+from gatehouse.platform.request.injected import (
+    Changing,
+    InSplitTransactions,
+    Session,
+    loaded,
+)
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/conversations", tags=["Conversations"], responses=RESPONSES)
 

@@ -5,16 +5,16 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.engine.stages.route import AUTO
+from gatehouse.engine.stages.candidates.route import AUTO
 from gatehouse.foundation.clock import iso, utc_now
 from gatehouse.foundation.http.lists import OffsetWindow, OpenCursor, count_query
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.platform.access.preferences.table import preferences
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.conversations.conversations import table
-from gatehouse.platform.conversations.conversations.asking import ModelCaller, full_name
+from gatehouse.platform.conversations.conversations.calls.asking import ModelCaller, full_name
 from gatehouse.platform.conversations.conversations.contents import SealedContents
 from gatehouse.platform.conversations.conversations.errors import ConversationNotFound, ModelNotUsable
 from gatehouse.platform.conversations.conversations.owners import owner_id

@@ -6,7 +6,6 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Request
 
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
-from gatehouse.platform.callers import RESPONSES
 from gatehouse.platform.conversations.conversations import service as conversations
 from gatehouse.platform.conversations.conversations.errors import ConversationNotFound
 from gatehouse.platform.conversations.conversations.owners import OwnerReader, OwnerWriter
@@ -15,9 +14,10 @@ from gatehouse.platform.conversations.share_links import service, table
 from gatehouse.platform.conversations.share_links.errors import ShareLinkNotFound
 from gatehouse.platform.conversations.share_links.schemas import SharedConversation, ShareLink
 from gatehouse.platform.conversations.share_links.table import ShareLinkRow
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session, loaded
-from gatehouse.platform.versions import TheVersions
+from gatehouse.platform.request.callers import RESPONSES
+from gatehouse.platform.request.etags import TheVersions
+from gatehouse.platform.request.injected import Changing, Session, loaded
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["Conversations"])
 

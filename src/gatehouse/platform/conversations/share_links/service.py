@@ -6,20 +6,20 @@ from uuid import uuid4
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.lists import CursorWindow
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets import tokens
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.conversations.conversations import service as conversations
 from gatehouse.platform.conversations.conversations.table import ConversationRow
 from gatehouse.platform.conversations.share_links import table
 from gatehouse.platform.conversations.share_links.errors import ShareLinkNotFound, TooManyShareLinks
 from gatehouse.platform.conversations.share_links.schemas import ShareLink
 from gatehouse.platform.conversations.share_links.table import ShareLinkRow
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.ports import Host
 
 #: Path of a link's target, below the platform's base URL.
 SHARED_PATH: Final = "/api/conversations/shared"

@@ -9,8 +9,8 @@ from sqlalchemy import LargeBinary, func, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation import tokens
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.secrets import tokens
 from gatehouse.foundation.storage.rows import TenantRow
 
 #: Searches all tenants, because a reader has only the link's token.

@@ -5,13 +5,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.lists import PageWindow, page_window
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.approvals import service
 from gatehouse.platform.governance.approvals.errors import ApprovalNotFound, MayNotApprove
 from gatehouse.platform.governance.approvals.schemas import Approval, ApprovalsPage, Decision, Status
 from gatehouse.platform.governance.approvals.table import ApprovalRow, page_of_approvals
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import (
+    Changing,
+    InSplitTransactions,
+    Session,
+    loaded,
+)
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["Approvals"], responses=RESPONSES)
 

@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, CallerKind
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.approvals.errors import MayNotApprove, NotPending, OwnRequest, PeopleApprove
 from gatehouse.platform.governance.approvals.schemas import Decision
 from gatehouse.platform.governance.approvals.table import ApprovalRow, creator_of_client, creators_of_keys

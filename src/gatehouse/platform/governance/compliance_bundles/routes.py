@@ -6,7 +6,6 @@ from uuid import UUID
 from fastapi import APIRouter, Body, Depends, Query
 from fastapi.responses import HTMLResponse
 
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.compliance_bundles import page, reporting, service
 from gatehouse.platform.governance.compliance_bundles.errors import BundleNotFound, InvalidBundleId
 from gatehouse.platform.governance.compliance_bundles.schemas import (
@@ -23,7 +22,8 @@ from gatehouse.platform.governance.compliance_bundles.schemas import (
 )
 from gatehouse.platform.governance.compliance_bundles.table import BundleRow, all_bundles
 from gatehouse.platform.organization.tenants.table import TenantRecord
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import Changing, Session, loaded
 
 router = APIRouter(tags=["Compliance"], responses=RESPONSES)
 

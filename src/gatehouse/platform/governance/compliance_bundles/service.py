@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.compliance_bundles.errors import BundleNameTaken, DuplicateBundleName
 from gatehouse.platform.governance.compliance_bundles.schemas import (
     EXPORT_VERSION,

@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 
 from gatehouse.platform.access.tenants.routes import LoadedTenant
-from gatehouse.platform.callers import RESPONSES, PlatformClient
 from gatehouse.platform.governance.config_import import service
 from gatehouse.platform.governance.config_import.schemas import ConfigImport, ConfigImported
 from gatehouse.platform.governance.dlp_fields import TheRecognisers
-from gatehouse.platform.requests import Changing
+from gatehouse.platform.request.callers import RESPONSES, PlatformClient
+from gatehouse.platform.request.injected import Changing
 
 router = APIRouter(prefix="/v1/platform/tenants/{tenant_id}/config-import", tags=["Tenants"], responses=RESPONSES)
 

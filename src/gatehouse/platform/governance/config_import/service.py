@@ -12,7 +12,7 @@ from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
 from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.groups.schemas import NewOverride
 from gatehouse.platform.access.groups.table import GroupRow, overrides_of
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.compliance_bundles import service as bundles
 from gatehouse.platform.governance.compliance_bundles.table import all_bundles
 from gatehouse.platform.governance.config_import import records

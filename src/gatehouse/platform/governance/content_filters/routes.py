@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.content_filters import service
 from gatehouse.platform.governance.content_filters.errors import ContentFilterNotFound
 from gatehouse.platform.governance.content_filters.schemas import (
@@ -15,8 +14,14 @@ from gatehouse.platform.governance.content_filters.schemas import (
     NewContentFilter,
 )
 from gatehouse.platform.governance.content_filters.table import ContentFilterRow, all_filters
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import (
+    Changing,
+    InSplitTransactions,
+    Session,
+    loaded,
+)
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/content-filters", tags=["Content filters"], responses=RESPONSES)
 

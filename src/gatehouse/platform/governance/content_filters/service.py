@@ -6,11 +6,11 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.stages import content_filters
+from gatehouse.engine.stages.calls import content_filters
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped, require_room
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.content_filters import config
 from gatehouse.platform.governance.content_filters.errors import BadScope, TooManyFilters
 from gatehouse.platform.governance.content_filters.schemas import (
@@ -28,7 +28,7 @@ from gatehouse.platform.governance.content_filters.table import (
     count_keywords,
     lock_group,
 )
-from gatehouse.platform.requests import SplitTransactions
+from gatehouse.platform.request.injected import SplitTransactions
 
 #: Filters of an organization.
 MAX_FILTERS: Final = 1_000

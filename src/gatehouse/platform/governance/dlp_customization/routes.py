@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.dlp_customization import service
 from gatehouse.platform.governance.dlp_customization.errors import CustomPatternNotFound, SuppressionNotFound
 from gatehouse.platform.governance.dlp_customization.schemas import (
@@ -20,7 +19,8 @@ from gatehouse.platform.governance.dlp_customization.table import (
     all_patterns,
     all_suppressions,
 )
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import Changing, Session, loaded
 
 router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPONSES)
 

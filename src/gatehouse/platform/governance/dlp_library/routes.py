@@ -5,13 +5,13 @@ from fastapi import APIRouter
 from gatehouse.detection.catalog import BUILT_IN
 from gatehouse.detection.models import ENTITIES
 from gatehouse.detection.pattern import CATEGORIES, Category, Pattern
-from gatehouse.platform.callers import RESPONSES, AdminReader
 from gatehouse.platform.governance.dlp_library.schemas import (
     AvailablePatterns,
     EntityTypes,
     EntityTypeShown,
     LibraryPattern,
 )
+from gatehouse.platform.request.callers import RESPONSES, AdminReader
 
 router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPONSES)
 

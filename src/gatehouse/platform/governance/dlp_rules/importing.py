@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.storage.locks import ScopedLock, acquire_scoped
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance import checked_patterns
 from gatehouse.platform.governance.dlp_fields import MAX_RULES
 from gatehouse.platform.governance.dlp_rules import service

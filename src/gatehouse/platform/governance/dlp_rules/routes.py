@@ -9,7 +9,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends
 
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.dlp_fields import TheRecognisers
 from gatehouse.platform.governance.dlp_rules import importing, service
 from gatehouse.platform.governance.dlp_rules.errors import DlpRuleNotFound
@@ -23,7 +22,8 @@ from gatehouse.platform.governance.dlp_rules.schemas import (
     NewDlpRule,
 )
 from gatehouse.platform.governance.dlp_rules.table import DlpRuleRow, all_rules
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.policy.governance import DetectorType
 
 router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPONSES)

@@ -10,7 +10,7 @@ from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance import checked_patterns
 from gatehouse.platform.governance.dlp_fields import MAX_RULES
 from gatehouse.platform.governance.dlp_rules import config

@@ -8,8 +8,8 @@ import time
 from typing import Final
 from uuid import UUID
 
-from gatehouse.engine.samples import Contents, decode
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.engine.records.samples import Contents, decode
+from gatehouse.foundation.secrets.sealing import Sealer
 
 #: Samples of one organization that one worker keeps in a minute.
 MAX_PER_MINUTE: Final = 20

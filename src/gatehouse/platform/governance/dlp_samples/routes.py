@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.dlp_samples import service
 from gatehouse.platform.governance.dlp_samples.errors import SampleNotFound
 from gatehouse.platform.governance.dlp_samples.schemas import NewLabels, RevealedSample, Sample, SampleList
 from gatehouse.platform.governance.dlp_samples.table import SampleRow
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import Changing, Session, loaded
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/dlp-rules/samples", tags=["DLP"], responses=RESPONSES)
 

@@ -8,8 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http.lists import OffsetWindow, count_query
-from gatehouse.foundation.sealing import Sealer
-from gatehouse.platform.change import Change
+from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.dlp_samples.contents import opened
 from gatehouse.platform.governance.dlp_samples.schemas import NewLabels, RevealedSample, Sample
 from gatehouse.platform.governance.dlp_samples.table import SampleRow, is_labelled

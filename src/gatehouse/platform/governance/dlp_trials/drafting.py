@@ -14,8 +14,8 @@ from gatehouse.platform.governance.dlp_rules import config
 from gatehouse.platform.governance.dlp_rules.bundle import record
 from gatehouse.platform.governance.dlp_rules.schemas import NewDlpRule
 from gatehouse.platform.governance.dlp_trials.schemas import Draft
-from gatehouse.policy.compile_dlp import compile_dlp
-from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.policy.dlp.compile import compile_dlp
+from gatehouse.policy.dlp.compiled import DlpPolicy
 from gatehouse.policy.governance import DlpRuleRecord
 from gatehouse.policy.snapshot import Snapshot
 

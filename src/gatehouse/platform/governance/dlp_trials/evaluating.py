@@ -6,7 +6,7 @@ from uuid import UUID
 
 from gatehouse.engine.dlp.decide import Hit
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.stages.dlp_input import owner
+from gatehouse.engine.stages.calls.dlp_input import owner
 from gatehouse.platform.governance.dlp_trials.errors import (
     TrialGroupNotFound,
     TrialOrganizationNotFound,
@@ -15,8 +15,8 @@ from gatehouse.platform.governance.dlp_trials.errors import (
 from gatehouse.platform.governance.dlp_trials.examining import Examined, examine
 from gatehouse.platform.governance.dlp_trials.schemas import EvaluatedMatch, Evaluation, MatchedRule, NewEvaluation
 from gatehouse.platform.governance.dlp_trials.table import group_exists, groups_of
-from gatehouse.platform.requests import SplitTransactions
-from gatehouse.policy.dlp import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
+from gatehouse.platform.request.injected import SplitTransactions
+from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
 #: Matches of one rule in the response.
 MAX_MATCHES: Final = 20

@@ -11,7 +11,7 @@ from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.turns import WorkOwner
 from gatehouse.engine.ports import Ports
-from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.policy.dlp.compiled import DlpPolicy
 
 Direction: TypeAlias = Literal["input", "output"]
 

@@ -17,7 +17,7 @@ from gatehouse.platform.governance.dlp_trials.excerpts import excerpts
 from gatehouse.platform.governance.replays.measuring import Measure
 from gatehouse.platform.governance.replays.pace import Pace, one_at_a_time
 from gatehouse.platform.governance.replays.recorded import RecordedSample
-from gatehouse.policy.dlp import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
+from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH, CompiledDlpRule, DlpPolicy
 
 #: Excerpts of one sample.
 MAX_EXCERPTS: Final = 20

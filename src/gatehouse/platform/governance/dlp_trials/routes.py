@@ -5,8 +5,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from gatehouse.engine.stages.dlp_input import owner
-from gatehouse.platform.callers import RESPONSES, Admin
+from gatehouse.engine.stages.calls.dlp_input import owner
 from gatehouse.platform.governance.dlp_fields import TheRecognisers
 from gatehouse.platform.governance.dlp_trials import drafting, evaluating, replaying, samples, testing
 from gatehouse.platform.governance.dlp_trials.schemas import (
@@ -20,8 +19,9 @@ from gatehouse.platform.governance.dlp_trials.schemas import (
 )
 from gatehouse.platform.governance.replays import recorded
 from gatehouse.platform.governance.replays.schemas import Recorded
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import InSplitTransactions
+from gatehouse.platform.request.callers import RESPONSES, Admin
+from gatehouse.platform.request.injected import InSplitTransactions
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/dlp-rules", tags=["DLP"], responses=RESPONSES)
 

@@ -6,19 +6,19 @@ from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from gatehouse.detection.as_written import SearchAborted
 from gatehouse.detection.custom import PatternRefused, custom_pattern, stream_max_length
 from gatehouse.detection.entities.offered import Recognisers
 from gatehouse.detection.findings import Finding, by_place
 from gatehouse.detection.matcher import Matcher
+from gatehouse.detection.search.as_written import SearchAborted
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.ports import Ports
 from gatehouse.platform.governance.dlp_fields import MAX_RECOGNISERS, Recogniser
 from gatehouse.platform.governance.dlp_trials.schemas import NewTest, TestMatch, TestResult
-from gatehouse.policy.compile_dlp import open_labels
-from gatehouse.policy.dlp import DlpPolicy
+from gatehouse.policy.dlp.compile import open_labels
+from gatehouse.policy.dlp.compiled import DlpPolicy
 
 MAX_MATCHES: Final = 1_000
 #: Limit for compiling and matching. RE2 needs milliseconds; the limit bounds the wait on a busy machine.

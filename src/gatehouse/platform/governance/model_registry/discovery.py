@@ -4,11 +4,10 @@ from typing import Any
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.model_registry import figures, service, table
 from gatehouse.platform.governance.model_registry.figures import ModelName, Use
-from gatehouse.platform.governance.model_registry.schemas import Discovered, DiscoveredModel, Discovery
-from gatehouse.platform.governance.model_registry.states import RiskTier
+from gatehouse.platform.governance.model_registry.schemas import Discovered, DiscoveredModel, Discovery, RiskTier
 from gatehouse.platform.governance.model_registry.tiers import inferred
 
 

@@ -7,10 +7,10 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.engine.stages.registry import objected
+from gatehouse.engine.stages.candidates.registry import objected
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.variants import Variant
-from gatehouse.platform.chain.table import AuditEventRow, AuditHead
+from gatehouse.platform.changes.chain.table import AuditEventRow, AuditHead
 from gatehouse.platform.governance.approvals.table import ApprovalRow
 from gatehouse.platform.governance.model_registry import bundle, figures, service
 from gatehouse.platform.governance.model_registry.figures import ModelName

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Response
 
 from gatehouse.foundation.http.variants import RequestVariant
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.model_registry import discovery, evidence, inventory, service
 from gatehouse.platform.governance.model_registry.errors import RegisteredModelNotFound
 from gatehouse.platform.governance.model_registry.schemas import (
@@ -27,7 +26,8 @@ from gatehouse.platform.governance.model_registry.variants import (
     UniqueModelId,
     items_name,
 )
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import Changing, Session, loaded
 
 router = APIRouter(tags=["Model registry"], responses=RESPONSES)
 

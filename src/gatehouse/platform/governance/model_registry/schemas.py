@@ -1,16 +1,35 @@
 """Bodies of the registry's endpoints: the union of both variants' fields."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, get_args
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
-from gatehouse.platform.governance.model_registry.states import FirstStatus, RiskTier, Status
 from gatehouse.platform.records.audit.schemas import AuditEventShown, Hash
 from gatehouse.platform.routing.fields import Line, ModelId
+
+Status = Literal[
+    "draft", "pending_validation", "in_validation", "needs_remediation", "validated", "deprecated", "unclassified",
+]  # fmt: skip
+#: Initial statuses of a new entry.
+FirstStatus = Literal["draft", "unclassified"]
+RiskTier = Literal["tier_1", "tier_2", "tier_3", "tier_4", "unclassified"]
+
+#: Permitted transitions of the validation status.
+TRANSITIONS: Final[Mapping[Status, frozenset[Status]]] = {
+    "draft": frozenset({"pending_validation"}),
+    "unclassified": frozenset({"pending_validation"}),
+    "pending_validation": frozenset({"in_validation"}),
+    "in_validation": frozenset({"validated", "needs_remediation", "deprecated"}),
+    "needs_remediation": frozenset({"validated", "in_validation"}),
+    "validated": frozenset({"deprecated"}),
+    "deprecated": frozenset(),
+}
+assert set(TRANSITIONS) == set(get_args(Status))
 
 #: The provider in `provider/model-id`: no slashes, no spaces.
 Provider = Annotated[str, Field(pattern=r"^[^\s/\x00-\x1f\x7f]{1,63}$", examples=["openai"])]

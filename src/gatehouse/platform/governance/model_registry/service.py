@@ -11,7 +11,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.http.variants import Variant
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.model_registry import figures, table, variants
 from gatehouse.platform.governance.model_registry.errors import (
     FixedField,
@@ -21,11 +21,11 @@ from gatehouse.platform.governance.model_registry.errors import (
 )
 from gatehouse.platform.governance.model_registry.figures import UNUSED, ModelName, Use
 from gatehouse.platform.governance.model_registry.schemas import (
+    TRANSITIONS,
     NewRegisteredModel,
     RegisteredModel,
     RegisteredModelUpdate,
 )
-from gatehouse.platform.governance.model_registry.states import TRANSITIONS
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow
 
 #: Models of a registry.

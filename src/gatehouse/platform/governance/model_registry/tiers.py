@@ -7,7 +7,7 @@ show, so `tier_1` is never inferred.
 from collections.abc import Mapping
 from typing import Final
 
-from gatehouse.platform.governance.model_registry.states import RiskTier
+from gatehouse.platform.governance.model_registry.schemas import RiskTier
 
 #: Tier by prefix of the model id. The longest matching prefix applies.
 TIERS_BY_PREFIX: Final[Mapping[str, RiskTier]] = {

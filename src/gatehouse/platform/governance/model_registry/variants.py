@@ -13,8 +13,7 @@ from gatehouse.foundation.http.envelopes import ParameterFault
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.foundation.http.variants import RequestVariant, Variant
 from gatehouse.platform.governance.model_registry.errors import TierRequired
-from gatehouse.platform.governance.model_registry.schemas import Discovery, NewRegisteredModel
-from gatehouse.platform.governance.model_registry.states import RiskTier, Status
+from gatehouse.platform.governance.model_registry.schemas import Discovery, NewRegisteredModel, RiskTier, Status
 from gatehouse.platform.governance.model_registry.table import RegistryFilters
 
 _MAX_LIMIT_B: Final = 200

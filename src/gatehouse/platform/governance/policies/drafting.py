@@ -10,10 +10,10 @@ from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.platform.governance.policies.errors import BadField
 from gatehouse.platform.governance.policies.schemas import NewPolicy, PolicyDraft
 from gatehouse.platform.governance.policies.service import check_condition, check_target, is_terminal
-from gatehouse.platform.requests import SplitTransactions
+from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.routing.model_catalog.table import known_pairs
 from gatehouse.policy.governance import GovernanceRecords, PolicyRuleRecord
-from gatehouse.policy.rules import RuleSet, compile_rules
+from gatehouse.policy.rules.evaluation import RuleSet, compile_rules
 
 
 async def compiled(parts: SplitTransactions, draft: PolicyDraft, records: GovernanceRecords) -> RuleSet:

@@ -18,9 +18,17 @@ from gatehouse.platform.governance.replays.measuring import Measure
 from gatehouse.platform.governance.replays.pace import Pace, one_at_a_time
 from gatehouse.platform.governance.replays.recorded import RecordedSample
 from gatehouse.platform.governance.replays.schemas import Differences
-from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS
 from gatehouse.policy.governance import PolicyAction
-from gatehouse.policy.rules import POLICY_ACTION_STRENGTH, PolicyRule, RuleSet, Ruling, context_of, decide, matched
+from gatehouse.policy.rules.conditions import EXAMPLES, FUNCTIONS
+from gatehouse.policy.rules.evaluation import (
+    POLICY_ACTION_STRENGTH,
+    PolicyRule,
+    RuleSet,
+    Ruling,
+    context_of,
+    decide,
+    matched,
+)
 
 _ACTIONS: Final[Sequence[PolicyAction]] = ("ALLOW", "LOG", "REQUIRE_APPROVAL", "ROUTE", "BLOCK")
 _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())

@@ -4,7 +4,6 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request
 
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.governance.policies import drafting, replaying, service, trying
 from gatehouse.platform.governance.policies.errors import PolicyNotFound
 from gatehouse.platform.governance.policies.schemas import (
@@ -18,8 +17,14 @@ from gatehouse.platform.governance.policies.schemas import (
 )
 from gatehouse.platform.governance.policies.table import PolicyRow, all_policies
 from gatehouse.platform.governance.replays import recorded
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import (
+    Changing,
+    InSplitTransactions,
+    Session,
+    loaded,
+)
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/policies", tags=["Policies"], responses=RESPONSES)
 

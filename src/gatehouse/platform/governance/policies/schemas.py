@@ -8,8 +8,8 @@ from pydantic import AwareDatetime, Field, StringConstraints
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
 from gatehouse.platform.governance.replays.schemas import Measured, Recorded, ReplaySummary
-from gatehouse.policy.conditions import MAX_CONDITION_CHARACTERS
 from gatehouse.policy.governance import PolicyAction
+from gatehouse.policy.rules.conditions import MAX_CONDITION_CHARACTERS
 
 #: Policy rules of an organization.
 MAX_RULES: Final = 1_000

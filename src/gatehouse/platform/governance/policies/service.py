@@ -8,13 +8,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.governance.policies.errors import BadField, PolicyNameTaken, TooManyPolicies
 from gatehouse.platform.governance.policies.schemas import MAX_RULES, NewPolicy, PolicyUpdate
 from gatehouse.platform.governance.policies.table import PolicyRow, count_policies
 from gatehouse.platform.routing.model_catalog.table import known_pairs
-from gatehouse.policy.conditions import BadCondition, check
 from gatehouse.policy.governance import PolicyAction
+from gatehouse.policy.rules.conditions import BadCondition, check
 
 _FIELDS: Final = tuple(NewPolicy.model_fields)
 

@@ -3,13 +3,25 @@
 from typing import Any, Final
 
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.stages.policy_rules import user_of
+from gatehouse.engine.stages.candidates.policy_rules import user_of
 from gatehouse.foundation.clock import utc_now
 from gatehouse.platform.governance.policies.schemas import PolicyTrial, PolicyTried, TrialContext, TrialDlp, TriedRule
 from gatehouse.platform.governance.policies.service import check_condition
-from gatehouse.platform.requests import SplitTransactions
-from gatehouse.policy.conditions import EXAMPLES, FUNCTIONS, ConditionFailed, compile_condition, evaluate
-from gatehouse.policy.rules import RuleResult, RuleSet, context_of, decide, matched
+from gatehouse.platform.request.injected import SplitTransactions
+from gatehouse.policy.rules.conditions import (
+    EXAMPLES,
+    FUNCTIONS,
+    ConditionFailed,
+    compile_condition,
+    evaluate,
+)
+from gatehouse.policy.rules.evaluation import (
+    RuleResult,
+    RuleSet,
+    context_of,
+    decide,
+    matched,
+)
 
 _ALL: Final = frozenset(EXAMPLES.keys() | FUNCTIONS.keys())
 

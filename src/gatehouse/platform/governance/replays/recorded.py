@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from gatehouse.engine.samples import Contents
-from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.engine.records.samples import Contents
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 from gatehouse.platform.governance.dlp_samples.contents import opened
 from gatehouse.platform.governance.dlp_samples.table import LabelKind, SampleRow, newest
 from gatehouse.platform.governance.replays.schemas import Recorded
-from gatehouse.platform.requests import SplitTransactions
+from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.policy.governance import PolicyAction
 
 #: Characters of all samples of one replay.

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations.alerts import table
 from gatehouse.platform.operations.alerts.table import AlertHistoryRow, AlertRuleRow
 from gatehouse.platform.records.minutes.latency import percentile

@@ -14,9 +14,9 @@ import structlog
 from pydantic import SecretStr
 
 from gatehouse.foundation.clock import iso
-from gatehouse.foundation.egress import UnsafeUrl
-from gatehouse.foundation.receivers import ReceiverFailed
-from gatehouse.platform.jobs import Tools
+from gatehouse.foundation.egress.guard import UnsafeUrl
+from gatehouse.foundation.outbound.receivers import ReceiverFailed
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.alerts import table
 from gatehouse.platform.operations.alerts.table import AlertNotification
 

@@ -5,13 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.lists import OffsetWindow, count_query, offset_window
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
 from gatehouse.platform.operations.alerts import service, table
 from gatehouse.platform.operations.alerts.errors import AlertRuleNotFound
 from gatehouse.platform.operations.alerts.schemas import AlertRule, AlertRuleUpdate, Evaluated, History, NewAlertRule
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import (
+    Changing,
+    InSplitTransactions,
+    Session,
+    loaded,
+)
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(
     prefix="/api/alerts",

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.change import Change
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations.alerts import table
 from gatehouse.platform.operations.alerts.evaluation import evaluate
 

@@ -5,16 +5,16 @@ from urllib.parse import urlsplit
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.receivers import Receivers
+from gatehouse.foundation.outbound.receivers import Receivers
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.alerts import table
 from gatehouse.platform.operations.alerts.errors import BadWebhookUrl, TooManyAlertRules
 from gatehouse.platform.operations.alerts.evaluation import evaluate
 from gatehouse.platform.operations.alerts.schemas import AlertRuleUpdate, Evaluated, NewAlertRule, Triggered
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
-from gatehouse.platform.requests import SplitTransactions
+from gatehouse.platform.request.injected import SplitTransactions
 
 #: Of an organization.
 MAX_ALERT_RULES: Final = 200

@@ -13,10 +13,10 @@ from gatehouse.detection.service.detectors import Health
 from gatehouse.engine.routing.circuits import OpenCircuit
 from gatehouse.foundation.counters.shared import RedisCounters
 from gatehouse.foundation.identity import Caller
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.operations.health import table
 from gatehouse.platform.operations.health.patience import with_timeout
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.ports import Host
 
 Component = dict[str, Any]
 

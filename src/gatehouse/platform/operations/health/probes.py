@@ -11,12 +11,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.http.addresses import ClientAddresses
-from gatehouse.foundation.networks import network
 from gatehouse.foundation.settings import BadSettings
 from gatehouse.platform.operations.health.errors import ScrapeRefused
 from gatehouse.platform.operations.health.schemas import Alive, NotAlive, NotReady, Ready, Started, Starting
-from gatehouse.platform.ports import Host, TheHost
+from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(tags=["Health"])
 

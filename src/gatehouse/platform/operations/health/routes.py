@@ -6,13 +6,13 @@ from fastapi import APIRouter
 
 from gatehouse import __version__
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.callers import RESPONSES, AdminReader
 from gatehouse.platform.operations.health import components, summary, table
 from gatehouse.platform.operations.health.errors import ComponentNotFound
 from gatehouse.platform.operations.health.schemas import MetricsSummary, SystemHealth, Version
 from gatehouse.platform.organization.feature_flags.table import flags
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Session
+from gatehouse.platform.request.callers import RESPONSES, AdminReader
+from gatehouse.platform.request.injected import Session
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/system", tags=["System"], responses=RESPONSES)
 

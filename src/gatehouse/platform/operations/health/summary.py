@@ -8,12 +8,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import Caller, TenantId
-from gatehouse.platform.change import DEFAULT_TENANT
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.operations.health import table
 from gatehouse.platform.operations.health.errors import Unhealthy
 from gatehouse.platform.operations.health.patience import with_timeout
 from gatehouse.platform.operations.health.schemas import DlpSummary, Latency, MetricsSummary, Requests, Triggers
-from gatehouse.platform.ports import Host
+from gatehouse.platform.request.ports import Host
 
 PERIOD: Final = "PT1H"
 #: For the queries, on a busy or frozen database.

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from gatehouse.platform.callers import RESPONSES, OperatorStepUp
 from gatehouse.platform.operations.maintenance import service
 from gatehouse.platform.operations.maintenance.schemas import MaintenanceState, MaintenanceSwitch
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing
+from gatehouse.platform.request.callers import RESPONSES, OperatorStepUp
+from gatehouse.platform.request.injected import Changing
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/system/maintenance", tags=["System"], responses=RESPONSES)
 

@@ -5,11 +5,11 @@ import time
 from typing import Any, Final
 
 from gatehouse.foundation.clock import iso, utc_now
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations.maintenance import table
 from gatehouse.platform.operations.maintenance.schemas import MaintenanceState, MaintenanceSwitch
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import commit
+from gatehouse.platform.request.injected import commit
+from gatehouse.platform.request.ports import Host
 
 #: The value of `Retry-After` in refusals.
 RETRY_AFTER_SECONDS: Final = 60

@@ -12,14 +12,16 @@ from uuid import UUID
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
-from gatehouse.foundation import certified, ecies
+from gatehouse.foundation.certificates import x5c
 from gatehouse.foundation.identity import Caller, TenantId
+from gatehouse.foundation.secrets import ecies
 from gatehouse.platform.live.credentials import InvalidBearerToken
+from gatehouse.platform.live.outpost_records import Confirmed
 from gatehouse.platform.operations.outposts.service import enabled
-from gatehouse.platform.ports import Host
-from gatehouse.platform.uploads import Confirmed
-from gatehouse.policy import signing, wire
-from gatehouse.policy.wire import BundleContents
+from gatehouse.platform.request.ports import Host
+from gatehouse.policy.bundles import contents as bundle_contents
+from gatehouse.policy.bundles import signing
+from gatehouse.policy.bundles.contents import BundleContents
 
 #: Outposts that may wait on one worker, in all and of one organization.
 MAX_WAITING: Final = 2_000
@@ -76,7 +78,7 @@ async def bundle(
     assert caller.outpost_id is not None
     tenant_id, news = caller.tenant_id, host.replica.news
     versions = {digest: int(version) for version, digest in _find_etags(if_none_match)}
-    certificate = certified.certificate_of(token)
+    certificate = x5c.certificate_of(token)
     key = certificate.public_key()
     # Authentication accepts no other kind of key.
     assert isinstance(key, EllipticCurvePublicKey)
@@ -129,7 +131,7 @@ async def _signed(contents: BundleContents, caller: Caller, key: EllipticCurvePu
     assert caller.outpost_id is not None
     now, tenant_id, outpost_id = int(host.clock.now()), caller.tenant_id, caller.outpost_id
     credentials = await host.supply.credentials(contents, key, tenant_id=tenant_id, outpost_id=outpost_id)
-    document = wire.encode(
+    document = bundle_contents.encode(
         contents,
         outpost_id=outpost_id,
         tenant_id=tenant_id,

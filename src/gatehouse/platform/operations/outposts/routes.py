@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from gatehouse.ingress.credentials import credential_of
-from gatehouse.platform.callers import RESPONSES, OutpostCaller, PlatformClient
 from gatehouse.platform.operations.outposts import polling, service
 from gatehouse.platform.operations.outposts.polling import WaitingOutposts
 from gatehouse.platform.operations.outposts.schemas import NewTrust, Records, RecordsStored, Trust
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing
+from gatehouse.platform.request.callers import RESPONSES, OutpostCaller, PlatformClient
+from gatehouse.platform.request.injected import Changing
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["Outposts"], responses=RESPONSES)
 

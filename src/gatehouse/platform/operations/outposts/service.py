@@ -7,17 +7,17 @@ from uuid import UUID
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.x509 import Certificate
 
-from gatehouse.foundation.certified import parse_authority
+from gatehouse.foundation.certificates.x5c import parse_authority
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.live.outpost_records import Stored, Upload
 from gatehouse.platform.operations.outposts import table
 from gatehouse.platform.operations.outposts.errors import OutpostsDisabled, TooManyRecords
 from gatehouse.platform.operations.outposts.schemas import MAX_RECORDS, Authority, NewTrust, Records, Trust
 from gatehouse.platform.operations.outposts.table import OutpostTrustRow
-from gatehouse.platform.ports import Host
-from gatehouse.platform.uploads import Stored, Upload
+from gatehouse.platform.request.ports import Host
 
 _FLAG: Final = "outpost_enabled"
 

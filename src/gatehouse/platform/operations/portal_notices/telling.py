@@ -7,8 +7,8 @@ import msgspec
 
 from gatehouse.foundation.outbound import OutboundFailed, OutboundRequest
 from gatehouse.platform.access.signing import Signer
-from gatehouse.platform.jobs import Tools
-from gatehouse.platform.live.state import Replica
+from gatehouse.platform.background.jobs import Tools
+from gatehouse.platform.live.replica.state import Replica
 from gatehouse.platform.operations.portal_notices import queue
 from gatehouse.platform.operations.portal_notices.queue import PortalNotice
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 
 _UNSENT: Final = text("SELECT gatehouse_unsent_from(:tenant)")
 _MEASURE: Final = text(

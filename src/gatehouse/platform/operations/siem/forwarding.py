@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 
 from gatehouse.foundation.siem.senders.sender import BatchRefused
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.siem import queue
 from gatehouse.platform.operations.siem.queue import EventBatch, ForwardingTurn, SendResult
 from gatehouse.platform.operations.siem.sending import SealedSenders

@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.platform.outbox import Event
+from gatehouse.platform.changes.outbox import Event
 
 _ADD: Final = text(
     "INSERT INTO siem_queue (tenant_id, id, kind, at, body) SELECT e.tenant_id, e.id, 'event', e.at,"

@@ -4,14 +4,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp
 from gatehouse.platform.operations.siem import service, table
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders
 from gatehouse.platform.operations.siem.table import SiemTargetRow
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session
-from gatehouse.platform.versions import READ_METHODS, TheVersions
+from gatehouse.platform.request.callers import (
+    RESPONSES,
+    Admin,
+    AdminReader,
+    AdminStepUp,
+)
+from gatehouse.platform.request.etags import READ_METHODS, TheVersions
+from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/v1/admin/siem", tags=["SIEM"], responses=RESPONSES)
 

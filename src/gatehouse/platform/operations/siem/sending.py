@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from gatehouse.foundation.receivers import Receivers
-from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 from gatehouse.foundation.siem.events import SiemEvent
 from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
 from gatehouse.foundation.siem.sending import Senders

@@ -11,18 +11,18 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
-from gatehouse.foundation.receivers import Receivers
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.siem import events
 from gatehouse.foundation.siem.senders.sender import BatchRefused, url_of
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.siem import table
 from gatehouse.platform.operations.siem.errors import FileIsForOperators, SiemNotConfigured
 from gatehouse.platform.operations.siem.schemas import Siem, SiemUpdate, Status, Tested
 from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget, secret_context
 from gatehouse.platform.operations.siem.table import SiemTargetRow
-from gatehouse.platform.requests import SplitTransactions
+from gatehouse.platform.request.injected import SplitTransactions
 
 _SHOWN_FIELDS: Final = ("type", "enabled", "url", "host", "port", "ca_certificate", "index", "created_at", "updated_at")
 #: The required and the optional fields of each type.

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.tasks import is_running
-from gatehouse.platform.jobs import Tools, scheduled
+from gatehouse.platform.background.jobs import Tools, scheduled
 from gatehouse.platform.operations.portal_notices import queue as portal_notices
 from gatehouse.platform.operations.webhooks import queue
 from gatehouse.platform.operations.webhooks.queue import DeliveryBatch, DeliveryResult, WebhookTurn

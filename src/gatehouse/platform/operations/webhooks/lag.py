@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import text
 
-from gatehouse.platform.jobs import Tools
+from gatehouse.platform.background.jobs import Tools
 
 # Covers the outbox and the queue. A leased turn is due in the future, so it does not count.
 _MEASURE: Final = text(

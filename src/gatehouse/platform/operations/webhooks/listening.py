@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.platform.outbox import Event
+from gatehouse.platform.changes.outbox import Event
 
 # Positions have the order of the events.
 _ADD: Final = text(

@@ -6,7 +6,6 @@ from uuid import UUID
 from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.variants import RequestVariant
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp
 from gatehouse.platform.operations.webhooks import service, table, variants
 from gatehouse.platform.operations.webhooks.errors import WebhookNotFound
 from gatehouse.platform.operations.webhooks.schemas import (
@@ -21,8 +20,19 @@ from gatehouse.platform.operations.webhooks.schemas import (
     WebhookUpdate,
 )
 from gatehouse.platform.operations.webhooks.table import WebhookRow
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
+from gatehouse.platform.request.callers import (
+    RESPONSES,
+    Admin,
+    AdminReader,
+    AdminStepUp,
+)
+from gatehouse.platform.request.injected import (
+    Changing,
+    InSplitTransactions,
+    Session,
+    loaded,
+)
+from gatehouse.platform.request.ports import TheHost
 
 LoadedWebhook = Annotated[WebhookRow, Depends(loaded(WebhookRow, "webhook_id", WebhookNotFound))]
 

@@ -9,10 +9,10 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.foundation.clock import iso, utc_now
-from gatehouse.foundation.egress import UnsafeUrl
+from gatehouse.foundation.egress.guard import UnsafeUrl
 from gatehouse.foundation.identity import TenantId
-from gatehouse.foundation.receivers import ReceiverFailed, Receivers
-from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.foundation.outbound.receivers import ReceiverFailed, Receivers
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 
 #: For an attempt, from the resolution of the name to the end of the response.
 ATTEMPT_TIMEOUT_SECONDS: Final = 10.0

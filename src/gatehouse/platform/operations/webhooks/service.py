@@ -7,10 +7,10 @@ import msgspec
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.receivers import Receivers
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations import receiver_urls
 from gatehouse.platform.operations.webhooks import table
 from gatehouse.platform.operations.webhooks.errors import TooManyWebhooks, UnsafeReceiver, WebhookNotFound
@@ -23,7 +23,7 @@ from gatehouse.platform.operations.webhooks.sending import (
     send,
 )
 from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
-from gatehouse.platform.requests import SplitTransactions
+from gatehouse.platform.request.injected import SplitTransactions
 
 #: Of an organization. Bounded because each event may be sent to all of them.
 MAX_WEBHOOKS: Final = 500

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Path, Query
 
 from gatehouse.foundation.http.bodies import Id
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.allowed_domains import service
 from gatehouse.platform.organization.allowed_domains.errors import DomainNotFound
 from gatehouse.platform.organization.allowed_domains.schemas import (
@@ -17,8 +16,9 @@ from gatehouse.platform.organization.allowed_domains.schemas import (
 )
 from gatehouse.platform.organization.allowed_domains.table import all_domains, find
 from gatehouse.platform.organization.tenants.own import OwnTenant
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/v1/admin/org/allowed-domains", tags=["Organization"], responses=RESPONSES)
 

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 from sqlalchemy.exc import IntegrityError
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.dns import TxtResolver
-from gatehouse.platform.change import Change
+from gatehouse.foundation.egress.dns import TxtResolver
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.allowed_domains import table
 from gatehouse.platform.organization.allowed_domains.errors import (
     DomainExists,

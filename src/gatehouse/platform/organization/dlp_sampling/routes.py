@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.dlp_sampling import schemas, service
 from gatehouse.platform.organization.dlp_sampling.values import read
 from gatehouse.platform.organization.tenants.own import OwnTenant
-from gatehouse.platform.requests import Changing
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing
 
 router = APIRouter(prefix="/api/v1/admin/org/dlp-sampling", tags=["Organization"], responses=RESPONSES)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.dlp_sampling.values import DlpSamplingValues, read
 from gatehouse.platform.organization.tenants.stored import store_changes
 from gatehouse.platform.organization.tenants.table import TenantRecord

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.feature_flags import service
 from gatehouse.platform.organization.feature_flags.schemas import Flag, FlagUpdate
 from gatehouse.platform.organization.feature_flags.table import with_defaults
 from gatehouse.platform.organization.tenants.own import OwnTenant
-from gatehouse.platform.requests import Changing
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing
 
 router = APIRouter(prefix="/api/v1/admin/org/feature-flags", tags=["Organization"], responses=RESPONSES)
 

@@ -1,7 +1,7 @@
 """Sets feature flags."""
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.feature_flags.errors import FlagNotFound
 from gatehouse.platform.organization.feature_flags.schemas import Flag
 from gatehouse.platform.organization.feature_flags.table import DEFAULTS, with_defaults

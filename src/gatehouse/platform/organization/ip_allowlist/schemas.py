@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from gatehouse.foundation.egress.networks import network
 from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
-from gatehouse.foundation.networks import network
 
 
 def _canonical(cidr: str) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.foundation.networks import network
-from gatehouse.platform.change import Change
+from gatehouse.foundation.egress.networks import network
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.ip_allowlist.errors import CallerAddressExcluded
 from gatehouse.platform.organization.ip_allowlist.values import IpAllowlistValues, read
 from gatehouse.platform.organization.tenants.stored import store_changes

@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter
 
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.legal_hold import service
 from gatehouse.platform.organization.legal_hold.schemas import LegalHold, NewLegalHold
 from gatehouse.platform.organization.legal_hold.table import legal_hold
 from gatehouse.platform.organization.tenants.own import OwnTenant
-from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing, Session
 
 router = APIRouter(prefix="/api/v1/admin/retention/legal-hold", tags=["Organization"], responses=RESPONSES)
 

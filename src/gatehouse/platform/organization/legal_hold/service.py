@@ -1,7 +1,7 @@
 """Sets and releases the legal hold. It shares one version with the organization's other settings."""
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.legal_hold.errors import NoLegalHold
 from gatehouse.platform.organization.legal_hold.schemas import LegalHold
 from gatehouse.platform.organization.legal_hold.table import LegalHoldRow, legal_hold, lock_removals

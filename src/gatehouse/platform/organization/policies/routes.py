@@ -4,12 +4,12 @@ import msgspec
 from fastapi import APIRouter
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.policies import schemas, service
 from gatehouse.platform.organization.policies.table import last_run, read_session_policy
 from gatehouse.platform.organization.policies.values import HotRetention, read_retention_policy
 from gatehouse.platform.organization.tenants.own import OwnTenant
-from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing, Session
 
 router = APIRouter(prefix="/api/v1/admin", tags=["Organization"], responses=RESPONSES)
 

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import CallerKind
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.errors import CallerHasNoFactor, IdleLongerThanSession
 from gatehouse.platform.organization.policies.table import (
     lacks_second_factor,

@@ -8,9 +8,14 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.platform.live import second_factor
-from gatehouse.platform.live.second_factor import SecondFactor
-from gatehouse.platform.sign_in_policies import MfaRules, SessionRules, read_mfa_policy, read_session_policy
+from gatehouse.platform.live.replica import second_factor
+from gatehouse.platform.live.replica.second_factor import SecondFactor
+from gatehouse.platform.live.replica.sign_in_policies import (
+    MfaRules,
+    SessionRules,
+    read_mfa_policy,
+    read_session_policy,
+)
 
 __all__ = ["last_run", "mfa_policy", "read_mfa_policy", "read_session_policy", "session_policy"]
 

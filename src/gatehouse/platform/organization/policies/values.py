@@ -1,8 +1,14 @@
 """The policies as values. They are defined in lower layers: the replica uses those of sessions and second factors, the
 records use that of retention."""
 
+from gatehouse.platform.live.replica.sign_in_policies import (
+    Concurrency,
+    Enforcement,
+    MfaMethod,
+    MfaRules,
+    SessionRules,
+)
 from gatehouse.platform.records.hot import HotRetention, read_retention_policy
-from gatehouse.platform.sign_in_policies import Concurrency, Enforcement, MfaMethod, MfaRules, SessionRules
 
 __all__ = [
     "Concurrency",

@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter
 
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.request_fields import schemas, service
 from gatehouse.platform.organization.request_fields.values import read
 from gatehouse.platform.organization.tenants.own import OwnTenant
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/v1/admin/org/request-fields", tags=["Organization"], responses=RESPONSES)
 

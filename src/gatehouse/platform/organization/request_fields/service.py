@@ -3,7 +3,7 @@
 from typing import Final, Literal
 
 from gatehouse.engine.fields.tables import ALL_TOOLS, OPENAI_CHAT, TOOL
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.request_fields import schemas
 from gatehouse.platform.organization.request_fields.values import RequestFieldsValues, read
 from gatehouse.platform.organization.tenants.stored import store_changes

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.settings import service
 from gatehouse.platform.organization.settings.schemas import Settings, SettingsUpdate
 from gatehouse.platform.organization.tenants.own import OwnTenant
-from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing, Session
 
 router = APIRouter(prefix="/api/v1/admin/org/settings", tags=["Organization"], responses=RESPONSES)
 

@@ -7,7 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.change import DEFAULT_TENANT, Change
+from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.organization.allowed_domains import service as allowed_domains
 from gatehouse.platform.organization.allowed_domains.table import all_domains
 from gatehouse.platform.organization.feature_flags import service as feature_flags

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from gatehouse.platform.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.organization.system_config import service
 from gatehouse.platform.organization.system_config.keys import ConfigKey
 from gatehouse.platform.organization.system_config.schemas import Entry, NewValue
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
+from gatehouse.platform.request.injected import Changing, Session
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/config", tags=["System configuration"], responses=RESPONSES)
 

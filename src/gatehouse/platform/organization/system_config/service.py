@@ -3,7 +3,7 @@
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.service import require_caller_factor
 from gatehouse.platform.organization.system_config import table
 from gatehouse.platform.organization.system_config.errors import BadValue, EntryNotFound, NotEditable

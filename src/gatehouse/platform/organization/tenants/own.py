@@ -6,8 +6,8 @@ from fastapi import Depends, Request
 
 from gatehouse.platform.organization.tenants.errors import OrganizationNotFound
 from gatehouse.platform.organization.tenants.table import TenantRecord, lock_tenant
-from gatehouse.platform.requests import Session
-from gatehouse.platform.versions import READ_METHODS, TheVersions
+from gatehouse.platform.request.etags import READ_METHODS, TheVersions
+from gatehouse.platform.request.injected import Session
 
 
 async def _own_tenant(request: Request, session: Session, versions: TheVersions) -> TenantRecord:

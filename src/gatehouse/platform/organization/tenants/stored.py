@@ -4,7 +4,7 @@ have defaults."""
 import msgspec
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.tenants.table import TenantRecord
 
 

@@ -9,8 +9,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.settings import EgressPolicy
 from gatehouse.foundation.storage.rows import Big, Row
 
 

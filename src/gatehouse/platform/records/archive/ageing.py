@@ -6,10 +6,10 @@ from uuid import UUID
 import msgspec
 
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.records.archive import manifest
-from gatehouse.platform.records.archive.checkpoints import opened, seal
-from gatehouse.platform.records.archive.manifest import ArchiveFile
-from gatehouse.platform.records.archive.workshop import ArchiveWriter
+from gatehouse.platform.records.archive.storage import manifest
+from gatehouse.platform.records.archive.storage.checkpoints import opened, seal
+from gatehouse.platform.records.archive.storage.manifest import ArchiveFile
+from gatehouse.platform.records.archive.storage.writer import ArchiveWriter
 from gatehouse.platform.records.hot import HotRetention
 
 

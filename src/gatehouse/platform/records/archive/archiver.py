@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
-from gatehouse.platform.records.archive import ageing, files, forgetting, joining, manifest
-from gatehouse.platform.records.archive.contents import ORDER, RECORDS, Records
-from gatehouse.platform.records.archive.manifest import ArchiveFile, UnderLegalHold
-from gatehouse.platform.records.archive.workshop import ArchiveWriter, Stopped
+from gatehouse.platform.records.archive import ageing, forgetting, joining
+from gatehouse.platform.records.archive.storage import files, manifest
+from gatehouse.platform.records.archive.storage.contents import ORDER, RECORDS, Records
+from gatehouse.platform.records.archive.storage.manifest import ArchiveFile, UnderLegalHold
+from gatehouse.platform.records.archive.storage.writer import ArchiveWriter, Stopped
 from gatehouse.platform.records.hot import HotRetention, hot_since, read_retention_policy
 
 #: Rows that one transaction deletes from the database.

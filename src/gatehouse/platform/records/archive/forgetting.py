@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from gatehouse.foundation.lazily import LazyModule
-from gatehouse.platform.records.archive import files, manifest, verifying
-from gatehouse.platform.records.archive.manifest import ArchiveFile
-from gatehouse.platform.records.archive.workshop import ArchiveWriter
+from gatehouse.foundation.lazy_import import LazyModule
+from gatehouse.platform.records.archive import verifying
+from gatehouse.platform.records.archive.storage import files, manifest
+from gatehouse.platform.records.archive.storage.manifest import ArchiveFile
+from gatehouse.platform.records.archive.storage.writer import ArchiveWriter
 
 pa: Any = LazyModule("pyarrow")
 compute: Any = LazyModule("pyarrow.compute")

@@ -14,12 +14,12 @@ import structlog
 from croniter import croniter
 from sqlalchemy import text
 
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.jobs import Tools, scheduled
+from gatehouse.platform.background.jobs import Tools, scheduled
 from gatehouse.platform.records.archive.archiver import Archiver
-from gatehouse.platform.records.archive.places import place
-from gatehouse.platform.records.archive.workshop import ArchiverRunning, Stopped
+from gatehouse.platform.records.archive.storage.places import place
+from gatehouse.platform.records.archive.storage.writer import ArchiverRunning, Stopped
 from gatehouse.platform.records.hot import read_retention_policy
 
 log = structlog.get_logger(__name__)

@@ -11,11 +11,12 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from gatehouse.foundation.lazily import LazyModule
-from gatehouse.platform.records.archive import files, manifest, verifying
-from gatehouse.platform.records.archive.contents import RECORDS, Records
-from gatehouse.platform.records.archive.manifest import ArchiveFile
-from gatehouse.platform.records.archive.workshop import ArchiveWriter
+from gatehouse.foundation.lazy_import import LazyModule
+from gatehouse.platform.records.archive import verifying
+from gatehouse.platform.records.archive.storage import files, manifest
+from gatehouse.platform.records.archive.storage.contents import RECORDS, Records
+from gatehouse.platform.records.archive.storage.manifest import ArchiveFile
+from gatehouse.platform.records.archive.storage.writer import ArchiveWriter
 from gatehouse.platform.records.hot import HotRetention, hot_since
 
 pa: Any = LazyModule("pyarrow")

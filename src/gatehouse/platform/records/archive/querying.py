@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
 
-from gatehouse.foundation.lazily import LazyModule
-from gatehouse.platform.records.archive import manifest
-from gatehouse.platform.records.archive.contents import RECORDS, schema
-from gatehouse.platform.records.archive.manifest import Connection
-from gatehouse.platform.records.archive.places import ArchiveStorage
+from gatehouse.foundation.lazy_import import LazyModule
+from gatehouse.platform.records.archive.storage import manifest
+from gatehouse.platform.records.archive.storage.contents import RECORDS, schema
+from gatehouse.platform.records.archive.storage.manifest import Connection
+from gatehouse.platform.records.archive.storage.places import ArchiveStorage
 
 pa: Any = LazyModule("pyarrow")
 duckdb: Any = LazyModule("duckdb")

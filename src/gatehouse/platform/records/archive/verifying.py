@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gatehouse.foundation.lazily import LazyModule
-from gatehouse.foundation.sealing import CannotOpen, Sealer
-from gatehouse.platform.records.archive import files
-from gatehouse.platform.records.archive.checkpoints import Checkpoint, opened
-from gatehouse.platform.records.archive.manifest import ArchiveFile
-from gatehouse.platform.records.archive.places import ArchiveStorage
+from gatehouse.foundation.lazy_import import LazyModule
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
+from gatehouse.platform.records.archive.storage import files
+from gatehouse.platform.records.archive.storage.checkpoints import Checkpoint, opened
+from gatehouse.platform.records.archive.storage.manifest import ArchiveFile
+from gatehouse.platform.records.archive.storage.places import ArchiveStorage
 
 pa: Any = LazyModule("pyarrow")
 

@@ -8,7 +8,7 @@ from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.http.lists import OpenCursor
-from gatehouse.platform.chain.table import AuditEventRow
+from gatehouse.platform.changes.chain.table import AuditEventRow
 from gatehouse.platform.records.hot import visible_since
 
 # The range of the chain that can contain events of this period, by whole hours.

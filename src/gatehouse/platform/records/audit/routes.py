@@ -6,14 +6,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
-from gatehouse.platform.callers import RESPONSES, AuditReader
-from gatehouse.platform.chain.actions import ACTIONS
-from gatehouse.platform.chain.table import AuditEventRow
-from gatehouse.platform.ports import TheHost
+from gatehouse.platform.changes.chain.actions import ACTIONS
+from gatehouse.platform.changes.chain.table import AuditEventRow
 from gatehouse.platform.records.audit.listing import events_after
 from gatehouse.platform.records.audit.schemas import ActionList, ActionShown, AuditEventShown, AuditEventsPage
 from gatehouse.platform.records.filters import ExactFilter, From, To
-from gatehouse.platform.requests import Session
+from gatehouse.platform.request.callers import RESPONSES, AuditReader
+from gatehouse.platform.request.injected import Session
+from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["Audit"], responses=RESPONSES)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.platform.chain.links import AuditEvent, link
+from gatehouse.platform.changes.chain.links import AuditEvent, link
 from gatehouse.platform.records import arrays
 
 COLUMNS: Final = arrays.Columns(

@@ -17,14 +17,20 @@ import msgspec
 import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
-from gatehouse.platform.chain.actions import RECORDS_LOST
-from gatehouse.platform.chain.links import GENESIS, AuditEvent, link, personal_digest
-from gatehouse.platform.records.archive import manifest, verifying
-from gatehouse.platform.records.archive.manifest import ArchiveFile
-from gatehouse.platform.records.archive.places import ArchiveStorage
+from gatehouse.platform.changes.chain.actions import RECORDS_LOST
+from gatehouse.platform.changes.chain.links import (
+    GENESIS,
+    AuditEvent,
+    link,
+    personal_digest,
+)
+from gatehouse.platform.records.archive import verifying
+from gatehouse.platform.records.archive.storage import manifest
+from gatehouse.platform.records.archive.storage.manifest import ArchiveFile
+from gatehouse.platform.records.archive.storage.places import ArchiveStorage
 from gatehouse.platform.records.archive.verifying import DamagedFile
 
 #: Number of events read at a time.

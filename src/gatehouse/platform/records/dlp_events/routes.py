@@ -6,12 +6,12 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.lists import PageWindow, page_window
-from gatehouse.platform.callers import RESPONSES, DlpReader
 from gatehouse.platform.records.by_day import RecordFilters
 from gatehouse.platform.records.dlp_events.schemas import Direction, DlpEventsPage, Status
 from gatehouse.platform.records.dlp_events.table import EVENTS
 from gatehouse.platform.records.filters import From, To
-from gatehouse.platform.requests import Session
+from gatehouse.platform.request.callers import RESPONSES, DlpReader
+from gatehouse.platform.request.injected import Session
 
 router = APIRouter(tags=["DLP"], responses=RESPONSES)
 

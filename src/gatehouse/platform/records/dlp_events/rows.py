@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from gatehouse.engine.audited import DlpEntry, model_of
+from gatehouse.engine.records.audit_events import DlpEntry, model_of
 from gatehouse.platform.records import arrays
 
 COLUMNS: Final = arrays.Columns(

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.engine.attribution import bounded_end_user
+from gatehouse.engine.records.attribution import bounded_end_user
 from gatehouse.foundation.http.lists import OffsetWindow
 from gatehouse.platform.records.by_day import CountedRecords, RecordFilters
 from gatehouse.platform.records.usage.table import (

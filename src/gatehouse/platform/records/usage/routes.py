@@ -6,15 +6,15 @@ from uuid import UUID
 import msgspec
 from fastapi import APIRouter, Depends, Query, Response
 
-from gatehouse.engine.attribution import TAG_PATTERN
+from gatehouse.engine.records.attribution import TAG_PATTERN
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.foundation.identity import Caller, CallerKind, Role
-from gatehouse.platform.callers import RESPONSES, ApiReader
 from gatehouse.platform.records.by_day import RecordFilters
 from gatehouse.platform.records.filters import ExactFilter, From, To
 from gatehouse.platform.records.usage import listing
 from gatehouse.platform.records.usage.schemas import UsageRecord, UsageRecordsPage
-from gatehouse.platform.requests import Session
+from gatehouse.platform.request.callers import RESPONSES, ApiReader
+from gatehouse.platform.request.injected import Session
 
 router = APIRouter(tags=["Usage"], responses=RESPONSES)
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from gatehouse.engine.outcome import Outcome
+from gatehouse.engine.records.outcome import Outcome
 from gatehouse.platform.records import arrays
 
 COLUMNS: Final = arrays.Columns(

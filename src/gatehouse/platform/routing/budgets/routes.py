@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.bodies import Id
 from gatehouse.foundation.http.lists import PageWindow, count_query, page_window
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
-from gatehouse.platform.requests import Changing, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import Changing, Session, loaded
 from gatehouse.platform.routing.budgets import service
 from gatehouse.platform.routing.budgets.errors import BudgetNotFound
 from gatehouse.platform.routing.budgets.schemas import Budget, BudgetPage, BudgetUpdate, NewBudget

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.routing.budgets import table
 from gatehouse.platform.routing.budgets.errors import BudgetExists, InvalidBudgetField, TooManyBudgets
 from gatehouse.platform.routing.budgets.schemas import Budget, BudgetUpdate, Current, NewBudget

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from gatehouse.platform.callers import RESPONSES, AdminStepUp
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.request.callers import RESPONSES, AdminStepUp
+from gatehouse.platform.request.injected import Changing, Session
+from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.byoe import service
 from gatehouse.platform.routing.byoe.schemas import ByoeUpdate, NewByoe
 from gatehouse.platform.routing.providers.schemas import Provider

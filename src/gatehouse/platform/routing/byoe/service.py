@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 from gatehouse.engine.providers import KINDS
 from gatehouse.engine.providers.credentials import read_credentials
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.egress import EgressGuard
-from gatehouse.foundation.sealing import Sealer
-from gatehouse.platform.change import Change
+from gatehouse.foundation.egress.guard import EgressGuard
+from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.routing.byoe.schemas import ByoeModel, ByoeUpdate, NewByoe
 from gatehouse.platform.routing.model_catalog.service import apply, new_row
 from gatehouse.platform.routing.model_catalog.table import models_of

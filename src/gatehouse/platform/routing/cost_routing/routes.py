@@ -5,9 +5,14 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends
 
 from gatehouse.foundation.http.bodies import Id
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
+from gatehouse.platform.request.callers import RESPONSES, Admin, AdminReader
+from gatehouse.platform.request.injected import (
+    Changing,
+    InSplitTransactions,
+    Session,
+    loaded,
+)
+from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.cost_routing import bundle, service
 from gatehouse.platform.routing.cost_routing.errors import InvalidRoutingPolicyField, RoutingPolicyNotFound
 from gatehouse.platform.routing.cost_routing.schemas import (

@@ -7,10 +7,7 @@ health, open circuits and latencies.
 from decimal import Decimal
 from typing import Any, Final
 
-from gatehouse.engine.bound import PriceUnknown
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.estimate import estimate, routing_needs
 from gatehouse.engine.exchange import (
     CallRequest,
     Derived,
@@ -22,10 +19,12 @@ from gatehouse.engine.exchange import (
     RoutingNeeds,
 )
 from gatehouse.engine.fields.tables import TOOLS
+from gatehouse.engine.money.bound import PriceUnknown
+from gatehouse.engine.money.estimate import estimate, routing_needs
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.routing.cap import CostCapExceeded
 from gatehouse.engine.routing.chain import Chooser
-from gatehouse.engine.stages.route import AUTO
+from gatehouse.engine.stages.candidates.route import AUTO
 from gatehouse.foundation.identity import Caller, CallerKind
 from gatehouse.platform.routing.cost_routing.schemas import (
     CapCheck,
@@ -35,7 +34,7 @@ from gatehouse.platform.routing.cost_routing.schemas import (
     Simulated,
     SimulatedRequest,
 )
-from gatehouse.policy.records import RoutingPolicyRecord, Strategy
+from gatehouse.policy.records import Candidate, RoutingPolicyRecord, Strategy
 from gatehouse.policy.routing import bits, compile_routing_policy, options_of
 from gatehouse.policy.snapshot import Snapshot
 

@@ -8,9 +8,14 @@ from fastapi import APIRouter, Query
 
 from gatehouse.foundation.errors import Unprocessable
 from gatehouse.foundation.http.envelopes import ParameterFault
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, Session
+from gatehouse.platform.request.callers import (
+    RESPONSES,
+    Admin,
+    AdminReader,
+    AdminStepUp,
+)
+from gatehouse.platform.request.injected import Changing, Session
+from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.kill_switch import service
 from gatehouse.platform.routing.kill_switch.schemas import (
     Disable,

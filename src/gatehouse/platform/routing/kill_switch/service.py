@@ -9,10 +9,10 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.identity import Caller
-from gatehouse.platform.change import DEFAULT_TENANT, Change
+from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.live.nodes import Propagation, live_nodes
-from gatehouse.platform.ports import Host
-from gatehouse.platform.requests import commit
+from gatehouse.platform.request.injected import commit
+from gatehouse.platform.request.ports import Host
 from gatehouse.platform.routing.kill_switch import table
 from gatehouse.platform.routing.kill_switch.errors import (
     ProviderSwitchedOff,

@@ -9,8 +9,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.engine.providers import FoundModel, ProviderFailed
 from gatehouse.foundation.identity import TenantId
-from gatehouse.platform.change import Change
-from gatehouse.platform.requests import SplitTransactions
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.request.injected import SplitTransactions
 from gatehouse.platform.routing.fields import MODEL_ID
 from gatehouse.platform.routing.model_catalog.schemas import DiscoveredModel
 from gatehouse.platform.routing.model_catalog.service import new_row, touch

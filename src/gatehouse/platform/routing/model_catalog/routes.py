@@ -9,9 +9,20 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.variants import RequestVariant
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, stepped_up
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session, loaded
+from gatehouse.platform.request.callers import (
+    RESPONSES,
+    Admin,
+    AdminReader,
+    stepped_up,
+)
+from gatehouse.platform.request.etags import TheVersions
+from gatehouse.platform.request.injected import (
+    Changing,
+    InSplitTransactions,
+    Session,
+    loaded,
+)
+from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.model_catalog import discovery, service
 from gatehouse.platform.routing.model_catalog.errors import ModelConfigNotFound
 from gatehouse.platform.routing.model_catalog.schemas import (
@@ -26,7 +37,6 @@ from gatehouse.platform.routing.model_catalog.schemas import (
 from gatehouse.platform.routing.model_catalog.table import CatalogFilters, ModelConfigRow, find_model, page_of_models
 from gatehouse.platform.routing.model_catalog.variants import CatalogWindow, NewModelBody, sync_result
 from gatehouse.platform.routing.providers.probe import Prober
-from gatehouse.platform.versions import TheVersions
 
 router = APIRouter(tags=["Model catalog"], responses=RESPONSES)
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.candidate import Candidate
 from gatehouse.engine.conversation.dialects import DIALECTS
 from gatehouse.engine.providers import KINDS, FoundModel, ProviderFailed, ProviderNotConfigured, call_provider
 from gatehouse.engine.providers.credentials import lacks_secret
@@ -19,10 +18,10 @@ from gatehouse.engine.providers.failure import sentence
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.foundation.sealing import CannotOpen, Sealer
+from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.routing.providers.health import CheckOutcome, HealthStatus
-from gatehouse.policy.records import ModelRecord, ProviderRecord
+from gatehouse.policy.records import Candidate, ModelRecord, ProviderRecord
 
 _MAX_TRIAL_BYTES: Final = 1024 * 1024
 

@@ -5,9 +5,16 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request
 
-from gatehouse.platform.callers import RESPONSES, Admin, AdminReader, AdminStepUp, ApiReader
-from gatehouse.platform.ports import TheHost
-from gatehouse.platform.requests import Changing, InSplitTransactions, Session
+from gatehouse.platform.request.callers import (
+    RESPONSES,
+    Admin,
+    AdminReader,
+    AdminStepUp,
+    ApiReader,
+)
+from gatehouse.platform.request.etags import READ_METHODS, TheVersions
+from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session
+from gatehouse.platform.request.ports import TheHost
 from gatehouse.platform.routing.providers import service
 from gatehouse.platform.routing.providers.errors import NoSuchModel
 from gatehouse.platform.routing.providers.probe import Prober
@@ -35,7 +42,6 @@ from gatehouse.platform.routing.providers.table import (
     the_provider,
     trial_model,
 )
-from gatehouse.platform.versions import READ_METHODS, TheVersions
 
 router = APIRouter(tags=["Providers"], responses=RESPONSES)
 

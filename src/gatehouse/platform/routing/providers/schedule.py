@@ -12,9 +12,9 @@ from sqlalchemy import select, text, tuple_, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from gatehouse.foundation.outbound import Outbound
-from gatehouse.foundation.sealing import Sealer
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
-from gatehouse.platform.change import Change
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.routing.providers.health import next_health
 from gatehouse.platform.routing.providers.probe import Prober
 from gatehouse.platform.routing.providers.service import health_values, record_transition

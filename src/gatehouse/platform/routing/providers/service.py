@@ -11,13 +11,13 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.engine.providers import KINDS, ProviderKind
 from gatehouse.engine.providers.credentials import MissingCredentials, ReadCredentials, read_credentials
 from gatehouse.foundation.clock import utc_now
-from gatehouse.foundation.egress import BlockedAddress, EgressGuard, UnsafeUrl
-from gatehouse.foundation.egress_policy import EgressPolicy
-from gatehouse.foundation.sealing import Sealer
-from gatehouse.platform.callers import OperatorOnly
-from gatehouse.platform.change import Change
+from gatehouse.foundation.egress.guard import BlockedAddress, EgressGuard, UnsafeUrl
+from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.foundation.settings import EgressPolicy
+from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.ports import sealing_context
 from gatehouse.platform.organization.tenants.table import egress_policy_of
+from gatehouse.platform.request.callers import OperatorOnly
 from gatehouse.platform.routing.fields import SLUG
 from gatehouse.platform.routing.providers.errors import CredentialsNotRemovable, ProviderNotFound, bad_field
 from gatehouse.platform.routing.providers.health import CheckOutcome, HealthState, HealthStatus, next_health

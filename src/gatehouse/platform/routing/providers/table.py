@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from gatehouse.engine.providers import KINDS
-from gatehouse.foundation.egress_policy import EgressPolicy
 from gatehouse.foundation.identity import TenantId
+from gatehouse.foundation.settings import EgressPolicy
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.routing.providers.errors import ProviderNotFound

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.decoding import decode_call
+from gatehouse.engine.conversation.decoding.bodies import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.anthropic_messages import reply, request
 from gatehouse.engine.conversation.dialects.anthropic_messages.shape import MessagesShape

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import UsageReader, decode
-from gatehouse.engine.conversation.arguments import arguments_object
+from gatehouse.engine.conversation.conversion.arguments import arguments_object
+from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields
 from gatehouse.engine.conversation.form import Completion, Finish, Text, ToolCall
 

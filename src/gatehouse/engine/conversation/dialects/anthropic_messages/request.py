@@ -3,10 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gatehouse.engine.conversation.decoding.optional_fields import (
+    integer,
+    number,
+    text,
+    texts,
+)
 from gatehouse.engine.conversation.dialects.anthropic_messages import content
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
-from gatehouse.engine.conversation.reading import integer, number, text, texts
 
 #: used if the client sets no limit, which this dialect requires
 DEFAULT_MAX_TOKENS = 4096

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gatehouse.engine.conversation.decoding import CallShape
+from gatehouse.engine.conversation.decoding.bodies import CallShape
 
 
 class MessageShape(msgspec.Struct, gc=False):

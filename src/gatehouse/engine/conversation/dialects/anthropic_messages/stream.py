@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decode
+from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.dialects.anthropic_messages.reply import FINISH, stop_reason
 from gatehouse.engine.conversation.dialects.anthropic_messages.tap import fault_in
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged, usage_fields

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gatehouse.engine.conversation import naming
+from gatehouse.engine.conversation.conversion import naming
 from gatehouse.engine.conversation.dialects.anthropic_messages.usage import UsageShape, merged
 from gatehouse.engine.conversation.sse import data_of, event_at, up_to_fault
 from gatehouse.engine.conversation.usage import Usage

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion.images import from_url, to_url
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
-from gatehouse.engine.conversation.images import from_url, to_url
 
 #: a tool call's field for the extensions of one provider
 _EXTRA: Final = "extra_content"

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import UsageReader, decode
+from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_fields, usage_of
 from gatehouse.engine.conversation.errors import NotConvertible

@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gatehouse.engine.conversation.decoding.optional_fields import (
+    boolean,
+    integer,
+    number,
+    text,
+    texts,
+)
 from gatehouse.engine.conversation.dialects.openai_chat import content
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import Request, ResponseFormat, Sampling, Tool, ToolChoice
-from gatehouse.engine.conversation.reading import boolean, integer, number, text, texts
 
 #: fields of this dialect; other fields are extensions of a provider
 _DIALECT_FIELDS: Final = frozenset(

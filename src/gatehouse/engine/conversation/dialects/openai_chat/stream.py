@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import decode
+from gatehouse.engine.conversation.decoding.answers import decode
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_fields
 from gatehouse.engine.conversation.dialects.openai_chat.reply import (
     FAILED_FINISH_REASON,

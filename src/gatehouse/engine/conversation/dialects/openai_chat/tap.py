@@ -4,8 +4,8 @@ import re
 
 import msgspec
 
+from gatehouse.engine.conversation.conversion.naming import EventNames
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
-from gatehouse.engine.conversation.naming import EventNames
 from gatehouse.engine.conversation.sse import data_of, event_at, up_to_fault
 from gatehouse.engine.conversation.usage import Usage
 

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
-from gatehouse.engine.conversation.answers import UsageReader, decode
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.decoding import CallShape, decode_call
+from gatehouse.engine.conversation.decoding.answers import UsageReader, decode
+from gatehouse.engine.conversation.decoding.bodies import CallShape, decode_call
+from gatehouse.engine.conversation.decoding.optional_fields import integer
 from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, openai_event
 from gatehouse.engine.conversation.dialects.openai_chat.tap import ChatTap
 from gatehouse.engine.conversation.dialects.openai_chat.usage import UsageShape, usage_of
 from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.conversation.form import Embeddings, EmbeddingsRequest
-from gatehouse.engine.conversation.reading import integer
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.foundation.errors import Refusal
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from gatehouse.engine.conversation.call import ModelCall
-from gatehouse.engine.conversation.decoding import decode_call
+from gatehouse.engine.conversation.decoding.bodies import decode_call
 from gatehouse.engine.conversation.dialect import NO_HEADERS
 from gatehouse.engine.conversation.dialects.envelope import openai_body, typed_event
 from gatehouse.engine.conversation.dialects.openai_responses import reply, request

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion.images import from_url
 from gatehouse.engine.conversation.dialects.openai_chat.content import signature_of
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Image, Part, Role, Text, ToolCall, ToolResult
-from gatehouse.engine.conversation.images import from_url
 
 _ROLES: Final[dict[str, Role]] = {
     "system": "system",

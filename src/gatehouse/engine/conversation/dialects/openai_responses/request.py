@@ -3,10 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gatehouse.engine.conversation.decoding.optional_fields import (
+    boolean,
+    integer,
+    number,
+    text,
+)
 from gatehouse.engine.conversation.dialects.openai_responses.items import read_items
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
-from gatehouse.engine.conversation.reading import boolean, integer, number, text
 
 #: fields of this dialect; other fields are extensions of a provider
 _DIALECT_FIELDS: Final = frozenset(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from gatehouse.engine.conversation.decoding import CallShape
+from gatehouse.engine.conversation.decoding.bodies import CallShape
 from gatehouse.engine.conversation.errors import InvalidField
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]

@@ -1,0 +1,1 @@
+"""The embedded network that recognizes names."""

@@ -1,0 +1,80 @@
+"""The embedded network: names of people, organizations and places."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+from gatehouse.detection.entities.network.decoding import Name, spans
+from gatehouse.detection.entities.network.features import Pieces, pieces
+from gatehouse.detection.entities.network.name_bias import inclination
+from gatehouse.detection.findings import Finding
+
+#: Below, a name is not reported. Chosen on the trained sets' held-out folds.
+THRESHOLD: Final = 0.45
+#: Pieces read at a time; a unit has more only in scripts that the vocabulary spells letter by letter.
+WINDOW: Final = 254
+_CLS, _SEP = 101, 102
+
+#: Handles, addresses of e-mail and pages: other tiers' business, and no names even where they contain one.
+_TECHNICAL: Final = re.compile(r"https?://\S+|www\.\S+|[^\s@]*@\w[\w.-]*")
+#: No name, whatever the network says: words that only stand before names, figures and marks.
+_NO_NAME: Final = re.compile(
+    r"(?i)(?:the|an?|of|and|or|in|at|on|for|from|to|by|with|my|our|your|his|her|its|their|[\W\d_]+)"
+)
+#: Breaks of lines in a string of JSON, which would join the words behind them.
+_ESCAPED: Final = re.compile(r"\\[nrt]")
+
+
+class Tagger:
+    """One text at a time: quantised sums depend on all that is in a batch, and a text must give the same findings
+    alone and in company."""
+
+    def __init__(self, data: Path) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        # Spinning threads would take the gateway's processor between two texts.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = onnxruntime.InferenceSession(
+            str(data / "model.onnx"), options, providers=["CPUExecutionProvider"]
+        )
+        self._tokenizer: Tokenizer = Tokenizer.from_file(str(data / "tokenizer.json"))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+
+    def find(self, unit: str) -> list[Finding]:
+        if not any(character.isalpha() for character in unit):
+            return []
+        technical = [match.span() for match in _TECHNICAL.finditer(unit)]
+        return [
+            Finding(name.start, name.end, name.kind, round(min(name.score, 1.0), 4), name.kind)
+            for name in self.names(unit)
+            if name.score >= THRESHOLD
+            and not _NO_NAME.fullmatch(unit, name.start, name.end)
+            and not any(s < name.end and name.start < e for s, e in technical)
+        ]
+
+    def names(self, unit: str) -> list[Name]:
+        """All of them, also the unlikely ones."""
+        unit = _ESCAPED.sub("  ", unit)
+        read = pieces(self._tokenizer, unit)
+        found: list[Name] = []
+        for start in range(0, len(read.ids), WINDOW):
+            part = Pieces(*(column[start : start + WINDOW] for column in read))
+            found.extend(spans(self._scores(part, unit), part, unit))
+        return found
+
+    def _scores(self, read: Pieces, unit: str) -> np.ndarray:
+        """Log-probabilities, a row a piece."""
+        ids = np.concatenate(([_CLS], read.ids, [_SEP]))[None]
+        shapes = np.concatenate(([0], read.shapes, [0]))[None]
+        (logits,) = self._session.run(["logits"], {"ids": ids, "shapes": shapes})
+        logits = logits[0, 1:-1].astype(np.float64) + inclination(unit, read)
+        logits -= logits.max(axis=1, keepdims=True)
+        scores: np.ndarray = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return scores

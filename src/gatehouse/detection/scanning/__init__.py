@@ -1,0 +1,1 @@
+"""Scanning of whole texts and of texts that arrive in pieces."""

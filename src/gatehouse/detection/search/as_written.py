@@ -1,0 +1,293 @@
+"""Matches of an organization's own patterns in the unchanged text: all matches of RE2, of any length."""
+
+from bisect import bisect_right
+from collections.abc import Generator, Iterator, Sequence
+from itertools import accumulate, chain, pairwise
+from typing import Final, NamedTuple, TypeAlias
+
+import re2
+
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.normalise import View
+from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE, Pattern, Shape
+from gatehouse.detection.regex import re2_syntax
+from gatehouse.detection.regex.byte_search import (
+    ANYWHERE,
+    Search,
+    Spans,
+    search_of,
+)
+from gatehouse.detection.search import matching
+from gatehouse.detection.search.matching import CompiledShape
+from gatehouse.detection.search.walks import (
+    BudgetExceeded,
+    Searches,
+    StreamWalk,
+    WalkBudget,
+    matches,
+    next_character,
+)
+
+#: A byte that does not occur in UTF-8. No part of a regex matches it, so no match spans it.
+_SEPARATOR_BYTE: Final = b"\xff"
+#: Characters after the end of a match that decide about it, for a pattern with context words.
+_CONTEXT_LOOKAHEAD: Final = CONTEXT_AFTER + 2
+#: RE2 instructions of the rules that are searched for together in a stream.
+_MAX_GROUP_INSTRUCTIONS: Final = 2_000
+#: Bytes of the first and the largest window of the search for the first possible match.
+_MIN_WINDOW_BYTES: Final = 64
+_MAX_WINDOW_BYTES: Final = 64 << 10
+#: Findings that are returned together.
+_FINDINGS_PER_STEP: Final = 1000
+
+
+class SearchAborted(Exception):
+    """The search for the patterns with the ids `sources` exceeds the budget of a text."""
+
+    def __init__(self, sources: Sequence[str]) -> None:
+        super().__init__("the search for the pattern takes too long in this text")
+        self.sources = tuple(sources)
+
+
+class WrittenRule(NamedTuple):
+    """One shape of a pattern. `anywhere` searches, in an incomplete text, for the regex without its anchors to the
+    text's ends; None if it has no such anchors."""
+
+    pattern: Pattern
+    shape: CompiledShape
+    searches: Searches
+    anywhere: Search | None
+
+
+class WrittenGroup(NamedTuple):
+    """Rules and a combined search for any of them in an incomplete text or a text between others."""
+
+    numbers: list[int]
+    search: Search
+
+
+#: Start and end of a text in its source.
+Part: TypeAlias = tuple[int, int]
+
+
+class Texts:
+    """Views of one or more texts of a source, searched as one. No match spans the gap between two of them, unless the
+    gap is one character, which is a line break."""
+
+    def __init__(self, views: Sequence[View], parts: Sequence[Part]) -> None:
+        self._views = views
+        self._parts = parts
+        gaps = [
+            b"\n" if following[0] - preceding[1] == 1 else _SEPARATOR_BYTE for preceding, following in pairwise(parts)
+        ]
+        pieces = chain.from_iterable((view.data, gap) for view, gap in zip(views, [*gaps, b""], strict=True))
+        self.data = b"".join(pieces) if gaps else views[0].data
+        self._starts = [0, *accumulate(len(view.data) + 1 for view in views)]
+
+    def number(self, byte: int) -> int:
+        """Return the index of the text that contains `byte`."""
+        return bisect_right(self._starts, byte) - 1
+
+    def ends(self, number: int) -> tuple[int, int]:
+        """Return the byte range of a text."""
+        return self._starts[number], self._starts[number + 1] - 1
+
+    def finding(self, rule: WrittenRule, spans: Spans, offset: int = 0) -> Finding | None:
+        """Return the finding of a match. `spans` are bytes from `offset` on."""
+        start, stop = spans[rule.shape.group]
+        if start >= stop:
+            return None
+        start, stop = start + offset, stop + offset
+        number = self.number(start)
+        first, last = self.ends(number)
+        if stop <= last:
+            return _finding_in_view(rule, self._views[number], start - first, stop - first, self._parts[number][0])
+        begin = self._source_position(start)
+        near = rule.shape.context is not None and _in_context(
+            rule.shape, self._views[number], start - first, last - first
+        )
+        return _new_finding(rule, begin, self._source_position(stop), near=near)
+
+    def _source_position(self, byte: int) -> int:
+        """Return the position in the source of a byte."""
+        number = self.number(byte)
+        view, (begin, end) = self._views[number], self._parts[number]
+        return begin + view.start_of(view.character(byte - self._starts[number]), end - begin)
+
+
+class AsWritten:
+    """Patterns compiled for searching unchanged texts. Compiled once, when patterns are loaded; thread-safe."""
+
+    def __init__(self, shapes: Sequence[tuple[Pattern, Shape]]) -> None:
+        self._rules = [_compiled(pattern, shape) for pattern, shape in shapes]
+        self._groups = list(_groups(self._rules))
+
+    def in_texts(self, texts: Texts) -> Iterator[list[Finding]]:
+        """Yield the findings in whole texts, in steps of some milliseconds. Raises `SearchAborted` after all
+        findings."""
+        findings: list[Finding] = []
+        for finding in self._in_texts(texts):
+            if finding is not None:
+                findings.append(finding)
+            if finding is None or len(findings) >= _FINDINGS_PER_STEP:
+                yield findings
+                findings = []
+
+    def _in_texts(self, texts: Texts) -> Iterator[Finding | None]:
+        """Yield findings, and None where the search continues and at its end."""
+        given_up: dict[str, None] = {}
+        for group in self._groups:
+            first = yield from _first_candidate(group.search, texts.data, 0)
+            for number in group.numbers if first < len(texts.data) else ():
+                rule = self._rules[number]
+                try:
+                    yield from (
+                        _findings_across_texts(rule, texts, first)
+                        if rule.anywhere is None
+                        else _findings_by_text(rule, texts)
+                    )
+                except BudgetExceeded:
+                    given_up[rule.pattern.id] = None
+        yield None
+        if given_up:
+            raise SearchAborted(tuple(given_up))
+
+    def in_stream(
+        self, view: View, start: int, resume: dict[int, int], base: int, known: int, *, whole: bool
+    ) -> tuple[list[Finding], int]:
+        """Return the findings from character `start` of a stream's text on, and the character up to which there are no
+        others, whatever text follows `known`. `whole`: no text follows. The view shows the text from `base` on.
+        `resume` maps each rule to the byte of the view where its search continues, and is updated."""
+        first, end = view.byte(start), view.byte(known)
+        data = view.data[:end]
+        settled = known
+        findings: list[Finding] = []
+        for group in self._groups:
+            if group.search(ANYWHERE, data, first, end)[0][0] == end:
+                # No rule of the group has a match or the beginning of one.
+                continue
+            for number in group.numbers:
+                rule = self._rules[number]
+                walk = StreamWalk(rule.searches, view, end, whole=whole)
+                place = max(first, resume.get(number, 0))
+                while (spans := walk.next(place)) is not None:
+                    begin, place = spans[0]
+                    if (
+                        rule.shape.context is not None
+                        and not whole
+                        and view.character(place) + _CONTEXT_LOOKAHEAD > known
+                    ):
+                        walk.alive = begin
+                        break
+                    resume[number] = place
+                    begin, stop = spans[rule.shape.group]
+                    if begin < stop:
+                        findings.append(_finding_in_view(rule, view, begin, stop, base))
+                settled = min(settled, view.character(walk.alive))
+        return findings, settled
+
+    def begins(self, view: View, start: int, known: int) -> int:
+        """Return the first character from `start` on at which a match may begin in a text that continues after `known`,
+        or `known`."""
+        first, end = view.byte(start), view.byte(known)
+        data = view.data[:end]
+        return view.character(
+            min((group.search(ANYWHERE, data, first, end)[0][0] for group in self._groups), default=end)
+        )
+
+
+def _first_candidate(search: Search, data: bytes, place: int) -> Generator[None, None, int]:
+    """Return the first byte from `place` on at which a match may begin. The search is one for incomplete texts."""
+    size = _MIN_WINDOW_BYTES
+    while place < len(data):
+        stop = next_character(data, place + size, len(data))
+        begin = search(ANYWHERE, memoryview(data)[:stop], place, stop)[0][0]
+        if begin < stop:
+            return begin
+        place = stop
+        size = min(2 * size, _MAX_WINDOW_BYTES)
+        yield
+    return place
+
+
+def _findings_across_texts(rule: WrittenRule, texts: Texts, first: int) -> Iterator[Finding | None]:
+    """Yield a rule's findings in all texts as one, from byte `first` on, and None where the search continues."""
+    for spans in matches(rule.searches, texts.data, first, WalkBudget(len(texts.data))):
+        yield None if spans is None else texts.finding(rule, spans)
+
+
+def _findings_by_text(rule: WrittenRule, texts: Texts) -> Iterator[Finding | None]:
+    """Yield the findings of a regex with anchors to the text's ends. Each text in which it may match is searched
+    separately."""
+    assert rule.anywhere is not None
+    data, budget = texts.data, WalkBudget(len(texts.data))
+    place = 0
+    while (place := (yield from _first_candidate(rule.anywhere, data, place))) < len(data):
+        first, last = texts.ends(texts.number(place))
+        for spans in matches(rule.searches, memoryview(data)[first:last], 0, budget):
+            yield None if spans is None else texts.finding(rule, spans, first)
+        place = last + 1
+
+
+def _finding_in_view(rule: WrittenRule, view: View, start: int, stop: int, base: int) -> Finding:
+    """Return the finding in these bytes of a view of the text from `base` on."""
+    near = rule.shape.context is not None and _in_context(rule.shape, view, start, stop)
+    first, end = view.origin(view.character(start), view.character(stop))
+    return _new_finding(rule, base + first, base + end, near=near)
+
+
+def _new_finding(rule: WrittenRule, start: int, stop: int, *, near: bool) -> Finding:
+    score = matching.judge(rule.shape, "", near=near)
+    assert score is not None
+    return Finding(start, stop, rule.pattern.entity_type, score, rule.pattern.id)
+
+
+def _in_context(shape: CompiledShape, view: View, start: int, stop: int) -> bool:
+    start, stop = view.character(start), view.character(stop)
+    # Only the surroundings of the match, which may be as long as the text. The adjacent characters show whether a
+    # context word stands alone: one before it, and after it a plural `s` and one more.
+    first = max(0, start - CONTEXT_BEFORE - 1)
+    before, after = view.text[first : start + 2], view.text[stop - 1 : stop + _CONTEXT_LOOKAHEAD]
+    return matching.in_context(shape, before, start - first, len(before)) or matching.in_context(shape, after, 0, 1)
+
+
+def _groups(rules: Sequence[WrittenRule]) -> Iterator[WrittenGroup]:
+    numbers: list[int] = []
+    unfinished: list[str] = []
+    size = 0
+    for number, rule in enumerate(rules):
+        # A combined regex may contain a group name only once.
+        tokens = re2_syntax.without_text_ends(re2_syntax.without_groups(re2_syntax.tokens(rule.shape.regex.pattern)))
+        regex = re2_syntax.unfinished(tokens)
+        length = rule.searches.instructions
+        if numbers and size + length > _MAX_GROUP_INSTRUCTIONS:
+            yield WrittenGroup(numbers, _search_of("|".join(unfinished)))
+            numbers, unfinished, size = [], [], 0
+        numbers.append(number)
+        unfinished.append(f"(?:{regex})")
+        size += length
+    if numbers:
+        yield WrittenGroup(numbers, _search_of("|".join(unfinished)))
+
+
+def _compiled(pattern: Pattern, shape: Shape) -> WrittenRule:
+    tokens = re2_syntax.tokens(shape.regex)
+    unfinished = re2.compile(re2_syntax.unfinished(tokens), matching.options())
+    character = re2_syntax.any_character(tokens)
+    anywhere = re2_syntax.unfinished(re2_syntax.without_text_ends(tokens)) if re2_syntax.has_text_ends(tokens) else None
+    compiled = matching.compile_shape(shape, matching.compile_context(pattern.context))
+    return WrittenRule(
+        pattern,
+        compiled,
+        Searches(
+            search_of(compiled.regex),
+            search_of(unfinished),
+            unfinished.programsize,
+            None if character is None else _search_of(character),
+        ),
+        None if anywhere is None else _search_of(anywhere),
+    )
+
+
+def _search_of(regex: str) -> Search:
+    return search_of(re2.compile(regex, matching.options()))

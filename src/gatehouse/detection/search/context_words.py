@@ -1,0 +1,137 @@
+"""Positions of context words in a text. One search covers the words of all patterns. `matching` defines what counts as
+a context word."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import re2
+
+from gatehouse.detection.normalise import View
+from gatehouse.detection.pattern import CONTEXT_AFTER, CONTEXT_BEFORE
+from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
+from gatehouse.detection.search import matching
+
+_MAX_MEMORY_BYTES: Final = 16 << 20
+#: Distinct matches whose words are cached, since the same words recur.
+_MAX_CACHED_MATCHES: Final = 4096
+
+
+class Standing(NamedTuple):
+    """The context words of a text, sorted by start, in characters of the view. `bits` are the patterns of each word as
+    a bit mask, `bits_of_all` their union."""
+
+    begins: Sequence[int] = ()
+    ends: Sequence[int] = ()
+    bits: Sequence[int] = ()
+    bits_of_all: int = 0
+
+    def near(self, start: int, end: int) -> int:
+        """Return the bits of the words near the finding from `start` to `end`."""
+        near_bits = 0
+        for index in range(bisect_left(self.begins, start - CONTEXT_BEFORE), len(self.begins)):
+            begin, word_end = self.begins[index], self.ends[index]
+            if begin >= end + CONTEXT_AFTER:
+                break
+            if word_end <= start or (begin >= end and word_end <= end + CONTEXT_AFTER):
+                near_bits |= self.bits[index]
+        return near_bits
+
+
+NONE: Final = Standing()
+
+
+class Contexts:
+    """A search for `words`, in lower case, with the bits of the patterns whose context words they are."""
+
+    def __init__(self, words: Mapping[str, int]) -> None:
+        self._searches = [_compiled(chunk) for chunk in matching.chunks(sorted(words))]
+        #: text of a match without the adjacent characters: the words that begin there, by length
+        self._words = {key: tuple(_words_at_start(key, words)) for word in words for key in (word, word + "s")}
+        self._by_bytes: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
+
+    def standing(self, view: View, first: int, last: int) -> Standing:
+        """Return the words near the characters from `first` to `last`."""
+        start = view.byte(max(0, first - CONTEXT_BEFORE - 1))
+        end = view.byte(min(len(view), last + CONTEXT_AFTER + 2))
+        matches = [match for search in self._searches for match in self._matches(search, view, start, end)]
+        if not matches:
+            return NONE
+        if len(self._searches) > 1:
+            matches.sort()
+        begins, ends, bits = zip(*matches, strict=True)
+        union = 0
+        for word_bits in bits:
+            union |= word_bits
+        return Standing(begins, ends, bits, union)
+
+    def _matches(self, search: Any, view: View, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        data, cache, character = view.data, self._by_bytes, view.character
+        length = len(data)
+        begin, end = search(ANYWHERE, data, start, stop)[0]
+        while begin >= 0:
+            matched = data[begin:end]
+            if begin and end < length and matched in cache:
+                words = cache[matched]
+            else:
+                words = tuple(self._words_in(matched.decode(), first=begin == 0, last=end == length))
+                if begin and end < length and len(cache) < _MAX_CACHED_MATCHES:
+                    cache[matched] = words
+            place = character(begin)
+            for offset, size, bits in words:
+                yield place + offset, place + offset + size, bits
+            begin, end = search(ANYWHERE, data, begin + 1, stop)[0]
+
+    def _words_in(self, matched: str, *, first: bool, last: bool) -> Iterator[tuple[int, int, int]]:
+        """Yield start, length and bits of the words in a match. At the beginning and the end of a text a word may have
+        no adjacent character."""
+        for start in (0, 1) if first else (1,):
+            for stop in (len(matched) - 1, len(matched)) if last else (len(matched) - 1,):
+                key = matched[start:stop].lower()
+                if key and (stop == len(matched) or matching.may_follow(matched[stop].lower(), key)):
+                    for size, bits in self._words.get(key, ()):
+                        yield start, size, bits
+
+
+class Near:
+    """The context words near a region of a view, searched for on first use."""
+
+    __slots__ = ("_contexts", "_end", "_first", "_standing", "_view")
+
+    def __init__(self, contexts: Contexts, view: View, first: int, end: int) -> None:
+        self._contexts = contexts
+        self._view = view
+        self._first = first
+        self._end = end
+        self._standing: Standing | None = None
+
+    @property
+    def standing(self) -> Standing:
+        if self._standing is None:
+            self._standing = self._contexts.standing(self._view, self._first, self._end)
+        return self._standing
+
+    def may_have(self, mask: int) -> bool:
+        return self._standing is None or self._standing.bits_of_all & mask != 0
+
+    def have(self, mask: int) -> bool:
+        return self.standing.bits_of_all & mask != 0
+
+
+def _words_at_start(key: str, words: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    for size in range(1, len(key) + 1):
+        word, rest = key[:size], key[size : size + 2]
+        if word in words and (_is_whole_word(word, rest) or (rest[0] == "s" and _is_whole_word(word, rest[1:]))):
+            yield size, words[word]
+
+
+def _is_whole_word(word: str, rest: str) -> bool:
+    return not rest or matching.may_follow(rest[0], word)
+
+
+def _compiled(words: Sequence[str]) -> Search:
+    options = matching.options(ignore_case=True)
+    options.longest_match = True
+    options.never_capture = True
+    options.max_mem = _MAX_MEMORY_BYTES
+    return search_of(re2.compile(matching.standing_alone(words), options))

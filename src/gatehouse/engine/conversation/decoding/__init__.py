@@ -1,0 +1,1 @@
+"""Decoding of clients' bodies and of providers' answers."""

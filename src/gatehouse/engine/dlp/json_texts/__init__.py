@@ -1,0 +1,1 @@
+"""Texts that contain JSON: a bounded grammar, and replacements that keep the JSON valid."""

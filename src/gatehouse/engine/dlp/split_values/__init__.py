@@ -1,0 +1,1 @@
+"""Values that are split over consecutive texts."""

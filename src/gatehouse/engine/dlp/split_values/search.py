@@ -1,0 +1,158 @@
+"""Finds values that are split over consecutive texts: `4111 1111`, and in the next message `1111 1111`.
+
+Only the joined ends of consecutive texts are searched, and only if they resemble pieces of a value. A match counts if
+it crosses a seam, is strong enough, and is not a finding of one text alone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.findings import Finding
+from gatehouse.engine.conversation.following import Place
+from gatehouse.engine.conversation.slots import Slot
+from gatehouse.engine.dlp.examine import Examiner
+from gatehouse.engine.dlp.split_values.chains import (
+    MIN_NUMBER_DIGITS,
+    TEXTS_PER_STEP,
+    WINDOW_CHARACTERS,
+    JoinedEnds,
+    Piece,
+    build_chains,
+    join_ends,
+    may_be_split,
+)
+from gatehouse.engine.dlp.steps import Steps, finish
+
+#: Score from which a finding has an unmistakable form, or valid check digits.
+_STRONG_SCORE: Final = 0.9
+_BUILT_IN: Final = frozenset(pattern.id for pattern in BUILT_IN)
+_SECRETS: Final = frozenset(pattern.id for pattern in BUILT_IN if pattern.category == "secret")
+#: Least number of letters and digits of an identifier with check digits: those of a shorter one prove too little.
+_MIN_IDENTIFIER_LENGTH: Final = 11
+#: The groups and the check digit of a card number suffice.
+_CARD: Final = "credit-card"
+#: An e-mail address has only its form.
+_EMAIL: Final = "email"
+
+
+class JoinedValue(NamedTuple):
+    """A split value. The position of `finding` is in the joined ends. `text` is the concatenation of the pieces."""
+
+    finding: Finding
+    pieces: Sequence[Piece]
+    text: str
+
+
+async def find_split_values(
+    texts: Sequence[Slot],
+    sequences: Iterable[Sequence[Place]],
+    findings_in_texts: Iterable[tuple[int, Finding]],
+    size: int,
+    examiner: Examiner,
+) -> list[JoinedValue]:
+    """Return the values that are split over consecutive texts. `sequences` are the consecutive texts,
+    `findings_in_texts` the findings within single texts with the text's number, `size` is the size of all texts."""
+    if len(texts) <= TEXTS_PER_STEP:
+        is_likely = len(texts) > 1 and finish(may_be_split(texts))
+    else:
+        is_likely = await examiner.run_steps(size, may_be_split(texts), fallback=False)
+    if not is_likely:
+        return []
+    text_chains = await examiner.run_steps(size, build_chains(texts, sequences), fallback=[])
+    if not text_chains:
+        return []
+    ends = await examiner.run_steps(size, join_ends(text_chains), fallback=None)
+    if ends is None:
+        return []
+    findings = await examiner.find_patterns(ends.text, parts=ends.unchanged_chains, decoded=False)
+    return (
+        await examiner.run_steps(size, _values(ends, findings, findings_in_texts, texts), fallback=[])
+        if findings
+        else []
+    )
+
+
+def _values(
+    ends: JoinedEnds,
+    findings: Iterable[Finding],
+    findings_in_texts: Iterable[tuple[int, Finding]],
+    texts: Sequence[Slot],
+) -> Steps[list[JoinedValue]]:
+    """Return the matches that cross a seam, are strong enough, and are not findings of one text."""
+    crossing: list[JoinedValue] = []
+    for finding in findings:
+        yield
+        pieces = ends.pieces(finding.start, finding.end)
+        text = ends.text[finding.start : finding.end]
+        if len(pieces) > 1 and _is_strong(finding, text, pieces, is_unchanged=finding.end <= ends.unchanged_end):
+            crossing.append(JoinedValue(finding, pieces, text))
+    if not crossing:
+        return crossing
+    findings_at_ends: dict[int, list[Finding]] = {}
+    for number, finding in findings_in_texts:
+        yield
+        # Other findings overlap no piece.
+        if finding.start < WINDOW_CHARACTERS or finding.end > len(texts[number].text) - WINDOW_CHARACTERS:
+            findings_at_ends.setdefault(number, []).append(finding)
+    values: list[JoinedValue] = []
+    taken: set[tuple[str, Piece]] = set()
+    for value in crossing:
+        yield
+        sourced_pieces = [(value.finding.source, piece) for piece in value.pieces]
+        if taken.isdisjoint(sourced_pieces) and not _is_found_in_one_text(value, findings_at_ends):
+            taken.update(sourced_pieces)
+            values.append(value)
+    return values
+
+
+def _is_strong(finding: Finding, text: str, pieces: Sequence[Piece], *, is_unchanged: bool) -> bool:
+    if finding.source not in _BUILT_IN:
+        # A custom pattern may match anything: two consecutive numbers are not a value of it.
+        return is_unchanged and _is_token(text)
+    if finding.source == _EMAIL:
+        # Code begins with a decorator, and a sentence with a capital letter.
+        _, first_start, first_end = pieces[0]
+        _, last_start, last_end = pieces[-1]
+        return "@" in text[: first_end - first_start] and not text[last_start - last_end].isupper()
+    if finding.source not in _SECRETS and sum(map(str.isalnum, text)) < _MIN_IDENTIFIER_LENGTH:
+        return False
+    return finding.score >= _STRONG_SCORE or finding.source == _CARD
+
+
+def _is_found_in_one_text(value: JoinedValue, findings_at_ends: Mapping[int, Sequence[Finding]]) -> bool:
+    """Return whether a piece is, or is in, a finding of its own text."""
+    finding, first = value.finding, value.pieces[0]
+    overlapping = [
+        (other, piece)
+        for piece in value.pieces
+        for other in findings_at_ends.get(piece[0], ())
+        if _overlaps(other, piece)
+    ]
+    same_source = [(other, piece) for other, piece in overlapping if other.source == finding.source]
+    if not same_source:
+        return any(other.score > finding.score and _contains(other, piece) for other, piece in overlapping)
+    # The beginning of a token may match by itself: the following text is its rest if it resembles a token.
+    beginning, piece = same_source[0]
+    rest = value.text[beginning.end - first[1] :]
+    return (
+        len(same_source) > 1
+        or piece != first
+        or beginning.start != first[1]
+        or finding.source not in _SECRETS
+        or not _is_token(rest)
+        or any(piece != first for _, piece in overlapping)
+    )
+
+
+def _overlaps(finding: Finding, piece: Piece) -> bool:
+    return finding.source in _BUILT_IN and finding.start < piece[2] and piece[1] < finding.end
+
+
+def _contains(finding: Finding, piece: Piece) -> bool:
+    return finding.start <= piece[1] and piece[2] <= finding.end
+
+
+def _is_token(text: str) -> bool:
+    """Return whether the text has letters and digits, and is longer than a word that has both."""
+    return len(text) >= MIN_NUMBER_DIGITS and any(map(str.isdigit, text)) and any(map(str.isalpha, text))

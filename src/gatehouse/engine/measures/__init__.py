@@ -1,0 +1,1 @@
+"""Measurements that choices rely on: latencies, answer lengths and token counts."""

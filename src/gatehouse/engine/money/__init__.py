@@ -1,0 +1,1 @@
+"""Token bounds, cost estimates and budget refusals of model calls."""

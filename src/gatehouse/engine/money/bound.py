@@ -1,0 +1,216 @@
+"""Upper bounds of a call's tokens and cost before the call is made: budgets reserve them (docs/budgets.md).
+
+In the vocabularies of models a token is at least one byte of text, so the bytes that are sent to the provider bound the
+tokens of their text. An image has no such measure: each counts as `IMAGE_TOKENS`. Other files, and content that the
+provider looks up itself, may fill the model's context window. The answer is bounded by the caller's own limit, else by
+one that the gateway sends.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.slots import NonText, slots
+from gatehouse.engine.exchange import CallRequest, CallSize
+from gatehouse.foundation.errors import BadRequest
+from gatehouse.policy.budgets import NANO
+from gatehouse.policy.records import Candidate, ModelRecord
+
+#: Upper bound of an image: more than any vendor charges today.
+IMAGE_TOKENS: Final = 50_000
+#: Context window of a model whose catalog entry has none.
+CONTEXT_TOKENS: Final = 200_000
+#: Output limit of a model whose catalog entry has none.
+OUTPUT_TOKENS: Final = 16_384
+#: Tokens that the protocol adds around messages. The bytes of a short request's JSON are more.
+_FRAME_TOKENS: Final = 16
+#: Tokens of the instructions on tools that vendors add.
+_TOOL_INSTRUCTION_TOKENS: Final = 1_000
+#: More than any call takes, and small enough for PostgreSQL to sum many of them.
+_MAX_TOKENS: Final = 10**12
+_MAX_NANO_USD: Final = 10**15
+#: Nano dollars a dollar, rounded up by more than the error of the floats.
+_NANO_ROUNDED_UP: Final = NANO * (1 + 1e-12)
+#: Fields that limit the output, by dialect: the field of another dialect limits nothing.
+_OUTPUT_LIMIT_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "openai_chat": ("max_completion_tokens", "max_tokens"),
+    "openai_responses": ("max_output_tokens",),
+    "anthropic_messages": ("max_tokens",),
+}
+#: Ends of the names of fields that hold binary data or refer to content that is not sent. No text in JSON contains
+#: these bytes, because its quotation marks are escaped. One search that looks back from the end of each name is much
+#: faster than a search for each name.
+_NONTEXT_FIELD_ENDS: Final = (
+    b'url":', b'uri":', b'file_id":', b'"data":', b'file_data":', b'b64_json":', b'"image":', b'"video":', b'"audio":',
+)  # fmt: skip
+_encode: Final = msgspec.json.Encoder().encode
+_find_nontext: Final = re.compile(
+    b'":(?:' + b"|".join(b"(?<=" + name + b")" for name in _NONTEXT_FIELD_ENDS) + b")"
+).search
+_IMAGE_KEYS: Final = frozenset({"image_url", "image"})
+#: Keys of the address of an image or another file; the enclosing part says which.
+_ADDRESS_KEYS: Final = frozenset({"url", "uri"})
+_FILE_KEYS: Final = frozenset({"file_url", "file_id", "video", "audio"})
+_FILE_MARKS: Final = (b'"document"', b'"file', b'"input_file', b'"video', b'"audio')
+#: Types of tools that the caller runs.
+_CALLER_TOOLS: Final = frozenset({None, "function", "custom"})
+_CALLER_TOOL_PREFIXES: Final = ("bash_", "text_editor_", "computer_", "memory_")
+
+
+class PriceUnknown(BadRequest):
+    """A limit in dollars applies to a call whose price is unknown."""
+
+    code = "price_unknown"
+
+    @classmethod
+    def of(cls, candidate: Candidate, limit: str) -> "PriceUnknown":
+        """`limit` begins the message, for example "A cost cap"."""
+        return cls(
+            f"{limit} is in force, and the catalog has no price for {candidate.provider.id}/"
+            f"{candidate.model.model_id}. An administrator can set cost_per_input_token and cost_per_output_token."
+        )
+
+
+class Bound(msgspec.Struct, frozen=True, gc=False):
+    """The most that a call can take. `nano_usd` is None if a candidate has no price."""
+
+    tokens: int
+    nano_usd: int | None
+
+
+def bound(x: CallRequest, chain: Iterable[Candidate], output_limit: int | None) -> Bound:
+    """Return the bound of the most expensive candidate. `output_limit` is the limit that the gateway sends if the
+    caller sets none: see `default_output`."""
+    size, answers = call_size(x), _answers(x.call)
+    caller_limit, choices, has_prediction = size.output_limit, size.choices if answers else 0, size.has_prediction
+    tokens, max_nano_usd = 0, 0
+    unpriced = False
+    for candidate in chain:
+        model = candidate.model
+        read = size.max_tokens + (model.context_window or CONTEXT_TOKENS) if size.fills_context else size.max_tokens
+        # The caller's limit is sent unchanged, even if the catalog has a lower one for the model.
+        written = choices * (caller_limit or _model_limit(model, output_limit))
+        if has_prediction:
+            # Predicted tokens that the model rejects are charged as output.
+            written += read
+        written = min(written, _MAX_TOKENS)
+        tokens = max(tokens, read + written)
+        prices = model.dearest
+        if prices is None or (answers and prices[1] is None):
+            unpriced = True
+        else:
+            # Floats are fast; the factor and the added billionth of a dollar exceed their error.
+            cost = (read * prices[0] + written * (prices[1] or 0.0)) * _NANO_ROUNDED_UP
+            if cost >= max_nano_usd:
+                max_nano_usd = int(cost) + 1
+    return Bound(tokens, None if unpriced else min(max_nano_usd, _MAX_NANO_USD))
+
+
+def max_output(x: CallRequest, candidate: Candidate) -> int:
+    """Return the most tokens that all answers of a candidate together can have."""
+    if not _answers(x.call):
+        return 0
+    size = call_size(x)
+    return min(size.choices * (size.output_limit or _model_limit(candidate.model, x.call.output_limit)), _MAX_TOKENS)
+
+
+def caller_output_limit(call: ModelCall) -> int | None:
+    """Return the caller's own limit of an answer's tokens. Of two limits the higher one: servers differ in which they
+    apply."""
+    body, highest = call.body, 0
+    for name in _OUTPUT_LIMIT_FIELDS.get(call.dialect, ()):
+        limit = body.get(name)
+        if type(limit) is int and limit > highest:
+            highest = limit
+    return highest or None
+
+
+def default_output(x: CallRequest, chain: Iterable[Candidate]) -> int | None:
+    """Return the output limit that the gateway sends; None if the caller has set one, or the call has no answer to
+    limit."""
+    if not _answers(x.call) or call_size(x).output_limit:
+        return None
+    return max((candidate.model.max_output_tokens or OUTPUT_TOKENS) for candidate in chain)
+
+
+def priced(x: CallRequest, candidate: Candidate) -> bool:
+    """Return whether the catalog has the prices that the call needs at this candidate."""
+    model = candidate.model
+    return model.cost_per_input_token is not None and (not _answers(x.call) or model.cost_per_output_token is not None)
+
+
+def max_input_tokens(x: CallRequest) -> int:
+    """Return the most tokens that a model with the default context window reads."""
+    size = call_size(x)
+    return size.max_tokens + CONTEXT_TOKENS if size.fills_context else size.max_tokens
+
+
+def call_size(x: CallRequest) -> CallSize:
+    """Return the call's size, computed once for routing and budgets."""
+    if x.derived.call_size is None:
+        x.derived.call_size = _call_size(x.call)
+    return x.derived.call_size
+
+
+def _answers(call: ModelCall) -> bool:
+    """Return whether the model produces output tokens that are charged."""
+    return DIALECTS[call.dialect].operation == "chat"
+
+
+def _call_size(call: ModelCall) -> CallSize:
+    body = call.body
+    # The body that is sent to the provider, with instructions and labels and without escapes, not the received one.
+    raw = _encode(body)
+    tokens = _FRAME_TOKENS + len(raw)
+    fills_context = "web_search_options" in body or "mcp_servers" in body
+    if tools := body.get("tools"):
+        fills_context = fills_context or any(_provider_runs(tool.get("type")) for tool in tools)
+    if tools or "functions" in body:
+        tokens += _TOOL_INSTRUCTION_TOKENS
+    has_nontext = _find_nontext(raw) is not None
+    if has_nontext:
+        image_tokens, has_files = _nontext(body, raw)
+        tokens, fills_context = tokens + image_tokens, fills_context or has_files
+    return CallSize(
+        json_bytes=len(raw),
+        max_tokens=tokens,
+        fills_context=fills_context,
+        has_nontext=has_nontext,
+        output_limit=caller_output_limit(call),
+        choices=_positive_integer(body.get("n")) or 1,
+        has_prediction="prediction" in body,
+    )
+
+
+def _provider_runs(tool_type: Any) -> bool:
+    return tool_type not in _CALLER_TOOLS and not str(tool_type).startswith(_CALLER_TOOL_PREFIXES)
+
+
+def _nontext(body: dict[str, Any], raw: bytes) -> tuple[int, bool]:
+    """Return the tokens of images, less the bytes that were counted for them, and whether there are other files."""
+    tokens, has_files = 0, False
+    has_file_marks = any(mark in raw for mark in _FILE_MARKS)
+    for slot in slots(body):
+        if isinstance(slot, NonText):
+            tokens -= slot.size
+            is_image = slot.kind == "image"
+            has_files = has_files or slot.kind in {"audio", "file"}
+        else:
+            is_image = slot.key in _IMAGE_KEYS or (slot.key in _ADDRESS_KEYS and not has_file_marks)
+            has_files = has_files or slot.key in _FILE_KEYS or (slot.key in _ADDRESS_KEYS and has_file_marks)
+        if is_image:
+            tokens += IMAGE_TOKENS
+    return tokens, has_files
+
+
+def _model_limit(model: ModelRecord, sent_limit: int | None) -> int:
+    """Return the most tokens that a model answers with if the caller sets no limit."""
+    return min(sent_limit or OUTPUT_TOKENS, model.max_output_tokens or OUTPUT_TOKENS)
+
+
+def _positive_integer(value: object) -> int | None:
+    return value if type(value) is int and value > 0 else None

@@ -1,0 +1,124 @@
+"""Estimates what a call needs and will probably take, before it is made. Routing and cost caps use the estimate
+(docs/cost-routing.md).
+
+`bound.py` computes the most that a call can take; this module computes what is likely. Four bytes count as a token:
+measured with OpenAI's o200k vocabulary it is 4.3 for English and for Python, 3.7 for Markdown, 4.5 for German, 2.7 for
+JSON. `tokenizers` counts exactly if a vocabulary is installed.
+"""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+from gatehouse.engine.conversation.call import ModelCall
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.slots import NonText, Slot, slots
+from gatehouse.engine.exchange import CallRequest, RoutingNeeds
+from gatehouse.engine.money.bound import call_size, caller_output_limit
+from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.routing import CAPABILITY_BITS
+
+BYTES_A_TOKEN: Final = 4
+#: Likely tokens of an image, a recording or a file.
+NONTEXT_TOKENS: Final = 1_000
+#: Likely tokens of an answer whose caller sets no limit.
+EXPECTED_OUTPUT_TOKENS: Final = 500
+#: More than any answer takes, and small enough to be multiplied by a price.
+_MAX_TOKENS: Final = 10**12
+#: Fields that refer to a file instead of containing it.
+_REFERENCE_KEYS: Final = frozenset({"url", "image_url", "file_url", "file_id", "uri"})
+_IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
+_JSON_FORMATS: Final = frozenset({"json_object", "json_schema"})
+
+
+def routing_needs(x: CallRequest) -> RoutingNeeds:
+    """Return the call's needs, computed once and with estimated input tokens."""
+    if x.derived.routing_needs is None:
+        x.derived.routing_needs = _routing_needs(x)
+    return x.derived.routing_needs
+
+
+def _routing_needs(x: CallRequest) -> RoutingNeeds:
+    body, size = x.call.body, call_size(x)
+    embeds = DIALECTS[x.call.dialect].operation == "embeddings"
+    needs = CAPABILITY_BITS["streaming"] if x.call.stream else 0
+    if "tools" in body or "functions" in body:
+        needs |= _tools(body)
+    if "response_format" in body or "text" in body:
+        needs |= _format(body)
+    if size.has_nontext and _has_image(body):
+        needs |= CAPABILITY_BITS["vision"]
+    tokens = _input_tokens(body) if size.has_nontext else -(-size.json_bytes // BYTES_A_TOKEN)
+    choices = count_choices(body)
+    return RoutingNeeds(
+        input_tokens=tokens,
+        output_tokens=0 if embeds else min(_expected_output(x.call) * choices, _MAX_TOKENS),
+        needs=needs,
+        embeds=embeds,
+        choices=choices,
+    )
+
+
+def estimate(model: ModelRecord, needs: RoutingNeeds) -> Decimal | None:
+    """Return the estimated cost in USD; None if the catalog lacks a price that the call needs."""
+    output = needs.output_tokens
+    if model.max_output_tokens:
+        output = min(output, model.max_output_tokens * needs.choices)
+    if model.cost_per_input_token is None or (output and model.cost_per_output_token is None):
+        return None
+    return model.cost_per_input_token * needs.input_tokens + (model.cost_per_output_token or Decimal(0)) * output
+
+
+def texts(body: dict[str, Any]) -> Iterator[str]:
+    """Yield the texts that a model reads."""
+    return (slot.text for slot in slots(body) if isinstance(slot, Slot) and not slot.is_sealed)
+
+
+def _expected_output(call: ModelCall) -> int:
+    limit = caller_output_limit(call)
+    return EXPECTED_OUTPUT_TOKENS if limit is None else limit
+
+
+def count_choices(body: dict[str, Any]) -> int:
+    """Return the number of answers that the body requests (`n`)."""
+    choices = body.get("n")
+    return choices if type(choices) is int and choices > 1 else 1
+
+
+def count_nontext(body: dict[str, Any]) -> int:
+    """Return the number of images, recordings and files that the body contains or refers to."""
+    return sum(isinstance(slot, NonText) or slot.key in _REFERENCE_KEYS for slot in slots(body))
+
+
+def _input_tokens(body: dict[str, Any]) -> int:
+    text_bytes = sum(len(text.encode()) for text in texts(body))
+    return -(-text_bytes // BYTES_A_TOKEN) + count_nontext(body) * NONTEXT_TOKENS
+
+
+def _tools(body: dict[str, Any]) -> int:
+    tools = body.get("tools")
+    types = [str(tool.get("type")) for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    code_tools = sum(tool_type.startswith(("code_interpreter", "code_execution")) for tool_type in types)
+    needs = CAPABILITY_BITS["code_execution"] if code_tools else 0
+    # The other tools are run by the caller.
+    return needs | CAPABILITY_BITS["function_calling"] if len(types) > code_tools or body.get("functions") else needs
+
+
+def _format(body: dict[str, Any]) -> int:
+    text = body.get("text")
+    response_format = body.get("response_format") or (text.get("format") if isinstance(text, dict) else None)
+    is_json = isinstance(response_format, dict) and response_format.get("type") in _JSON_FORMATS
+    return CAPABILITY_BITS["json_mode"] if is_json else 0
+
+
+def _has_image(body: dict[str, Any]) -> bool:
+    pending: list[Any] = [body.get("messages"), body.get("input"), body.get("system")]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list):
+            pending += value
+        elif isinstance(value, dict):
+            if value.get("type") in _IMAGE_TYPES:
+                return True
+            pending.append(value.get("content"))
+    return False

@@ -1,0 +1,1 @@
+"""Selection of the rate limit and the counter of a request."""

@@ -1,0 +1,90 @@
+"""Contents of the audit and DLP events of a request. The platform writes them into the audit chain, an outpost sends
+them to its SIEM; both use the same contents and ids."""
+
+from typing import Any, Final, TypeAlias
+from uuid import UUID, uuid5
+
+import msgspec
+
+from gatehouse.engine.records.outcome import (
+    Opened,
+    Outcome,
+    Scanned,
+    group_of,
+)
+from gatehouse.engine.records.upload_notices import Operated
+
+ACTION: Final = "gateway.request"
+#: Action of an operator's call at an outpost.
+OPERATED: Final = "outpost.operated"
+
+#: A journal entry that has DLP events: a request or a scan.
+DlpEntry: TypeAlias = Outcome[str] | Scanned[str]
+
+
+def details(outcome: Outcome[str], outpost_id: UUID | None) -> dict[str, Any]:
+    """Return the details of a request's audit event. `outpost_id` is the outpost that answered the request; None for
+    the platform."""
+    rule_events = outcome.rule_events
+    return {
+        "api_key_id": outcome.api_key_id,
+        "path": outcome.path,
+        "model": outcome.requested_model,
+        "status": outcome.status,
+        "stream": outcome.stream,
+        "input_tokens": outcome.input_tokens,
+        "output_tokens": outcome.output_tokens,
+        "cost_usd": outcome.cost_usd,
+        **({"cache": outcome.cache} if outcome.cache else {}),
+        **({"outpost_id": str(outpost_id)} if outpost_id is not None else {}),
+        # Results of content filters and policy rules, which few requests have.
+        **({"rules": [msgspec.structs.asdict(event) for event in rule_events]} if rule_events else {}),
+    }
+
+
+def operator_details(call: Operated) -> dict[str, Any]:
+    """Return the details of the audit event of an operator's call."""
+    return {**call.details, "call": call.call}
+
+
+def interrupted(opened: Opened[str]) -> Outcome[str]:
+    """Return the outcome of a stream whose process has died."""
+    fields = {name: getattr(opened, name) for name in Opened.__struct_fields__}
+    # A request can no longer be approved once its worker is dead.
+    fields["dlp_events"] = tuple(
+        msgspec.structs.replace(event, status="cancelled") if event.status == "pending" else event
+        for event in opened.dlp_events
+    )
+    return Outcome(
+        **fields,
+        path="",
+        outcome="interrupted",
+        # The status that the client received: the headers had been sent.
+        status=200,
+        error_code=None,
+        stream=True,
+        input_tokens=None,
+        output_tokens=None,
+        cached_tokens=None,
+        cost_usd=None,
+        latency_ms=0.0,
+        time_to_first_token_ms=None,
+        provider_latency_ms=None,
+        fallbacks=0,
+        dlp_action=None,
+        group_id=group_of(opened.group_ids),
+    )
+
+
+def dlp_event_ids(entry: DlpEntry) -> list[str]:
+    """Return the ids of the entry's DLP events. They derive from the entry's id, so that the same entry always gives
+    the same events."""
+    namespace = UUID(entry.id)
+    return [str(uuid5(namespace, str(number))) for number in range(len(entry.dlp_events))]
+
+
+def model_of(entry: DlpEntry) -> str | None:
+    """Return the model that answered, else the requested model."""
+    if entry.provider is None or entry.model_id is None:
+        return entry.requested_model
+    return f"{entry.provider}/{entry.model_id}"

@@ -1,0 +1,182 @@
+"""Journal entries of requests: one when a stream opens, one when the request is over.
+
+New fields are only appended, with a default, so that older lines remain readable.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeAlias, TypeVar
+from uuid import UUID
+
+import msgspec
+
+#: UUIDs where entries are written; text where they are only copied, which costs a tenth.
+Id = TypeVar("Id", UUID, str)
+
+
+class DlpEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
+    """The matches of one rule in one direction, and the action; never the matched text (docs/dlp.md). `rule_id` is None
+    for an event without a rule: content that no tier can read, a tier's failure."""
+
+    rule_id: str | None
+    rule_name: str
+    detector_type: str | None
+    entity_type: str
+    #: `input` or `output`
+    direction: str
+    #: `logged`, `redacted`, `pending`, `approved`, `blocked`, `cancelled`
+    status: str
+    #: `allow`, `log_only`, `redact`, `prompt`, `block`
+    action: str
+    severity: str
+    #: `platform` or `organization`
+    source: str
+    score: float | None
+    match_count: int
+
+
+class RuleEvent(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
+    """The result of a content filter or a policy rule about a request; never the matched text."""
+
+    #: `content_filter`, `policy_rule`, `model_registry`, `request_field` or `cost_cap`
+    kind: str
+    rule_id: str
+    rule_name: str
+    #: a filter's type, a rule's action
+    action: str
+    #: `matched`, `failed`; for a rule that requires approval also `approved`, `denied`
+    result: str
+    #: `provider/model-id` of the candidate that the rule was evaluated for
+    model: str | None = None
+
+
+class Failed(msgspec.Struct, array_like=True, frozen=True, kw_only=True, gc=False):
+    """A failed attempt at a model; `status` is the provider's, None if it sent none."""
+
+    provider: str
+    model_id: str
+    status: int | None
+    reason: str
+
+
+class _Arrived(msgspec.Struct, Generic[Id], array_like=True, kw_only=True, gc=False):
+    """Fields of a request that are known before its answer."""
+
+    #: the usage record's id
+    id: Id
+    tenant_id: Id
+    #: Unix time the request arrived
+    timestamp: float
+    request_id: str
+    actor_type: str
+    user_id: Id | None
+    api_key_id: Id | None
+    client_id: Id | None
+    ip: str
+    requested_model: str | None
+    provider: str | None
+    model_id: str | None
+
+
+class Opened(_Arrived[Id], Generic[Id], tag="opened", kw_only=True, gc=False):
+    """A stream is about to send its first byte. If no `Outcome` of the same id follows, it was interrupted."""
+
+    #: of the input
+    dlp_events: tuple[DlpEvent, ...] = ()
+    #: the user's groups
+    group_ids: tuple[Id, ...] = ()
+    rule_events: tuple[RuleEvent, ...] = ()
+    routing_policy_id: str | None = None
+    end_user: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class Outcome(_Arrived[Id], Generic[Id], tag="outcome", kw_only=True, gc=False):
+    """A request is over. `outcome` is one of `success`, `error`, `refused`, `cancelled`, `interrupted`; `status` is the
+    HTTP status that the client received; money is a decimal string."""
+
+    path: str
+    outcome: str
+    status: int
+    error_code: str | None
+    stream: bool
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    cost_usd: str | None
+    latency_ms: float
+    time_to_first_token_ms: float | None
+    provider_latency_ms: float | None
+    #: number of models that failed or were skipped before the one that answered
+    fallbacks: int
+    #: None: DLP did not inspect it
+    dlp_action: str | None
+    group_id: Id | None = None
+    routing_policy_id: str | None = None
+    dlp_events: tuple[DlpEvent, ...] = ()
+    group_ids: tuple[Id, ...] = ()
+    rule_events: tuple[RuleEvent, ...] = ()
+    #: the budgets that it counts against, with the starts of their periods in Unix time
+    budgets: tuple[tuple[Id, int], ...] = ()
+    #: failed attempts, oldest first
+    attempts: tuple[Failed, ...] = ()
+    #: `hit` or `miss` of the response cache; None if it was not used
+    cache: str | None = None
+    #: the end user that the caller named (`engine.records.attribution`)
+    end_user: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class Scanned(_Arrived[Id], Generic[Id], tag="scanned", kw_only=True, gc=False):
+    """A scan of a text that had findings. The text was not sent to a provider, so there is no usage to record."""
+
+    dlp_events: tuple[DlpEvent, ...] = ()
+    group_ids: tuple[Id, ...] = ()
+
+
+class Sampled(_Arrived[Id], Generic[Id], tag="sampled", kw_only=True, gc=False):
+    """A sample of a request and its answer, for dry runs of rules, if the organization has enabled samples. `contents`
+    (`engine.records.samples.Contents`) is sealed under a key of its own, which is sealed under the master key; `ip` is
+    empty. Only the platform writes samples."""
+
+    sealed_key: str
+    contents: str
+    #: number of texts of the request
+    texts: int
+    #: Unicode code points of all texts, including the answer's
+    characters: int
+    #: None: no answer is stored
+    answer_texts: int | None = None
+
+
+def group_of(groups: Sequence[Id]) -> Id | None:
+    """Return the group that a usage record counts for: the user's, if there is exactly one."""
+    return groups[0] if len(groups) == 1 else None
+
+
+Entry: TypeAlias = Opened[Id] | Outcome[Id] | Scanned[Id]
+
+#: An entry of the platform's journal.
+JournalEntry: TypeAlias = Entry[Id] | Sampled[Id]
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Entry[UUID]] = msgspec.json.Decoder(Opened[UUID] | Outcome[UUID] | Scanned[UUID])
+_text_decoder: msgspec.json.Decoder[Entry[str]] = msgspec.json.Decoder(Opened[str] | Outcome[str] | Scanned[str])
+_journal_decoder: msgspec.json.Decoder[JournalEntry[str]] = msgspec.json.Decoder(
+    Opened[str] | Outcome[str] | Scanned[str] | Sampled[str]
+)
+
+
+#: Encodes one journal entry as JSON without a line break.
+encode: Callable[[JournalEntry[UUID]], bytes] = _encoder.encode
+
+
+def decode(line: bytes) -> Entry[UUID]:
+    return _decoder.decode(line)
+
+
+def decode_with_text_ids(line: bytes) -> Entry[str]:
+    return _text_decoder.decode(line)
+
+
+def decode_of_platform(line: bytes) -> JournalEntry[str]:
+    return _journal_decoder.decode(line)

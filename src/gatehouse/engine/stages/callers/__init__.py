@@ -1,0 +1,1 @@
+"""Stages that decide about the caller, before the body is decoded."""

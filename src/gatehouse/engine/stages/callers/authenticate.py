@@ -1,0 +1,35 @@
+"""Authenticates the caller and loads their organization's policy. The only way to an `Identified`."""
+
+from gatehouse.engine.exchange import Identified, Received
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.stages.callers import rate_limit
+from gatehouse.engine.verdict import Refuse
+from gatehouse.foundation.errors import Forbidden, Refusal, Unauthenticated
+from gatehouse.foundation.identity import Caller
+
+
+class NoTenant(Forbidden):
+    message = "A platform-wide client belongs to no organization, so it has no models to call."
+
+
+async def identify(x: Received, ports: Ports, scope: str) -> Identified | Refuse:
+    """Return the caller with their policy, or why the request is refused: `Unauthenticated`, `NoTenant`, or
+    `RateLimited` for an address that guesses too often. `scope` is what the call needs; `stages.scope` checks it."""
+    try:
+        caller = ports.credentials.identify(x)
+    except Unauthenticated as error:
+        return await _counted(error, x, None, ports)
+    if caller.tenant_id is None:
+        return await _counted(NoTenant(), x, caller, ports)
+    policy = await ports.policies.current(caller.tenant_id)
+    return Identified(received=x, caller=caller, policy=policy, scope=scope)
+
+
+async def _counted(error: Refusal, x: Received, caller: Caller | None, ports: Ports) -> Refuse:
+    """The refusal, counted against the rate limit; or the limit's own refusal."""
+    rate, limited = await rate_limit.take(x, caller, ports.limits, ports.counters)
+    if limited is not None:
+        return Refuse(limited)
+    if rate is not None:
+        error.headers.update(rate.headers())
+    return Refuse(error)

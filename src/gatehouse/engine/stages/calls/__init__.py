@@ -1,0 +1,1 @@
+"""Stages that decide about the call: its texts, budget, cache and record."""

@@ -1,0 +1,26 @@
+"""Notes the caller's tags and the end user for the usage record (`engine.records.attribution`)."""
+
+from gatehouse.engine.conversation.errors import InvalidField
+from gatehouse.engine.exchange import CallRequest, Identified
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.records import attribution
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+
+_TAGS = attribution.TAGS_HEADER.lower()
+
+
+def note_tags(x: Identified, ports: Ports) -> Verdict:
+    """Refuses a header that is not a list of tags."""
+    header = x.received.headers.get(_TAGS)
+    if header is not None:
+        try:
+            x.tags = attribution.parse_tags(header)
+        except InvalidField as error:
+            return Refuse(error)
+    return ALLOW
+
+
+def note_end_user(x: CallRequest, ports: Ports) -> Verdict:
+    """After DLP: what it redacted in the body must not be recorded."""
+    x.end_user = attribution.end_user(x.call.dialect, x.call.body)
+    return ALLOW

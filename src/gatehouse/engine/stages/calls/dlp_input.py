@@ -1,0 +1,89 @@
+"""Data-loss prevention on requests: every text of the call, in every dialect (docs/dlp.md)."""
+
+from time import perf_counter
+
+from gatehouse.engine.conversation.slots import Slot
+from gatehouse.engine.dlp.body import apply_replacements, inspect_request
+from gatehouse.engine.dlp.decide import Hit, TierFindings, decide
+from gatehouse.engine.dlp.errors import violation
+from gatehouse.engine.dlp.examine import Examiner
+from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.turns import WorkOwner
+from gatehouse.engine.exchange import CallRequest
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.stages.candidates.route import AUTO
+from gatehouse.engine.verdict import ALLOW, Ask, Hold, MaybeVerdict, Refuse, Verdict
+from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.identity import Caller
+
+
+def owner(caller: Caller) -> WorkOwner:
+    """Return the user and organization that the inspection of long texts is accounted to."""
+    return WorkOwner(caller.tenant_id, caller.user_id or caller.client_id or caller.outpost_id)
+
+
+def name(x: CallRequest, ports: Ports) -> MaybeVerdict:
+    """Redact the name of a model that the catalog does not know: it can be any text, and appears in the error and in
+    the record. It is sent to no provider, so nothing is blocked or held."""
+    policy, named = x.identified.policy, x.call.model
+    if not policy.dlp.enabled or named in {"", AUTO} or policy.find_models(named):
+        return ALLOW
+    return _name(x, ports)
+
+
+async def _name(x: CallRequest, ports: Ports) -> Verdict:
+    policy, caller, named = x.identified.policy, x.identified.caller, x.call.model
+    inspection = Inspection(policy.dlp, caller.groups, owner=owner(caller))
+    try:
+        findings = TierFindings(await Examiner(inspection, ports.detectors, ports.dlp, "input").find_patterns(named))
+    except Refusal as refused:
+        return Refuse(refused)
+    if edits := decide(policy.dlp, findings, caller.groups).edits:
+        x.inspection = inspection
+        x.call.model = apply_replacements(Slot({}, "model", named), inspection.replacements(edits, named))
+    return ALLOW
+
+
+def inspect(x: CallRequest, ports: Ports) -> MaybeVerdict:
+    """Inspect the call's body, and redact it in place."""
+    return _inspect(x, ports) if x.identified.policy.dlp.enabled else ALLOW
+
+
+async def _inspect(x: CallRequest, ports: Ports) -> Verdict:
+    identified, policy = x.identified, x.identified.policy.dlp
+    caller = identified.caller
+    inspection = x.inspection = x.inspection or Inspection(
+        policy, caller.groups, numbers=identified.labels, owner=owner(caller)
+    )
+    started = perf_counter()
+    if not x.call.exact:
+        # Digits beyond the precision of a number are not inspected, so the numbers are sent as they were parsed.
+        x.call.came = x.call.read
+    headers = dict(x.call.headers)
+    try:
+        examiner = Examiner(inspection, ports.detectors, ports.dlp, "input")
+        hit_to_approve = await inspect_request(x.call.body, examiner, headers, len(x.identified.received.body))
+        x.call.headers = headers
+    except Refusal as refused:
+        return Refuse(refused)
+    finally:
+        inspection.seconds += perf_counter() - started
+    return ALLOW if hit_to_approve is None else approval_hold(hit_to_approve, inspection, ports, "input")
+
+
+def approval_hold(hit: Hit, inspection: Inspection, ports: Ports, direction: str) -> Hold:
+    """Return the verdict that holds the request until a person has decided about a finding."""
+
+    def settled(approved: bool) -> None:
+        inspection.note_action("PROMPT" if approved else "CANCEL")
+        inspection.settle_prompts("approved" if approved else "cancelled")
+
+    ask = Ask(
+        reason=f"{hit.rule.name} found {hit.rule.entity_type}",
+        rule_id=hit.rule.id,
+        rule_name=hit.rule.name,
+        entity_types=(hit.rule.entity_type,),
+        direction=direction,
+    )
+    message = f"The content waits for approval ({hit.rule.name}), which was denied or not given in time."
+    return Hold(ask, violation(hit, "CANCEL", ports.dlp.block_status, message), settled)

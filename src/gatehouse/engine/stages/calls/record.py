@@ -1,0 +1,163 @@
+"""Records the outcome of a request. The only writer: one outcome for each request, however it ends."""
+
+from collections.abc import Awaitable
+from uuid import UUID
+
+import structlog
+
+from gatehouse.engine.exchange import Exchange, Identified
+from gatehouse.engine.ports import Ports, Reserved
+from gatehouse.engine.records.outcome import (
+    DlpEvent,
+    Failed,
+    Opened,
+    Outcome,
+    Scanned,
+    encode,
+    group_of,
+)
+from gatehouse.engine.stages.calls.budget import counts
+from gatehouse.engine.timing import milliseconds
+from gatehouse.foundation.ids import new_id
+
+log = structlog.get_logger(__name__)
+
+
+def scanned(x: Identified, model: str | None, events: tuple[DlpEvent, ...], ports: Ports) -> Awaitable[None]:
+    """Record the findings of a scan. Raises as `Recorder.finished` does."""
+    received, caller = x.received, x.caller
+    entry = Scanned(
+        id=new_id(),
+        tenant_id=x.policy.tenant_id,
+        timestamp=received.received_at,
+        request_id=received.request_id,
+        actor_type=caller.kind,
+        user_id=caller.user_id,
+        api_key_id=caller.api_key_id,
+        client_id=caller.client_id,
+        ip=received.client_address,
+        requested_model=model,
+        provider=None,
+        model_id=None,
+        dlp_events=events,
+        group_ids=caller.groups,
+    )
+    return ports.journal.append(encode(entry))
+
+
+class Recorder:
+    """Records one request. `id` is that of the usage record: the same in the entry that opens a stream and in the one
+    that ends it."""
+
+    __slots__ = ("_opened", "_ports", "claimed", "id")
+
+    def __init__(self, ports: Ports) -> None:
+        self.id = new_id()
+        self._ports = ports
+        #: whether this request is already being ended
+        self.claimed = False
+        self._opened = False
+
+    async def opened(self, x: Exchange) -> None:
+        """Record that a stream begins. From here on it cannot be lost, only interrupted."""
+        if self._opened:
+            return
+        self._opened = True
+        identified, asked, chosen = x.identified, x.asked, x.chosen
+        received, caller = identified.received, identified.caller
+        entry = Opened(
+            id=self.id,
+            tenant_id=identified.policy.tenant_id,
+            timestamp=received.received_at,
+            request_id=received.request_id,
+            actor_type=caller.kind,
+            user_id=caller.user_id,
+            api_key_id=caller.api_key_id,
+            client_id=caller.client_id,
+            ip=received.client_address,
+            requested_model=asked.call.model if asked else None,
+            provider=chosen.provider.id if chosen else None,
+            model_id=chosen.model.model_id if chosen else None,
+            group_ids=caller.groups,
+            rule_events=tuple(asked.rule_events) if asked else (),
+            routing_policy_id=x.routing_policy_id,
+            dlp_events=asked.inspection.events() if asked and asked.inspection else (),
+            end_user=asked.end_user if asked else None,
+            tags=identified.tags,
+        )
+        await self._ports.journal.append(encode(entry))
+
+    def claim(self) -> bool:
+        """Return True on the first call: that caller settles and records the request."""
+        if self.claimed:
+            return False
+        self.claimed = True
+        return True
+
+    def finished(self, x: Exchange) -> Awaitable[None]:
+        """Record the outcome; called by the owner of the claim. The entry is queued by the call itself, also if the
+        caller does not await the result. Raises `Unavailable`, now or when awaited, if the journal refuses the
+        entry."""
+        ports = self._ports
+        try:
+            ports.meter.finished(x)
+            if x.trace is not None and ports.traces is not None:
+                ports.traces.finished(x)
+        except Exception:
+            # A request is recorded even if its metrics fail.
+            log.exception("record.figures_fault", request_id=x.identified.received.request_id)
+        identified, asked, chosen, usage = x.identified, x.asked, x.chosen, x.usage
+        received, caller = identified.received, identified.caller
+        inspection = asked.inspection if asked else None
+        # Written out, here and above: building a record from a dictionary takes twice as long.
+        entry = Outcome(
+            id=self.id,
+            tenant_id=identified.policy.tenant_id,
+            timestamp=received.received_at,
+            request_id=received.request_id,
+            actor_type=caller.kind,
+            user_id=caller.user_id,
+            api_key_id=caller.api_key_id,
+            client_id=caller.client_id,
+            ip=received.client_address,
+            requested_model=asked.call.model if asked else None,
+            provider=chosen.provider.id if chosen else None,
+            model_id=chosen.model.model_id if chosen else None,
+            path=received.path,
+            outcome=x.outcome,
+            status=x.status,
+            error_code=x.error_code,
+            stream=asked.call.stream if asked else False,
+            input_tokens=usage.input_tokens + usage.cache_write_tokens if usage else None,
+            output_tokens=usage.output_tokens if usage else None,
+            cached_tokens=usage.cached_tokens if usage else None,
+            cost_usd=x.cost_text,
+            latency_ms=milliseconds(ports.clock.monotonic() - received.started),
+            time_to_first_token_ms=x.time_to_first_token_ms,
+            provider_latency_ms=x.provider_latency_ms,
+            fallbacks=x.fallbacks,
+            dlp_action=inspection.action if inspection else None,
+            group_id=group_of(caller.groups) if caller.groups else None,
+            routing_policy_id=x.routing_policy_id,
+            dlp_events=inspection.events() if inspection else (),
+            group_ids=caller.groups,
+            rule_events=tuple(asked.rule_events) if asked else (),
+            budgets=_budgets(x),
+            attempts=_failed(x) if x.attempts else (),
+            cache=x.cache,
+            end_user=asked.end_user if asked else None,
+            tags=identified.tags,
+        )
+        return ports.journal.append(encode(entry))
+
+
+def _budgets(x: Exchange) -> tuple[tuple[UUID, int], ...]:
+    reserved: Reserved | None = x.admitted.reserved if x.admitted else None
+    return () if reserved is None or not counts(x) else reserved.periods
+
+
+def _failed(x: Exchange) -> tuple[Failed, ...]:
+    return tuple(
+        Failed(provider=attempt.provider, model_id=attempt.model, status=attempt.status, reason=attempt.reason)
+        for attempt in x.attempts
+    )

@@ -1,0 +1,205 @@
+"""Keeps the texts of a share of an organization's requests and answers, before DLP changes them, so that drafts of
+rules can be replayed on them (docs/dlp-replay.md).
+
+A request is chosen and its texts are copied on its way in; all else is done when it is over, in a task of its own.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from gatehouse.engine.conversation import sse
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.conversation.slots import Slot, slots_in_steps
+from gatehouse.engine.conversation.uninspected import IN_ANSWERS
+from gatehouse.engine.conversation.view import Unreadable, without_logprobs
+from gatehouse.engine.dlp.inspection import Inspection
+from gatehouse.engine.dlp.steps import Steps
+from gatehouse.engine.dlp.turns import SCHEDULER
+from gatehouse.engine.exchange import CallRequest, Exchange
+from gatehouse.engine.ports import Ports, Sampler
+from gatehouse.engine.providers import Reply
+from gatehouse.engine.records import samples
+from gatehouse.engine.records.outcome import Sampled, encode
+from gatehouse.engine.records.samples import CallSample, Contents
+from gatehouse.engine.stages.calls.dlp_input import owner
+from gatehouse.engine.verdict import ALLOW, MaybeVerdict, Verdict
+from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.ids import new_id
+from gatehouse.policy.dlp.compiled import DLP_ACTION_STRENGTH
+
+log = structlog.get_logger(__name__)
+
+#: Kept of a request, and of an answer; the rest is left out.
+MAX_TEXTS: Final = 200
+MAX_CHARACTERS: Final = 100_000
+#: A longer answer is not kept.
+MAX_ANSWER_BYTES: Final = 1024**2
+
+#: Tasks that seal samples. The reference keeps them from being garbage-collected.
+RUNNING: Final[set[asyncio.Task[None]]] = set()
+
+_decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+
+
+def choose(x: CallRequest, ports: Ports) -> MaybeVerdict:
+    policy = x.identified.policy
+    if not policy.sample_share or ports.sampler is None or random.random() >= policy.sample_share:  # noqa: S311 - a share, no secret
+        return ALLOW
+    return _choose(x) if ports.sampler.admits(policy.tenant_id) else ALLOW
+
+
+async def _choose(x: CallRequest) -> Verdict:
+    with _harmless(x):
+        texts = await SCHEDULER.run(owner(x.identified.caller), _texts(x.call.body))
+        x.sample = CallSample(texts=texts) if texts else None
+    return ALLOW
+
+
+def note_answer(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
+    """Keep a whole answer. Embeddings have no text."""
+    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation != "embeddings":
+        x.sample.answer = [body]
+    return ALLOW
+
+
+def watch(x: CallRequest, reply: Reply) -> None:
+    """Collect the events of a stream as they arrive."""
+    if x.sample is not None and reply.events is not None:
+        x.sample.answer = []
+        reply.events = _noted(reply.events, x.sample)
+
+
+async def _noted(events: AsyncIterator[bytes], sample: CallSample) -> AsyncIterator[bytes]:
+    size = 0
+    async for block in events:
+        size += len(block)
+        if size > MAX_ANSWER_BYTES:
+            sample.answer = None
+        elif sample.answer is not None:
+            sample.answer.append(block)
+        yield block
+
+
+def keep(x: Exchange, ports: Ports) -> None:
+    if x.asked is not None and x.asked.sample is not None and ports.sampler is not None:
+        task = asyncio.get_running_loop().create_task(_keep(x.asked, x.asked.sample, ports.sampler, ports))
+        RUNNING.add(task)
+        task.add_done_callback(RUNNING.discard)
+
+
+async def _keep(x: CallRequest, sample: CallSample, sampler: Sampler, ports: Ports) -> None:
+    identified = x.identified
+    received, caller, tenant_id = identified.received, identified.caller, identified.policy.tenant_id
+    with _harmless(x):
+        answer: list[str] | None = None
+        if sample.answer is not None:
+            steps = _stream_texts(sample.answer, x) if x.call.stream else _answer_texts(sample.answer)
+            answer = await SCHEDULER.run(owner(caller), steps)
+        contents = Contents(
+            texts=sample.texts,
+            answer=answer,
+            dlp_action=_dlp_action(x.inspection, {"input"} if answer is None else {"input", "output"}),
+            groups=list(caller.groups),
+            facts=sample.facts,
+            policy_action=None if sample.facts is None else sample.policy_action,
+        )
+        sample_id = new_id()
+        sealed_key, sealed = sampler.seal(tenant_id, sample_id, samples.encode(contents))
+        entry = Sampled(
+            id=sample_id,
+            tenant_id=tenant_id,
+            timestamp=received.received_at,
+            request_id=received.request_id,
+            actor_type=caller.kind,
+            user_id=caller.user_id,
+            api_key_id=None,
+            client_id=caller.client_id,
+            ip="",
+            requested_model=x.call.model,
+            provider=None,
+            model_id=None,
+            sealed_key=sealed_key,
+            contents=sealed,
+            texts=len(sample.texts),
+            characters=sum(map(len, sample.texts)) + sum(map(len, answer or ())),
+            answer_texts=None if answer is None else len(answer),
+        )
+        await ports.journal.append(encode(entry))
+
+
+@contextmanager
+def _harmless(x: CallRequest) -> Iterator[None]:
+    """Suppress errors: a request is not refused because its sample cannot be stored."""
+    try:
+        yield
+    except Refusal:
+        # Too many long texts wait, or the journal is full: requests report that themselves.
+        pass
+    except Exception:
+        log.exception("sampling.fault", request_id=x.identified.received.request_id)
+
+
+def _dlp_action(inspection: Inspection | None, directions: set[str]) -> str:
+    """Return the strongest action."""
+    events = inspection.events() if inspection is not None else ()
+    actions = (event.action for event in events if event.direction in directions)
+    return max(actions, key=DLP_ACTION_STRENGTH.__getitem__, default="allow")
+
+
+def _stream_texts(blocks: Sequence[bytes], x: CallRequest) -> Steps[list[str]]:
+    """Return each text whole, in the order in which they began."""
+    dialect = DIALECTS[x.call.dialect]
+    #: by channel; a text that arrives in one piece has its own
+    texts: dict[str | int, list[str]] = {}
+    for block in blocks:
+        for event in sse.events(block):
+            yield
+            growth = dialect.growth(event)
+            if growth is not None:
+                texts.setdefault(growth[0], []).append(growth[1])
+                continue
+            try:
+                view = dialect.view(event)
+            except Unreadable:
+                # The client received no more than that.
+                return _bounded(map("".join, texts.values()))
+            for piece in view.pieces if view is not None else ():
+                texts.setdefault(len(texts) if piece.whole else piece.channel, []).append(piece.slot.text)
+    return _bounded(map("".join, texts.values()))
+
+
+def _bounded(texts: Iterable[str]) -> list[str]:
+    kept: list[str] = []
+    remaining = MAX_CHARACTERS
+    for text in texts:
+        if text.strip():
+            kept.append(text[:remaining])
+            remaining -= len(text)
+        if len(kept) == MAX_TEXTS or remaining <= 0:
+            break
+    return kept
+
+
+def _answer_texts(blocks: Sequence[bytes]) -> Steps[list[str]]:
+    answer = _decoder.decode(b"".join(blocks))
+    without_logprobs(answer)
+    return (yield from _texts(answer, answer=True))
+
+
+def _texts(body: dict[str, Any], *, answer: bool = False) -> Steps[list[str]]:
+    texts: list[str] = []
+    remaining = MAX_CHARACTERS
+    for slot in slots_in_steps(body, answer=answer):
+        yield
+        if isinstance(slot, Slot) and slot.text.strip() and not (answer and slot.key in IN_ANSWERS):
+            texts.append(slot.text)
+            remaining -= len(slot.text)
+            if len(texts) == MAX_TEXTS or remaining <= 0:
+                break
+    return _bounded(texts)

@@ -1,0 +1,1 @@
+"""Stages that decide about each candidate: catalog entry, access, switches and rules."""

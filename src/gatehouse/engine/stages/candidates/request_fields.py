@@ -1,0 +1,95 @@
+"""Refuses calls with fields that the organization does not allow (docs/request-fields.md). Judged for every candidate,
+because each kind of provider has its own table and receives other fields."""
+
+from typing import Final
+
+from gatehouse.engine.conversation.dialects import DIALECTS
+from gatehouse.engine.exchange import CallRequest
+from gatehouse.engine.fields.naming import Field, guard_of, printable, uncommon
+from gatehouse.engine.fields.tables import ALL_TOOLS, NO_GUARDS, OPENAI_CHAT, TOOLS, Guards
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.providers.kind import ProviderNotConfigured
+from gatehouse.engine.providers.registry import KINDS
+from gatehouse.engine.records.outcome import RuleEvent
+from gatehouse.engine.verdict import ALLOW, Refuse, Verdict
+from gatehouse.foundation.errors import BadRequest
+from gatehouse.policy.records import Candidate
+
+#: `kind` of the events.
+KIND: Final = "request_field"
+#: Unknown fields in a request's record.
+_MAX_RECORDED_FIELDS: Final = 16
+#: `reason` of a field that is in no table.
+_UNKNOWN: Final = "is unknown to the gateway"
+#: Why a field is refused.
+REASONS: Final = (*dict.fromkeys(guard.reason for guard in OPENAI_CHAT.values()), _UNKNOWN)
+_HOW: Final = "An administrator can allow it with PUT /api/v1/admin/org/request-fields."
+
+
+class FieldNotAllowed(BadRequest):
+    code = "field_not_allowed"
+
+    @classmethod
+    def because(cls, field: Field, name: str, reason: str) -> "FieldNotAllowed":
+        return cls(f"The field `{name}` {reason}, which your organization does not allow. {_HOW}", param=field.path)
+
+
+def judge(x: CallRequest, candidate: Candidate, ports: Ports) -> Verdict:
+    fields = x.derived.fields
+    if fields is None:
+        fields = x.derived.fields = uncommon(x.call.dialect, x.call.body)
+        if fields:
+            _record_unknown(x, fields)
+    if not fields:
+        return ALLOW
+    guards, allowed = _guards(x, candidate), x.identified.policy.allowed_fields
+    for field in fields:
+        guarded = guard_of(field.name, guards)
+        if guarded is None:
+            if ports.unknown_fields == "refuse" and _unknown(field) and field.name not in allowed:
+                return _refusal(x, candidate, field, printable(field.name), _UNKNOWN)
+            continue
+        name, guard = guarded
+        if guard.passes(field.value) or name in allowed or (name.startswith(TOOLS) and ALL_TOOLS in allowed):
+            continue
+        return _refusal(x, candidate, field, name, guard.reason)
+    return ALLOW
+
+
+def reason_of(name: str) -> str:
+    """Return why a field of this name is refused."""
+    guarded = guard_of(name, OPENAI_CHAT)
+    return _UNKNOWN if guarded is None else guarded[1].reason
+
+
+def _guards(x: CallRequest, candidate: Candidate) -> Guards:
+    """Return the candidate's table. It is empty where the call is translated into the provider's dialect, which uses
+    known fields alone."""
+    kind, client = KINDS.get(candidate.provider.kind), DIALECTS[x.call.dialect]
+    if kind is None:
+        return NO_GUARDS
+    try:
+        spoken = kind.dialect(client.operation, candidate.provider.config)
+    except ProviderNotConfigured:
+        return NO_GUARDS
+    return kind.guards if spoken == client.name else NO_GUARDS
+
+
+def _unknown(field: Field) -> bool:
+    return guard_of(field.name, OPENAI_CHAT) is None
+
+
+def _refusal(x: CallRequest, candidate: Candidate, field: Field, name: str, reason: str) -> Refuse:
+    event = _event(name, "BLOCK", f"{candidate.provider.id}/{candidate.model.model_id}")
+    if event not in x.rule_events:
+        x.rule_events.append(event)
+    return Refuse(FieldNotAllowed.because(field, name, reason))
+
+
+def _record_unknown(x: CallRequest, fields: tuple[Field, ...]) -> None:
+    names = dict.fromkeys(printable(field.name) for field in fields if _unknown(field))
+    x.rule_events += [_event(name, "LOG", None) for name in list(names)[:_MAX_RECORDED_FIELDS]]
+
+
+def _event(name: str, action: str, model: str | None) -> RuleEvent:
+    return RuleEvent(kind=KIND, rule_id=name, rule_name="Request fields", action=action, result="matched", model=model)

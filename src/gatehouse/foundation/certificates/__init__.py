@@ -1,0 +1,1 @@
+"""Certificate authorities, tokens that carry certificates, and TLS contexts."""

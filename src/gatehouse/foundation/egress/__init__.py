@@ -1,0 +1,1 @@
+"""Addresses that outbound requests may reach, and the resolution of host names."""

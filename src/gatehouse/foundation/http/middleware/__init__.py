@@ -1,0 +1,1 @@
+"""ASGI middleware that all administration APIs share."""

@@ -1,0 +1,153 @@
+"""Sends requests to customers' receivers: webhooks, alerts, a SIEM.
+
+Only HTTPS; trusts the system's authorities and `SSL_CERT_FILE`. The egress guard checks the URL and every address of
+its host, and the connection uses the checked addresses. Redirects are not followed. No proxy is used: it would resolve
+the name again without the guard.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from gatehouse.foundation.egress.guard import (
+    EgressGuard,
+    GuardedResolver,
+    HostNotFound,
+    SafeUrl,
+)
+
+#: stored part of a response's body
+MAX_BODY_CHARACTERS: Final = 1000
+#: a character has at most four bytes
+_MAX_BODY_BYTES: Final = 4 * MAX_BODY_CHARACTERS
+#: short, because some servers close idle connections after five seconds, and a request sent at that time is lost
+_KEEPALIVE_SECONDS: Final = 2.0
+
+
+class ReceiverResponse(msgspec.Struct, frozen=True):
+    """A receiver's response. `body` has its first 1000 characters, or those that arrived in time."""
+
+    status: int
+    body: str
+    milliseconds: float
+
+    @property
+    def taken(self) -> bool:
+        """Return whether the receiver accepted the request, which only a 2xx status says."""
+        return 200 <= self.status < 300
+
+    @property
+    def fault(self) -> str | None:
+        """Return why the receiver did not accept the request, in a few words, or None."""
+        if self.taken:
+            return None
+        redirect = " with a redirect, which is not followed" if 300 <= self.status < 400 else ""
+        return f"the receiver answered {self.status}{redirect}"
+
+
+class ReceiverFailed(Exception):
+    """No response arrived. `reason` is a short text for records and logs, without content of the request."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class Receivers:
+    """The connection pool for receivers, one for each process. Callers limit their own concurrency; above
+    `max_connections` requests wait, within the timeout of their attempt. `tls` replaces the system's trust store."""
+
+    def __init__(self, guard: EgressGuard, *, max_connections: int = 512, tls: ssl.SSLContext | None = None) -> None:
+        self._guard = guard
+        self._max_connections = max_connections
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def guard(self) -> EgressGuard:
+        """Return the egress guard, for senders with other protocols."""
+        return self._guard
+
+    async def check(self, url: str) -> SafeUrl:
+        """Checks a URL before it is saved. Raises `UnsafeUrl`. Accepts a name that cannot be resolved now: it is
+        checked again for every request."""
+        safe = self._guard.check(url)
+        with contextlib.suppress(HostNotFound):
+            await self._guard.resolve(safe)
+        return safe
+
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 10.0
+    ) -> ReceiverResponse:
+        """Sends one attempt, which ends after `seconds` in any case. A response counts once its status and headers have
+        arrived. Raises `UnsafeUrl` (without a connection), `ReceiverFailed`."""
+        safe = self._guard.check(url)
+        session = self._session or self._open()
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        deadline = started + seconds
+        try:
+            async with asyncio.timeout_at(deadline):
+                response = await session.post(URL(str(safe)), data=body, headers=headers, allow_redirects=False)
+        except HostNotFound as error:
+            # Temporary: the name may resolve at the next attempt.
+            raise ReceiverFailed(error.reason) from None
+        except TimeoutError:
+            raise ReceiverFailed(f"no answer within {seconds:g} s") from None
+        except aiohttp.ClientConnectorCertificateError:
+            raise ReceiverFailed("the receiver's certificate is not trusted") from None
+        except aiohttp.ClientSSLError:
+            raise ReceiverFailed("TLS could not be agreed on") from None
+        except aiohttp.ClientConnectorError:
+            raise ReceiverFailed("the connection could not be made") from None
+        except aiohttp.ClientResponseError:
+            raise ReceiverFailed("the receiver's answer is not HTTP") from None
+        except (aiohttp.ClientError, OSError):
+            raise ReceiverFailed("the receiver closed the connection") from None
+        text = await _read_beginning(response, deadline)
+        return ReceiverResponse(response.status, text, round((loop.time() - started) * 1000, 1))
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=self._max_connections,
+            keepalive_timeout=_KEEPALIVE_SECONDS,
+            resolver=GuardedResolver(self._guard),
+            ssl=self._tls or ssl.create_default_context(),
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": "gatehouse", "Accept-Encoding": "identity"},
+            # The decompressed size of a small response would be unbounded.
+            auto_decompress=False,
+            # The attempt's deadline limits the whole request.
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+        )
+        return self._session
+
+
+async def _read_beginning(response: aiohttp.ClientResponse, deadline: float) -> str:
+    """Return the first characters of the body. An incomplete or slow body does not change the result."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout_at(deadline):
+            while len(body) < _MAX_BODY_BYTES and (chunk := await response.content.readany()):
+                body += chunk
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        pass
+    finally:
+        # After the end of the body the connection is back in the pool and this does nothing.
+        response.close()
+    # PostgreSQL cannot store NUL in text.
+    return body.decode("utf-8", errors="replace").replace("\0", "\ufffd")[:MAX_BODY_CHARACTERS]

@@ -1,0 +1,1 @@
+"""Processes: checks before the start, children, the listening port and memory."""

@@ -1,0 +1,1 @@
+"""Encryption at rest, password hashes and random credentials."""

@@ -1,0 +1,329 @@
+"""One connection of a client: the order of its requests, and its time limits.
+
+A request begins when the previous one is complete: its response written and its body read. Later requests wait as bytes
+in a bounded buffer.
+"""
+
+import asyncio
+from contextvars import Context
+from typing import Any, Final, cast
+
+import structlog
+from uvicorn.protocols.utils import get_remote_addr
+
+from gatehouse.ingress import protocol
+from gatehouse.ingress.answers import CLIENT_LEFT_MESSAGE
+from gatehouse.ingress.gateway import Gateway, RequestKind, canonical, find_kind
+from gatehouse.ingress.http1.answer import BadHeader, refusal
+from gatehouse.ingress.http1.behind import ServerContext, UvicornFallback
+from gatehouse.ingress.http1.framing import Framing, Malformed
+from gatehouse.ingress.http1.head import HeadReader, RequestHead
+from gatehouse.ingress.http1.turn import HIGH_WATER_BYTES, RequestCycle
+from gatehouse.ingress.receive import make_received
+
+log = structlog.get_logger(__name__)
+
+_MALFORMED: Final = refusal(400, "Invalid HTTP request received.")
+_HEAD_TOO_LARGE: Final = refusal(400, "The request's head is over 64 KiB.\r\n")
+_FAULT: Final = refusal(500, "Internal Server Error")
+
+
+class LaneConnection(asyncio.Protocol):
+    """A client's connection. One task answers its requests to the gateway; uvicorn's protocol answers the others."""
+
+    def __init__(self, gateway: Gateway, context: ServerContext) -> None:
+        self._gateway = gateway
+        self._context = context
+        self._state, self._loop = context.state, context.loop
+        self._transport: asyncio.Transport
+        self._peer: str | None = None
+        self._heads = HeadReader()
+        self._arrived = b""
+        #: the body that is arriving, and its consumer
+        self._framing: Framing | None = None
+        self._body_consumer: RequestCycle | UvicornFallback | None = None
+        #: the request to the gateway that is being answered
+        self._cycle: RequestCycle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._next_request: asyncio.Future[None] | None = None
+        self._fallback: UvicornFallback | None = None
+        #: whether the fallback is answering a request
+        self._forwarded = False
+        self._advancing = self._reading_paused = self._lost = False
+        self.stopping = False
+        #: a future while the client reads too slowly
+        self._drained: asyncio.Future[None] | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
+        #: what the client owed at the last check; compared by identity
+        self._owed: object = None
+        #: loop time since which the connection is idle; None before the first request
+        self._idle_since: float | None = None
+        #: the server's default headers from which `_defaults` was made
+        self._default_headers: object = None
+        self._defaults = b""
+
+    # Called by the transport.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports do not inherit from asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
+        self._state.connections.add(cast("Any", self))
+        peer = get_remote_addr(self._transport)
+        self._peer = peer[0] if peer else None
+        self._check_timer = self._loop.call_later(protocol.CHECK_INTERVAL_SECONDS, self._check_progress)
+
+    def data_received(self, data: bytes) -> None:
+        self._arrived = self._arrived + data if self._arrived else data
+        self._advance()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._state.connections.discard(cast("Any", self))
+        if self._check_timer is not None:
+            self._check_timer.cancel()
+        self._lost = True
+        self._arrived = b""
+        self._framing = None
+        # Break the reference cycle between the reader and its parser, so that the garbage collector need not.
+        self._heads.partial = None
+        task, fallback = self._task, self._fallback
+        self._task = self._fallback = self._body_consumer = None
+        if task is not None:
+            task.cancel(CLIENT_LEFT_MESSAGE)
+        if fallback is not None:
+            fallback.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._drained = self._loop.create_future()
+        if self._fallback is not None:
+            self._fallback.pause_writing()
+
+    def resume_writing(self) -> None:
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+        if self._fallback is not None:
+            self._fallback.resume_writing()
+
+    # Called by the server.
+
+    def shutdown(self) -> None:
+        self.stopping = True
+        if self._forwarded and self._fallback is not None:
+            self._fallback.shutdown()
+        elif self._cycle is None:
+            protocol.close(self._transport, self, self._state.connections)
+
+    @property
+    def unread(self) -> bool:
+        return self._framing is not None or bool(self._arrived) or self._heads.partial is not None
+
+    # Called by requests.
+
+    @property
+    def defaults(self) -> bytes:
+        lines = self._state.default_headers
+        if lines is not self._default_headers:
+            self._default_headers = lines
+            self._defaults = b"".join(b"%b: %b\r\n" % line for line in lines)
+        return self._defaults
+
+    def write(self, *pieces: bytes) -> asyncio.Future[None] | None:
+        transport = self._transport
+        if self._lost or transport.is_closing():
+            return None
+        if len(pieces) == 1:
+            transport.write(pieces[0])
+        else:
+            transport.writelines(pieces)
+        return self._drained
+
+    def pause_reading(self) -> None:
+        if not self._reading_paused and not self._lost:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._reading_paused and not self._lost:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    def fallback_answered(self) -> None:
+        """Ends a forwarded request."""
+        self._forwarded = False
+        self._finish_request()
+
+    # From input to requests.
+
+    def _advance(self) -> None:
+        """Processes the input buffer until it is empty or a request must be answered first."""
+        if self._advancing:
+            return
+        self._advancing = True
+        try:
+            while self._arrived and not self._transport.is_closing():
+                if self._framing is not None:
+                    self._take_body(self._framing)
+                elif self._cycle is not None or self._forwarded:
+                    if len(self._arrived) > HIGH_WATER_BYTES:
+                        self.pause_reading()
+                    return
+                elif not self._begin_request():
+                    return
+        except Malformed:
+            self._refuse(_MALFORMED)
+        finally:
+            self._advancing = False
+
+    def _begin_request(self) -> bool:
+        """Begins the next request. Returns False if its head is incomplete or refused."""
+        head, self._arrived = self._heads.take(self._arrived)
+        if len(self._arrived if head is None else head.raw) > protocol.MAX_HEAD_BYTES:
+            self._refuse(_HEAD_TOO_LARGE)
+            return False
+        if head is None:
+            return False
+        # uvicorn's side handles CORS and paths that must be unquoted.
+        is_cors = self._gateway.cross_origin and "origin" in head.connection_headers
+        is_plain = not is_cors and "%" not in head.path and "#" not in head.path
+        kind = find_kind(head.method, head.path) if is_plain else None
+        if kind is None:
+            self._forward(head)
+        else:
+            self._begin_gateway_request(kind, head)
+        return True
+
+    def _begin_gateway_request(self, kind: RequestKind, head: RequestHead) -> None:
+        address = self._gateway.addresses.client(self._peer, head.connection_headers.get("x-forwarded-for"))
+        x = make_received(head.method, canonical(kind, head.path), head.headers, address, kind.dialect)
+        self._cycle = cycle = RequestCycle(self, self._loop, kind, x, head)
+        length, arrived = head.length, self._arrived
+        complete: bytes | None = None
+        if length is not None and length <= len(arrived):
+            complete, self._arrived = (arrived, b"") if length == len(arrived) else (arrived[:length], arrived[length:])
+        else:
+            cycle.ended = False
+            self._framing, self._body_consumer = head.framing(), cycle
+        cycle.body = self._gateway.body(x, cycle.receive, complete)
+        if self._task is None:
+            # A fresh context: forwarded requests have set context variables in the current one.
+            self._task = self._loop.create_task(self._serve(), context=Context())
+            self._state.tasks.add(self._task)
+            self._task.add_done_callback(self._state.tasks.discard)
+        elif self._next_request is not None and not self._next_request.done():
+            self._next_request.set_result(None)
+
+    def _forward(self, head: RequestHead) -> None:
+        fallback = self._fallback
+        if fallback is None:
+            fallback = UvicornFallback(self, self._transport, self._context)
+            self._fallback = fallback
+            if self._drained is not None:
+                fallback.pause_writing()
+        self._forwarded = True
+        self._framing = head.framing()
+        self._body_consumer = fallback
+        fallback.begin(head)
+
+    def _take_body(self, framing: Framing) -> None:
+        consumer = self._body_consumer
+        assert consumer is not None
+        body, self._arrived = framing.take(self._arrived)
+        # The rest of a body after the gateway's response is discarded. uvicorn must get all of it to find its end.
+        if body and (consumer is self._cycle or consumer is self._fallback):
+            consumer.feed_body(body)
+        if framing.done:
+            self._framing = self._body_consumer = None
+            if not self._lost:
+                consumer.end_body()
+            if self._cycle is None and not self._forwarded:
+                self._mark_idle()
+
+    def _finish_request(self) -> None:
+        """Ends an answered request and begins the next."""
+        self._mark_idle()
+        self.resume_reading()
+        self._advance()
+
+    def _mark_idle(self) -> None:
+        self._idle_since = self._loop.time()
+
+    def _refuse(self, response: bytes) -> None:
+        """Ends the connection after malformed input. A request that still reads its body is cancelled."""
+        answering = self._cycle or (self._fallback if self._forwarded else None)
+        if answering is None or not answering.begun:
+            self.write(response)
+        protocol.linger(self._transport, self, self._state.connections)
+
+    # From requests to responses.
+
+    async def _serve(self) -> None:
+        """Answers the requests to the gateway one after the other."""
+        cycle = self._cycle
+        try:
+            while True:
+                while (cycle := self._cycle) is None:
+                    self._next_request = waiter = self._loop.create_future()
+                    await waiter
+                assert cycle.body is not None
+                await self._gateway.serve(cycle.kind, cycle.x, cycle.body, cycle)
+                self._state.total_requests += 1
+                # Break the reference cycle between cycle and body, so that the garbage collector need not.
+                self._cycle = cycle.body = None
+                if self.stopping or not cycle.keeps_alive:
+                    self._close()
+                    return
+                self._finish_request()
+        except BadHeader:
+            log.warning("ingress.bad_header", request_id=cycle.x.request_id if cycle else None)
+            self._abandon(cycle)
+        except Exception:
+            log.exception("ingress.fault", request_id=cycle.x.request_id if cycle else None)
+            self._abandon(cycle)
+        except asyncio.CancelledError:
+            self._abandon(cycle)
+            raise
+
+    def _abandon(self, cycle: RequestCycle | None) -> None:
+        if cycle is not None and not cycle.begun:
+            self.write(_FAULT)
+        self._close()
+
+    def _close(self) -> None:
+        # This task ends by itself; `connection_lost` must not cancel it.
+        self._task = None
+        if not self._lost:
+            protocol.close(self._transport, self, self._state.connections)
+
+    # Time limits.
+
+    def _check_progress(self) -> None:
+        """Closes the connection if the client owes the same thing as at the last check (the rest of a request, or
+        reading of its response), or if it was idle for too long. Costs one timer for each connection and nothing for
+        each request."""
+        owed = self._what_client_owes()
+        if owed is not None and owed is self._owed:
+            self._transport.abort()
+            return
+        self._owed = owed
+        delay = protocol.CHECK_INTERVAL_SECONDS
+        if owed is None and self._idle_since is not None and self._cycle is None and not self._forwarded:
+            remaining = self._idle_since + self._context.config.timeout_keep_alive - self._loop.time()
+            if remaining <= 0:
+                self._transport.close()
+                return
+            delay = min(delay, remaining)
+        self._check_timer = self._loop.call_later(delay, self._check_progress)
+
+    def _what_client_owes(self) -> object:
+        if self._transport.is_closing():
+            return self._transport
+        if self._drained is not None:
+            return self._drained
+        # Until a request is answered, the reader of its body limits the time.
+        if self._cycle is not None or self._forwarded:
+            return None
+        if self._framing is not None:
+            return self._framing
+        if self._heads.partial is not None:
+            return self._heads.partial
+        return self if self._idle_since is None else None

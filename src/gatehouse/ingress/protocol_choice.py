@@ -1,0 +1,34 @@
+"""Chooses the HTTP protocol class for uvicorn."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from gatehouse.ingress.gateway import Gateway
+from gatehouse.ingress.http1.behind import ServerContext
+from gatehouse.ingress.http1.connection import LaneConnection
+from gatehouse.ingress.protocol import WatchfulProtocol
+
+#: values of the setting INGRESS
+Ingress: TypeAlias = Literal["lean", "uvicorn"]
+
+
+def protocol_of(ingress: Ingress, gateway: Callable[[], Gateway]) -> Any:
+    """Return a value for uvicorn's `http` option. `gateway` is called for each connection, because the server is
+    created before the gateway."""
+    if ingress == "uvicorn":
+        return WatchfulProtocol
+
+    def connection(
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> LaneConnection:
+        loop = _loop or asyncio.get_running_loop()
+        return LaneConnection(gateway(), ServerContext(config, server_state, app_state, loop))
+
+    return connection

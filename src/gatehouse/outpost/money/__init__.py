@@ -1,0 +1,1 @@
+"""The outpost's budgets: amounts spent, leases from peers, and what is on disk."""

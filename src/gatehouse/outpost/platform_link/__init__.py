@@ -1,0 +1,1 @@
+"""The outpost's connections to the platform, the portal and its peers."""

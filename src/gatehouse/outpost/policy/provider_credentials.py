@@ -1,0 +1,44 @@
+"""Providers' credentials at the outpost: from its environment (docs/outposts.md, "Providers' credentials"), else from
+the bundle, sealed to this outpost's key.
+
+`PROVIDER_<ID>_<FIELD>` is the credential `<field>` of the provider with that id. In the id, every character that is not
+a letter or digit is an underscore: `PROVIDER_OPENAI_API_KEY` is the `api_key` of `openai`. A provider with any of these
+variables uses only them: two sets of credentials are never mixed.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from gatehouse.foundation.identity import TenantId
+from gatehouse.outpost.policy.bundle import BundleStore
+
+_NOT_ALPHANUMERIC: Final = re.compile("[^A-Z0-9]")
+_NO_CREDENTIALS: Final[Mapping[str, str]] = {}
+
+
+class LocalSecrets:
+    """Implements the engine's `Secrets`."""
+
+    def __init__(self, bundles: BundleStore, environment: Mapping[str, str] = os.environ) -> None:
+        self._bundles = bundles
+        self._environment = {name: value for name, value in environment.items() if name.startswith("PROVIDER_")}
+        self._by_provider: dict[str, Mapping[str, str]] = {}
+
+    def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:
+        credentials = self._by_provider.get(provider_id)
+        if credentials is None:
+            credentials = self._by_provider[provider_id] = self._from_environment(provider_id)
+        if credentials:
+            return credentials
+        in_force = self._bundles.in_force
+        return (in_force.credentials.of(provider_id) if in_force is not None else None) or _NO_CREDENTIALS
+
+    def _from_environment(self, provider_id: str) -> Mapping[str, str]:
+        prefix = f"PROVIDER_{_NOT_ALPHANUMERIC.sub('_', provider_id.upper())}_"
+        return {
+            name.removeprefix(prefix).lower(): value
+            for name, value in self._environment.items()
+            if name.startswith(prefix) and value
+        }

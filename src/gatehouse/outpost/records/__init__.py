@@ -1,0 +1,1 @@
+"""The outpost's records: the local audit log, uploads, exports and SIEM forwarding."""

@@ -1,0 +1,249 @@
+"""The upload position of each record of this outpost: records are in the journal until they are uploaded (or an
+operator has confirmed them), then in the audit log. Sole owner of the upload positions in `outpost/uploaded.json`.
+
+An entry's sequence number counts from 1 in its writer's journal. A damaged place counts as one entry, and so does the
+end of a dead writer. So every reader computes the same numbers every time.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from gatehouse.engine.records import upload_notices
+from gatehouse.engine.records.upload_notices import Ended, Lost
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.journal import Batch, JournalReader, Position, files
+from gatehouse.outpost import durable_files
+from gatehouse.outpost.records.log import AuditLog, Cursor
+
+log = structlog.get_logger(__name__)
+
+_FILE: Final = "uploaded.json"
+#: Limits of one upload (`POST /v1/outposts/records` accepts no more), and so of each read.
+MAX_UPLOAD_RECORDS: Final = 2_000
+MAX_UPLOAD_BYTES: Final = 1024**2
+
+
+class UploadPosition(msgspec.Struct, frozen=True):
+    """How far one writer's entries are uploaded: everything before `offset` of `segment` is.
+
+    The platform knows the journal by its writer's id. If it could not continue under that id, it knows the journal by
+    `journal_id`, with numbers that are smaller by `skipped`. `lost` is then the number of missing records that it is to
+    be told first.
+    """
+
+    segment: int = 1
+    offset: int = 0
+    #: sequence number of the next entry
+    sequence: int = 1
+    journal_id: UUID | None = None
+    skipped: int = 0
+    lost: int | None = None
+    #: uploaded to its end, and kept for the SIEM
+    over: bool = False
+
+    @property
+    def number(self) -> int:
+        """Return the next entry's number, as the platform counts."""
+        return self.sequence - self.skipped
+
+
+class RecordBatch(NamedTuple):
+    """Entries of one writer as in its journal, with notices between them (`engine.records.upload_notices`)."""
+
+    writer_id: UUID
+    place: UploadPosition
+    then: UploadPosition
+    entries: list[bytes]
+    #: the writer is dead, and these are its last entries
+    finished: bool
+
+    @property
+    def journal_id(self) -> UUID:
+        return self.place.journal_id or self.writer_id
+
+    @property
+    def begin(self) -> Cursor:
+        return Cursor(self.writer_id, self.place.sequence)
+
+
+class UnknownPlace(Exception):
+    """The given position is not in the journal."""
+
+
+class OutpostRecords:
+    """The outpost's journal and audit log. Every method blocks on files; call it from any thread but the event
+    loop's."""
+
+    def __init__(self, folder: Path, audit: AuditLog) -> None:
+        self.journal = folder / "journal"
+        self.audit = audit
+        #: Held while journal and audit log are read together, so that no record moves between them.
+        self.lock = threading.RLock()
+        self._path = folder / _FILE
+        self._reader = JournalReader(self.journal)
+        self._places = self._load()
+        self._reader.pass_over(_over(self._places))
+
+    def follower(self) -> JournalReader:
+        """Return a reader for another receiver of all records: unconfirmed records stay in the journal."""
+        return self._reader.follower()
+
+    def claim(self) -> bool:
+        """Return whether this process is the only one that moves this home's records. Another process may still be
+        ending."""
+        return self._reader.claim()
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def places(self) -> dict[UUID, UploadPosition]:
+        with self.lock:
+            return dict(self._places)
+
+    def take(self, max_records: int = MAX_UPLOAD_RECORDS) -> RecordBatch | None:
+        """Return the oldest entries that are not uploaded, or None. Raises `OSError`."""
+        with self.lock:
+            batch = read_batch(self._reader, self._places, max_records)
+            if batch is not None and batch.place.journal_id and batch.writer_id not in self._places:
+                self._store(batch.writer_id, batch.place)  # keeps the new journal id
+            return batch
+
+    def mark_uploaded(self, batch: RecordBatch) -> None:
+        """Moves uploaded or confirmed entries from the journal into the audit log. Raises `OSError`; a repeated call
+        skips what is done."""
+        with self.lock:
+            if self._places.get(batch.writer_id, batch.place) != batch.place:
+                return  # an operator has confirmed them meanwhile
+            self.audit.append(batch.begin, batch.entries)
+            self._store(batch.writer_id, batch.then)
+            moved = {batch.writer_id: Position(batch.then.segment, batch.then.offset)}
+            finished = [batch.writer_id] if batch.finished else []
+            for released in self._reader.release(Batch(positions=moved, finished=finished)):
+                self._places.pop(released, None)
+            if batch.finished and batch.writer_id in self._places:
+                self._store(batch.writer_id, msgspec.structs.replace(batch.then, over=True))
+
+    def loss_reported(self, batch: RecordBatch) -> None:
+        """Stores that the platform has been informed of the journal's missing records."""
+        self._store(batch.writer_id, msgspec.structs.replace(batch.place, lost=None))
+
+    def continue_as_new_journal(self, batch: RecordBatch, missing: int) -> None:
+        """Continues under another journal id, from number 1, with a notice of the missing records: the platform cannot
+        continue the old journal, and the records that it lacks are no longer stored."""
+        place = batch.place
+        self._store(
+            batch.writer_id,
+            msgspec.structs.replace(place, journal_id=new_id(), skipped=place.sequence - 2, lost=missing),
+        )
+
+    def confirm(self, through: Cursor) -> int:
+        """Marks everything up to `through` as carried away by an operator. Return the number of entries for which that
+        is new. Raises `UnknownPlace`, `OSError`."""
+        self._seek(through)
+        released = 0
+        while True:
+            with self.lock:
+                batch = self.take()
+                if batch is None or batch.begin > through:
+                    return released
+                if batch.writer_id == through.journal_id:
+                    batch = self._cut(batch, through.sequence - batch.place.sequence + 1)
+                self.mark_uploaded(batch)
+                released += len(batch.entries)
+
+    def _cut(self, batch: RecordBatch, count: int) -> RecordBatch:
+        """Return the batch's first `count` entries. They are read again, because only a read knows where they end."""
+        if count >= len(batch.entries):
+            return batch
+        shorter = read_batch(self._reader, self._places, count)
+        assert shorter is not None
+        return shorter
+
+    def _seek(self, through: Cursor) -> None:
+        """Raises `UnknownPlace` unless `through` is uploaded or in the journal."""
+        places, finished = self.places(), set[UUID]()
+        position = places.get(through.journal_id)
+        if position is not None and through.sequence < position.sequence:
+            return
+        reader = JournalReader(self.journal)
+        while (batch := read_batch(reader, places, MAX_UPLOAD_RECORDS, skipped_writers=finished)) is not None:
+            places[batch.writer_id] = batch.then
+            if batch.finished:
+                finished.add(batch.writer_id)
+            if batch.writer_id == through.journal_id and through.sequence < batch.then.sequence:
+                return
+        raise UnknownPlace
+
+    def _store(self, writer_id: UUID, place: UploadPosition) -> None:
+        with self.lock:
+            self._places[writer_id] = place
+            durable_files.write(self._path, msgspec.json.encode(self._places))
+
+    def _load(self) -> dict[UUID, UploadPosition]:
+        document = durable_files.read(self._path)
+        try:
+            positions = msgspec.json.decode(document or b"{}", type=dict[UUID, UploadPosition])
+        except msgspec.DecodeError as error:
+            log.warning("outpost.uploaded_unreadable", reason=str(error))
+            return {}
+        writers = set(files.writer_ids(self.journal))
+        return {writer_id: place for writer_id, place in positions.items() if writer_id in writers}
+
+
+def read_batch(
+    reader: JournalReader,
+    places: Mapping[UUID, UploadPosition],
+    max_records: int,
+    *,
+    skipped_writers: Iterable[UUID] = (),
+) -> RecordBatch | None:
+    """Return the oldest writer's entries after `places`, at most `max_records`, or None. Raises `OSError`."""
+    reader.resume({writer_id: Position(place.segment, place.offset) for writer_id, place in places.items()})
+    batch = reader.oldest(max_records, MAX_UPLOAD_BYTES, {*skipped_writers, *_over(places)})
+    if not batch:
+        return None
+    (writer_id,) = batch.positions or batch.finished
+    ended = writer_id in batch.finished
+    located = [(entry.segment, entry.offset_end, entry.payload) for entry in batch.entries]
+    # A torn record at the end, left by a kill, was never acknowledged.
+    if damaged_places := [damage for damage in batch.damage if not damage.torn]:
+        # The time of a damaged record is unknown, but not later than this.
+        written_at = reader.last_written(writer_id)
+        located += [
+            (
+                damage.segment,
+                damage.offset + damage.length,
+                upload_notices.encode(Lost("damaged", bytes=damage.length, timestamp=written_at)),
+            )
+            for damage in damaged_places
+        ]
+        located.sort()
+    place = places.get(writer_id) or _unknown(located[0][0] if located else 1)
+    segment, offset = batch.positions.get(writer_id, Position(place.segment, place.offset))
+    if len(located) > max_records:
+        located, ended = located[:max_records], False
+        segment, offset = located[-1][:2]
+    entries = [payload for _, _, payload in located]
+    if ended and (entries or place.sequence > 1):
+        if len(entries) < max_records:
+            entries.append(upload_notices.encode(Ended(reader.last_written(writer_id))))
+        else:
+            ended = False
+    then = msgspec.structs.replace(place, segment=segment, offset=offset, sequence=place.sequence + len(entries))
+    return RecordBatch(writer_id, place, then, entries, ended)
+
+
+def _unknown(segment: int) -> UploadPosition:
+    """Return the position of a writer without a stored one. If its beginning is gone, part of it was uploaded, up to an
+    unknown number: under another journal id the platform accepts the rest, and rejects the records that it has."""
+    return UploadPosition() if segment == 1 else UploadPosition(journal_id=new_id())
+
+
+def _over(places: Mapping[UUID, UploadPosition]) -> list[UUID]:
+    return [writer_id for writer_id, place in places.items() if place.over]

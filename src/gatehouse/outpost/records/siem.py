@@ -1,0 +1,393 @@
+"""Sends this outpost's events directly to a SIEM (`SIEM_DIRECT_*`; docs/siem.md lists the fields), also while the
+platform is unreachable, and where it may not receive them.
+
+Each entry of the journal becomes the events that the platform would forward, with the same ids. Delivery is at least
+once and in order: events that the receiver has not accepted stay in the journal, even if the platform has them.
+"""
+
+import asyncio
+import contextlib
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from gatehouse.engine.records import audit_events, upload_notices
+from gatehouse.engine.records.audit_events import DlpEntry
+from gatehouse.engine.records.outcome import (
+    DlpEvent,
+    Opened,
+    Outcome,
+    decode_with_text_ids,
+)
+from gatehouse.engine.records.upload_notices import Operated
+from gatehouse.foundation.egress.guard import EgressGuard
+from gatehouse.foundation.identity import CallerKind
+from gatehouse.foundation.journal import Batch, Position
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.foundation.settings import BadSettings
+from gatehouse.foundation.siem import events
+from gatehouse.foundation.siem.events import SiemEvent
+from gatehouse.foundation.siem.senders.sender import BatchRefused, SiemTarget
+from gatehouse.foundation.siem.sending import BACKOFF_SECONDS, Senders
+from gatehouse.outpost import durable_files
+from gatehouse.outpost.records.positions import OutpostRecords
+from gatehouse.outpost.settings import OutpostSettings
+
+log = structlog.get_logger(__name__)
+
+_FILE: Final = "siem.json"
+#: Limits of one batch.
+_BATCH_ENTRIES: Final = 500
+_BATCH_BYTES: Final = 1024**2
+#: Seconds for a batch, for every type of receiver.
+_SEND_TIMEOUT_SECONDS: Final = 20.0
+#: Seconds between two polls of a journal that is sent completely.
+_POLL_INTERVAL_SECONDS: Final = 0.5
+#: Seconds to send the rest of the journal when the outpost ends.
+_SHUTDOWN_TIMEOUT_SECONDS: Final = 3.0
+#: Networks that a receiver may be in: the operator chooses it, so all but cloud metadata.
+_ALL_NETWORKS: Final = ("0.0.0.0/0", "::/0")
+_NO_TENANT: Final = UUID(int=0)
+_OPERATED_PREFIX: Final = b'["operated",'
+
+
+class _AuditRow(NamedTuple):
+    """An audit event in the form that `events.of_audit` reads. It has no position in a chain, which only the platform
+    has."""
+
+    id: UUID
+    tenant_id: UUID
+    timestamp: datetime
+    action: str
+    outcome: str
+    reason: str | None
+    actor_id: str | None
+    actor_type: str
+    request_id: str | None
+    ip: str
+    target_provider: str | None
+    target_model: str | None
+    details: dict[str, Any]
+    resource_type: str | None = None
+    resource_id: str | None = None
+    sequence: int | None = None
+    hash: bytes | None = None
+    prev_hash: bytes | None = None
+
+
+class _SendState(msgspec.Struct, frozen=True):
+    """The position up to which each writer's journal was sent, and its open streams there."""
+
+    positions: dict[UUID, Position] = {}
+    opened: dict[UUID, dict[str, Opened[str]]] = {}
+
+
+class _SendBatch(NamedTuple):
+    batch: Batch
+    events: list[SiemEvent]
+    #: the state once they are sent
+    then: _SendState
+
+
+class OutpostSiemStatus(msgspec.Struct):
+    """Counts since the start. Times are Unix times."""
+
+    sent: int = 0
+    #: events that are too large for the receiver even alone
+    skipped: int = 0
+    waiting_bytes: int = 0
+    at: float | None = None
+    fault: str | None = None
+
+
+class DirectSiem:
+    """Sends events from `start` to `stop`."""
+
+    def __init__(
+        self,
+        target: SiemTarget,
+        secret: bytes,
+        senders: Senders,
+        records: OutpostRecords,
+        *,
+        outpost_id: UUID,
+        folder: Path,
+    ) -> None:
+        self.type = target.type
+        self.status = OutpostSiemStatus()
+        self._target, self._secret, self._senders = target, secret, senders
+        self._records = records
+        self._outpost_id = outpost_id
+        self._path = folder / _FILE
+        self._state = self._load()
+        self._reader = records.follower()
+        self._reader.resume(self._state.positions)
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="siem")
+
+    async def stop(self) -> None:
+        """Sends the rest of the journal if the receiver accepts it at once; otherwise the next start does."""
+        self._stopping.set()
+        if self._task is not None:
+            _, unfinished = await asyncio.wait([self._task], timeout=_SHUTDOWN_TIMEOUT_SECONDS)
+            for task in unfinished:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def test(self, tenant_id: UUID | None) -> None:
+        """Sends one event now. Raises `BatchRefused`."""
+        await self._attempt([events.of_test(tenant_id or _NO_TENANT)])
+
+    async def _run(self) -> None:
+        while not await asyncio.to_thread(self._records.claim):
+            if await self._wait_for_stop(_POLL_INTERVAL_SECONDS):
+                return
+        failures = 0
+        while True:
+            stopping = self._stopping.is_set()
+            try:
+                more, failures, self.status.fault = await self._send_next(), 0, None
+            except BatchRefused as error:
+                self._failed(error.reason)
+                more, failures = False, failures + 1
+            except Exception as error:
+                # An unforeseen error must not end the sending.
+                self._failed(f"an unexpected fault: {type(error).__name__}")
+                log.exception("outpost.siem_fault")
+                more, failures = False, failures + 1
+            if stopping and not more:
+                return
+            if not more:
+                await self._wait_for_stop(
+                    BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1] if failures else _POLL_INTERVAL_SECONDS
+                )
+
+    async def _send_next(self) -> bool:
+        """Sends one batch. Return whether there may be more. Raises `BatchRefused`, `OSError`."""
+        work = await asyncio.to_thread(self._next)
+        if work is None:
+            return False
+        await self._send(work.events)
+        await asyncio.to_thread(self._store, work)
+        return work.batch.more or bool(work.batch.finished)
+
+    async def _send(self, batch: Sequence[SiemEvent]) -> None:
+        """Sends the events, in smaller parts if they are too large together. Raises `BatchRefused`."""
+        first, part_size = 0, len(batch)
+        while first < len(batch):
+            part = batch[first : first + part_size]
+            try:
+                await self._attempt(part)
+            except BatchRefused as error:
+                if not error.too_large:
+                    raise
+                if len(part) > 1:
+                    part_size = len(part) // 2
+                    continue
+                # Skipped: later events must not wait for it for ever, nor requests for space in the journal.
+                log.warning("outpost.siem_event_too_large", event_id=str(part[0].id), bytes=len(part[0].body))
+                self.status.skipped += 1
+                self.status.sent -= 1
+            first += len(part)
+            self.status.sent += len(part)
+            self.status.at = time.time()
+
+    async def _attempt(self, batch: Sequence[SiemEvent]) -> None:
+        target = msgspec.structs.replace(self._target, tenant_id=batch[0].tenant_id)
+        try:
+            async with asyncio.timeout(_SEND_TIMEOUT_SECONDS):
+                await self._senders.send(target, self._secret, batch)
+        except TimeoutError:
+            raise BatchRefused(f"not taken within {_SEND_TIMEOUT_SECONDS:g} s") from None
+
+    def _next(self) -> _SendBatch | None:
+        """Return the oldest writer's next entries as events, or None. Raises `OSError`."""
+        self.status.waiting_bytes = sum(segment.bytes for segment in self._reader.backlog())
+        batch = self._reader.oldest(_BATCH_ENTRIES, _BATCH_BYTES)
+        if not batch:
+            return None
+        (writer_id,) = batch.positions or batch.finished
+        opened = dict(self._state.opened.get(writer_id, {}))
+        outgoing = [event for line in batch.entries for event in self._events(line.payload, opened)]
+        positions, open_streams = (
+            {**self._state.positions, **batch.positions},
+            {**self._state.opened, writer_id: opened},
+        )
+        if batch.finished:
+            # The open streams of a dead process were interrupted.
+            outgoing += [
+                event for entry in opened.values() for event in self._of_request(audit_events.interrupted(entry))
+            ]
+            positions.pop(writer_id, None)
+            del open_streams[writer_id]
+        return _SendBatch(batch, outgoing, _SendState(positions, open_streams))
+
+    def _events(self, line: bytes, opened: dict[str, Opened[str]]) -> Iterator[SiemEvent]:
+        """Yield the events of an entry. Updates `opened`, the streams without an outcome."""
+        try:
+            if line.startswith(_OPERATED_PREFIX):
+                operated = upload_notices.read(msgspec.json.decode(line))
+                assert isinstance(operated, Operated)
+                yield events.of_audit(self._of_operator(operated))
+                return
+            entry = decode_with_text_ids(line)
+            if isinstance(entry, Opened):
+                opened[entry.id] = entry
+                return
+            opened.pop(entry.id, None)
+            yield from self._of_request(entry)
+        except (msgspec.MsgspecError, ValueError, OverflowError, OSError) as error:
+            log.warning("outpost.siem_entry_unreadable", reason=type(error).__name__)
+
+    def _of_request(self, entry: DlpEntry) -> Iterator[SiemEvent]:
+        moment, tenant_id = datetime.fromtimestamp(entry.timestamp, UTC), UUID(entry.tenant_id)
+        if isinstance(entry, Outcome):
+            yield events.of_audit(
+                _AuditRow(
+                    id=UUID(entry.id),
+                    tenant_id=tenant_id,
+                    timestamp=moment,
+                    action=audit_events.ACTION,
+                    outcome=entry.outcome,
+                    reason=entry.error_code,
+                    actor_id=entry.user_id or entry.client_id,
+                    actor_type=entry.actor_type,
+                    request_id=entry.request_id,
+                    ip=entry.ip,
+                    target_provider=entry.provider,
+                    target_model=entry.model_id,
+                    details=audit_events.details(entry, self._outpost_id),
+                )
+            )
+        for event_id, event in zip(audit_events.dlp_event_ids(entry), entry.dlp_events, strict=True):
+            yield events.of_dlp(tenant_id, _dlp_row(entry, event_id, event), moment)
+
+    def _of_operator(self, call: Operated) -> _AuditRow:
+        return _AuditRow(
+            id=call.id,
+            tenant_id=call.tenant_id or _NO_TENANT,
+            timestamp=datetime.fromtimestamp(call.timestamp, UTC),
+            action=audit_events.OPERATED,
+            outcome="success",
+            reason=None,
+            actor_id=str(self._outpost_id),
+            actor_type=CallerKind.OUTPOST,
+            request_id=None,
+            ip=call.ip,
+            target_provider=None,
+            target_model=None,
+            details=audit_events.operator_details(call),
+            resource_type="outpost",
+            resource_id=str(self._outpost_id),
+        )
+
+    def _store(self, work: _SendBatch) -> None:
+        """Stores the position of a sent batch. Raises `OSError`; the batch is then sent again."""
+        durable_files.write(self._path, msgspec.json.encode(work.then))
+        self._state = work.then
+        self._reader.release(work.batch)
+
+    def _load(self) -> _SendState:
+        try:
+            state = msgspec.json.decode(durable_files.read(self._path) or b"{}", type=_SendState)
+        except msgspec.DecodeError as error:
+            log.warning("outpost.siem_position_unreadable", reason=str(error))
+            return _SendState()
+        writers = {path.name for path in self._records.journal.iterdir()}
+        return _SendState(
+            {writer_id: position for writer_id, position in state.positions.items() if str(writer_id) in writers},
+            {writer_id: streams for writer_id, streams in state.opened.items() if str(writer_id) in writers},
+        )
+
+    def _failed(self, reason: str) -> None:
+        if self.status.fault != reason:
+            log.warning("outpost.siem_failed", reason=reason)
+        self.status.fault = reason
+
+    async def _wait_for_stop(self, seconds: float) -> bool:
+        """Waits up to `seconds`. Return whether `stop` was called."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        return self._stopping.is_set()
+
+
+def _dlp_row(entry: DlpEntry, event_id: str, event: DlpEvent) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(event),
+        "id": event_id,
+        "request_id": entry.request_id,
+        "user_id": entry.user_id,
+        "group_ids": entry.group_ids,
+        "model": audit_events.model_of(entry),
+    }
+
+
+def receivers_of(settings: OutpostSettings) -> Receivers:
+    """Return the HTTP client for receivers; the caller closes it. Raises `BadSettings`."""
+    return Receivers(EgressGuard(_ALL_NETWORKS), tls=_trust(settings.siem_direct_ca_bundle))
+
+
+def direct(settings: OutpostSettings, receivers: Receivers, records: OutpostRecords) -> DirectSiem | None:
+    """Return None if no receiver is configured. Raises `BadSettings`."""
+    if settings.siem_direct_type is None:
+        return None
+    assert settings.outpost_id is not None
+    secret = settings.siem_direct_token.get_secret_value() if settings.siem_direct_token else ""
+    senders = Senders(receivers, settings.gatehouse_home)
+    return DirectSiem(
+        target(settings),
+        secret.encode(),
+        senders,
+        records,
+        outpost_id=settings.outpost_id,
+        folder=settings.folder,
+    )
+
+
+def target(settings: OutpostSettings) -> SiemTarget:
+    """Raises `BadSettings`."""
+    kind, url = settings.siem_direct_type, settings.siem_direct_url
+    assert kind is not None
+    if kind == "file":
+        return SiemTarget(tenant_id=_NO_TENANT, type=kind)
+    if kind == "syslog":
+        return _syslog(url or "", settings.siem_direct_ca_bundle)
+    if not (url or "").startswith("https://"):
+        raise BadSettings(f"SIEM_DIRECT_URL: must begin with https:// for {kind}")
+    if settings.siem_direct_token is None:
+        raise BadSettings(f"SIEM_DIRECT_TOKEN: {kind} needs one")
+    return SiemTarget(tenant_id=_NO_TENANT, type=kind, url=url, index=settings.siem_direct_index)
+
+
+def _syslog(url: str, authorities: Path | None) -> SiemTarget:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if host is None or port is None or parts.scheme not in {"tcp", "tls"}:
+        raise BadSettings("SIEM_DIRECT_URL: for syslog, tcp://host:port or tls://host:port")
+    _trust(authorities)
+    pem = authorities.read_text() if authorities is not None and parts.scheme == "tls" else None
+    return SiemTarget(tenant_id=_NO_TENANT, type=f"syslog_{parts.scheme}", host=host, port=port, ca_certificate=pem)
+
+
+def _trust(authorities: Path | None) -> ssl.SSLContext | None:
+    if authorities is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=str(authorities))
+    except (OSError, ssl.SSLError) as error:
+        raise BadSettings(f"SIEM_DIRECT_CA_BUNDLE: cannot be loaded ({error})") from None

@@ -1,0 +1,181 @@
+"""Uploads the journal's records in order, whenever the platform is reachable (docs/outpost-records.md).
+
+Records stay in the journal until the platform has confirmed that they are stored. If the process is killed between the
+confirmation and the stored upload position, the same numbers are sent again, and the platform skips them.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from gatehouse.engine.records import upload_notices
+from gatehouse.engine.records.upload_notices import Lost
+from gatehouse.outpost.platform_link.client import PlatformClient, PlatformRefusal, PlatformUnavailable
+from gatehouse.outpost.records.positions import MAX_UPLOAD_RECORDS, OutpostRecords, RecordBatch
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between two polls of a journal that is uploaded completely.
+_POLL_INTERVAL_SECONDS: Final = 0.5
+#: Seconds between two uploads of a backlog: requests have priority.
+_BACKLOG_INTERVAL_SECONDS: Final = 0.02
+#: Seconds between retries, doubling from the first to the second number.
+_MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.5, 15.0
+#: Seconds to upload the rest of the journal when the outpost ends.
+_SHUTDOWN_TIMEOUT_SECONDS: Final = 5.0
+#: Statuses of a batch with an invalid record or too many records.
+_BATCH_REFUSED: Final = frozenset({400, 413, 422})
+#: Rejected records of one upload that are logged.
+_MAX_LOGGED_REJECTIONS: Final = 20
+
+
+class UploadStatus(msgspec.Struct):
+    """Counts since the start. Times are Unix times."""
+
+    handed_in: int = 0
+    #: rejected by the platform; they are in the audit log
+    rejected: int = 0
+    #: entries that are damaged, or that the platform requests and that are no longer stored
+    lost: int = 0
+    at: float | None = None
+    fault: str | None = None
+
+
+class RecordUpload:
+    """Uploads from `start` to `stop`. Of all processes of a home, one uploads."""
+
+    def __init__(self, platform: PlatformClient, records: OutpostRecords) -> None:
+        self.status = UploadStatus()
+        self._platform = platform
+        self._records = records
+        self._batch_size = MAX_UPLOAD_RECORDS
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="records")
+
+    async def stop(self) -> None:
+        """Uploads the rest of the journal if the platform accepts it at once; otherwise the next start does."""
+        self._stopping.set()
+        if self._task is not None:
+            _, unfinished = await asyncio.wait([self._task], timeout=_SHUTDOWN_TIMEOUT_SECONDS)
+            for task in unfinished:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def _run(self) -> None:
+        retry_delay = _MIN_RETRY_SECONDS
+        while not await asyncio.to_thread(self._records.claim):
+            if await self._wait_for_stop(_POLL_INTERVAL_SECONDS):
+                return
+        while True:
+            stopping = self._stopping.is_set()
+            try:
+                more, retry_delay = await self._upload_next(), _MIN_RETRY_SECONDS
+            except (PlatformUnavailable, PlatformRefusal, OSError) as error:
+                self._failed(str(error))
+                more = None
+            except Exception:
+                # An unforeseen error must not end the uploads.
+                self._failed("an unexpected fault; the log has it")
+                log.exception("outpost.upload_fault")
+                more = None
+            if stopping and not more:
+                return
+            if more is None:
+                await self._wait_for_stop(retry_delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
+                retry_delay = min(retry_delay * 2, _MAX_RETRY_SECONDS)
+            else:
+                await self._wait_for_stop(_BACKLOG_INTERVAL_SECONDS if more else _POLL_INTERVAL_SECONDS)
+
+    async def _wait_for_stop(self, seconds: float) -> bool:
+        """Waits up to `seconds`. Return whether `stop` was called."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        return self._stopping.is_set()
+
+    async def _upload_next(self) -> bool:
+        """Uploads one batch. Return whether there may be more. Raises `PlatformUnavailable`, `PlatformRefusal`,
+        `OSError`."""
+        batch = await asyncio.to_thread(self._records.take, self._batch_size)
+        if batch is None:
+            self._batch_size = MAX_UPLOAD_RECORDS
+            return False
+        if batch.entries and not await self._upload_batch(batch):
+            return True
+        await asyncio.to_thread(self._records.mark_uploaded, batch)
+        full = len(batch.entries) >= self._batch_size
+        self._batch_size = min(MAX_UPLOAD_RECORDS, self._batch_size * 2)
+        return full or batch.finished or self._stopping.is_set()
+
+    async def _upload_batch(self, batch: RecordBatch) -> bool:
+        """Return whether the batch is uploaded. False: read again from the stored position and retry."""
+        try:
+            if batch.place.lost is not None:
+                notice = upload_notices.encode(Lost("gone", records=batch.place.lost, timestamp=time.time()))
+                self._count(batch, await self._platform.hand_in(batch.journal_id, batch.place.number - 1, [notice]))
+                await asyncio.to_thread(self._records.loss_reported, batch)
+                return False
+            self._count(batch, await self._platform.hand_in(batch.journal_id, batch.place.number, batch.entries))
+        except PlatformRefusal as error:
+            expected = error.body.get("expected_sequence") if isinstance(error.body, dict) else None
+            if error.status == 409 and isinstance(expected, int) and 0 < expected < batch.place.number:
+                await self._fill(batch, expected)
+                return False
+            if error.status not in _BATCH_REFUSED:
+                raise
+            if len(batch.entries) > 1:
+                # One record is invalid, or the batch is too large.
+                self._batch_size = len(batch.entries) // 2
+                return False
+            log.warning("outpost.record_refused", journal_id=str(batch.journal_id), number=batch.place.number)
+            notice = upload_notices.encode(Lost("refused", 1, len(batch.entries[0]), time.time()))
+            self._count(batch, await self._platform.hand_in(batch.journal_id, batch.place.number, [notice]))
+        damaged = sum(entry.startswith(b'["lost"') for entry in batch.entries)
+        if damaged:
+            self.status.lost += damaged
+            log.error("outpost.journal_damaged", journal_id=str(batch.journal_id), places=damaged)
+        return True
+
+    async def _fill(self, batch: RecordBatch, expected: int) -> None:
+        """Uploads again what the platform lacks, from the audit log: a platform that was restored from a backup has
+        gone back. If the records are no longer stored, the rest continues as a new journal that begins with a notice of
+        the loss."""
+        first, missing = expected + batch.place.skipped, batch.place.number - expected
+        log.warning(
+            "outpost.platform_lacks_records", journal_id=str(batch.journal_id), number=expected, records=missing
+        )
+        parts = self._records.audit.of(batch.writer_id, first, MAX_UPLOAD_RECORDS // 2)
+        while missing and (part := await asyncio.to_thread(next, parts, None)):
+            part = part[:missing]
+            self._count(batch, await self._platform.hand_in(batch.journal_id, expected, part))
+            expected, missing = expected + len(part), missing - len(part)
+        if missing:
+            self.status.lost += missing
+            await asyncio.to_thread(self._records.continue_as_new_journal, batch, missing)
+
+    def _count(self, batch: RecordBatch, answer: dict[str, Any]) -> None:
+        status = self.status
+        if status.fault is not None:
+            log.info("outpost.upload_back")
+        status.at, status.fault = time.time(), None
+        status.handed_in += answer.get("stored", 0)
+        rejected = answer.get("rejected", ())
+        status.rejected += len(rejected)
+        for rejection in rejected[:_MAX_LOGGED_REJECTIONS]:
+            log.error(
+                "outpost.record_rejected",
+                journal_id=str(batch.journal_id), number=rejection["sequence"], reason=rejection["reason"],
+            )  # fmt: skip
+
+    def _failed(self, reason: str) -> None:
+        if self.status.fault is None:
+            log.warning("outpost.upload_failed", reason=reason)
+        self.status.fault = reason

@@ -1,0 +1,1 @@
+"""The SAML protocol: messages, keys, verification of assertions."""

@@ -1,0 +1,1 @@
+"""The SCIM protocol (RFC 7644): filters, patches, schemas and messages."""

@@ -1,0 +1,1 @@
+"""The administration API as a whole: its families, admission and OpenAPI document."""

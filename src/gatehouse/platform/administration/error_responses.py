@@ -1,0 +1,108 @@
+"""Adds error responses to the OpenAPI document: the statuses of each operation, in the error form of its path.
+
+The statuses follow from the operation's shape: with a path parameter 404, with a body 413, on every operation 429
+(rate limit) and 503 (maintenance).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from gatehouse.foundation.errors import Refusal
+from gatehouse.foundation.http import envelopes
+from gatehouse.foundation.http.envelopes import ErrorForm, ErrorForms
+from gatehouse.platform.administration.contents import ERROR_FORMS
+
+_TEXT: Final = {"type": "string"}
+
+
+def _object(required: list[str], **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": required, "properties": properties}
+
+
+_FAULT: Final = _object(
+    ["loc", "msg", "type"],
+    loc={"type": "array", "items": {"anyOf": [_TEXT, {"type": "integer"}]}},
+    msg=_TEXT,
+    type=_TEXT,
+)
+_FIELD: Final = _object(["field", "message"], field=_TEXT, message=_TEXT)
+
+SCHEMAS: Final[dict[str, Any]] = {
+    "DetailError": _object(["detail"], detail={"anyOf": [_TEXT, {"type": "array", "items": _FAULT}]}),
+    "CodedError": _object(["error", "message"], error=_TEXT, message=_TEXT, details={"type": "array", "items": _FIELD}),
+    "OAuthError": _object(["error", "error_description"], error=_TEXT, error_description=_TEXT),
+    "ScimError": _object(
+        ["schemas", "status"], schemas={"type": "array", "items": _TEXT}, status=_TEXT, detail=_TEXT, scimType=_TEXT
+    ),
+    "RateLimitedError": _object(
+        ["error"], error={"const": "rate_limit_exceeded"}, tier=_TEXT, retry_after={"type": "integer"}
+    ),
+    "MaintenanceError": _object(["error", "message"], error={"const": "maintenance_mode"}, message=_TEXT),
+}
+
+_SCHEMA_OF_FORM: Final[dict[Callable[[Refusal], dict[str, Any]], str]] = {
+    envelopes.detail: "DetailError",
+    envelopes.coded: "CodedError",
+    envelopes.named: "CodedError",
+    envelopes.oauth: "OAuthError",
+    envelopes.scim: "ScimError",
+}
+_FORMS: Final = ErrorForms(ERROR_FORMS)
+
+#: Schemas of a status in addition to its path's form: some errors, such as `mfa_required`, have a form of their own.
+_EXTRA_SCHEMAS: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "503": ["MaintenanceError"]}
+#: The same for sign-in and second factors, whose errors have codes for programs.
+_SIGN_IN_PREFIX: Final = "/api/auth/"
+_EXTRA_SIGN_IN_SCHEMAS: Final = {status: ["CodedError"] for status in ("400", "401", "409", "429")}
+
+_WRITE_METHODS: Final = {"post", "put", "patch", "delete"}
+
+
+def complete(document: dict[str, Any]) -> None:
+    """Add the missing error responses to administration's operations, in place."""
+    document["components"]["schemas"].update(SCHEMAS)
+    for path, operations in document["paths"].items():
+        form = _FORMS.for_path(path)
+        schema = _SCHEMA_OF_FORM.get(form.render)
+        for method, operation in operations.items():
+            if schema is not None:
+                _complete(operation, method, path, schema, form)
+
+
+def _complete(operation: dict[str, Any], method: str, path: str, schema: str, form: ErrorForm) -> None:
+    responses = operation["responses"]
+    # FastAPI's description of failed validation does not match this path's error form.
+    responses.pop("422", None)
+    for status, description in _statuses(operation, method, path).items():
+        responses.setdefault(status, {"description": description})
+    for status, response in responses.items():
+        if status >= "400":
+            extra = list(_EXTRA_SCHEMAS.get(status, []))
+            if path.startswith(_SIGN_IN_PREFIX):
+                extra += _EXTRA_SIGN_IN_SCHEMAS.get(status, [])
+            names = list(dict.fromkeys([schema, *extra]))
+            content = response.setdefault("content", {form.media_type: {"schema": _any_of(names)}})
+            if form.in_browsers is not None:
+                content["text/html"] = {"schema": _TEXT}
+
+
+def _statuses(operation: dict[str, Any], method: str, path: str) -> dict[str, str]:
+    descriptions = {
+        "400": "The request is malformed.",
+        "422": "A parameter or field is not valid; the answer names it.",
+        "429": "Too many requests; `Retry-After` says when the next one is let in.",
+        "503": "Not available now, or closed for maintenance.",
+    }
+    if "{" in path:
+        descriptions["404"] = "There is no such thing, or it is another organization's."
+    if method in _WRITE_METHODS:
+        descriptions["409"] = "It conflicts with what exists."
+        descriptions["412"] = "`If-Match` names another version than the one that is there."
+    if "requestBody" in operation:
+        descriptions["413"] = "The body is too large."
+    return descriptions
+
+
+def _any_of(names: list[str]) -> dict[str, Any]:
+    references: list[dict[str, Any]] = [{"$ref": f"#/components/schemas/{name}"} for name in names]
+    return references[0] if len(references) == 1 else {"anyOf": references}

@@ -1,0 +1,1 @@
+"""Changes: one transaction with its audit events, its revision and its outgoing events."""

@@ -1,0 +1,1 @@
+"""Model calls of conversations: questions, answers, titles and summaries."""

@@ -1,0 +1,139 @@
+"""Calls models for conversations: sends the caller's request through the whole pipeline, as for `/v1/chat/completions`.
+It is authenticated, limited, inspected and recorded like any other request."""
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import Depends, Request
+
+from gatehouse.engine.conversation.dialects import PASSING
+from gatehouse.engine.conversation.errors import NotConvertible
+from gatehouse.engine.conversation.form import Completion, Text
+from gatehouse.engine.exchange import Answer, CallRequest, Identified, Received
+from gatehouse.engine.routing.attempts import AllProvidersFailed
+from gatehouse.engine.stages.candidates.route import AUTO, default_model
+from gatehouse.foundation.http.middleware import request_id
+from gatehouse.foundation.identity import Caller
+from gatehouse.ingress.in_progress import InProgressCall
+from gatehouse.platform.conversations.conversations.calls.context import PromptMessage
+from gatehouse.platform.conversations.conversations.errors import ModelNotUsable
+from gatehouse.platform.request.ports import Host, TheHost
+from gatehouse.policy.records import ModelRecord
+from gatehouse.policy.snapshot import Snapshot
+
+DIALECT: Final = "openai_chat"
+
+
+class ModelCaller:
+    """Calls models for one request. `labels` are the highest label numbers in the conversation so far."""
+
+    def __init__(self, request: Request, host: Host, call: InProgressCall) -> None:
+        state = request.scope["state"]
+        self._call = call
+        self._calls = host.calls
+        self._engine = host.engine
+        self._policies = host.ports.policies
+        self._caller: Caller = state["caller"]
+        self._rate = state["rate"]
+        self.received: Received = msgspec.structs.replace(state["received"], dialect=DIALECT)
+
+    async def ask(
+        self, model: str, messages: Sequence[PromptMessage], labels: Mapping[str, int], *, stream: bool = False
+    ) -> Answer:
+        """Call a model for this request, which was counted against the rate limit when it arrived. A refusal is
+        returned as an answer."""
+        return await self._answer(self.received, self._call, model, messages, labels, stream=stream)
+
+    async def ask_separately(
+        self, path: str, model: str, messages: Sequence[PromptMessage], labels: Mapping[str, int]
+    ) -> Answer:
+        """Call a model in a separate request caused by this one. It has its own id and record, a `path` that names its
+        purpose, and is not counted against the rate limit again."""
+        received = msgspec.structs.replace(
+            self.received,
+            path=path,
+            request_id=request_id.choose(None),
+            received_at=time.time(),
+            started=time.monotonic(),
+        )
+        with self._calls.one() as call:
+            return await self._answer(received, call, model, messages, labels)
+
+    async def usable_model(self, name: str) -> ModelRecord | None:
+        """Return the catalog's entry of a model, None for `auto`. Raises `ModelNotUsable`."""
+        if name == AUTO:
+            return None
+        policy = await self._policy()
+        identified = Identified(received=self.received, caller=self._caller, policy=policy, scope="chat:write")
+        usable = await self._engine.usable_models(identified)
+        model = next((model for model in policy.find_models(name) if model in usable), None)
+        if model is None:
+            raise ModelNotUsable(name)
+        return model
+
+    async def catalog_entry(self, name: str) -> ModelRecord | None:
+        """Return the catalog's entry of a model, for `auto` that of the default model, or None if there is none."""
+        policy = await self._policy()
+        return default_model(policy) if name == AUTO else policy.find_model(name)
+
+    async def _policy(self) -> Snapshot:
+        assert self._caller.tenant_id is not None
+        return await self._policies.current(self._caller.tenant_id)
+
+    async def _answer(
+        self,
+        received: Received,
+        call: InProgressCall,
+        model: str,
+        messages: Sequence[PromptMessage],
+        labels: Mapping[str, int],
+        *,
+        stream: bool = False,
+    ) -> Answer:
+        body = {"model": model, "stream": stream, "messages": [msgspec.structs.asdict(message) for message in messages]}
+        received.body = msgspec.json.encode(body)
+        answer = await self._engine.answer(received, on_admitted=call.let_in, counted=self._rate, labels=labels)
+        return answer if answer.answered is None or answer.stream is not None else _require_readable(answer)
+
+
+async def _model_caller(request: Request, host: TheHost) -> AsyncIterator[ModelCaller]:
+    """Yield the request's caller. The call is in progress until the response, including a stream, is sent."""
+    with host.calls.one() as call:
+        yield ModelCaller(request, host, call)
+
+
+TheModelCaller = Annotated[ModelCaller, Depends(_model_caller)]
+
+
+def _require_readable(answer: Answer) -> Answer:
+    """Return the answer, or an error if it cannot be parsed. The gateway passes answers of the same dialect through
+    unparsed, but a conversation needs their text."""
+    try:
+        completion(answer)
+    except NotConvertible:
+        error = AllProvidersFailed("The provider's answer cannot be read.")
+        body = PASSING[DIALECT].render_error(error)
+        return msgspec.structs.replace(answer, status=error.status, body=body, refusal=error, answered=None)
+    return answer
+
+
+def completion(answer: Answer) -> Completion:
+    """Parse a complete answer that is not an error."""
+    result: Completion = PASSING[DIALECT].parse_reply(answer.body)
+    return result
+
+
+def completion_text(reply: Completion) -> str:
+    return "".join(part.text for part in reply.parts if isinstance(part, Text))
+
+
+def inspected_question(asked: CallRequest) -> str:
+    """Return the last message as the model received it, with labels in place of redacted values."""
+    content: str = asked.call.body["messages"][-1]["content"]
+    return content
+
+
+def full_name(model: ModelRecord) -> str:
+    return f"{model.provider}/{model.model_id}"

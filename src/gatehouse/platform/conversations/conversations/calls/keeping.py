@@ -1,0 +1,171 @@
+"""Stores a post's two messages: reserves a row for each before the model is called, then fills or removes them."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.engine.exchange import CallRequest, Exchange
+from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.platform.conversations.conversations import table
+from gatehouse.platform.conversations.conversations.calls import context
+from gatehouse.platform.conversations.conversations.calls.asking import full_name, inspected_question
+from gatehouse.platform.conversations.conversations.calls.context import PromptMessage
+from gatehouse.platform.conversations.conversations.contents import SealedContents
+from gatehouse.platform.conversations.conversations.errors import ConversationFull, ConversationNotFound
+from gatehouse.platform.conversations.conversations.schemas import Message
+from gatehouse.platform.conversations.conversations.table import ConversationRow, MessageRow
+from gatehouse.platform.organization.system_config.table import value
+from gatehouse.platform.request.injected import SplitTransactions
+from gatehouse.policy.records import ModelRecord
+
+#: Characters of a stored answer. A longer one is cut and stored as incomplete.
+MAX_ANSWER_CHARACTERS: Final = 1_000_000
+
+
+class AnswerText(msgspec.Struct):
+    """An answer, or the part of it received so far, as the caller reads it."""
+
+    text: str
+    complete: bool
+    finish_reason: str | None = None
+
+
+class ConversationTurn:
+    """The two messages of one post. Each step has its own transaction, so that no connection is held while the model
+    answers."""
+
+    def __init__(
+        self, parts: SplitTransactions, row: ConversationRow, contents: SealedContents, request_id: str
+    ) -> None:
+        self._parts = parts
+        self._row = row
+        self._contents = contents
+        self.request_id = request_id
+        self._message_ids = (new_id(), new_id())
+        self._sequence = 0
+        #: Earlier messages that fit into the model's context window.
+        self.earlier: list[PromptMessage] = []
+        #: Highest label numbers in the earlier messages.
+        self.labels: Mapping[str, int] = {}
+
+    @classmethod
+    async def begin(
+        cls,
+        parts: SplitTransactions,
+        sealer: Sealer,
+        row: ConversationRow,
+        *,
+        request_id: str,
+        model: ModelRecord | None,
+        question: str,
+    ) -> "ConversationTurn":
+        """Reserve two rows at the end of the conversation. Raises `ConversationNotFound`, `ConversationFull`."""
+        contents = SealedContents.of(sealer, row.id, row.sealed_key)
+        turn = cls(parts, row, contents, request_id)
+        async with parts.changing() as change:
+            session = change.session
+            # The lock serializes concurrent posts, so that each gets a pair of rows.
+            locked = await table.owned(session, row.id, row.user_id, lock=True)
+            if locked is None:
+                raise ConversationNotFound
+            turn.labels = locked.label_numbers
+            limit = int(await value(session, "max_conversation_messages"))
+            count, last_sequence = await table.count_messages(session, row.id)
+            if count + 2 > limit:
+                raise ConversationFull(limit)
+            turn._sequence = last_sequence + 1
+            for index, role in enumerate(("user", "assistant")):
+                session.add(turn._pending_row(index, role))
+            rows = await table.earlier_messages(
+                session,
+                row.id,
+                before=turn._sequence,
+                limit=context.MAX_MESSAGES,
+                text_bytes=context.max_prompt_bytes(model),
+            )
+        earlier = [PromptMessage(message.role, contents.open(message.content, message.id) or "") for message in rows]
+        tokens = context.max_prompt_tokens(model) - PromptMessage("user", question).tokens
+        turn.earlier = context.newest_that_fit(earlier, tokens)
+        return turn
+
+    def _pending_row(self, index: int, role: str) -> MessageRow:
+        return MessageRow(
+            id=self._message_ids[index],
+            tenant_id=self._row.tenant_id,
+            conversation_id=self._row.id,
+            sequence=self._sequence + index,
+            role=role,
+            status=table.PENDING,
+            content=None,
+            model=None,
+            finish_reason=None,
+            request_id=self.request_id,
+            created_at=utc_now(),
+        )
+
+    @property
+    def answer_id(self) -> UUID:
+        return self._message_ids[1]
+
+    async def store(self, answer: AnswerText, answered: Exchange) -> tuple[Message, Message]:
+        """Store question and answer, or the part of the answer received so far. Can be repeated with a longer part.
+
+        The returned answer has the text for the caller. The stored one is `with_labels`.
+        """
+        asked = answered.asked
+        assert asked is not None
+        question = inspected_question(asked)
+        messages = (
+            self._message(0, "user", question, complete=True),
+            self._message(1, "assistant", answer.text, complete=answer.complete),
+        )
+        messages[1].finish_reason = answer.finish_reason
+        messages[1].model = full_name(answered.chosen.model) if answered.chosen else None
+        stored_texts = (question, with_labels(answer.text, asked))
+        async with self._parts.changing() as change:
+            # Lock order: the conversation before its messages, as in deletion. A deleted conversation stays deleted.
+            row = await table.owned(change.session, self._row.id, self._row.user_id, lock=True)
+            if row is None:
+                return messages
+            for message, text in zip(messages, stored_texts, strict=True):
+                values = message.model_dump(include={"status", "model", "finish_reason", "created_at"})
+                content = self._contents.seal(text, message.id)
+                await table.fill_message(change.session, message.id, content=content, **values)
+            table.record_activity(row, asked.inspection.labels.numbers if asked.inspection is not None else {})
+        return messages
+
+    async def discard(self) -> None:
+        """Remove the reserved rows after a refusal or a failure."""
+        async with self._parts.changing() as change:
+            await table.delete_pending(change.session, self._message_ids)
+
+    def _message(self, index: int, role: str, content: str, *, complete: bool) -> Message:
+        return Message.model_validate(
+            {
+                "id": self._message_ids[index],
+                "sequence": self._sequence + index,
+                "role": role,
+                "status": "complete" if complete else "incomplete",
+                "content": content,
+                "model": None,
+                "finish_reason": None,
+                "request_id": self.request_id,
+                "created_at": utc_now(),
+            }
+        )
+
+
+def with_labels(text: str, asked: CallRequest) -> str:
+    """Return an answer as the model sent it: values restored for the caller are replaced by their labels again."""
+    values = asked.inspection.labels.values if asked.inspection is not None else {}
+    if not values:
+        return text
+    labels = {value: label for label, value in values.items()}
+    # Longest first, because a value may be part of another.
+    pattern = "|".join(re.escape(value) for value in sorted(labels, key=len, reverse=True))
+    return re.sub(pattern, lambda match: labels[match[0]], text)

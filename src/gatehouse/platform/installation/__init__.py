@@ -1,0 +1,1 @@
+"""An installation: preflight, first start, backup, restore, diagnosis and re-sealing."""

@@ -1,0 +1,46 @@
+"""The columns sealed under the master key, and their re-sealing under a new one (`gatehouse keys rotate-master`).
+
+A family that seals a column adds a line to `SEALED`; a test compares the list with the schema.
+"""
+
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.foundation.storage import resealing
+from gatehouse.foundation.storage.resealing import ResealReport, SealedColumn
+from gatehouse.platform.changes.change import Change
+from gatehouse.platform.conversations.conversations.contents import key_context
+from gatehouse.platform.conversations.share_links.service import token_context
+from gatehouse.platform.governance.dlp_samples.contents import key_context as sample_key_context
+from gatehouse.platform.live.ports import sealing_context
+from gatehouse.platform.operations.siem.sending import secret_context as siem_context
+from gatehouse.platform.operations.webhooks.sending import secret_context
+from gatehouse.platform.records.archive.storage.checkpoints import context as checkpoint_context
+
+SEALED: Final = (
+    SealedColumn("signing_keys", ("kid",), "sealed_private", lambda kid: f"signing_key:{kid}".encode()),
+    SealedColumn(
+        "mfa_totp", ("tenant_id", "id"), "sealed_secret", lambda tenant, row: f"mfa_totp:{tenant}:{row}".encode()
+    ),
+    SealedColumn("saml_keys", ("id",), "sealed_private", lambda key_id: f"saml_key:{key_id}".encode()),
+    SealedColumn("providers", ("tenant_id", "id"), "sealed_credentials", sealing_context),
+    # Each conversation and each sample has a key of its own, which seals its texts.
+    SealedColumn("conversations", ("id",), "sealed_key", key_context),
+    SealedColumn("dlp_samples", ("tenant_id", "id"), "sealed_key", sample_key_context),
+    SealedColumn("share_links", ("id",), "sealed_token", token_context),
+    SealedColumn("webhooks", ("tenant_id", "id"), "sealed_secret", secret_context),
+    SealedColumn("siem_targets", ("tenant_id",), "sealed_secret", siem_context),
+    SealedColumn("archive_files", ("tenant_id", "id"), "sealed_checkpoint", checkpoint_context),
+)
+
+
+async def reseal(session: AsyncSession, sealer: Sealer) -> ResealReport:
+    """Seal everything under the current key in this transaction and commit. Raises `CannotReseal`."""
+    resealed = await resealing.reseal(session, sealer, SEALED)
+    if resealed.resealed:
+        change = Change(session, None)
+        change.record("master_key.rotated", "master_key", sealer.current, resealed=resealed.resealed)
+        await change.commit()
+    return resealed

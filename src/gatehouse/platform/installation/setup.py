@@ -1,0 +1,122 @@
+"""An installation: its database, schema and master keys. Used by `serve` and the command line."""
+
+import subprocess
+from pathlib import Path
+
+import msgspec
+import psycopg
+
+from gatehouse.foundation.processes.serving import make_home
+from gatehouse.foundation.secrets.sealing import (
+    MasterKeys,
+    Sealer,
+    check_opens,
+    load_master_keys,
+)
+from gatehouse.foundation.settings import BadSettings, Settings
+from gatehouse.foundation.storage import embedded, migrate, roles
+from gatehouse.foundation.storage.failures import describe
+from gatehouse.platform.access.signing import NEWEST_SIGNING_KEY
+from gatehouse.platform.installation import bootstrap, first_admin
+from gatehouse.platform.installation.first_admin import FirstAdmin
+from gatehouse.platform.migrations import SCRIPTS
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """The application connects to `url`; migrations connect to `owner_url`."""
+
+    settings: Settings
+    url: str
+    owner_url: str
+    master_keys: MasterKeys
+
+    @property
+    def home(self) -> Path:
+        return self.settings.gatehouse_home
+
+
+def connect(settings: Settings | None = None) -> Installation:
+    """Connect to the configured database, or start the embedded one. Raises `BadSettings`, also if the database does
+    not answer."""
+    settings = settings or Settings.from_environment()
+    if settings.database_url is None:
+        home = make_home(settings.gatehouse_home)
+        # Before the database starts: an unreadable key must not leave a process behind.
+        keys = load_master_keys(settings)
+        url = embedded_url(home)
+        return Installation(settings, url, url, keys)
+    url = settings.database_url
+    keys = load_master_keys(settings)
+    try:
+        psycopg.connect(url, connect_timeout=10).close()
+    except psycopg.Error as error:
+        raise BadSettings(f"DATABASE_URL: {describe(error)}") from None
+    return Installation(settings, url, settings.database_owner_url or url, keys)
+
+
+def embedded_url(home: Path) -> str:
+    """Start the embedded database for this process and return its URL. Raises `BadSettings`."""
+    try:
+        return embedded.use(home)
+    except (subprocess.SubprocessError, OSError, AssertionError, RuntimeError) as error:
+        reason = f"{type(error).__name__}: {error}".split("\n", 1)[0]
+        raise BadSettings(
+            f"GATEHOUSE_HOME: the embedded PostgreSQL does not start ({reason}); see {home / 'postgres' / 'log'}"
+        ) from None
+
+
+def prepare(installation: Installation) -> None:
+    """Migrate the schema and create the rows that a first start needs."""
+    migrate.upgrade(installation.owner_url, SCRIPTS)
+    bootstrap.prepare(installation.owner_url, installation.settings, installation.master_keys)
+
+
+def unused_first_admin(installation: Installation) -> FirstAdmin | None:
+    """Return the first admin if its generated password is stored in this home and was never used."""
+    with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
+        return first_admin.unused(connection, installation.home)
+
+
+def check_all(installation: Installation) -> None:
+    """Run all checks of a long-running process on its database. Raises as the single checks do."""
+    check(installation)
+    check_roles(installation)
+    check_pooler(installation)
+    check_master_key(installation)
+
+
+def check(installation: Installation) -> None:
+    """Check that the schema matches this version. Raises `SchemaDrift`."""
+    migrate.check(installation.url, SCRIPTS)
+
+
+def check_roles(installation: Installation) -> None:
+    """Check that the login of `DATABASE_URL` can assume the application's roles. Raises `WrongRole`."""
+    for role in (roles.APP_ROLE, roles.SERVICE_ROLE):
+        roles.connect(installation.url, role, connect_timeout=10).close()
+
+
+def check_master_key(installation: Installation) -> None:
+    """Check that the master key opens the newest signing key. If not, it opens no secret. Raises `BadSettings`."""
+    with roles.connect(installation.url, roles.SERVICE_ROLE, connect_timeout=10) as connection:
+        newest = connection.execute(NEWEST_SIGNING_KEY).fetchone()
+    if newest is None:
+        return
+    kid, sealed = newest
+    sealer = Sealer(installation.master_keys.keys, installation.master_keys.current)
+    check_opens(sealer, str(sealed), f"signing_key:{kid}".encode())
+
+
+def check_pooler(installation: Installation) -> None:
+    """Check that no connection pooler in transaction mode lies between, because it would mix up the connections' roles.
+    Raises `BadSettings`."""
+    backend_pid = "SELECT pg_backend_pid()"
+    with (
+        psycopg.connect(installation.url, autocommit=True, connect_timeout=10) as first,
+        psycopg.connect(installation.url, autocommit=True, connect_timeout=10) as second,
+    ):
+        # Two open connections that share one server process.
+        if first.execute(backend_pid).fetchone() == second.execute(backend_pid).fetchone():
+            raise BadSettings(
+                "DATABASE_URL: a connection pooler works in transaction mode; set pool_mode = session in PgBouncer"
+            )

@@ -1,0 +1,1 @@
+"""Totals of a batch's requests by day, minute, model and budget."""

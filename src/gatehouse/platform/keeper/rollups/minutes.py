@@ -1,0 +1,90 @@
+"""Totals of a batch's requests by the minute in which they ended. `records/minutes` defines the counts."""
+
+from collections import Counter
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gatehouse.engine.records.outcome import Outcome
+from gatehouse.platform.records.minutes.latency import bucket
+
+#: Error codes of requests that a rule, a limit, a budget or a kill switch stopped, at any status and progress.
+_BLOCKED_CODES: Final = frozenset(
+    {"dlp_violation", "content_filter_violation", "policy_violation", "cost_cap_exceeded", "quota_exceeded",
+     "provider_unavailable", "kill_switch_active"}
+)  # fmt: skip
+_BLOCKED_STATUSES: Final = frozenset({402, 403, 429})
+_NO_COST: Final = Decimal(0)
+
+
+class MinuteKey(NamedTuple):
+    """A minute of a tenant. `start` is Unix time."""
+
+    tenant_id: str
+    start: int
+
+
+class MinuteTotals(msgspec.Struct):
+    requests: int = 0
+    errors: int = 0
+    blocked: int = 0
+    dlp_triggers: int = 0
+    cost_usd: Decimal = _NO_COST
+    #: number of requests by latency bucket
+    latency: Counter[int] = msgspec.field(default_factory=Counter)
+
+
+class MinuteRows(msgspec.Struct):
+    """Collects the totals of a batch."""
+
+    by_minute: dict[MinuteKey, MinuteTotals] = {}
+
+    def add(self, outcome: Outcome[str], latency: float | None, triggers: int) -> None:
+        """Add a request. `latency` is in milliseconds, None if unknown; `triggers` is 1 if a DLP rule acted, else 0."""
+        end = int(outcome.timestamp + (latency or 0.0) / 1000)
+        minute = MinuteKey(outcome.tenant_id, end - end % 60)
+        totals = self.by_minute.get(minute)
+        if totals is None:
+            totals = self.by_minute[minute] = MinuteTotals()
+        totals.requests += 1
+        totals.dlp_triggers += triggers
+        if outcome.cost_usd is not None:
+            totals.cost_usd += Decimal(outcome.cost_usd)
+        if outcome.outcome != "success":
+            if blocked(outcome):
+                totals.blocked += 1
+            elif outcome.status >= 500 or outcome.outcome in {"error", "interrupted"}:
+                totals.errors += 1
+        if latency is not None and outcome.outcome != "refused":
+            totals.latency[bucket(latency)] += 1
+
+    def minutes(self) -> list[tuple[str, int, int, int, int, int, Decimal, str]]:
+        """Return the rows of `usage_minutes`, sorted, so that concurrent keepers lock rows in the same order."""
+        return [
+            (
+                *minute, totals.requests, totals.errors, totals.blocked, totals.dlp_triggers, totals.cost_usd,
+                _array(totals.latency),
+            )
+            for minute, totals in sorted(self.by_minute.items())
+        ]  # fmt: skip
+
+    def hours(self) -> list[tuple[str, int, str]]:
+        """Return the rows of `usage_hours`, sorted for the same reason."""
+        by_hour: dict[MinuteKey, Counter[int]] = {}
+        for (tenant_id, start), totals in self.by_minute.items():
+            if totals.latency:
+                by_hour.setdefault(MinuteKey(tenant_id, start - start % 3600), Counter()).update(totals.latency)
+        return [(*hour, _array(latency)) for hour, latency in sorted(by_hour.items())]
+
+
+def blocked(outcome: Outcome[str]) -> bool:
+    """Return whether the request was stopped by a rule, a limit, a budget or a kill switch, not by a failure."""
+    return outcome.error_code in _BLOCKED_CODES or (
+        outcome.outcome == "refused" and outcome.status in _BLOCKED_STATUSES
+    )
+
+
+def _array(latency: Counter[int]) -> str:
+    """Return the histogram in PostgreSQL's text form of an array; an element is bucket and count in 32 bits each."""
+    return f"{{{','.join(str((number << 32) + count) for number, count in latency.items())}}}"

@@ -1,0 +1,46 @@
+"""Spending of a batch's requests by budget, period, and the worker whose lease it was taken from."""
+
+from decimal import Decimal
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.engine.records.outcome import Outcome
+
+
+class LeaseKey(NamedTuple):
+    """A worker's lease of a budget period. `period_start` is Unix time."""
+
+    budget_id: str
+    period_start: int
+    writer_id: UUID
+
+
+class LeaseTotals(msgspec.Struct):
+    tenant_id: str
+    usd: Decimal = Decimal(0)
+    requests: int = 0
+    tokens: int = 0
+
+
+class SpentRows(msgspec.Struct):
+    """Collects the spending of a batch."""
+
+    by_lease: dict[LeaseKey, LeaseTotals] = {}
+
+    def add(self, outcome: Outcome[str], writer_id: UUID) -> None:
+        for budget_id, period_start in outcome.budgets:
+            totals = self.by_lease.setdefault(
+                LeaseKey(budget_id, period_start, writer_id), LeaseTotals(outcome.tenant_id)
+            )
+            totals.usd += Decimal(outcome.cost_usd or 0)
+            totals.requests += 1
+            totals.tokens += (outcome.input_tokens or 0) + (outcome.output_tokens or 0) + (outcome.cached_tokens or 0)
+
+    def rows(self) -> list[tuple[str, int, str, str, Decimal, int, int]]:
+        """Return the rows, sorted, so that concurrent keepers lock rows in the same order."""
+        return [
+            (lease.budget_id, lease.period_start, str(lease.writer_id), *msgspec.structs.astuple(totals))
+            for lease, totals in sorted(self.by_lease.items())
+        ]

@@ -1,0 +1,55 @@
+"""The values that outposts upload and confirm, and the results, shared by the routes and
+`platform.publishing.outposts`."""
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.foundation.errors import Conflict
+
+
+class SequenceGap(Conflict):
+    """The upload does not continue the journal. `expected_sequence` is the sequence number that must come next."""
+
+    code = "sequence_gap"
+
+    def __init__(self, expected: int) -> None:
+        super().__init__(f"sequence: the next record must be number {expected}.", expected_sequence=expected)
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """Records from an outpost's journal. `entries` are journal entries (`engine.records.outcome`) as decoded JSON; the
+    first has the number `sequence` in the journal. Numbers begin with 1."""
+
+    journal_id: UUID
+    sequence: int
+    entries: list[Any]
+
+
+class Rejected(NamedTuple):
+    """A record that can never be stored. It counts as uploaded, so that the records after it can be stored."""
+
+    sequence: int
+    reason: str
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """The result of an upload."""
+
+    next_sequence: int
+    #: number of records stored by this upload
+    stored: int = 0
+    rejected: list[Rejected] = []
+
+
+class Confirmed(msgspec.Struct, frozen=True):
+    """An outpost's report of the policy version it has in force (0: none), and the serial number and end of the
+    certificate that it used. Times are Unix times."""
+
+    tenant_id: UUID
+    outpost_id: UUID
+    version: int
+    at: float
+    serial: str
+    ends: float

@@ -1,0 +1,257 @@
+"""Follows the revisions: receives a NOTIFY for each, reads the changes, and applies them to the replica.
+
+One task per worker. It sends a heartbeat twice a second even if nothing changes, and each gives the worker a lease: its
+state may be used for `LEASE_SECONDS` from the start of the query. A change waits longer than that for workers that do
+not confirm (`nodes.PROPAGATION_TIMEOUT_SECONDS`). So after the response to a change, no worker, even one that was
+suspended, sends a first byte under the old state. A worker that cannot reach the database goes on with its state,
+unless `SWITCH_FAIL_MODE` is `closed`.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+import structlog
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.errors import Unavailable
+from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tasks import is_running
+from gatehouse.platform.changes.change import CHANNEL
+from gatehouse.platform.live.nodes import Node
+from gatehouse.platform.live.replica.queries import LOADERS
+from gatehouse.platform.live.replica.state import Replica
+
+log = structlog.get_logger(__name__)
+
+HEARTBEAT_INTERVAL_SECONDS = 0.5
+#: How long the state may be used after it was read; less than `nodes.PROPAGATION_TIMEOUT_SECONDS`.
+LEASE_SECONDS = 1.5
+#: How long a request waits for a worker with an expired lease to catch up.
+CATCH_UP_TIMEOUT_SECONDS = 1.0
+#: With `SWITCH_FAIL_MODE=closed` requests are refused after this time without the database.
+FAIL_CLOSED_AFTER_SECONDS = 10.0
+#: A worker that is further behind reloads everything, which is faster than applying the changes.
+MAX_REVISIONS_BEHIND = 5_000
+_LISTEN_TIMEOUT_SECONDS = 5.0
+
+# The head is read with the changes, to detect a restored backup and deleted changes.
+_CHANGES = text(
+    "SELECT h.revision AS head, c.revision, c.tenant_id, c.topic, c.key FROM revision_head h LEFT JOIN changes c"
+    " ON c.revision > :revision AND h.revision - :revision <= :limit ORDER BY c.revision"
+)
+_HEAD = text("SELECT revision FROM revision_head")
+
+#: Called with the tenants whose policy changed; returns when their snapshots are swapped.
+PolicyListener = Callable[[set[str]], Awaitable[None]]
+
+
+class SwitchesUnknown(Unavailable):
+    code = "switch_state_unknown"
+    message = "This worker lost touch with the database and was told not to go on without it."
+
+
+class Feed:
+    """The change feed of one worker. `fail_closed` is `SWITCH_FAIL_MODE=closed`."""
+
+    def __init__(
+        self, database: Database, replica: Replica, node: Node, on_policy: PolicyListener, *, fail_closed: bool = False
+    ) -> None:
+        self._database = database
+        self._replica = replica
+        self._node = node
+        self._on_policy = on_policy
+        self._fail_closed = fail_closed
+        self._catch_up_lock = asyncio.Lock()
+        self._follower: asyncio.Task[None] | None = None
+        #: the catch-up shared by all waiting requests
+        self._catch_up_task: asyncio.Task[None] | None = None
+        self._ticker: asyncio.TimerHandle | None = None
+        #: monotonic time up to which all commits have been applied
+        self.last_contact = time.monotonic()
+        #: whether the last attempt to reach the database failed
+        self.lost = False
+        #: monotonic time of the last timer tick, which stops while this process is suspended
+        self._last_tick = time.monotonic()
+
+    async def start(self) -> None:
+        """Load everything and start to follow. Exceptions of the database propagate."""
+        self._replica.revision = await self._load_all()
+        await self._node.join(self._replica.revision)
+        # Changes committed before this worker joined did not wait for it.
+        await self.catch_up()
+        self._tick()
+        self._follower = asyncio.create_task(self._follow(), name="change feed")
+
+    async def stop(self) -> None:
+        if self._ticker is not None:
+            self._ticker.cancel()
+        for task in (self._follower, self._catch_up_task):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    await task
+        await self._node.leave()
+
+    @property
+    def lag_seconds(self) -> float:
+        """The age of the replica's state in seconds."""
+        return time.monotonic() - self.last_contact
+
+    @property
+    def ended(self) -> bool:
+        """True if the follower task has ended, from which only a new process recovers."""
+        return self._follower is not None and self._follower.done()
+
+    def current(self) -> bool:
+        """Return whether a first byte may be sent under the current state. Usually costs one clock reading."""
+        now = time.monotonic()
+        lag = now - self.last_contact
+        if lag <= LEASE_SECONDS:
+            return True
+        # Without the database the worker goes on with its state, but not if it was suspended and has not retried yet.
+        return (
+            self.lost
+            and now - self._last_tick <= LEASE_SECONDS
+            and not (self._fail_closed and lag > FAIL_CLOSED_AFTER_SECONDS)
+        )
+
+    async def before_attempt(self) -> None:
+        """Wait until the state is current (see `engine.ports.Switches.in_touch`). Usually returns at once. Raises
+        `SwitchesUnknown`."""
+        if self.current():
+            return
+        if self._catch_up_task is None or self._catch_up_task.done():
+            self._catch_up_task = asyncio.create_task(self._catch_up_if_stale())
+        # Not cancelled after the timeout: cancelling a query may take seconds.
+        await asyncio.wait({self._catch_up_task}, timeout=CATCH_UP_TIMEOUT_SECONDS)
+        if not self.current():
+            self._mark_lost("no answer in time")
+            self._last_tick = time.monotonic()
+        if self._fail_closed and self.lag_seconds > FAIL_CLOSED_AFTER_SECONDS:
+            raise SwitchesUnknown
+
+    async def catch_up(self) -> None:
+        """Apply all revisions committed so far and confirm the last."""
+        async with self._catch_up_lock:
+            await self._apply_all()
+
+    async def _catch_up_if_stale(self) -> None:
+        try:
+            async with self._catch_up_lock:
+                if time.monotonic() - self.last_contact > LEASE_SECONDS:
+                    await self._apply_all()
+        except Exception as error:
+            self._mark_lost(type(error).__name__)
+
+    async def _apply_all(self) -> None:
+        # Changes did not wait for a worker that was not in the list. So state read before it joined gives no lease.
+        while not await self._apply_once():
+            pass
+
+    async def _apply_once(self) -> bool:
+        """Apply and confirm the changes. Returns whether the worker was in the list of workers all the time."""
+        started = time.monotonic()
+        async with self._database.feed() as session:
+            values = {"revision": self._replica.revision, "limit": MAX_REVISIONS_BEHIND}
+            rows = (await session.execute(_CHANGES, values)).all()
+            revision = rows[0].head
+            if self._follows(rows):
+                policies = await self._apply(session, rows)
+        if not self._follows(rows):
+            revision = await self._load_all()
+            policies = {str(tenant_id) for tenant_id in self._replica.tenants}
+        if policies:
+            await self._on_policy(policies)
+        self._notify_waiting(rows)
+        self._replica.revision = revision
+        # One turn of the event loop: requests admitted under the old state proceed before the confirmation.
+        await asyncio.sleep(0)
+        listed = await self._node.confirm(revision)
+        if listed:
+            self.last_contact = started
+            if self.lost:
+                self.lost = False
+                log.info("change_feed.back", revision=revision)
+        return listed
+
+    def _follows(self, rows: Sequence[Any]) -> bool:
+        """Return whether `rows` continue the replica's revision without a gap."""
+        current, head, first = self._replica.revision, rows[0].head, rows[0].revision
+        return bool(head == current or first == current + 1)
+
+    async def _apply(self, session: AsyncSession, rows: Sequence[Any]) -> set[str]:
+        """Load the changed rows. Returns the tenants whose policy changed."""
+        touched: dict[str, set[str]] = defaultdict(set)
+        for row in rows:
+            if row.revision is not None:
+                touched[row.topic].add(row.key)
+        for topic, keys in touched.items():
+            if topic in LOADERS:
+                await LOADERS[topic](session, self._replica, sorted(keys))
+        return touched["policy"]
+
+    def _notify_waiting(self, rows: Sequence[Any]) -> None:
+        """Wake long polls that wait for changes of an organization. Reads from now on see these changes."""
+        if not self._follows(rows):
+            self._replica.news.tell_all()
+            return
+        changed = [row for row in rows if row.revision is not None]
+        if any(row.topic == "outpost_trust" for row in changed):
+            # Any waiting outpost may have lost its trust.
+            self._replica.news.tell_all()
+            return
+        # The key of a `policy` change is the organization; `tenant_id` may be that of the operator who changed it.
+        tenant_ids = {UUID(row.key) if row.topic == "policy" else row.tenant_id for row in changed}
+        self._replica.news.tell(tenant_ids)
+
+    async def _load_all(self) -> int:
+        """Load everything into a new replica and swap its data into this one. Returns the revision."""
+        fresh = Replica()
+        async with self._database.feed() as session:
+            # Read first: a change that commits while the rest loads is loaded twice instead of missed.
+            revision = int((await session.execute(_HEAD)).scalar_one())
+            for load in LOADERS.values():
+                await load(session, fresh, None)
+        self._replica.become(fresh)
+        return revision
+
+    async def _follow(self) -> None:
+        while is_running():
+            try:
+                await self._listen()
+            except Exception as error:
+                # Any exception: a worker that no longer follows must not appear healthy.
+                self._mark_lost(type(error).__name__)
+                await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
+
+    async def _listen(self) -> None:
+        connection = await self._database.service_connection()
+        async with connection:
+            await connection.execute(f"LISTEN {CHANNEL}")
+            while True:
+                # Even without a notification: the heartbeat renews the lease.
+                # Not `wait_for`, which can swallow a cancellation, so that the task would never end.
+                async with asyncio.timeout(_LISTEN_TIMEOUT_SECONDS):
+                    await self.catch_up()
+                self._replica.forget_expired(time.time())
+                async for _ in connection.notifies(timeout=HEARTBEAT_INTERVAL_SECONDS, stop_after=1):
+                    pass
+
+    def _mark_lost(self, reason: str) -> None:
+        if not self.lost:
+            self.lost = True
+            log.warning("change_feed.lost", reason=reason)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now - self._last_tick > LEASE_SECONDS:
+            # This process was suspended: its knowledge about the database is outdated.
+            self.lost = False
+        self._last_tick = now
+        self._ticker = asyncio.get_running_loop().call_later(HEARTBEAT_INTERVAL_SECONDS / 2, self._tick)

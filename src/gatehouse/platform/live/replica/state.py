@@ -1,0 +1,130 @@
+"""The replica: a worker's in-memory copy of callers and switches. Reads are dictionary lookups."""
+
+import asyncio
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.engine.ports import Maintenance
+from gatehouse.foundation.identity import Role, TenantId
+from gatehouse.foundation.jwt import SigningKey
+from gatehouse.platform.live.replica.news import ChangeNotifications
+from gatehouse.platform.live.replica.outpost_tokens import LiveTrust
+from gatehouse.platform.live.replica.second_factor import SecondFactor
+
+
+class LiveUser(msgspec.Struct, frozen=True, gc=False):
+    """A user."""
+
+    id: UUID
+    tenant_id: TenantId
+    email: str
+    role: Role
+    operator: bool
+    active: bool
+    #: ids of the groups that the user is a member of
+    groups: tuple[UUID, ...] = ()
+    #: second factors that the user has enrolled
+    methods: frozenset[str] = frozenset()
+    #: Unix time
+    created_at: float = 0
+
+
+class LiveKey(msgspec.Struct, frozen=True, gc=False):
+    """An API key. It has the rights of its user. `expires_at` is Unix time."""
+
+    id: UUID
+    user_id: UUID
+    enabled: bool
+    expires_at: float | None
+    scopes: frozenset[str] | None
+
+    def usable(self, now: float) -> bool:
+        """Return whether the key is enabled and not expired at the Unix time `now`."""
+        return self.enabled and (self.expires_at is None or self.expires_at > now)
+
+
+class LiveClient(msgspec.Struct, frozen=True, gc=False):
+    """An OAuth client. `scopes` are those it may have now; an older token may contain more."""
+
+    client_id: UUID
+    tenant_id: TenantId | None
+    enabled: bool
+    scopes: frozenset[str]
+
+
+class LiveScimToken(msgspec.Struct, frozen=True, gc=False):
+    """A SCIM token. `expires_at` is Unix time."""
+
+    id: UUID
+    tenant_id: TenantId
+    expires_at: float | None
+
+
+class LiveTenant(msgspec.Struct, frozen=True, gc=False):
+    """An organization."""
+
+    id: TenantId
+    active: bool
+    custom_rate_limit_rpm: int | None
+    second_factor: SecondFactor = SecondFactor()
+    #: maximum age of a session token, so that a shortened policy applies to issued tokens too
+    session_seconds: int = 86_400
+    scan_rate_limit_rpm: int | None = None
+
+
+class Replica:
+    """Written only by the feed. Each entry is replaced as a whole, so a reader never sees a partial one."""
+
+    def __init__(self) -> None:
+        self.tenants: dict[UUID, LiveTenant] = {}
+        self.users: dict[UUID, LiveUser] = {}
+        #: by SHA-256 of the key
+        self.keys: dict[bytes, LiveKey] = {}
+        self.key_digests: dict[UUID, bytes] = {}
+        self.clients: dict[UUID, LiveClient] = {}
+        #: by SHA-256 of the token; replaced as a whole, never modified
+        self.scim_tokens: dict[bytes, LiveScimToken] = {}
+        #: certificates of outposts
+        self.outpost_trust = LiveTrust()
+        #: ids of ended sessions and deleted clients, with the Unix time at which their last token expires
+        self.revoked: dict[UUID, float] = {}
+        #: ids of model configs whose kill switch is engaged
+        self.switched_off: set[UUID] = set()
+        #: (tenant, provider) pairs whose kill switch is engaged; replaced as a whole, never modified
+        self.providers_off: frozenset[tuple[UUID, str]] = frozenset()
+        self.unhealthy: set[tuple[UUID, str]] = set()
+        self.maintenance: Maintenance | None = None
+        #: published keys that verify tokens, by key id; replaced as a whole, never modified
+        self.signing_keys: dict[str, SigningKey] = {}
+        #: Unix time at which a retired key stops being published, by key id
+        self.signing_keys_until: dict[str, float] = {}
+        #: the revision that all of the above reflects
+        self.revision = 0
+        #: set when a decision about held requests was made
+        self.decisions = asyncio.Event()
+        #: notifies long polls of changes in an organization
+        self.news = ChangeNotifications()
+
+    def become(self, other: "Replica") -> None:
+        """Take over all data of `other` except its revision and the objects on which this replica's users wait."""
+        own = {"revision", "decisions", "news"}
+        self.__dict__.update({name: value for name, value in vars(other).items() if name not in own})
+
+    def put_key(self, digest: bytes, key: LiveKey) -> None:
+        self.keys[digest] = key
+        self.key_digests[key.id] = digest
+
+    def drop_key(self, key_id: UUID) -> None:
+        digest = self.key_digests.pop(key_id, None)
+        if digest is not None:
+            self.keys.pop(digest, None)
+
+    def forget_expired(self, now: float) -> None:
+        """Remove revocations whose last token has expired, and signing keys that are not published any more."""
+        for subject in [subject for subject, until in self.revoked.items() if until < now]:
+            del self.revoked[subject]
+        expired = {kid for kid, until in self.signing_keys_until.items() if until <= now}
+        if expired:
+            self.signing_keys = {kid: key for kid, key in self.signing_keys.items() if kid not in expired}
+            self.signing_keys_until = {kid: t for kid, t in self.signing_keys_until.items() if kid not in expired}

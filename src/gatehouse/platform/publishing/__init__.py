@@ -1,0 +1,1 @@
+"""Publishing of policy: snapshots for workers, and bundles and uploads of outposts."""

@@ -1,0 +1,121 @@
+"""Validates outposts' records. A record is stored only if this platform could have written it. An outpost is trusted
+about the requests of its own organization and about nothing else."""
+
+import re
+from collections.abc import Iterator
+from time import time
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.engine.records import outcome, upload_notices
+from gatehouse.engine.records.attribution import are_tags, bounded_end_user
+from gatehouse.engine.records.outcome import (
+    DlpEvent,
+    Entry,
+    Outcome,
+    Scanned,
+)
+from gatehouse.engine.records.upload_notices import Lost, Notice, Operated
+from gatehouse.foundation.identity import CallerKind, TenantId
+from gatehouse.foundation.journal import MAX_RECORD_BYTES
+
+#: An outpost may reconnect after weeks. An older time, or a later one than `_MAX_AHEAD_SECONDS`, is from a wrong clock.
+_MAX_AGE_SECONDS: Final = 366 * 86_400
+_MAX_AHEAD_SECONDS: Final = 86_400
+_BAD_TIME: Final = "timestamp: neither of the last year nor of now"
+_OUTCOMES: Final = frozenset({"success", "error", "refused", "cancelled", "interrupted"})
+_ACTOR_TYPES: Final = frozenset(kind.value for kind in CallerKind)
+_CACHE_RESULTS: Final = frozenset({None, "hit", "miss"})
+#: Matches identifiers that the gateway writes.
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
+_MAX_INTEGER: Final = 2**31 - 1
+_MAX_MILLISECONDS: Final = 10.0**9
+_MAX_LOST: Final = 2**53
+
+
+class InvalidRecord(Exception):
+    """A record that is not stored; the message is the reason."""
+
+
+def validated_line(entry: Any, tenant_id: TenantId, budgets: frozenset[UUID]) -> bytes:
+    """Return the journal entry as a line to store. It belongs to `tenant_id`, whatever the entry says, and counts only
+    for `budgets`. `entry` is decoded JSON. Raises `InvalidRecord`."""
+    try:
+        # Decoded into ids and numbers, so that no unchecked text of the outpost is stored.
+        record = outcome.decode(msgspec.json.encode(entry))
+        fault = next(_faults(record), None)
+        if fault is not None:
+            raise InvalidRecord(fault)
+        line = outcome.encode(_restricted(record, tenant_id, budgets))
+    except msgspec.MsgspecError as error:
+        raise InvalidRecord(f"not an entry: {error}") from None
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        raise InvalidRecord("not an entry") from None
+    if len(line) > MAX_RECORD_BYTES:
+        raise InvalidRecord(f"longer than {MAX_RECORD_BYTES} bytes")
+    return line
+
+
+def notice(entry: Any) -> Notice | None:
+    """Return the entry as a notice, or None if it is a record. Raises `InvalidRecord`."""
+    try:
+        record = upload_notices.read(entry)
+    except msgspec.ValidationError as error:
+        raise InvalidRecord(f"not a notice: {error}") from None
+    if isinstance(record, Lost) and not all(
+        0 <= count < _MAX_LOST for count in (record.records or 0, record.bytes or 0)
+    ):
+        raise InvalidRecord("records, bytes: out of range")
+    if isinstance(record, Operated) and not _is_plausible(record.timestamp):
+        raise InvalidRecord(_BAD_TIME)
+    return record
+
+
+def _is_plausible(timestamp: float) -> bool:
+    return -_MAX_AGE_SECONDS <= timestamp - time() <= _MAX_AHEAD_SECONDS
+
+
+def _restricted(entry: Entry[UUID], tenant_id: TenantId, budgets: frozenset[UUID]) -> Entry[UUID]:
+    if isinstance(entry, Outcome):
+        counted = tuple(budget for budget in entry.budgets if budget[0] in budgets)
+        return msgspec.structs.replace(entry, tenant_id=tenant_id, budgets=counted)
+    return msgspec.structs.replace(entry, tenant_id=tenant_id)
+
+
+def _faults(entry: Entry[UUID]) -> Iterator[str]:
+    if not _is_plausible(entry.timestamp):
+        yield _BAD_TIME
+    if entry.actor_type not in _ACTOR_TYPES:
+        yield "actor_type: unknown"
+    if isinstance(entry, Outcome):
+        yield from _faults_of_outcome(entry)
+    for event in entry.dlp_events:
+        if not all(_IDENTIFIER(value) for value in _identifiers(event)) or not 0 <= event.match_count <= _MAX_INTEGER:
+            yield "dlp_events: not as they are written"
+    if isinstance(entry, Scanned):
+        return
+    if len(entry.rule_events) > 1_000:
+        yield "rule_events: too many"
+    if not are_tags(entry.tags):
+        yield "tags: not as they are written"
+    if entry.end_user is not None and bounded_end_user(entry.end_user) != entry.end_user:
+        yield "end_user: not as it is written"
+
+
+def _faults_of_outcome(entry: Outcome[UUID]) -> Iterator[str]:
+    if entry.outcome not in _OUTCOMES:
+        yield "outcome: unknown"
+    if entry.cache not in _CACHE_RESULTS:
+        yield "cache: unknown"
+    if not 0 <= entry.fallbacks <= _MAX_INTEGER or not 0 <= entry.status <= 999:
+        yield "status, fallbacks: out of range"
+    times = (entry.latency_ms, entry.time_to_first_token_ms or 0.0, entry.provider_latency_ms or 0.0)
+    if not all(0.0 <= milliseconds <= _MAX_MILLISECONDS for milliseconds in times):
+        yield "latency_ms, time_to_first_token_ms, provider_latency_ms: out of range"
+
+
+def _identifiers(event: DlpEvent) -> tuple[str, ...]:
+    values = (event.direction, event.status, event.action, event.severity, event.source)
+    return values if event.detector_type is None else (*values, event.detector_type)

@@ -1,0 +1,1 @@
+"""The archive's storage: places, files, the manifest and checkpoints."""

@@ -1,0 +1,1 @@
+"""Parameters of routes: callers, sessions, entity tags and the worker's parts."""

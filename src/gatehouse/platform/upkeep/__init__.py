@@ -1,1 +1,0 @@
-"""Maintenance of an installation: diagnosis (`gatehouse doctor`), backup and restore."""

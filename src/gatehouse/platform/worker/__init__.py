@@ -1,0 +1,1 @@
+"""The processes of the platform: the supervisor, its workers, and one worker's parts."""

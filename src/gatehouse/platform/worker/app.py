@@ -1,0 +1,183 @@
+"""The platform as one ASGI application: the gateway, which passes requests that it does not serve to administration."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gatehouse import __version__
+from gatehouse.foundation.errors import NotFound, Refusal
+from gatehouse.foundation.http import handlers
+from gatehouse.foundation.http.accepts import prefers_html
+from gatehouse.foundation.http.addresses import ClientAddresses
+from gatehouse.foundation.http.documentation import page as docs_page
+from gatehouse.foundation.http.envelopes import ErrorForms, rendered
+from gatehouse.foundation.http.middleware import slashes
+from gatehouse.foundation.http.middleware.known_parameters import KnownParameters
+from gatehouse.foundation.http.middleware.read_only import ReadOnlyFields
+from gatehouse.foundation.http.variants import Variant, VariantMiddleware
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
+from gatehouse.ingress import not_served
+from gatehouse.ingress.gateway import GATEWAY_PATHS, Gateway
+from gatehouse.platform.access.pages import FORM as PAGES_FORM
+from gatehouse.platform.administration import openapi
+from gatehouse.platform.administration.admission import Admission
+from gatehouse.platform.administration.contents import (
+    ANY_PARAMETERS,
+    ERROR_FORMS,
+    FAMILIES,
+    MOVING_FIELDS,
+    SHOWN_ELSEWHERE,
+)
+from gatehouse.platform.organization.system_config.keys import check_environment
+from gatehouse.platform.worker.host import PlatformHost
+
+#: Response headers that CORS lets a page in a browser read.
+CORS_EXPOSED_HEADERS: Final = (
+    "X-Request-Id", "request-id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After",
+    "X-API-Variant",
+    "ETag", "X-DLP-Action", "X-Gateway-Provider", "X-Gateway-Model", "X-Gateway-Fallbacks", "X-Gateway-Cache",
+    "X-Gateway-Warning", "X-Cost-USD",
+)  # fmt: skip
+
+#: Administration's paths under `/v1`. All other paths there belong to the model API.
+_ADMINISTRATION_PREFIXES: Final = ("/v1/audit/", "/v1/outposts/", "/v1/platform/")
+
+
+def administration(settings: Settings) -> tuple[FastAPI, handlers.ErrorResponses]:
+    """Build the administration API. It needs `app.state.host` before its first request; its OpenAPI document needs no
+    host and no database."""
+    app = FastAPI(
+        title="Gatehouse platform",
+        version=__version__,
+        summary="An AI gateway and its administration.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    responses = handlers.install(app, ErrorForms(ERROR_FORMS), away=DATABASE_UNAVAILABLE_ERRORS, unknown=_unknown)
+    app.add_middleware(KnownParameters, responses=responses, tolerant=ANY_PARAMETERS)
+    app.add_middleware(ReadOnlyFields, responses=responses, moving=MOVING_FIELDS, shown_elsewhere=SHOWN_ELSEWHERE)
+    app.add_middleware(VariantMiddleware, default=Variant(settings.api_variant), refuse=responses.to)
+    for family in FAMILIES:
+        app.include_router(family)
+    for path, method in GATEWAY_PATHS.items():
+        # The gateway passes on requests with other methods. A route turns them into a 405 that names the right method.
+        app.add_route(path, _unreached, methods=[method], include_in_schema=False)
+    openapi.install(app)
+    docs_page.install(app)
+    slashes.install(app)
+    return app, responses
+
+
+class _NoSuchPage(NotFound):
+    """A 404 page with the message of the model API's error."""
+
+
+def _unknown(request: Request) -> Refusal | Response | None:
+    """Return the 404 for a path without a route: a page for a browser, the model API's message for its clients."""
+    path = request.url.path
+    error = (
+        None if path.startswith(_ADMINISTRATION_PREFIXES) else not_served.refusal(request.method, path, request.headers)
+    )
+    if prefers_html(request.headers.get("accept", "")):
+        page = rendered(NotFound() if error is None else _NoSuchPage(error.text), PAGES_FORM)
+        return Response(page.body, page.status, page.headers)
+    return error
+
+
+async def _unreached(request: Request) -> Response:
+    raise NotFound
+
+
+class Platform:
+    """One worker's application. Its parts start and stop with the server. Administration's routes, which take a second
+    to build, are built in the constructor, so that the forked worker processes share them."""
+
+    def __init__(self, settings: Settings, make_host: Callable[[], PlatformHost]) -> None:
+        self._administration = administration(settings)
+        self._settings = settings
+        self._make_host = make_host
+        self._app: ASGIApp | None = None
+        self._host: PlatformHost | None = None
+        #: set while the application serves
+        self.gateway: Gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        assert self._app is not None
+        await self._app(scope, receive, send)
+
+    def drain(self) -> None:
+        """End long polls: this worker is about to stop."""
+        if self._host is not None:
+            self._host.drain()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            context = self._serving()
+            await context.__aenter__()
+        except BaseException as error:
+            await send({"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await context.__aexit__(None, None, None)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
+        settings = self._settings
+        check_environment()
+        host = self._host = self._make_host()
+        host.build()
+        await host.start()
+        addresses = ClientAddresses(settings.trusted_proxies)
+        app, responses = self._administration
+        app.state.host = host
+        admission = Admission(
+            app,
+            host.ports,
+            tries=host.tries,
+            addresses=addresses,
+            responses=responses,
+            max_request_bytes=settings.max_request_bytes,
+            body_timeout_seconds=settings.body_timeout_seconds,
+            observe=host.figures.http,
+        )
+        gateway = self.gateway = Gateway(
+            host.engine,
+            admission,
+            addresses=addresses,
+            max_request_bytes=settings.max_request_bytes,
+            body_timeout_seconds=settings.body_timeout_seconds,
+            calls=host.calls,
+            observe=host.figures.http,
+            cross_origin=bool(settings.cors_origins),
+        )
+        self._app = _with_cors(gateway, settings)
+        try:
+            yield
+        finally:
+            await host.stop()
+
+
+def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
+    if not settings.cors_origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=settings.cors_origins,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        allow_credentials=False,
+        expose_headers=CORS_EXPOSED_HEADERS,
+    )

@@ -1,0 +1,272 @@
+"""The parts of one worker: created and started in order, stopped in reverse order."""
+
+import asyncio
+import contextlib
+import hashlib
+from typing import Final
+
+import structlog
+
+from gatehouse.detection.service.client import DetectionClient
+from gatehouse.engine.dlp.tiers import DlpOptions
+from gatehouse.engine.dlp.turns import SCHEDULER
+from gatehouse.engine.measures import tokenizers
+from gatehouse.engine.measures.latency import Latencies
+from gatehouse.engine.ports import Ports
+from gatehouse.engine.rate_limits.selection import PathLimits
+from gatehouse.engine.run import Engine
+from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
+from gatehouse.foundation.counters.memory import MemoryCounters
+from gatehouse.foundation.counters.shared import RedisCounters
+from gatehouse.foundation.egress.dns import SystemResolver, TxtResolver
+from gatehouse.foundation.egress.guard import EgressGuard
+from gatehouse.foundation.http.lists import CursorSigner
+from gatehouse.foundation.journal.writer import JournalWriter
+from gatehouse.foundation.outbound import Outbound
+from gatehouse.foundation.outbound.carriers import open_outbound
+from gatehouse.foundation.outbound.receivers import Receivers
+from gatehouse.foundation.processes.children import SharedFlag
+from gatehouse.foundation.response_cache.memory import MemoryCache
+from gatehouse.foundation.response_cache.shared import RedisCache
+from gatehouse.foundation.secrets.passwords import Passwords
+from gatehouse.foundation.secrets.sealing import MasterKeys, Sealer
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tasks import cancel_all
+from gatehouse.ingress.in_progress import InProgress
+from gatehouse.platform.access.signing import Signer
+from gatehouse.platform.background.tasks import BackgroundTasks
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+from gatehouse.platform.governance.dlp_samples.contents import SealingSampler
+from gatehouse.platform.live.approvals import LiveApprovals
+from gatehouse.platform.live.credentials import LiveCredentials
+from gatehouse.platform.live.latencies import SharedLatencies
+from gatehouse.platform.live.nodes import Node
+from gatehouse.platform.live.ports import LiveSwitches, SealedSecrets
+from gatehouse.platform.live.replica.feed import Feed
+from gatehouse.platform.live.replica.state import Replica
+from gatehouse.platform.live.tries import TryCounters
+from gatehouse.platform.live.uses import UseWriter
+from gatehouse.platform.metrics import PlatformMetrics
+from gatehouse.platform.publishing.outposts import Supply
+from gatehouse.platform.publishing.snapshots import Publisher
+from gatehouse.platform.request.ports import OutpostSupply, Startup, TokenSigner
+from gatehouse.platform.spending.spender import Spender
+from gatehouse.platform.tracing.exporter import Exporter
+from gatehouse.policy.snapshot import Snapshot
+
+log = structlog.get_logger(__name__)
+
+#: Interval between purges of expired rate-limit counts.
+_PURGE_INTERVAL_SECONDS: Final = 60.0
+#: After this time a worker serves without the detection models that are still not loaded.
+_MODEL_LOAD_TIMEOUT_SECONDS: Final = 30.0
+
+
+class PlatformHost:
+    """All parts of one worker. `master_keys` seal secrets at rest; the key that signs list cursors is derived from the
+    current one. `detecting` is raised once a worker needs the detection process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        master_keys: MasterKeys,
+        *,
+        detecting: SharedFlag | None = None,
+    ) -> None:
+        self.settings = settings
+        self.database = database
+        self.sealer = Sealer(master_keys.keys, master_keys.current)
+        key = hashlib.sha256(b"gatehouse list cursors" + master_keys.keys[master_keys.current]).digest()
+        self.cursors = CursorSigner(key)
+        self.clock: Clock = SYSTEM_CLOCK
+        self.issuer = settings.public_url or "gatehouse"
+        self.replica = Replica()
+        self.startup = Startup(self.clock.monotonic())
+        self.figures = PlatformMetrics(settings.gatehouse_home)
+        self.node = Node(database)
+        self.node.report = lambda: {"active": self.calls.count}
+        self.policies = Publisher(database, self._activated)
+        detecting = SharedFlag() if detecting is None else detecting
+        self.detectors = DetectionClient(
+            settings.gatehouse_home,
+            budget=settings.dlp_tier_timeout_ms / 1000,
+            queue=settings.detection_queue,
+            on_failure=self.figures.tier_failed,
+            begin=detecting.up,
+            begun=lambda: bool(detecting),
+        )
+        fail_closed = settings.switch_fail_mode == "closed"
+        self.feed = Feed(database, self.replica, self.node, self.policies.changed, fail_closed=fail_closed)
+        self.credentials = LiveCredentials(
+            self.replica, issuer=self.issuer, enforce_scopes=settings.oauth_scope_enforcement
+        )
+        self.uses = UseWriter(database, self.credentials.uses, self.clock)
+        self.approvals = LiveApprovals(database, self.node, self.replica, seconds=settings.dlp_prompt_timeout_seconds)
+        self.spender = Spender(database, self.clock, self.figures)
+        self.latencies = Latencies(self.clock)
+        self.shared_latencies = SharedLatencies(database, self.latencies, self.node.id)
+        self.traces = (
+            Exporter(settings, self.clock, self.figures.spans_exported, self.figures.spans_dropped)
+            if settings.otel_exporter_otlp_endpoint
+            else None
+        )
+        self.passwords = Passwords()
+        self.signer: TokenSigner = Signer(database, self.sealer, self.replica, self.clock, issuer=self.issuer)
+        self._supply = Supply(database, self.replica, self.sealer, self.figures.outpost_certificates)
+        self.supply: OutpostSupply = self._supply
+        self.later = BackgroundTasks()
+        self.calls = InProgress()
+        self.limits = PathLimits(settings)
+        self._local = MemoryCounters(self.clock)
+        self.counters = RedisCounters(settings.redis_url, self._local) if settings.redis_url else self._local
+        self.tries = TryCounters(database, self.clock)
+        self.cache: MemoryCache | RedisCache
+        if settings.redis_url:
+            secret = hashlib.sha256(b"gatehouse response cache" + master_keys.keys[master_keys.current]).digest()
+            self.cache = RedisCache(settings.redis_url, secret, settings.cache_max_bytes)
+        else:
+            self.cache = MemoryCache(settings.cache_max_bytes, self.clock)
+        guard = EgressGuard(settings.egress_allowlist, settings.egress_policy)
+        self.outbound: Outbound = open_outbound(
+            settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
+        )
+        self.receivers = Receivers(guard)
+        self.resolver: TxtResolver = SystemResolver()
+        self._parts = contextlib.AsyncExitStack()
+        self.journal: JournalWriter
+        self.engine: Engine
+        self.ports: Ports
+
+    def _activated(self, snapshot: Snapshot) -> None:
+        """Load the models that the snapshot's rules need, so that no request waits for them."""
+        if snapshot.dlp.entities:
+            self.detectors.need("ner")
+        if snapshot.dlp.labels or any(content_filter.topics for content_filter in snapshot.filters.filters):
+            self.detectors.need("llm")
+
+    def build(self) -> None:
+        """Create the parts that need a running event loop: the journal and the engine."""
+        journal = self.settings.gatehouse_home / "journal"
+        journal.mkdir(parents=True, exist_ok=True)
+        self.journal = JournalWriter(
+            journal, sync=self.settings.journal_sync, max_bytes=self.settings.journal_max_bytes
+        )
+        self.ports = Ports(
+            credentials=self.credentials,
+            policies=self.policies,
+            limits=self.limits,
+            counters=self.counters,
+            switches=LiveSwitches(self.replica, self.feed),
+            spend=self.spender,
+            approvals=self.approvals,
+            secrets=SealedSecrets(self.sealer),
+            journal=self.journal,
+            outbound=self.outbound,
+            clock=self.clock,
+            latencies=self.latencies,
+            meter=self.figures,
+            traces=self.traces,
+            sampler=SealingSampler(self.sealer),
+            detectors=self.detectors,
+            dlp=DlpOptions(
+                fail_mode=self.settings.dlp_fail_mode,
+                stream_mode=self.settings.dlp_stream_mode,
+                unreadable=self.settings.dlp_unreadable,
+                document_seconds=self.settings.dlp_document_timeout_ms / 1000,
+                block_status=self.settings.dlp_block_status,
+                prompt_timeout_seconds=self.settings.dlp_prompt_timeout_seconds,
+                pattern_work_seconds=self.settings.dlp_pattern_work_seconds,
+                pattern_timeout_seconds=self.settings.dlp_pattern_timeout_seconds,
+            ),
+            cache=self.cache,
+            unknown_fields=self.settings.unknown_fields,
+            max_response_bytes=self.settings.max_response_bytes,
+            request_deadline_seconds=self.settings.request_deadline_seconds,
+            circuit_failures=self.settings.circuit_failures,
+            circuit_seconds=self.settings.circuit_seconds,
+        )
+        SCHEDULER.threads = self.settings.dlp_threads
+        self.engine = Engine(self.ports)
+        self._publish_figures()
+
+    def _publish_figures(self) -> None:
+        figures, journal, database = self.figures, self.journal, self.database
+        figures.pool_available.read(database.available_connections)
+        figures.pool_max.read(lambda: database.pool_size)
+        figures.journal_bytes.read(journal.size_bytes)
+        figures.journal_half_full.read(journal.half_full)
+        figures.semantic_queue.read(lambda: self.detectors.waiting("llm"))
+        figures.cache_bytes.read(lambda: self.cache.bytes)
+        figures.active_calls.read(lambda: self.calls.count)
+        figures.read_circuits(self.engine.circuits)
+        figures.feed_lag.read(lambda: self.feed.lag_seconds)
+        if isinstance(counters := self.counters, RedisCounters):
+            figures.redis_degraded.read(lambda: counters.degraded)
+            figures.redis_local_takes.read(lambda: counters.degraded_total)
+
+    async def start(self) -> None:
+        """Start all parts. If one raises, the parts started before are stopped and the exception propagates."""
+        async with contextlib.AsyncExitStack() as parts:
+            await self._open_parts(parts)
+            await self._start_parts(parts)
+            self._parts = parts.pop_all()
+        self.startup.done(self.clock.monotonic())
+
+    async def _open_parts(self, parts: contextlib.AsyncExitStack) -> None:
+        """Open the parts that the others use. They are closed last."""
+        parts.push_async_callback(self.database.close)
+        self.figures.metrics.start()
+        parts.push_async_callback(self.figures.metrics.stop)
+        for shared in (self.cache, self.counters):
+            if isinstance(shared, RedisCache | RedisCounters):
+                parts.push_async_callback(shared.close)
+                await shared.start()
+        parts.push_async_callback(cancel_all, asyncio.create_task(self._purge(), name="purge"))
+        parts.callback(self.passwords.close)
+        parts.push_async_callback(self.journal.close)
+        parts.push_async_callback(self.receivers.close)
+        parts.push_async_callback(self.outbound.close)
+
+    async def _start_parts(self, parts: contextlib.AsyncExitStack) -> None:
+        parts.push_async_callback(self.detectors.stop)
+        await self.detectors.start()
+        parts.push_async_callback(self._supply.close)
+        self.startup.phase = "database"
+        parts.push_async_callback(self.feed.stop)
+        await self.feed.start()
+        await self.approvals.start()
+        parts.push_async_callback(self.approvals.stop)
+        await self.spender.start(self.journal.writer_id)
+        parts.push_async_callback(self.spender.stop)
+        await self.shared_latencies.start()
+        parts.push_async_callback(self.shared_latencies.stop)
+        self.uses.start()
+        parts.push_async_callback(self.uses.stop)
+        if self.traces is not None:
+            await self.traces.start()
+            parts.push_async_callback(self.traces.stop)
+        parts.push_async_callback(self.later.settle)
+        if (vocabularies := self.settings.tiktoken_cache_dir) is not None:
+            await asyncio.to_thread(tokenizers.load, vocabularies)
+        await self.signer.open()
+        self.startup.phase = "policies"
+        await self.policies.preload(DEFAULT_TENANT)
+        self.startup.phase = "models"
+        if missing := await self.detectors.loaded(_MODEL_LOAD_TIMEOUT_SECONDS):
+            log.warning("models.not_loaded", tiers=missing, seconds=_MODEL_LOAD_TIMEOUT_SECONDS)
+
+    def drain(self) -> None:
+        """Answer all long polls now and accept no new ones."""
+        self.replica.news.close()
+
+    async def stop(self) -> None:
+        """Stop all parts in reverse order of the start."""
+        await self._parts.aclose()
+
+    async def _purge(self) -> None:
+        """Purge expired counts periodically. Counting purges them too, but after a flood no request may follow."""
+        while True:
+            await asyncio.sleep(_PURGE_INTERVAL_SECONDS)
+            self._local.purge()

@@ -1,0 +1,1 @@
+"""The signed bundle that an outpost receives."""

@@ -1,0 +1,1 @@
+"""The DLP part of a policy: its compiled form and the compiler."""

@@ -1,0 +1,1 @@
+"""Policy rules: conditions in CEL and their evaluation."""

@@ -1,0 +1,171 @@
+"""The compiled rules of the policy engine, and the function that evaluates them (docs/policies.md)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from gatehouse.policy.governance import GovernanceRecords, PolicyAction, PolicyRuleRecord
+from gatehouse.policy.rules.cel_library import cel
+from gatehouse.policy.rules.conditions import (
+    EXAMPLES,
+    FUNCTIONS,
+    BadCondition,
+    ConditionFailed,
+    compile_condition,
+    evaluate,
+)
+
+#: The strongest of several actions applies.
+POLICY_ACTION_STRENGTH: Final[Mapping[PolicyAction, int]] = {
+    "LOG": 0,
+    "ALLOW": 0,
+    "REQUIRE_APPROVAL": 1,
+    "ROUTE": 2,
+    "BLOCK": 3,
+}
+#: Validation status of a model that is not in the registry.
+UNREGISTERED: Final = "unregistered"
+
+Result: TypeAlias = Literal["matched", "failed", "unmatched"]
+
+
+class PolicyRule(msgspec.Struct, frozen=True, kw_only=True):
+    """`route_to` is `provider/model-id`, for ROUTE alone."""
+
+    id: str
+    name: str
+    action: PolicyAction
+    program: cel.Program
+    route_to: str | None = None
+    terminal: bool = True
+    message: str | None = None
+
+
+class RegistryStatus(NamedTuple):
+    """A model's entry in the model registry."""
+
+    risk_tier: str
+    validation_status: str
+
+
+class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
+    """`rules` in the order of their evaluation; `needs` contains the variables and functions that they use."""
+
+    rules: tuple[PolicyRule, ...] = ()
+    needs: frozenset[str] = frozenset()
+    registry: Mapping[str, RegistryStatus] = {}
+    unregistered: RegistryStatus = RegistryStatus("tier_4", UNREGISTERED)
+
+    def standing(self, model: str) -> RegistryStatus:
+        """Return the registry's entry of `provider/model-id`."""
+        return self.registry.get(model, self.unregistered)
+
+
+class Facts(NamedTuple):
+    """The facts that a request's rules are evaluated on. `context` contains the variables, of which the candidate's are
+    set for each candidate; `tokens` is None if no rule uses it."""
+
+    context: cel.Context
+    tokens: int | None
+
+
+class RuleResult(NamedTuple):
+    """The result of one rule; `reason` if it failed."""
+
+    rule: PolicyRule
+    result: Result
+    reason: str | None = None
+
+
+class Ruling(NamedTuple):
+    """`decisive` is the first rule with the strongest action, or None if no rule matched; `results` contains the rules
+    that matched or failed, in order."""
+
+    action: PolicyAction
+    decisive: PolicyRule | None
+    results: Sequence[RuleResult]
+
+
+def compile_rules(records: GovernanceRecords) -> tuple[RuleSet, list[str]]:
+    """Return the rules in force, and the faults of the records. Without `governance_enabled` no rules are in force."""
+    faults: list[str] = []
+    rules: list[PolicyRule] = []
+    for record in records.policy_rules if records.governance_enabled else ():
+        try:
+            rules.append(rule_of(record))
+        except BadCondition as error:
+            faults.append(f"policy rule {record.name!r}: condition {error}")
+    used_names = {name for rule in rules for name in rule.program.variables()}
+    if any("in_range" in rule.program.functions() for rule in rules):
+        used_names.add("in_range")
+    rule_set = RuleSet(
+        rules=tuple(rules),
+        needs=frozenset(used_names & (EXAMPLES.keys() | FUNCTIONS.keys())),
+        registry={
+            f"{entry.provider}/{entry.model_id}": RegistryStatus(entry.risk_tier, entry.validation_status)
+            for entry in records.registry
+        },
+        unregistered=RegistryStatus(records.unregistered_model_tier, UNREGISTERED),
+    )
+    return rule_set, faults
+
+
+def rule_of(record: PolicyRuleRecord) -> PolicyRule:
+    """Raises `BadCondition`."""
+    return PolicyRule(
+        id=str(record.id),
+        name=record.name,
+        action=record.action,
+        program=compile_condition(record.condition),
+        route_to=record.route_to,
+        terminal=record.terminal,
+        message=record.message,
+    )
+
+
+def context_of(variables: Mapping[str, Any], needs: frozenset[str]) -> cel.Context:
+    """Return the context of one request's evaluations. Functions are only added if a rule needs them, because they cost
+    more than variables."""
+    functions = {name: function for name, function in FUNCTIONS.items() if name in needs}
+    return cel.Context(variables=dict(variables), functions=functions)
+
+
+def decide(
+    rules: Sequence[PolicyRule], context: cel.Context, model: str, trace: list[RuleResult] | None = None
+) -> Ruling:
+    """Evaluates the rules in order, until a terminal rule matches. The strongest action of the matching rules applies:
+    BLOCK, ROUTE, REQUIRE_APPROVAL, then ALLOW and LOG. A failed condition counts as matched for BLOCK and as unmatched
+    for all other actions. ROUTE to `model`, the candidate, counts as ALLOW, because the call goes there already.
+    `trace` receives the result of every evaluated rule."""
+    results: list[RuleResult] = []
+    decisive: PolicyRule | None = None
+    action: PolicyAction = "ALLOW"
+    for rule in rules:
+        result = _evaluate(rule, context)
+        if trace is not None:
+            trace.append(result or RuleResult(rule, "unmatched"))
+        if result is None:
+            continue
+        results.append(result)
+        if not matched(result):
+            continue
+        rule_action: PolicyAction = "ALLOW" if rule.route_to == model else rule.action
+        if decisive is None or POLICY_ACTION_STRENGTH[rule_action] > POLICY_ACTION_STRENGTH[action]:
+            decisive, action = rule, rule_action
+        if rule.terminal:
+            break
+    return Ruling(action, decisive, results)
+
+
+def _evaluate(rule: PolicyRule, context: cel.Context) -> RuleResult | None:
+    """Return the rule's result, or None if it did not match, as most rules do not."""
+    try:
+        return RuleResult(rule, "matched") if evaluate(rule.program, context) else None
+    except ConditionFailed as error:
+        return RuleResult(rule, "failed", str(error))
+
+
+def matched(result: RuleResult) -> bool:
+    """Return whether the result counts as matched."""
+    return result.result == "matched" or (result.result == "failed" and result.rule.action == "BLOCK")

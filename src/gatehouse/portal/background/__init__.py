@@ -1,0 +1,1 @@
+"""The portal's background work: queued jobs and periodic duties."""

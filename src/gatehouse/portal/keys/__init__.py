@@ -1,0 +1,1 @@
+"""The portal's signing keys and certificate authorities, and their re-sealing."""

@@ -1,0 +1,29 @@
+"""All columns of the portal that are sealed under the master key (`gatehouse keys rotate-master portal`).
+
+A family that seals a column adds a line; a test compares the list with the schema.
+"""
+
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.foundation.storage import resealing
+from gatehouse.foundation.storage.resealing import ResealReport, SealedColumn
+from gatehouse.portal.change import PortalChange
+from gatehouse.portal.keys import authorities, signing
+
+SEALED: Final = (
+    SealedColumn("portal.signing_keys", ("kid",), "sealed_private", signing.context),
+    SealedColumn("portal.authorities", ("id",), "sealed_private", authorities.context),
+)
+
+
+async def reseal(session: AsyncSession, sealer: Sealer) -> ResealReport:
+    """Seals everything under the current key, and commits the session's transaction. Raises `CannotReseal`."""
+    resealed = await resealing.reseal(session, sealer, SEALED)
+    if resealed.resealed:
+        change = PortalChange(session, None)
+        change.record("master_key.rotated", "master_key", sealer.current, resealed=resealed.resealed)
+        await change.commit()
+    return resealed

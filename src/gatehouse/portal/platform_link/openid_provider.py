@@ -1,0 +1,203 @@
+"""The platform as OpenID provider, which signs people in (OpenID Connect Core, 3.1; RFC 7636; RFC 9207).
+
+The portal is a confidential client: the OAuth client that it also uses for the platform's API, with the address of
+`/v1/auth/sso/callback` among its redirect URIs. Browsers are sent to the platform's public address; the portal's own
+calls go to `PLATFORM_URL`.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+import msgspec
+
+from gatehouse.foundation.errors import BadRequest, Unauthenticated, Unavailable
+from gatehouse.foundation.http import forms
+from gatehouse.portal.identity import PortalCaller
+from gatehouse.portal.platform_link.client import PlatformClient, PortalPlatformUnavailable
+from gatehouse.portal.platform_link.platform_keys import PlatformKeys
+from gatehouse.portal.settings import PortalSettings
+
+CALLBACK_PATH: Final = "/v1/auth/sso/callback"
+#: Seconds for which the provider's configuration is cached.
+_CACHE_SECONDS: Final = 300.0
+#: Seconds after a failed fetch without another one, so that callers fail at once.
+_FAILURE_CACHE_SECONDS: Final = 1.0
+
+
+class SignInNotConfigured(Unavailable):
+    message = "Single sign-on is not set up: it needs PORTAL_PUBLIC_URL and PLATFORM_URL."
+
+
+class PortalIdpUnavailable(Unavailable):
+    message = "The platform, where you sign in, does not answer now. Try again in a moment."
+
+
+class NotAProvider(Unavailable):
+    message = (
+        "The platform answers, and offers no sign-in: set PUBLIC_URL at the platform, and check that the portal's"
+        " PLATFORM_URL is the platform's address."
+    )
+
+
+class SignInFailed(BadRequest):
+    message = "This sign-in is over, or did not begin in this browser. Begin again."
+
+
+class Person(msgspec.Struct, frozen=True):
+    """A person who signed in, as the platform reported at `signed_in_at` (Unix time). `sub` and `tenant_id` together
+    identify the person for good. The address may change; it is `email_verified` if the person's organization has
+    verified its domain on the platform. `next` is the page that they opened first, `session` the session that they
+    presented instead of a partial token."""
+
+    sub: str
+    tenant_id: UUID
+    email: str
+    signed_in_at: int
+    email_verified: bool = False
+    next: str = "/"
+    session: PortalCaller | None = None
+
+
+class SignIn(msgspec.Struct, frozen=True):
+    """A sign-in in progress, which the browser stores until it returns. `next` is one of the portal's own pages,
+    `until` Unix time."""
+
+    state: str
+    nonce: str
+    verifier: str
+    next: str
+    until: int
+
+    @classmethod
+    def new(cls, next_page: str, until: int) -> "SignIn":
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        return cls(state, nonce, verifier, next_page, until)
+
+    @property
+    def challenge(self) -> str:
+        return urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+class SignInProvider:
+    """The provider as one process sees it."""
+
+    def __init__(self, settings: PortalSettings, platform: PlatformClient, keys: PlatformKeys) -> None:
+        self._settings = settings
+        self._platform = platform
+        self._keys = keys
+        self._client_id = str(settings.platform_client_id)
+        self._callback = f"{settings.portal_public_url}{CALLBACK_PATH}"
+        self._configuration: dict[str, Any] = {}
+        self._configuration_until = 0.0
+        self._failed_until = 0.0
+        self._fault: type[Unavailable] = PortalIdpUnavailable
+        self._discovery_lock = asyncio.Lock()
+
+    @property
+    def configured(self) -> bool:
+        return self._platform.configured and self._settings.portal_public_url is not None
+
+    async def issuer(self) -> str:
+        """Return the platform's issuer. Raises `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
+        return str((await self._discovery())["issuer"])
+
+    async def address(self, sign_in: SignIn, *, prompt: str | None = None) -> str:
+        """Return the address at which the browser signs in; with a `prompt` even if it is signed in there already.
+        Raises `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
+        parameters = {
+            "response_type": "code",
+            "client_id": self._client_id,
+            "redirect_uri": self._callback,
+            "scope": "openid email",
+            "state": sign_in.state,
+            "nonce": sign_in.nonce,
+            "code_challenge": sign_in.challenge,
+            "code_challenge_method": "S256",
+        }
+        if prompt is not None:
+            parameters["prompt"] = prompt
+        return f"{(await self._discovery())['authorization_endpoint']}?{urlencode(parameters)}"
+
+    async def person(self, sign_in: SignIn, code: str) -> Person:
+        """Exchanges the code. Raises `SignInFailed`, `PortalIdpUnavailable`, `PlatformKeysUnavailable`."""
+        secret = self._settings.platform_client_secret
+        assert secret is not None
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self._callback,
+            "code_verifier": sign_in.verifier,
+            "client_id": self._client_id,
+            "client_secret": secret.get_secret_value(),
+        }
+        status, response = await self._request("POST", "/oauth/token", form)
+        if status >= 500 or status in {401, 429}:
+            # 401: the platform rejects the portal's client, not the person.
+            raise PortalIdpUnavailable
+        if status != 200 or not isinstance(response, dict):
+            raise SignInFailed
+        try:
+            claims = await self._keys.verify(str(response.get("id_token", "")), audience=self._client_id)
+        except Unauthenticated:
+            raise SignInFailed from None
+        if not secrets.compare_digest(str(claims.get("nonce", "")).encode(), sign_in.nonce.encode()):
+            raise SignInFailed
+        try:
+            return Person(
+                str(claims["sub"]),
+                UUID(claims["tenant_id"]),
+                str(claims["email"]),
+                signed_in_at=int(claims["iat"]),
+                email_verified=claims.get("email_verified") is True,
+                next=sign_in.next,
+            )
+        except (KeyError, ValueError, TypeError, AttributeError):
+            raise SignInFailed from None
+
+    async def _discovery(self) -> dict[str, Any]:
+        if not self.configured:
+            raise SignInNotConfigured
+        async with self._discovery_lock:
+            if time.monotonic() >= self._configuration_until:
+                if time.monotonic() < self._failed_until:
+                    raise self._fault
+                try:
+                    configuration = await self._fetch_configuration()
+                except (PortalIdpUnavailable, NotAProvider) as error:
+                    self._fault, self._failed_until = type(error), time.monotonic() + _FAILURE_CACHE_SECONDS
+                    raise
+                self._configuration, self._configuration_until = configuration, time.monotonic() + _CACHE_SECONDS
+        return self._configuration
+
+    async def _fetch_configuration(self) -> dict[str, Any]:
+        """Raises `PortalIdpUnavailable` if there is no response, `NotAProvider` if it is not an OpenID provider with
+        PKCE."""
+        status, response = await self._request("GET", "/.well-known/openid-configuration")
+        if status >= 500 or status == 429:
+            raise PortalIdpUnavailable
+        if status != 200 or not _is_provider(response):
+            raise NotAProvider
+        return dict(response)
+
+    async def _request(self, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, Any]:
+        headers = {} if form is None else {"Content-Type": forms.MEDIA_TYPE}
+        try:
+            return await self._platform.request(method, path, headers, urlencode(form or {}).encode())
+        except PortalPlatformUnavailable:
+            raise PortalIdpUnavailable from None
+
+
+def _is_provider(response: Any) -> bool:
+    """Return whether the document is an OpenID provider's with PKCE, which the sign-in requires."""
+    try:
+        return bool(response["issuer"] and response["authorization_endpoint"]) and (
+            "S256" in response["code_challenge_methods_supported"]
+        )
+    except (KeyError, TypeError):
+        return False

@@ -1,0 +1,1 @@
+"""Parameters of the portal's routes: callers, sessions and changes."""

@@ -1,0 +1,1 @@
+"""The portal as a server: the application, its middleware and its process."""
