@@ -25,7 +25,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.access.saml import logout
 from gatehouse.platform.access.saml.errors import SamlBusy
 from gatehouse.platform.access.saml.protocol import keys
-from gatehouse.platform.access.saml.protocol.xml_threads import offload
+from gatehouse.platform.access.saml.protocol.messages import XML_THREADS
 
 PUBLIC = "https://gateway.example.com"
 
@@ -135,7 +135,7 @@ async def test_an_assertion_for_another_address_of_ours_is_not_for_this_one(
 async def test_work_on_messages_is_bounded_and_leaves_the_loop_free() -> None:
     """More than may wait are told so at once, and nothing of it runs on the loop."""
     gate = threading.Event()
-    tasks = [asyncio.create_task(offload(lambda: gate.wait(30))) for _ in range(50)]
+    tasks = [asyncio.create_task(XML_THREADS.run(lambda: gate.wait(30))) for _ in range(50)]
     await asyncio.sleep(0)
     # Were any of it on the loop, nobody could open the gate.
     gate.set()
