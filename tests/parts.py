@@ -27,12 +27,13 @@ SERVERS: Final = (
 MADE_UP: Final = "tests/contract/test_schemathesis.py"
 #: Folders of the parts below; whatever is in none of them is with the others.
 _NAMED: Final = ("outpost", "contract", "detection", "engine", "journeys", "platform", "cli", "portal")
-_OWN: Final = (*SERVERS, "tests/platform/access")
+_OWN: Final = (*SERVERS, "tests/platform/access", "tests/platform/console")
 #: Each part's paths, the longest first: what comes last ends the suite.
 PARTS: Final[dict[str, Sequence[str]]] = {
     "journeys": ("tests/journeys",),
     "outpost": ("tests/outpost",),
     "access": ("tests/platform/access",),
+    "console": ("tests/platform/console",),
     "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
     "contract": ("tests/contract", f"--ignore={MADE_UP}"),
     "detection": ("tests/detection",),

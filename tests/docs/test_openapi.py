@@ -24,9 +24,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 #: as the page of the documentation shows them
 SHOWN_SCHEMAS: dict[str, Any] = downgraded(DOCUMENT)["components"]["schemas"]
-#: Operations that need no credential, or have it in the body (docs/authentication.md).
+#: Operations that need no credential, or have it in the body or in a cookie (docs/authentication.md).
 OPEN = {
     "POST /api/auth/login", "POST /api/auth/register", "POST /api/auth/refresh", "POST /api/auth/password/reset",
+    "POST /api/auth/session/token",
     "POST /oauth/token", "GET /.well-known/jwks.json", "GET /health", "GET /api/health/live", "GET /api/health/ready",
     "GET /api/health/startup", "GET /metrics",
     "GET /api/conversations/shared/{token}", "GET /oauth/authorize", "POST /oauth/authorize",

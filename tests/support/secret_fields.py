@@ -21,6 +21,7 @@ _SIGNED_IN: Final = {"access_token", "refresh_token"}
 TELLING: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/api/auth/login"): {*_SIGNED_IN, "mfa_token"},
     ("POST", "/api/auth/refresh"): _SIGNED_IN,
+    ("POST", "/api/auth/session/token"): {"access_token"},
     ("POST", "/api/auth/mfa/verify"): _SIGNED_IN,
     ("POST", "/api/auth/mfa/webauthn/assert/finish"): _SIGNED_IN,
     ("POST", "/api/auth/mfa/webauthn/register/finish"): {*_SIGNED_IN, "recovery_codes"},

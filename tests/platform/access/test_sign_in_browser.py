@@ -189,16 +189,11 @@ async def test_a_required_app_is_enrolled(served: RunningPlatform, tenant: Tenan
     assert max(heights) < 30
 
 
-async def test_the_front_page_leads_to_sign_in_and_what_a_person_may_do(page: Page, ada: Member) -> None:
-    await page.goto("/")
-    await fits(page)
-    await expect(page.get_by_role("link", name="API documentation")).to_be_visible()
-    await page.get_by_role("link", name="Sign in").click()
+async def test_the_page_of_who_is_signed_in_leads_on(page: Page, ada: Member) -> None:
     await log_in(page, ada)
     await fits(page)
+    await expect(page.get_by_role("link", name="Console")).to_have_attribute("href", "/console")
     await expect(page.get_by_role("link", name="API documentation")).to_have_attribute("href", "/docs")
-    await page.goto("/")
-    await page.get_by_role("link", name="Your account").click()
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
 
 
