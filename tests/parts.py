@@ -21,7 +21,8 @@ PARALLEL_PARTS: Final = 4
 #: Start servers, most of them with several processes, and wait for them.
 SERVERS: Final = (
     "tests/cli", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations",
-    "tests/platform/upkeep", "tests/platform/test_jobs.py", "tests/platform/test_worker.py",
+    "tests/platform/background/test_jobs.py", "tests/platform/installation", "tests/platform/worker",
+    "tests/platform/test_worker.py",
 )  # fmt: skip
 #: Minutes in one test.
 MADE_UP: Final = "tests/contract/test_schemathesis.py"

@@ -4,7 +4,7 @@ and no second try once the client has its first byte.
 Kinds that share a wire share the code that reads answers, streams and failures. Every fault meets one vendor of each
 wire (`WIRES`) on each surface. The others differ in address, authentication and how they read a refusal: each of them
 meets one plain failure, one refusal, one retry that is answered and one stream that is cut. The address and the
-headers of each kind are checked in tests/engine/providers/test_what_is_sent.py.
+headers of each kind are checked in tests/engine/providers/scenarios/test_what_is_sent.py.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.engine.dlp.test_requests import ask, rule, sent, user
+from tests.engine.dlp.scenarios.test_requests import ask, rule, sent, user
 from tests.engine.dlp.test_streams import engine, whole, whole_answer
 
 from gatehouse.detection.catalog import BUILT_IN

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.engine.dlp.test_requests import CARD
+from tests.engine.dlp.scenarios.test_requests import CARD
 from tests.engine.dlp.test_streams import cut, openai, text_of_stream, told_whole, whole_answer
 from tests.support.engine import EngineHarness
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.engine.routing.test_routed import ask, engine, record
+from tests.engine.routing.test_chain_routed import ask, engine, record
 from tests.support.engine import EngineHarness, completion
 
 from gatehouse.engine.exchange import Answer

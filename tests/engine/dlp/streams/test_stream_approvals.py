@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.engine.dlp.test_requests import rule
-from tests.engine.dlp.test_stream_shapes import CARD, DONE, chunk, delta, held_stream
+from tests.engine.dlp.scenarios.test_requests import rule
+from tests.engine.dlp.streams.test_stream_shapes import CARD, DONE, chunk, delta, held_stream
 
 from gatehouse.engine.dlp.streams.stream import StreamGuard
 
