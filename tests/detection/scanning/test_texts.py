@@ -37,12 +37,12 @@ def test_the_fast_way_finds_what_the_full_search_finds(seed: int, monkeypatch: p
         value = choose.choice(VALUES)[:: choose.choice((1, 1, -1))]
         parts.insert(choose.randrange(len(parts)), choose.choice(("", *LOOKALIKES)) + value + choose.choice((" ", "–")))
         text = "".join(parts)
-        found = scan_short([MATCHER], text)
-        if found is None:
+        short_findings = scan_short([MATCHER], text)
+        if short_findings is None:
             continue
         fast += 1
         monkeypatch.setattr(texts, "scan_short", lambda *_, **__: None)
         full = texts.scan([MATCHER], text)
         monkeypatch.setattr(texts, "scan_short", scan_short)
-        assert places(found) == places(full), text
+        assert places(short_findings) == places(full), text
     assert fast > 10

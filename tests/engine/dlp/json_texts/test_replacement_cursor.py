@@ -43,9 +43,9 @@ class _CountedText(str):
     looked_at = 0
 
     def find(self, part: str, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]
-        found = super().find(part, start, len(self) if end is None else end)
-        _CountedText.looked_at += (len(self) if found < 0 else found) - start
-        return found
+        place = super().find(part, start, len(self) if end is None else end)
+        _CountedText.looked_at += (len(self) if place < 0 else place) - start
+        return place
 
 
 def test_escapes_in_a_long_string_cost_what_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:

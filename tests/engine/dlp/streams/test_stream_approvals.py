@@ -28,7 +28,7 @@ def two_choices() -> list[bytes]:
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_text_that_arrives_before_an_approval_is_sent_after_it(at_once: bool) -> None:
     events = [b"".join(two_choices())] if at_once else two_choices()
-    held, stream = await held_stream(events, rules=(PROMPT,))
+    harness, stream = await held_stream(events, rules=(PROMPT,))
     raw = b"".join([block async for block in stream])
     assert raw.endswith(DONE)
     sent: dict[int, str] = {}
@@ -41,17 +41,17 @@ async def test_text_that_arrives_before_an_approval_is_sent_after_it(at_once: bo
         0: f"{FIRST} apples.",
         1: f"My card is {CARD} and that is all that there is to say about it.",
     }
-    assert len(held.outcomes) == 1
+    assert len(harness.outcomes) == 1
 
 
 async def test_a_second_finding_before_the_approval_of_the_first_needs_its_own() -> None:
     events = two_choices()
     events[1] = chunk(delta(1, content=f"all, but for {CARD} of course."))
-    held, stream = await held_stream(events, rules=(PROMPT,))
+    harness, stream = await held_stream(events, rules=(PROMPT,))
     raw = b"".join([block async for block in stream])
     assert raw.endswith(DONE)
     assert raw.count(CARD.encode()) == 2
-    assert len(held.asked) == 2
+    assert len(harness.asked) == 2
 
 
 async def test_a_stream_that_holds_back_events_at_its_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
