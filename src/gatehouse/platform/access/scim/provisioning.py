@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 else:
     # The library's models load 40 modules in 1.5 s, so only workers that a directory calls import them.
     discovery, people, teams = (
-        LazyModule(f"gatehouse.platform.access.scim.{name}") for name in ("discovery", "people", "teams")
+        LazyModule(f"gatehouse.platform.access.scim.{name}") for name in ("protocol.discovery", "people", "teams")
     )
 
 router = APIRouter(prefix=PREFIX, tags=["SCIM"], responses=RESPONSES, default_response_class=ScimResponse)
