@@ -17,7 +17,11 @@ RUN python -m venv /app \
     && /app/bin/pip install --no-deps --require-hashes -r requirements.lock
 
 COPY pyproject.toml README.md LICENSE ./
+COPY console console
+COPY tools tools
 COPY src src
+# The console, by Node of the development lock. npm checks packages by the hashes of its own lock, and runs no scripts.
+RUN /tools/bin/python tools/console.py build
 RUN /tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
     && /app/bin/pip install --no-deps dist/*.whl
 

@@ -2,9 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup run test lint reference new-family docs bench lock clean
+# The console's files, and what they are built from.
+CONSOLE := src/gatehouse/platform/console/built/index.html
+CONSOLE_SOURCES := $(shell find console src/gatehouse/foundation/http/pages/static/tokens.css -name node_modules -prune -o -type f -not -name schema.d.ts -print)
 
-setup: .venv/installed
+.PHONY: setup run test lint reference new-family docs bench lock console console-build clean
+
+setup: .venv/installed $(CONSOLE)
 
 # The lock is complete, so pip resolves nothing (--no-deps): while it resolves, pip takes a newer release of a package
 # that is required with an extra, and then refuses it for want of a hash.
@@ -14,6 +18,10 @@ setup: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+# Where packages cannot be fetched from npm, all but the console works without it.
+$(CONSOLE): $(CONSOLE_SOURCES) | .venv/installed
+	@$(BIN)/python -m tools.console build || echo "make: the console was not built; /console will say so, and everything else works" >&2
 
 # The platform on 127.0.0.1:8000 with an embedded PostgreSQL and the sandbox provider; ARGS="--port 8080" changes that.
 run: setup
@@ -37,6 +45,13 @@ reference: setup
 new-family: setup
 	$(BIN)/python -m tools.new_family "$(NAME)" "$(ONE)" "$(CHAPTER)"
 
+# The console's development server on 127.0.0.1:5173, against a platform that runs (GATEHOUSE_URL, else port 8000).
+console: setup
+	$(BIN)/python -m tools.console dev
+
+console-build: .venv/installed
+	$(BIN)/python -m tools.console build
+
 docs: setup
 	$(BIN)/mkdocs build --strict
 
@@ -51,4 +66,4 @@ lock: setup
 	$(BIN)/uv pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 -c requirements-dev.lock -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache site dist
+	rm -rf .venv .mypy_cache .ruff_cache site dist console/node_modules $(dir $(CONSOLE))

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import psycopg
 from bench.engine import cost, settled
-from tests.support.engine import TENANT, USER, HeldEngine, completion
+from tests.support.engine import TENANT, USER, EngineHarness, completion
 
 from gatehouse.foundation.clock import SYSTEM_CLOCK
 from gatehouse.foundation.ids import new_id
@@ -49,16 +49,16 @@ POLICY = RoutingPolicyRecord(
 
 async def engine(
     spender: Spender | None, budgets: tuple[BudgetRecord, ...] = (), policies: tuple[RoutingPolicyRecord, ...] = ()
-) -> HeldEngine:
-    held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="100000000")
+) -> EngineHarness:
+    harness = EngineHarness(RATE_LIMIT_REQUESTS_PER_MINUTE="100000000")
     for name in ("one", "two", "three"):
-        held.serve(name, "m")
-    held.routing_policies = policies
-    held.flags = {"dlp_enabled": False}
-    held.budgets = budgets
+        harness.serve(name, "m")
+    harness.routing_policies = policies
+    harness.flags = {"dlp_enabled": False}
+    harness.budgets = budgets
     if spender is not None:
-        held.ports.spend = spender
-    return await settled(held)
+        harness.ports.spend = spender
+    return await settled(harness)
 
 
 async def measured(url: str) -> float:
@@ -76,7 +76,7 @@ async def measured(url: str) -> float:
         ]
         body = {"model": "one/m", "messages": [{"role": "user", "content": "How deep is the sea? " * 40}]}
         raw, answer = engines[0].request(body).body, completion("Deep. " * 100)
-        rounds = [[await cost(held, raw, answer) for held in engines] for _ in range(ROUNDS)]
+        rounds = [[await cost(engine, raw, answer) for engine in engines] for _ in range(ROUNDS)]
     finally:
         await spender.stop()
         await database.close()

@@ -150,7 +150,7 @@ class Comparison:
         }
         figures = self.figures()
         goals = [asdict(goal) | {"met": goal.met} for goal in report.goals(figures)]
-        found = {
+        result = {
             "date": time.strftime("%Y-%m-%d"),
             "machine": machine,
             "versions": {
@@ -166,8 +166,8 @@ class Comparison:
             "goals": goals,
             "rounds": {"speed": self.speed, "memory": self.memory},
         }
-        path.write_text(json.dumps(found, indent=1) + "\n")
-        return found
+        path.write_text(json.dumps(result, indent=1) + "\n")
+        return result
 
 
 def _processor() -> str:
@@ -219,10 +219,10 @@ def main() -> int:
         shutil.rmtree(work, ignore_errors=True)
     comparison.print()
     path = OUT / f"compare-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    found = comparison.save(path)
+    result = comparison.save(path)
     shutil.copyfile(path, OUT / "compare.json")
     if chosen.publish:
-        published.write(found, install.matplotlib(env, OUT / "install.log"))
+        published.write(result, install.matplotlib(env, OUT / "install.log"))
         note(f"written: {published.PAGE}")
     note(f"all samples: {path}")
     return 1 if comparison.failed else 0

@@ -90,8 +90,8 @@ class Running:
                 start_new_session=True,
             )
         self.pid = self._process.pid
-        found = processes.wait_until(lambda: " serves on http" in self._log.read_text(), seconds=120)
-        if not found or not processes.wait_until((home / "trial.key").exists, seconds=30):
+        result = processes.wait_until(lambda: " serves on http" in self._log.read_text(), seconds=120)
+        if not result or not processes.wait_until((home / "trial.key").exists, seconds=30):
             raise SystemExit(self._log.read_text())
         self.url = self._log.read_text().split(" serves on ")[1].split()[0]
         self._key = (home / "trial.key").read_text().strip()
@@ -110,8 +110,8 @@ class Running:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers)
         with urllib.request.urlopen(request) as answer:
-            told: bytes = answer.read()
-        return told
+            response_body: bytes = answer.read()
+        return response_body
 
     def stop(self) -> None:
         processes.stop([self.pid])
@@ -120,7 +120,7 @@ class Running:
 def fill(running: Running, connection: Any, events: int) -> list[str]:
     """The bundles' ids. Each day has its share of the events."""
     kinds = [
-        each["entity_type"] for each in json.loads(running.call("/api/admin/dlp-rules/entity-types"))["entity_types"]
+        type_["entity_type"] for type_ in json.loads(running.call("/api/admin/dlp-rules/entity-types"))["entity_types"]
     ]
     tenant = connection.execute("select id from tenants where slug = 'default'").fetchone()[0]
     connection.execute("select gatehouse_ensure_partitions((now() - interval '13 months')::date, 14)")

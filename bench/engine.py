@@ -2,7 +2,7 @@
 
 import time
 
-from tests.support.engine import TENANT, HeldEngine
+from tests.support.engine import TENANT, EngineHarness
 
 #: few, so that some round is one that nothing else on the machine disturbs
 REQUESTS = 40
@@ -18,20 +18,20 @@ class Fixed:
         return self._snapshot
 
 
-async def settled(held: HeldEngine) -> HeldEngine:
+async def settled(harness: EngineHarness) -> EngineHarness:
     """With the policy that its records come to, and without a limit on requests."""
-    held.ports.policies = Fixed(await held.current(TENANT))  # type: ignore[assignment]
-    return held
+    harness.ports.policies = Fixed(await harness.current(TENANT))  # type: ignore[assignment]
+    return harness
 
 
-async def cost(held: HeldEngine, raw: bytes, answer: bytes) -> float:
+async def cost(harness: EngineHarness, raw: bytes, answer: bytes) -> float:
     """CPU microseconds a request, of this thread."""
     began = time.thread_time()
     for _ in range(REQUESTS):
-        held.outbound.script = [(200, [answer])]
-        held.entries.clear()
-        held.outbound.sent.clear()
-        held.outbound.replies.clear()
-        told = await held.engine.answer(held.request(raw))
-        assert told.status == 200, told.body
+        harness.outbound.script = [(200, [answer])]
+        harness.entries.clear()
+        harness.outbound.sent.clear()
+        harness.outbound.replies.clear()
+        result = await harness.engine.answer(harness.request(raw))
+        assert result.status == 200, result.body
     return (time.thread_time() - began) / REQUESTS * 1e6

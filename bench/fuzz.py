@@ -32,7 +32,7 @@ OUT = HERE / "out" / "fuzz"
 ENV = HERE / "out" / "env"
 
 #: Bytes of an input; the lanes' own limits are tested beside them.
-MOST = 1024
+MAX_INPUT_BYTES = 1024
 #: Seconds for one input, of which thousands run in one.
 HANG = 10
 #: MiB that the process may hold more at the end than halfway. The fuzzer itself keeps the inputs that it likes.
@@ -76,18 +76,18 @@ def command(target: str, env: Path, *flags: str) -> list[str]:
 def seeds(target: str) -> None:
     one = importlib.import_module(f"rig.fuzz_{target}").one
 
-    async def each() -> int:
-        found = sorted((SEEDS / target).iterdir())
-        for seed in found:
+    async def run_seeds() -> int:
+        results = sorted((SEEDS / target).iterdir())
+        for seed in results:
             try:
                 async with asyncio.timeout(HANG):
                     await one(seed.read_bytes())
             except BaseException:
                 print(f"{target}: {seed}", file=sys.stderr)
                 raise
-        return len(found)
+        return len(results)
 
-    print(f"{target:8}{asyncio.run(each()):>10} seeds")
+    print(f"{target:8}{asyncio.run(run_seeds()):>10} seeds")
 
 
 class Growth:
@@ -125,16 +125,16 @@ def fuzz(target: str, seconds: int, env: Path) -> bool:
     corpus.mkdir(parents=True, exist_ok=True)
     log = folder / "log"
     flags = [
-        f"-max_total_time={seconds}", f"-timeout={HANG}", f"-max_len={MOST}", "-rss_limit_mb=1024",
+        f"-max_total_time={seconds}", f"-timeout={HANG}", f"-max_len={MAX_INPUT_BYTES}", "-rss_limit_mb=1024",
         "-print_final_stats=1",
         f"-artifact_prefix={folder}/", f"-dict={HERE / 'fuzz' / 'http.dict'}", str(corpus), str(SEEDS / target),
     ]  # fmt: skip
     with log.open("wb") as out:
         running = subprocess.Popen(command(target, env, *flags), stdout=out, stderr=subprocess.STDOUT)
         growth = Growth(running)
-    said = log.read_text(errors="replace")
-    runs = re.search(r"number_of_executed_units: (\d+)", said)
-    edges = re.findall(r"cov: (\d+)", said)
+    text = log.read_text(errors="replace")
+    runs = re.search(r"number_of_executed_units: (\d+)", text)
+    edges = re.findall(r"cov: (\d+)", text)
     print(
         f"{target:8}{int(runs[1]) if runs else 0:>10} inputs in {seconds} s, {edges[-1] if edges else '?'} edges,"
         f" {len(list(corpus.iterdir()))} inputs in the corpus, {growth.seen[-1] if growth.seen else 0:.0f} MiB,"
@@ -142,7 +142,7 @@ def fuzz(target: str, seconds: int, env: Path) -> bool:
     )
     if running.returncode != 0:
         print(
-            f"{said[-4000:]}\n{target}: exit status {running.returncode}; the input is under {folder}", file=sys.stderr
+            f"{text[-4000:]}\n{target}: exit status {running.returncode}; the input is under {folder}", file=sys.stderr
         )
         return False
     if growth.since_halfway > GROWTH:
@@ -156,9 +156,9 @@ def keep(target: str, env: Path) -> None:
     small = OUT / target / "small"
     shutil.rmtree(small, ignore_errors=True)
     small.mkdir(parents=True)
-    for found in (OUT / target / "corpus").iterdir():
-        if found.stat().st_size <= KEPT_BYTES:
-            shutil.copy(found, small)
+    for path in (OUT / target / "corpus").iterdir():
+        if path.stat().st_size <= KEPT_BYTES:
+            shutil.copy(path, small)
     merging = command(target, env, "-merge=1", str(SEEDS / target), str(small))
     subprocess.run(merging, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -134,10 +134,10 @@ async def cost(port: int, path: str, requests: int, connections: int) -> float:
 class Asking(asyncio.Protocol):
     """Asks for as many as are left, one after the other."""
 
-    def __init__(self, asked: bytes, left: list[int], done: asyncio.Event) -> None:
+    def __init__(self, request_bytes: bytes, left: list[int], done: asyncio.Event) -> None:
         #: how many are to be asked, and to be answered
-        self._asked, self._left, self._done = asked, left, done
-        self._ends = b"0\r\n\r\n" if b"/messages" in asked else BODY
+        self._asked, self._left, self._done = request_bytes, left, done
+        self._ends = b"0\r\n\r\n" if b"/messages" in request_bytes else BODY
         self._seen = b""
 
     def connection_made(self, transport: Any) -> None:
@@ -161,15 +161,15 @@ class Asking(asyncio.Protocol):
 
 async def ask(port: int, path: str, requests: int, connections: int) -> None:
     loop, left, done = asyncio.get_running_loop(), [requests, requests], asyncio.Event()
-    asked = HEAD.format(path, len(ASKED)).encode() + ASKED
+    request_bytes = HEAD.format(path, len(ASKED)).encode() + ASKED
     all_of_them = [
-        (await loop.create_connection(lambda: Asking(asked, left, done), "127.0.0.1", port))[1]
+        (await loop.create_connection(lambda: Asking(request_bytes, left, done), "127.0.0.1", port))[1]
         for _ in range(connections)
     ]
     print("ready", flush=True)
     await loop.run_in_executor(None, sys.stdin.readline)
-    for each in all_of_them:
-        each.ask()
+    for item in all_of_them:
+        item.ask()
     await done.wait()
     print("done", flush=True)
 
@@ -179,15 +179,15 @@ async def measure(rounds: int, requests: int, connections: int) -> None:
     print(f"{'CPU us a request':18}{'ingress':>10}{'least':>8}{'median':>8}")
     async with served("lean") as lean, served("uvicorn") as asgi:
         for kind, path in PATHS.items():
-            found: dict[str, list[float]] = {"uvicorn": [], "lean": []}
+            result: dict[str, list[float]] = {"uvicorn": [], "lean": []}
             for number in range(rounds + 1):
                 order = [("uvicorn", asgi), ("lean", lean)]
                 for name, port in order if number % 2 else reversed(order):
                     some = requests // 10 if kind.startswith("stream") else requests
                     spent = await cost(port, path, some, connections)
                     if number:
-                        found[name].append(spent)
-            for name, costs in found.items():
+                        result[name].append(spent)
+            for name, costs in result.items():
                 print(f"{kind:18}{name:>10}{min(costs):8.1f}{statistics.median(costs):8.1f}", flush=True)
 
 

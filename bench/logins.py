@@ -81,8 +81,8 @@ async def _measured(base: str, options: argparse.Namespace) -> int:
             ]
             busy += await _probe(http, key, options.seconds, options.pace)
             stop.set()
-            for each in await asyncio.gather(*people):
-                statuses += each
+            for item in await asyncio.gather(*people):
+                statuses += item
     return _report(idle, busy, statuses, options)
 
 

@@ -40,11 +40,11 @@ AREAS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 NEAREST: Final[dict[str, tuple[str, ...]]] = {
     "platform/access/browser": ("tests/platform/access/test_sign_in_browser.py",),
     "platform/access/tokens": (
-        "tests/platform/access/test_token_issuance.py",
+        "tests/platform/access/test_tokens_issuance.py",
         "tests/platform/access/test_openid.py",
         "tests/platform/access/test_oauth_clients.py",
     ),
-    "portal/sso": ("tests/portal/with_platform/test_sign_in.py",),
+    "portal/sso": ("tests/portal/scenarios/with_platform/test_sign_in.py",),
 }
 
 #: per run of tests; the slowest area's tests take a third of it on two free cores

@@ -26,7 +26,7 @@ from gatehouse.foundation.outbound.lean.outbound import LeanOutbound
 
 CARRIERS: dict[str, Callable[[], Outbound]] = {"aiohttp": AiohttpOutbound, "lean": LeanOutbound}
 PORT = 9188
-AT_ONCE = 16
+PARALLEL_CALLS = 16
 PLAIN, STREAMS = 2000, 200
 
 HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer sk-of-the-provider-0123456789"}
@@ -49,9 +49,9 @@ def request(url: str, *, stream: bool) -> OutboundRequest:
     )
 
 
-async def call(outbound: Outbound, asked: OutboundRequest, *, stream: bool) -> int:
+async def call(outbound: Outbound, outbound_request: OutboundRequest, *, stream: bool) -> int:
     """The number of pieces in which the answer came."""
-    reply = await outbound.send(asked)
+    reply = await outbound.send(outbound_request)
     pieces = 0
     if stream:
         async for _ in reply.chunks():
@@ -64,20 +64,22 @@ async def call(outbound: Outbound, asked: OutboundRequest, *, stream: bool) -> i
     return pieces
 
 
-async def cost(outbound: Outbound, asked: OutboundRequest, calls: int, *, stream: bool) -> tuple[float, float]:
+async def cost(
+    outbound: Outbound, outbound_request: OutboundRequest, calls: int, *, stream: bool
+) -> tuple[float, float]:
     """CPU microseconds a call, and pieces a call."""
     pieces = 0
 
     async def some() -> None:
         nonlocal pieces
-        for _ in range(calls // AT_ONCE):
-            came = await call(outbound, asked, stream=stream)
+        for _ in range(calls // PARALLEL_CALLS):
+            came = await call(outbound, outbound_request, stream=stream)
             pieces += came
 
     began = time.thread_time()
-    await asyncio.gather(*[some() for _ in range(AT_ONCE)])
+    await asyncio.gather(*[some() for _ in range(PARALLEL_CALLS)])
     spent = time.thread_time() - began
-    done = calls // AT_ONCE * AT_ONCE
+    done = calls // PARALLEL_CALLS * PARALLEL_CALLS
     return spent / done * 1e6, pieces / done
 
 
@@ -85,17 +87,17 @@ async def measure(url: str, rounds: int) -> None:
     outbounds = {name: make() for name, make in CARRIERS.items()}
     print(f"{'CPU us a call':24}{'carrier':>10}{'least':>8}{'median':>8}{'pieces':>8}")
     for stream, calls in ((False, PLAIN), (True, STREAMS)):
-        asked = request(url, stream=stream)
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in outbounds}
+        outbound_request = request(url, stream=stream)
+        result: dict[str, list[tuple[float, float]]] = {name: [] for name in outbounds}
         for number in range(rounds + 1):
             order = list(outbounds) if number % 2 else list(reversed(outbounds))
             for name in order:
-                found[name].append(await cost(outbounds[name], asked, calls, stream=stream))
-        for name, each in found.items():
+                result[name].append(await cost(outbounds[name], outbound_request, calls, stream=stream))
+        for name, item in result.items():
             # The first round opens connections.
-            costs = [spent for spent, _ in each[1:]]
+            costs = [spent for spent, _ in item[1:]]
             kind = "stream of 50 chunks" if stream else "plain"
-            pieces = each[-1][1]
+            pieces = item[-1][1]
             print(f"{kind:24}{name:>10}{min(costs):8.1f}{statistics.median(costs):8.1f}{pieces:8.1f}", flush=True)
     for outbound in outbounds.values():
         await outbound.close()

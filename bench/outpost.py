@@ -72,8 +72,8 @@ def cost() -> None:
             times.append(time.thread_time())
             records.settle(taken)
             times.append(time.thread_time())
-            spent = [held + after - before for held, before, after in zip(spent, times, times[1:], strict=False)]
-        took = [f"{each / RECORDS * 1e6:.1f}" for each in spent]
+            spent = [memory + after - before for memory, before, after in zip(spent, times, times[1:], strict=False)]
+        took = [f"{item / RECORDS * 1e6:.1f}" for item in spent]
         print(f"a record handed in: {took[0]} us to read, {took[1]} us to join, {took[2]} us to keep in the audit log")
 
 
@@ -146,10 +146,10 @@ def day(server: GatehouseServer, outpost: OutpostServer, requests: int) -> bool:
     )
     server.start()
     begun = time.monotonic()
-    wanted = "SELECT count(*), count(DISTINCT request_id) FROM usage_records WHERE request_id LIKE %s"
+    expected = "SELECT count(*), count(DISTINCT request_id) FROM usage_records WHERE request_id LIKE %s"
     print(f"while it hands in: {latencies(outpost, 500)}")
     while True:
-        ((rows, different),) = server.sql(wanted, [f"day-{outpost.id.hex[:8]}-%"])
+        ((rows, different),) = server.sql(expected, [f"day-{outpost.id.hex[:8]}-%"])
         if rows >= len(ids) or time.monotonic() - begun > 600:
             break
         time.sleep(0.2)

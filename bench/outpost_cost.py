@@ -43,16 +43,16 @@ def on_cpu(pid: int, *, main: bool = False) -> float:
 
 def memory(process: psutil.Process) -> float:
     """MiB of it and of what it has started; shared pages count once."""
-    return sum(each.memory_full_info().pss for each in [process, *process.children(recursive=True)]) / 1024**2
+    return sum(item.memory_full_info().pss for item in [process, *process.children(recursive=True)]) / 1024**2
 
 
 def load(url: str, script: Path, seconds: int) -> tuple[int, int]:
     """Answers, and those that were none with 2xx."""
     command = ["wrk", "-t", "1", "-c", str(CONNECTIONS), "-d", str(seconds), "-s", str(script)]
-    said = subprocess.run([*command, f"{url}/v1/chat/completions"], capture_output=True, text=True, check=True).stdout
-    found, bad = re.search(r"(\d+) requests in", said), re.search(r"Non-2xx or 3xx responses: (\d+)", said)
-    assert found is not None, said
-    return int(found[1]), int(bad[1]) if bad else 0
+    output = subprocess.run([*command, f"{url}/v1/chat/completions"], capture_output=True, text=True, check=True).stdout
+    match, bad = re.search(r"(\d+) requests in", output), re.search(r"Non-2xx or 3xx responses: (\d+)", output)
+    assert match is not None, output
+    return int(match[1]), int(bad[1]) if bad else 0
 
 
 def main() -> int:
@@ -79,10 +79,10 @@ def main() -> int:
             columns["loop"].append((on_cpu(pid, main=True) - before) / count * 1e6)
             columns["process"].append((on_cpu(pid) - began) / count * 1e6)
         loaded = memory(psutil.Process(pid))
-    cost = {name: statistics.median(found) for name, found in columns.items()}
+    cost = {name: statistics.median(result) for name, result in columns.items()}
     ratio = cost["loop"] / cost["platform"]
-    for name, found in columns.items():
-        shown = " ".join(f"{each:.0f}" for each in found)
+    for name, result in columns.items():
+        shown = " ".join(f"{item:.0f}" for item in result)
         print(f"{name:10} {cost[name]:6.0f} us of processor a request  ({shown})")
     whole = cost["process"] / cost["platform"]
     print(f"an outpost's cost is {ratio:.2f} of the platform's (goal {GOAL}); {whole:.2f} with handing in")

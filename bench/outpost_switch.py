@@ -20,14 +20,14 @@ from tests.support.server import GatehouseServer
 #: Seconds.
 GOAL = 1.0
 OUTPOSTS = 3
-PATIENCE = 30.0
+WAIT_SECONDS = 30.0
 #: between two questions: what is asked more often takes the processor from those who are to answer
-PAUSE = 0.02
+POLL_SECONDS = 0.02
 
 
 async def until(session: aiohttp.ClientSession, outpost: OutpostServer, status: int) -> float:
     """When it first answers so."""
-    deadline = time.perf_counter() + PATIENCE
+    deadline = time.perf_counter() + WAIT_SECONDS
     while True:
         async with session.post(f"{outpost.url}/v1/chat/completions", json=asking("Hello")) as answer:
             await answer.read()
@@ -35,7 +35,7 @@ async def until(session: aiohttp.ClientSession, outpost: OutpostServer, status: 
             if answer.status == status:
                 return now
         assert now < deadline, f"an outpost still answers {answer.status}"
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def switch(session: aiohttp.ClientSession, server: GatehouseServer, path: str) -> float:
@@ -53,11 +53,11 @@ async def measure(server: GatehouseServer, outposts: list[OutpostServer], switch
     async with aiohttp.ClientSession(headers=headers) as session:
         async with session.get(f"{server.url}/api/v1/admin/kill-switch/providers") as answer:
             providers = await answer.json()
-        (echo,) = [model["id"] for each in providers for model in each["models"] if model["model_id"] == "echo"]
+        (echo,) = [model["id"] for provider in providers for model in provider["models"] if model["model_id"] == "echo"]
         for _ in range(switches):
-            await asyncio.gather(*(until(session, each, 200) for each in outposts))
+            await asyncio.gather(*(until(session, outpost, 200) for outpost in outposts))
             began = time.perf_counter()
-            watching = [asyncio.create_task(until(session, each, 503)) for each in outposts]
+            watching = [asyncio.create_task(until(session, outpost, 503)) for outpost in outposts]
             answered.append(await switch(session, server, f"models/{echo}/disable"))
             taken += [moment - began for moment in await asyncio.gather(*watching)]
             await switch(session, server, f"models/{echo}/enable")

@@ -85,7 +85,7 @@ from gatehouse.policy.records import Candidate, ModelRecord, ProviderConfig, Pro
 from gatehouse.policy.snapshot import Snapshot
 
 TENANT: Final = TenantId(UUID("00000000-0000-7000-8000-0000000000aa"))
-AT_ONCE: Final = 64
+PARALLEL_CALLS: Final = 64
 #: what reading the clock twice takes, in microseconds
 _CLOCK: Final = min(timeit.repeat(time.perf_counter, number=1000, repeat=5)) * 1000
 #: requests of a round, calls of a step's round: short, so that some round is one that nothing else disturbs
@@ -135,7 +135,7 @@ def answer(text: str) -> bytes:
 def pieces(text: str) -> list[bytes]:
     """The same as a stream of up to 50 chunks, eight in a read."""
     words = [text[start : start + len(text) // 49 + 1] for start in range(0, len(text), len(text) // 49 + 1)]
-    told = {
+    body = {
         "id": "chatcmpl-C3kP9vY0mWq7dZr2bT5xN8aL1eHs", "object": "chat.completion.chunk", "created": 1760000000,
         "model": "gpt-4o-mini-2024-07-18", "service_tier": "default", "system_fingerprint": "fp_560af6e559",
     }  # fmt: skip
@@ -143,9 +143,9 @@ def pieces(text: str) -> list[bytes]:
         {"index": 0, "delta": {"content": word}, "logprobs": None, "finish_reason": None} for word in words
     ]
     choices.append({"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"})
-    events = [b"data: " + msgspec.json.encode({**told, "choices": [choice]}) + b"\n\n" for choice in choices]
+    events = [b"data: " + msgspec.json.encode({**body, "choices": [choice]}) + b"\n\n" for choice in choices]
     usage = {"prompt_tokens": 42, "completion_tokens": 48, "total_tokens": 90}
-    events.append(b"data: " + msgspec.json.encode({**told, "choices": [], "usage": usage}) + b"\n\ndata: [DONE]\n\n")
+    events.append(b"data: " + msgspec.json.encode({**body, "choices": [], "usage": usage}) + b"\n\ndata: [DONE]\n\n")
     return [b"".join(events[start : start + 8]) for start in range(0, len(events), 8)]
 
 
@@ -195,10 +195,10 @@ class World:
     """One worker, as far as a model call sees it."""
 
     def __init__(
-        self, home: Path, asked: Mapping[str, Any], told: bytes, *, inspected: bool, streamed: Sequence[bytes] = ()
+        self, home: Path, request: Mapping[str, Any], answer: bytes, *, inspected: bool, streamed: Sequence[bytes] = ()
     ) -> None:
-        self.body = msgspec.json.encode({**asked, "stream": True} if streamed else asked)
-        self.told = told
+        self.body = msgspec.json.encode({**request, "stream": True} if streamed else request)
+        self.told = answer
         self.inspected = inspected
         sealer = Sealer({"bench": bytes(32)}, "bench")
         replica = Replica()
@@ -222,7 +222,7 @@ class World:
             approvals=None,  # type: ignore[arg-type]
             secrets=SealedSecrets(sealer),
             journal=self.journal,
-            outbound=Provider(told, streamed),
+            outbound=Provider(answer, streamed),
             clock=SYSTEM_CLOCK,
             meter=self.figures,
         )
@@ -274,15 +274,15 @@ class World:
             body=self.body,
         )
 
-    async def serve(self, requests: int, at_once: int = AT_ONCE) -> float:
+    async def serve(self, requests: int, at_once: int = PARALLEL_CALLS) -> float:
         """CPU microseconds a request."""
 
         async def some() -> None:
             for _ in range(requests // at_once):
-                told = await self.engine.answer(self.request())
-                assert told.status == 200, told.body
-                if told.stream is not None:
-                    async for _ in told.stream:
+                result = await self.engine.answer(self.request())
+                assert result.status == 200, result.body
+                if result.stream is not None:
+                    async for _ in result.stream:
                         pass
 
         began = time.thread_time()
@@ -314,7 +314,7 @@ class Steps:
         assert isinstance(identified, Identified)
         self.identified = identified
         await self._limit()
-        self.asked = self._asked()
+        self.asked = self._call_request()
         if self.world.inspected:
             await self._prompt()
         routed = self.world.engine.chooser.choose(self.asked, ports)
@@ -332,21 +332,24 @@ class Steps:
         Recorder(msgspec.structs.replace(self.ports, journal=journal)).finished(self.answered)
         return decode(journal[0])
 
-    def _asked(self) -> CallRequest:
+    def _call_request(self) -> CallRequest:
         return CallRequest(identified=self.identified, call=self.dialect.decode(self.world.body))
 
     def rows(self) -> list[Row]:
         """In the order of a request."""
-        ports, asked = self.ports, self.asked
-        inspected = [Row("DLP on the prompt", self._prompt, True), Row("DLP on the answer", self._told, True)]
+        ports, request = self.ports, self.asked
+        inspected = [
+            Row("DLP on the prompt", self._prompt, True),
+            Row("DLP on the answer", self._inspected_answer, True),
+        ]
         return [
             Row("the request's own", self.world.request),
             Row("authenticate, policy found", lambda: authenticate.identify(self.received, ports, "chat:write"), True),
             Row("addresses, scope, what budgets have left", self._of_the_caller),
             Row("rate limit", self._limit, True),
-            Row("parse and check the body", self._asked),
+            Row("parse and check the body", self._call_request),
             *(inspected[:1] if self.world.inspected else ()),
-            Row("route: name, rules, access, switch", lambda: self.world.engine.chooser.choose(asked, ports)),
+            Row("route: name, rules, access, switch", lambda: self.world.engine.chooser.choose(request, ports)),
             Row("reserve from the budget", self._reserve, True),
             Row("attempt: deadline, gate, call, usage", self._attempt, True),
             *(inspected[1:] if self.world.inspected else ()),
@@ -382,7 +385,7 @@ class Steps:
         self.ports.meter.finished(self.answered)
         self.world.figures.http("POST", "/v1/chat/completions", 200, 0.01)
 
-    def _told(self) -> Awaitable[Any]:
+    def _inspected_answer(self) -> Awaitable[Any]:
         return resolved(dlp_output.inspect(self.asked, self.world.told, self.ports))
 
 
@@ -399,7 +402,7 @@ async def one_after_the_other(rows: Sequence[Row]) -> dict[str, float]:
             else:
                 work()
             spent[name].append(clock() - began)
-    return {name: statistics.median(each) * 1e6 - _CLOCK for name, each in spent.items()}
+    return {name: statistics.median(item) * 1e6 - _CLOCK for name, item in spent.items()}
 
 
 async def table(world: World, rounds: int) -> None:
@@ -413,9 +416,9 @@ async def table(world: World, rounds: int) -> None:
         for name, cost in (await one_after_the_other(rows)).items():
             costs[name].append(cost)
     print(f"\n{'DLP on, 76 patterns' if world.inspected else 'DLP off':44}{'least':>8}{'median':>8}")
-    for name, each in costs.items():
-        print(f"{name:44}{min(each):8.2f}{statistics.median(each):8.2f}")
-    parts = sum(min(each) for name, each in costs.items() if not name.startswith(" "))
+    for name, item in costs.items():
+        print(f"{name:44}{min(item):8.2f}{statistics.median(item):8.2f}")
+    parts = sum(min(item) for name, item in costs.items() if not name.startswith(" "))
     print(f"{'between':44}{min(whole) - parts:8.2f}")
     print(f"{'whole':44}{min(whole):8.2f}{statistics.median(whole):8.2f}")
 
@@ -427,18 +430,18 @@ async def parts(world: World, rounds: int) -> None:
         turn: dict[str, list[float]] = {}
         for _ in range(CALLS):
             began = time.thread_time()
-            told = await world.engine.answer(world.request())
-            assert told.stream is not None
+            result = await world.engine.answer(world.request())
+            assert result.stream is not None
             name = "up to the first block"
-            async for _block in told.stream:
+            async for _block in result.stream:
                 now = time.thread_time()
                 turn.setdefault(name, []).append(now - began)
                 name, began = "a block behind it", now
             turn.setdefault("behind the last block", []).append(time.thread_time() - began)
-        for name, each in turn.items():
-            spent.setdefault(name, []).append(each)
+        for name, item in turn.items():
+            spent.setdefault(name, []).append(item)
     for name, turns in spent.items():
-        costs = [statistics.median(each) * 1e6 for each in turns]
+        costs = [statistics.median(turn) * 1e6 for turn in turns]
         print(f"{'  ' + name:44}{min(costs):8.2f}{statistics.median(costs):8.2f}  {len(turns[0]) / CALLS:.0f} a stream")
 
 
@@ -451,28 +454,28 @@ async def profile(world: World, seconds: float = 3.0) -> None:
         await world.serve(REQUESTS)
         requests += REQUESTS
     profiler.disable()
-    told = io.StringIO()
-    pstats.Stats(profiler, stream=told).sort_stats("tottime").print_stats(60)
-    lines = [re.sub(r"/\S*/(src|python3\.\d+)/", "", line) for line in told.getvalue().splitlines() if line.strip()]
+    result = io.StringIO()
+    pstats.Stats(profiler, stream=result).sort_stats("tottime").print_stats(60)
+    lines = [re.sub(r"/\S*/(src|python3\.\d+)/", "", line) for line in result.getvalue().splitlines() if line.strip()]
     print(f"{requests} requests, {'DLP on' if world.inspected else 'DLP off'}; the profiler's own cost is in each call")
     print("\n".join(lines))
 
 
 async def measured(chosen: argparse.Namespace, home: Path) -> None:
-    told = (PROSE * 10)[:800]
+    result = (PROSE * 10)[:800]
     worlds: dict[str, tuple[Mapping[str, Any], str, bool, bool]] = {
         "DLP": (SHORT, _CAPITAL, False, False),
-        "76": (LONG, told, True, False),
+        "76": (LONG, result, True, False),
         "stream": (SHORT, _CAPITAL, False, True),
-        "stream76": (LONG, told, True, True),
+        "stream76": (LONG, result, True, True),
     }
-    for name, (asked, text, inspected, streamed) in worlds.items():
+    for name, (request, text, inspected, streamed) in worlds.items():
         if chosen.only not in {None, name}:
             continue
         cut = pieces(text) if streamed else ()
-        world = World(home / name, asked, answer(text), inspected=inspected, streamed=cut)
+        world = World(home / name, request, answer(text), inspected=inspected, streamed=cut)
         await world.spender.start(world.journal.writer_id)
-        await world.serve(AT_ONCE * 4)
+        await world.serve(PARALLEL_CALLS * 4)
         # As a worker does.
         gc.collect()
         gc.freeze()

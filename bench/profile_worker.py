@@ -95,7 +95,7 @@ def main() -> int:
     try:
         gateway.start()
         bench = Bench(mock, cores, Plan.quick())
-        route = Route.SLOW if chosen.slow else Route.AT_ONCE
+        route = Route.SLOW if chosen.slow else Route.IMMEDIATE
         bench.run(gateway, connections=chosen.connections, seconds=2, stream=chosen.stream, route=route, settle=False)
         command = [str(spy), "record", "--pid", str(python_process(gateway, chosen.role)), "--format", "raw"]
         command += ["--output", str(folded), "--duration", str(round(chosen.seconds)), "--rate", "200"]
@@ -109,13 +109,13 @@ def main() -> int:
                 route=route,
                 settle=False,
             )
-            _, said = recorder.communicate()
+            _, text = recorder.communicate()
     finally:
         gateway.stop()
         mock.stop()
         shutil.rmtree(work, ignore_errors=True)
     if not folded.exists():
-        note(f"py-spy wrote nothing: {said}")
+        note(f"py-spy wrote nothing: {text}")
         return 1
     show(folded, chosen.top)
     note(f"\n{run.result.rate:,.0f} requests/s, {run.cpu_us('gateway'):,.0f} us CPU each, py-spy beside it")

@@ -275,7 +275,7 @@ def main() -> int:
             running.stop()
         if chosen.home is None:
             shutil.rmtree(home, ignore_errors=True)
-    rows_s, cpu_us = (statistics.median(each) for each in zip(*speeds, strict=True))
+    rows_s, cpu_us = (statistics.median(item) for item in zip(*speeds, strict=True))
     records = rows * chosen.days
     print(f"\n{records:,} usage records and as many audit events\n\n| Milliseconds | | goal |\n|---|---:|---:|")
     for taken, goal in ((lists, PAGE_GOAL), (sums, FIGURES_GOAL)):
@@ -285,9 +285,9 @@ def main() -> int:
         f"\n{rows_s:,.0f} records a second are stored (goal {INGEST_GOAL:,.0f}), at {cpu_us:.0f} us of processor each"
     )
     OUT.mkdir(exist_ok=True)
-    told = {"records": records, "pages_ms": lists, "figures_ms": sums, "ingest": speeds}
-    (OUT / "records.json").write_text(json.dumps(told) + "\n")
-    late = any(each > PAGE_GOAL for each in lists.values()) or any(each > FIGURES_GOAL for each in sums.values())
+    body = {"records": records, "pages_ms": lists, "figures_ms": sums, "ingest": speeds}
+    (OUT / "records.json").write_text(json.dumps(body) + "\n")
+    late = any(list_ > PAGE_GOAL for list_ in lists.values()) or any(sum_ > FIGURES_GOAL for sum_ in sums.values())
     return int(late or rows_s < INGEST_GOAL)
 
 

@@ -10,7 +10,7 @@ import json
 from typing import Final
 
 from bench.engine import cost, settled
-from tests.support.engine import HeldEngine, completion
+from tests.support.engine import EngineHarness, completion
 from tests.support.redis import redis_server
 
 from gatehouse.engine.ports import NoCache, ResponseCache
@@ -22,15 +22,15 @@ from gatehouse.policy.records import RoutingPolicyRecord
 ROUNDS: Final = 50
 
 
-async def engine(cache: ResponseCache, *, seconds: int | None, dlp: bool) -> HeldEngine:
-    held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="1000000000")
-    held.serve("one", "m")
-    held.flags = {"dlp_enabled": dlp}
-    held.routing_policies = (
+async def engine(cache: ResponseCache, *, seconds: int | None, dlp: bool) -> EngineHarness:
+    harness = EngineHarness(RATE_LIMIT_REQUESTS_PER_MINUTE="1000000000")
+    harness.serve("one", "m")
+    harness.flags = {"dlp_enabled": dlp}
+    harness.routing_policies = (
         RoutingPolicyRecord(id=new_id(), name="p", strategy="cost_optimized", cache_ttl_seconds=seconds),
     )
-    held.ports.cache = cache
-    return await settled(held)
+    harness.ports.cache = cache
+    return await settled(harness)
 
 
 async def main() -> None:
@@ -48,14 +48,14 @@ async def main() -> None:
                     await engine(MemoryCache(2**26), seconds=60, dlp=dlp),
                     await engine(shared, seconds=60, dlp=dlp),
                 ]
-                told = [await best(held, raw, completion(text)) for held in columns]
+                results = [await best(column, raw, completion(text)) for column in columns]
                 name = f"{size // 1_000} KB{', inspected' if dlp else ''}"
-                print(f"{name:24}{told[0]:8.0f}{told[1]:8.0f}{told[2]:8.0f}{told[3]:12.0f}")
+                print(f"{name:24}{results[0]:8.0f}{results[1]:8.0f}{results[2]:8.0f}{results[3]:12.0f}")
         await shared.close()
 
 
-async def best(held: HeldEngine, raw: bytes, answer: bytes) -> float:
-    return min([await cost(held, raw, answer) for _ in range(ROUNDS)])
+async def best(harness: EngineHarness, raw: bytes, answer: bytes) -> float:
+    return min([await cost(harness, raw, answer) for _ in range(ROUNDS)])
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def decision(snapshot: Snapshot, model: bytes) -> float:
     latencies = Latencies()
     for at, entry in enumerate(snapshot.models.values()):
         latencies.answered(entry.id, 100 + at * 31 % 900, stream=False)
-    held = Ports(
+    ports = Ports(
         credentials=None, policies=None, limits=None, counters=None, switches=_Switches(), spend=None, approvals=None,
         secrets=None, journal=None, outbound=None, clock=SYSTEM_CLOCK, latencies=latencies,
     )  # type: ignore[arg-type] # fmt: skip
@@ -108,7 +108,7 @@ def decision(snapshot: Snapshot, model: bytes) -> float:
 
     def decide() -> object:
         try:
-            chooser.choose(CallRequest(identified=identified, call=call), held).send(None)
+            chooser.choose(CallRequest(identified=identified, call=call), ports).send(None)
         except StopIteration as ended:
             return ended.value
         raise AssertionError("a decision waits for nothing")

@@ -132,7 +132,7 @@ async def measured(url: str, owner: psycopg.Connection[Any], port: int, authorit
                 figures.append((events / seconds, cpu / events * 1e6))
             rate, cost = max(figures)
             print(f"{name}: {rate:.0f} events a second, {cost:.0f} us of CPU each, rounds "
-                  + " ".join(f"{each:.0f}" for each, _ in figures))  # fmt: skip
+                  + " ".join(f"{item:.0f}" for item, _ in figures))  # fmt: skip
         bench.tenants(IDLE, 0)
         print(f"{IDLE} idle: {await bench.idle():.1f} ms a look, twice a second")
     finally:
@@ -143,8 +143,8 @@ async def measured(url: str, owner: psycopg.Connection[Any], port: int, authorit
 
 def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
-    heard, told = multiprocessing.Pipe()
-    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(told,), daemon=True)
+    heard, result = multiprocessing.Pipe()
+    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(result,), daemon=True)
     receiver.start()
     try:
         installed = setup.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))

@@ -34,7 +34,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx2
-from bench.rig.soak_judge import fault, held, latency
+from bench.rig.soak_judge import fault, latency, within_bounds
 from bench.rig.soak_load import PRICES, Load, Provider
 from bench.rig.soak_watch import Watch
 from tests.support.redis import RedisServer, redis_server
@@ -124,9 +124,9 @@ async def site(rate: float, dice: random.Random) -> AsyncIterator[tuple[Site, UU
         server.settled()
         key = server.new_key()
         ((user_id,),) = server.sql("SELECT user_id FROM api_keys WHERE id = %s", [server.key_id(key)])
-        asked = {"scope_type": "user", "scope_id": str(user_id), "period": "month"}
+        request = {"scope_type": "user", "scope_id": str(user_id), "period": "month"}
         limits = {"limit_usd": 10_000, "limit_tokens": 10**12, "limit_requests": 10**9}
-        made = await admin(server, "POST", "/api/admin/budgets", {**asked, **limits})
+        made = await admin(server, "POST", "/api/admin/budgets", {**request, **limits})
         spared = min(server.workers, key=lambda worker: worker.create_time()).pid
         yield Site(server, redis, provider, Load(server.url, key, dice), spared), user_id, made["id"]
 
@@ -160,7 +160,8 @@ async def soak(chosen: argparse.Namespace) -> bool:
 def flat(watch: Watch, place: Site, began: float) -> bool:
     """What the processes held, and the latency, both in quiet moments."""
     warm = began + 0.2 * (time.monotonic() - began)
-    good = [held({role: [e for e in looks if e.at > warm and place.quiet(e.at)] for role, looks in watch.seen.items()})]
+    quiet = {role: [e for e in looks if e.at > warm and place.quiet(e.at)] for role, looks in watch.seen.items()}
+    good = [within_bounds(quiet)]
     alive = {worker.pid for worker in place.server.workers}
     good += [fault(place.spared not in alive or len(alive) != 2, "a worker is gone")]
     good += [latency([call for call in place.load.latencies if call[0] > began + QUIET and place.quiet(call[0])])]
@@ -168,31 +169,31 @@ def flat(watch: Watch, place: Site, began: float) -> bool:
 
 
 async def conserved(place: Site, user_id: UUID, budget_id: str) -> bool:
-    load, told = place.load, place.provider.told
+    load, result = place.load, place.provider.told
     rows = await drained(place, user_id)
     times = Counter(row[0] for row in rows)
     records = {row[0]: row[1:] for row in rows}
     became = Counter(load.became.values())
     known = [request_id for request_id, what in load.became.items() if what != "broken"]
-    lost = [each for each in known if each not in records and load.became[each] != "left"]
-    lost_left = [each for each in known if each not in records and load.became[each] == "left"]
-    twice = [each for each, number in times.items() if number > 1]
-    unknown = [each for each in records if each not in load.became]
-    succeeded = {each: row for each, row in records.items() if row[0] == "success"}
-    wrong = [each for each, row in succeeded.items() if [(row[1], row[2])] != told.get(each)]
-    priced = [each for each, row in succeeded.items() if row[3] != row[1] * PRICES[0] + row[2] * PRICES[1]]
-    unpaid = [each for each, what in load.became.items() if what == "whole" and each not in succeeded]
-    beside = [each for each in told if each not in succeeded]
+    lost = [amount for amount in known if amount not in records and load.became[amount] != "left"]
+    lost_left = [amount for amount in known if amount not in records and load.became[amount] == "left"]
+    twice = [amount for amount, number in times.items() if number > 1]
+    unknown = [amount for amount in records if amount not in load.became]
+    succeeded = {amount: row for amount, row in records.items() if row[0] == "success"}
+    wrong = [amount for amount, row in succeeded.items() if [(row[1], row[2])] != result.get(amount)]
+    priced = [amount for amount, row in succeeded.items() if row[3] != row[1] * PRICES[0] + row[2] * PRICES[1]]
+    unpaid = [amount for amount, what in load.became.items() if what == "whole" and amount not in succeeded]
+    beside = [amount for amount in result if amount not in succeeded]
     statuses = dict(sorted(Counter(row[0] for row in records.values()).items()))
     print(f"\nrequests {len(load.became)}: {dict(became)}; answers {dict(sorted(load.statuses.items()))}")
     print(f"refusals {dict(load.codes)}")
     print(f"records {len(rows)}: {statuses}")
-    told_tokens = [sum(usage[part] for each in succeeded for usage in told.get(each, ())) for part in (0, 1)]
+    told_tokens = [sum(usage[part] for amount in succeeded for usage in result.get(amount, ())) for part in (0, 1)]
     recorded = [sum(row[1 + part] for row in succeeded.values()) for part in (0, 1)]
     print(f"tokens of successes: provider {told_tokens}, records {recorded}")
     print(
         f"told by the provider and no success on record: {len(beside)}, "
-        f"{dict(Counter(f'{load.became[each]}/{records[each][0] if each in records else None}' for each in beside))}"
+        f"{dict(Counter(f'{load.became[id_]}/{records[id_][0] if id_ in records else None}' for id_ in beside))}"
     )
     spent = (await admin(place.server, "GET", f"/api/admin/budgets/{budget_id}"))["current"]
     sums = (
@@ -201,16 +202,16 @@ async def conserved(place: Site, user_id: UUID, budget_id: str) -> bool:
         sum(row[3] is not None for row in records.values()),
     )
     budget = (Decimal(str(spent["spent_usd"])), spent["spent_tokens"], spent["spent_requests"])
-    print(f"records' sums {[str(each) for each in sums]}, the budget's spend {[str(each) for each in budget]}")
+    print(f"records' sums {[str(amount) for amount in sums]}, the budget's spend {[str(amount) for amount in budget]}")
     good = True
-    for what, found in {
+    for what, actual in {
         "answered and not on record": lost, "left and not on record": lost_left, "on record twice": twice,
         "on record and never asked": unknown, "other tokens than the provider told": wrong,
         "another price than its tokens'": priced, "answered whole and no success": unpaid,
     }.items():  # fmt: skip
-        good &= fault(bool(found), f"{len(found)} {what}: {found[:5]}")
+        good &= fault(bool(actual), f"{len(actual)} {what}: {actual[:5]}")
     good &= fault(bool(load.codes["quota_exceeded"]), "calls refused, as if the budget were spent")
-    broken = [each for each in beside if load.became[each] == "whole"]
+    broken = [amount for amount in beside if load.became[amount] == "whole"]
     good &= fault(bool(broken), f"{len(broken)} whole answers that were not charged")
     ((cost, requests),) = place.server.sql(
         "SELECT sum(cost_usd), sum(requests) FROM routing_days WHERE tenant_id = %s AND provider = 'chance'",

@@ -66,12 +66,12 @@ class Answering(asyncio.Protocol):
             self._transport.write(_ANSWER)
 
 
-def receive(told: Connection) -> None:
+def receive(connection: Connection) -> None:
     async def serve() -> None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(certificate())
         server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0, ssl=tls)
-        told.send((server.sockets[0].getsockname()[1], str(certificate())))
+        connection.send((server.sockets[0].getsockname()[1], str(certificate())))
         await server.serve_forever()
 
     asyncio.run(serve())
@@ -143,7 +143,7 @@ async def rates(bench: Bench) -> float:
             figures.append((events / seconds, cpu / events * 1e6))
         rate, cost = max(figures)
         print(f"{name}: {rate:.0f} events a second, {cost:.0f} us of CPU each, rounds "
-              + " ".join(f"{each:.0f}" for each, _ in figures))  # fmt: skip
+              + " ".join(f"{item:.0f}" for item, _ in figures))  # fmt: skip
         best = max(best, rate)
     return best
 
@@ -159,7 +159,7 @@ async def price_of_a_dead_one(bench: Bench) -> float:
     share = min(seconds[1]) / min(seconds[0]) - 1
     print(f"one dead of {WEBHOOKS}: the others take {share:+.1%} time (goal under {SLOWER:.0%})")
     for dead, name in ((0, "all living"), (1, "one dead")):
-        print(f"  {name}, seconds: " + " ".join(f"{each:.2f}" for each in seconds[dead]))
+        print(f"  {name}, seconds: " + " ".join(f"{item:.2f}" for item in seconds[dead]))
     return share
 
 
@@ -184,8 +184,8 @@ async def measured(url: str, owner: psycopg.Connection[Any], port: int, authorit
 
 def main() -> int:
     home = Path(tempfile.mkdtemp(prefix="gatehouse-bench-"))
-    heard, told = multiprocessing.Pipe()
-    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(told,), daemon=True)
+    heard, result = multiprocessing.Pipe()
+    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(result,), daemon=True)
     receiver.start()
     try:
         installed = setup.connect(Settings.from_environment({"GATEHOUSE_HOME": str(home)}))

@@ -34,13 +34,17 @@ class Two(Gatehouse):
 
 def split(gateway: Gatehouse) -> list[int]:
     """Connections of each worker, at this moment."""
-    found = []
+    results = []
     for pid in gateway.processes()["gateway"]:
         process = psutil.Process(pid)
         if process.cmdline()[0] == "gatehouse: gateway":
-            wires = [each for each in process.net_connections(kind="tcp") if each.laddr.port == gateway.port]
-            found.append(sum(each.status == psutil.CONN_ESTABLISHED for each in wires))
-    return sorted(found)
+            wires = [
+                connection
+                for connection in process.net_connections(kind="tcp")
+                if connection.laddr.port == gateway.port
+            ]
+            results.append(sum(wire.status == psutil.CONN_ESTABLISHED for wire in wires))
+    return sorted(results)
 
 
 def main() -> int:
@@ -54,32 +58,32 @@ def main() -> int:
     site = Site(mock.url, work, OUT / "env", f"0-{(os.cpu_count() or 1) - 1}", install.find_gatehouse())
     bench = Bench(mock, Cores(gateway=1, load=0), Plan())
     both = [Gatehouse(site), Two(site)]
-    cost: dict[str, list[float]] = {each.name: [] for each in both}
+    cost: dict[str, list[float]] = {item.name: [] for item in both}
     splits: list[list[int]] = []
     try:
-        for each in both:
-            note(f"starting {each.name}")
-            each.start()
+        for item in both:
+            note(f"starting {item.name}")
+            item.start()
         for turn in range(-1, chosen.rounds):
-            for each in both if turn % 2 else reversed(both):
+            for item in both if turn % 2 else reversed(both):
                 seen: list[list[int]] = []
                 run = bench.run(
-                    each,
+                    item,
                     connections=CONNECTIONS,
                     seconds=chosen.seconds,
-                    meanwhile=lambda at, seen=seen, each=each: at > 1 and not seen and seen.append(split(each)),
+                    meanwhile=lambda at, seen=seen, item=item: at > 1 and not seen and seen.append(split(item)),
                 )
                 # The first is to warm up.
                 if turn >= 0:
-                    cost[each.name].append(run.cpu_us("gateway"))
-                    if each.workers > 1:
+                    cost[item.name].append(run.cpu_us("gateway"))
+                    if item.workers > 1:
                         splits += seen
     finally:
-        for each in both:
-            each.stop()
+        for item in both:
+            item.stop()
         mock.stop()
         shutil.rmtree(work, ignore_errors=True)
-    one, two = (statistics.median(cost[each.name]) for each in both)
+    one, two = (statistics.median(cost[item.name]) for item in both)
     print(f"CPU a request: one worker {one:.1f} us, two {two:.1f} us: {two / one:.3f} times (goal: at most 1.05)")
     print(f"rounds: {[[round(us, 1) for us in of] for of in cost.values()]}")
     shares = [min(of) / max(1, sum(of)) for of in splits]

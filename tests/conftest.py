@@ -74,7 +74,8 @@ def settings(home: Path) -> Settings:
             "RATE_LIMIT_REQUESTS_PER_MINUTE": "1000000",
             "RATE_LIMIT_ADMIN_RPM": "1000000",
             "RATE_LIMIT_TIERS": '{"/api/auth/login": 1000000, "/api/auth/register": 1000000,'
-            ' "/api/auth/refresh": 1000000, "/login": 1000000}',
+            ' "/api/auth/refresh": 1000000, "/login": 1000000,'
+            ' "/console": 1000000, "POST /api/auth/session/token": 1000000}',
         }
     )
 

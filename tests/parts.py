@@ -16,23 +16,25 @@ from typing import Final, NamedTuple, NoReturn
 
 #: More cost each other a sixth of their time (six instead of five, on two cores); fewer leave the cores idle while
 #: servers start.
-AT_ONCE: Final = 4
+PARALLEL_PARTS: Final = 4
 
 #: Start servers, most of them with several processes, and wait for them.
 SERVERS: Final = (
     "tests/cli", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations",
-    "tests/platform/upkeep", "tests/platform/test_jobs.py", "tests/platform/test_worker.py",
+    "tests/platform/background/test_jobs.py", "tests/platform/installation", "tests/platform/worker",
+    "tests/platform/test_worker.py",
 )  # fmt: skip
 #: Minutes in one test.
 MADE_UP: Final = "tests/contract/test_schemathesis.py"
 #: Folders of the parts below; whatever is in none of them is with the others.
 _NAMED: Final = ("outpost", "contract", "detection", "engine", "journeys", "platform", "cli", "portal")
-_OWN: Final = (*SERVERS, "tests/platform/access")
+_OWN: Final = (*SERVERS, "tests/platform/access", "tests/platform/console")
 #: Each part's paths, the longest first: what comes last ends the suite.
 PARTS: Final[dict[str, Sequence[str]]] = {
     "journeys": ("tests/journeys",),
     "outpost": ("tests/outpost",),
     "access": ("tests/platform/access",),
+    "console": ("tests/platform/console",),
     "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
     "contract": ("tests/contract", f"--ignore={MADE_UP}"),
     "detection": ("tests/detection",),
@@ -64,14 +66,14 @@ def ran(part: str, paths: Sequence[str]) -> Ended:
         with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as running:
             _running.append(running)
         output.seek(0)
-        told = output.read().decode(errors="replace")
-    return Ended(part, running.returncode, told, time.monotonic() - began)
+        result = output.read().decode(errors="replace")
+    return Ended(part, running.returncode, result, time.monotonic() - began)
 
 
 def stop(*_: object) -> NoReturn:
     """Ends what runs as Ctrl-C does, so that it takes down the servers that it started."""
-    for each in _running:
-        each.send_signal(signal.SIGINT)
+    for item in _running:
+        item.send_signal(signal.SIGINT)
     sys.exit(128 + signal.SIGTERM)
 
 
@@ -82,7 +84,7 @@ def main() -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     signal.signal(signal.SIGTERM, stop)
     began = time.monotonic()
-    pool = ThreadPoolExecutor(AT_ONCE)
+    pool = ThreadPoolExecutor(PARALLEL_PARTS)
     try:
         parts = [pool.submit(ran, *part) for part in PARTS.items()]
         ended = [part.result() for part in parts]
@@ -90,19 +92,19 @@ def main() -> int:
         # Whoever interrupts this does not wait for what has not begun.
         pool.shutdown(wait=False, cancel_futures=True)
     lines = []
-    for each in sorted(ended, key=lambda each: each.status != 0):
-        lines += [f"\n===== {each.part}: {each.seconds:.0f} s, exit status {each.status}", each.output]
+    for outcome in sorted(ended, key=lambda item: item.status != 0):
+        lines += [f"\n===== {outcome.part}: {outcome.seconds:.0f} s, exit status {outcome.status}", outcome.output]
     lines.append(f"===== the suite: {time.monotonic() - began:.0f} s")
     skipped = [line for part in ended for line in part.output.splitlines() if line.startswith("SKIPPED ")]
     if skipped:
         lines += ["not run here:", *(f"  {line}" for line in sorted(set(skipped)))]
-    for each in ended:
-        if each.status:
-            lines.append(f"failed: {each.part}")
+    for outcome in ended:
+        if outcome.status:
+            lines.append(f"failed: {outcome.part}")
             # As pytest names them in its summary.
-            lines += [f"  {line}" for line in each.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+            lines += [f"  {line}" for line in outcome.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     sys.stdout.write("\n".join(lines) + "\n")
-    return int(any(each.status for each in ended))
+    return int(any(outcome.status for outcome in ended))
 
 
 if __name__ == "__main__":

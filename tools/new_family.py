@@ -171,7 +171,7 @@ def registrations(names: dict[str, str]) -> dict[str, str]:
         Edited(f"{SOURCE}/foundation/storage/locks.py").sorted_into(
             r"class ScopedLock\b", r"    [A-Z_]+ = \"", of('    $NAME = "$name"')
         ),
-        Edited("tests/platform/test_caps.py").at_end_of(
+        Edited("tests/platform/scenarios/test_caps.py").at_end_of(
             r"FAMILIES\b.*\{$",
             r"\}",
             of('    "$things": ('),

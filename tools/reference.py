@@ -41,16 +41,16 @@ _LIMITS: Final = {
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
-    found = {"error-codes.md": _error_codes()}
+    result = {"error-codes.md": _error_codes()}
     families: list[tuple[str, str, str, int]] = []
     for application in _TITLES:
         api = document(application)
         for tag, operations in sorted(_by_tag(api).items()):
             name = f"{application}-{tag.lower().replace(' ', '-')}.md"
-            found[name] = _family(application, tag, operations, api)
+            result[name] = _family(application, tag, operations, api)
             families.append((application, tag, name, len(operations)))
-    found["index.md"] = _index(families)
-    return found
+    result["index.md"] = _index(families)
+    return result
 
 
 def _by_tag(api: dict[str, Any]) -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
@@ -101,12 +101,12 @@ def _operation(method: str, path: str, operation: dict[str, Any], api: dict[str,
     yield from (f"Credential: {', '.join(f'`{name}`' for name in schemes) or 'none'}.", "")
     if parameters := operation.get("parameters"):
         yield from ("| Parameter | In | Type | Limits and meaning |", "|---|---|---|---|")
-        for each in parameters:
-            required = " (required)" if each.get("required") else ""
-            schema = each.get("schema", {})
-            description = each.get("description", "")
+        for parameter in parameters:
+            required = " (required)" if parameter.get("required") else ""
+            schema = parameter.get("schema", {})
+            description = parameter.get("description", "")
             meaning = _meaning({**schema, "description": description or schema.get("description", "")}, api)
-            yield f"| `{each['name']}`{required} | {each['in']} | {_type(schema, api)} | {meaning} |"
+            yield f"| `{parameter['name']}`{required} | {parameter['in']} | {_type(schema, api)} | {meaning} |"
         yield ""
     for schema in _schemas(operation.get("requestBody", {})):
         yield from _fields("Body", schema, api)
@@ -116,10 +116,10 @@ def _operation(method: str, path: str, operation: dict[str, Any], api: dict[str,
             yield from (f"Answer {status}: {text if text != 'Successful Response.' else 'success.'}", "")
             for schema in _schemas(answer):
                 yield from _fields("Answer", schema, api)
-    others = {status: each for status, each in operation["responses"].items() if not status.startswith("2")}
-    if rest := {status: each for status, each in sorted(others.items()) if status not in _COMMON_STATUSES}:
+    others = {status: item for status, item in operation["responses"].items() if not status.startswith("2")}
+    if rest := {status: item for status, item in sorted(others.items()) if status not in _COMMON_STATUSES}:
         yield from ("| Status | When |", "|---|---|")
-        yield from (f"| {status} | {_cell(each.get('description', ''))} |" for status, each in rest.items())
+        yield from (f"| {status} | {_cell(item.get('description', ''))} |" for status, item in rest.items())
         yield ""
 
 
@@ -270,9 +270,9 @@ def _error_codes() -> str:
 
 
 def _subclasses(error: type[Refusal]) -> Iterator[type[Refusal]]:
-    for each in error.__subclasses__():
-        yield each
-        yield from _subclasses(each)
+    for subclass in error.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 def main() -> None:

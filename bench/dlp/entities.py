@@ -63,26 +63,28 @@ class Count:
 
 
 def documents(path: Path) -> dict[str, Document]:
-    found: dict[str, Document] = {}
+    results: dict[str, Document] = {}
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
-            document = found.setdefault(row["doc_id"], Document(row["text"], row["group"], set(row["annotated"] or ())))
+            document = results.setdefault(
+                row["doc_id"], Document(row["text"], row["group"], set(row["annotated"] or ()))
+            )
             if row["is_positive"]:
                 document.spans.append(row)
                 document.annotated.add(row["label"])
-    return found
+    return results
 
 
 def count(document: Document, findings: list[Finding], counts: dict[str, Count]) -> None:
-    asked = [span for span in document.spans if span["strength"] == "strong"]
+    requests = [span for span in document.spans if span["strength"] == "strong"]
     free = [span for span in document.spans if span["strength"] != "strong"]
-    for span in asked:
+    for span in requests:
         counts[span["label"]].truth += 1
         counts[span["label"]].found += any(_hits(span, finding) for finding in findings)
     for finding in findings:
-        if any(_hits(span, finding) for span in asked):
+        if any(_hits(span, finding) for span in requests):
             counts[finding.entity_type].right += 1
-        elif any(_overlaps(span, finding) for span in free) or (document.spans and not asked):
+        elif any(_overlaps(span, finding) for span in free) or (document.spans and not requests):
             continue
         elif finding.entity_type in document.annotated:
             counts[finding.entity_type].wrong += 1
@@ -142,27 +144,27 @@ def main() -> None:
     parser.add_argument("truth", type=Path)
     parser.add_argument("--folds", type=Path, help="folder with the models of the cross-validation")
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
 
     shipped = EmbeddedRecognizer()
     figures: dict[str, Any] = {"latency_ms": latency(shipped)}
     for name in PLAIN_SETS:
-        figures[name] = score(asked.truth / f"{name}.jsonl.gz", {-1: shipped}, (*NAMES, "address"))
-    if asked.folds:
+        figures[name] = score(arguments.truth / f"{name}.jsonl.gz", {-1: shipped}, (*NAMES, "address"))
+    if arguments.folds:
         held_out: dict[int, Recognizer] = {
             fold: EmbeddedRecognizer(folder)
             for fold in range(FOLDS)
-            if (folder := asked.folds / f"fold-{fold}").is_dir()
+            if (folder := arguments.folds / f"fold-{fold}").is_dir()
         }
-        folds = folds_of([example for name in TRAINED_SETS for example in load(asked.truth, name)])
+        folds = folds_of([example for name in TRAINED_SETS for example in load(arguments.truth, name)])
         for name in TRAINED_SETS:
-            figures[name] = score(asked.truth / f"{name}.jsonl.gz", held_out, NAMES, folds)
+            figures[name] = score(arguments.truth / f"{name}.jsonl.gz", held_out, NAMES, folds)
     for name, parts in figures.items():
         print(f"{name}  goal {GOALS.get(name, '-')}  floor {FLOORS.get(name, '-')}")
         for kind, part in parts.items():
             print(f"    {kind:14} {part}")
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

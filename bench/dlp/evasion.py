@@ -127,11 +127,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", type=Path, required=True, help="the folder of the labelled texts")
     parser.add_argument("--missed", metavar="EVASION", help="show what is missed under it")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     scan = Scan()
     print(f"{'evasion':42}" + "".join(f"{name:>14}" for name in SETS))
     plain = {
-        name: [(value, found) for value in values(asked.truth, name) if (found := scan.types(*value))] for name in SETS
+        name: [(value, result) for value in values(arguments.truth, name) if (result := scan.types(*value))]
+        for name in SETS
     }
     print(f"{'(values found plainly)':42}" + "".join(f"{len(plain[name]):>14}" for name in SETS))
     worst = 1.0
@@ -141,9 +142,9 @@ def main() -> None:
             kept = 0
             for (text, start, end), types in plain[name]:
                 hidden = evade(text[start:end])
-                found = scan.types(text[:start] + hidden + text[end:], start, start + len(hidden)) & types
-                kept += bool(found)
-                if not found and asked.missed == evasion:
+                result = scan.types(text[:start] + hidden + text[end:], start, start + len(hidden)) & types
+                kept += bool(result)
+                if not result and arguments.missed == evasion:
                     print(f"  {sorted(types)} {text[start:end]!r} -> {hidden!r} in {text!r}"[:300])
             recall = kept / len(plain[name])
             worst = min(worst, recall)

@@ -85,14 +85,14 @@ class Automaton:
 
     def Match(self, data: bytes, _: bool) -> list[int]:  # noqa: N802
         """As `re2.Filter` has it: the places of those that match."""
-        found: list[int] = []
-        self._scan(data, match_event_handler=lambda place, *_: found.append(place))
-        return found
+        results: list[int] = []
+        self._scan(data, match_event_handler=lambda place, *_: results.append(place))
+        return results
 
     def spans(self, data: bytes) -> Places:
-        found = Places()
-        self._scan(data, match_event_handler=lambda place, *at: found.append((place, at[0], at[1])))
-        return found
+        places = Places()
+        self._scan(data, match_event_handler=lambda place, *at: places.append((place, at[0], at[1])))
+        return places
 
 
 def too_large(hs: Any, regexes: Iterable[Regex], flag: int) -> list[Regex]:
@@ -131,8 +131,8 @@ class Ways:
         self.by_name: dict[str, Callable[[bytes, int], Any]] = {
             "filter": lambda data, _: filtering.Match(data, True),
             "same": lambda data, _: some.Match(data, True),
-            "ours": lambda data, mask: self._found(self._ours, data, mask),
-            "mixed": lambda data, mask: self._found(self._mixed, data, mask),
+            "ours": lambda data, mask: self._places(self._ours, data, mask),
+            "mixed": lambda data, mask: self._places(self._mixed, data, mask),
             "all": self._found_by_all,
             "begins": lambda data, _: begun.spans(data),
         }
@@ -141,22 +141,22 @@ class Ways:
         """Of the context words that stand in the text."""
         return ALWAYS | self._contexts.standing(View(text), 0, len(text)).bits_of_all
 
-    def _found(self, candidates: Candidates, data: bytes, mask: int) -> Places:
-        end, behind, found = len(data), dict[int, int](), Places()
+    def _places(self, candidates: Candidates, data: bytes, mask: int) -> Places:
+        end, behind, result = len(data), dict[int, int](), Places()
         piece = SearchedPiece(data, data.translate(SKELETON), 0, end, end, sys.maxsize)
         for number, spans, last in candidates.hits(piece, mask, behind):
             for match in _following(self._by_number[number], spans, data, last):
-                found.append(match)
+                result.append(match)
                 behind[number] = max(match[2], match[1] + 1)
-        return found
+        return result
 
     def _found_by_all(self, data: bytes, mask: int) -> Places:
-        found = Places()
+        places = Places()
         for place in self._any.Match(data, True):
             regex = self._all[place]
             if regex.mask & mask:
-                found += _following(regex, regex.search(ANYWHERE, data, 0, len(data)), data, len(data))
-        return found
+                places += _following(regex, regex.search(ANYWHERE, data, 0, len(data)), data, len(data))
+        return places
 
 
 def _following(regex: Regex, spans: Spans, data: bytes, last: int) -> Iterator[tuple[int, int, int]]:
@@ -180,21 +180,21 @@ def measured(ways: Ways, whole: str, length: int, rounds: int) -> dict[str, tupl
     """Microseconds a text: the least and the median of the rounds, in the middle of several texts."""
     texts = [text.encode()[:length].decode(errors="ignore") for text in samples(whole, length)]
     slices = [[text[start : start + SLICE] for start in range(0, len(text), SLICE)] for text in texts]
-    asked = [[(part.encode(), ways.mask(part)) for part in parts] for parts in slices]
-    for part in chain(*asked):
+    requests = [[(part.encode(), ways.mask(part)) for part in parts] for parts in slices]
+    for part in chain(*requests):
         ours, mixed, by_all = (sorted(ways.by_name[name](*part)) for name in ("ours", "mixed", "all"))
         assert ours == mixed == by_all, part
     times = max(1, 20_000 // length)
-    spent: dict[str, list[list[float]]] = {name: [[] for _ in asked] for name in ways.by_name}
+    spent: dict[str, list[list[float]]] = {name: [[] for _ in requests] for name in ways.by_name}
     for _ in range(rounds):
-        for place, parts in enumerate(asked):
+        for place, parts in enumerate(requests):
             for name, way in ways.by_name.items():
                 began = thread_time()
                 for _ in range(times):
                     for data, mask in parts:
                         way(data, mask)
                 spent[name][place].append((thread_time() - began) / times * 1e6)
-    return {name: (median(map(min, each)), median(map(median, each))) for name, each in spent.items()}
+    return {name: (median(map(min, item)), median(map(median, item))) for name, item in spent.items()}
 
 
 def main() -> None:
@@ -209,8 +209,8 @@ def main() -> None:
     for name, whole in texts.items():
         for length in LENGTHS:
             figures = measured(ways, whole, length, chosen.rounds).values()
-            told = "".join(f"{least:9.1f} ({middle:.1f})".rjust(18) for least, middle in figures)
-            print(f"{name:14}{length:>10,}{told}", flush=True)
+            result = "".join(f"{least:9.1f} ({middle:.1f})".rjust(18) for least, middle in figures)
+            print(f"{name:14}{length:>10,}{result}", flush=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ CHARACTERS = 30_000
 ROUNDS = 5
 
 
-def held(matcher: Matcher, text: str, piece: int) -> list[int]:
+def waiting_characters(matcher: Matcher, text: str, piece: int) -> list[int]:
     """Characters that wait after each piece."""
     scanner = Scanner((matcher,))
     waiting = []
@@ -34,17 +34,17 @@ def held(matcher: Matcher, text: str, piece: int) -> list[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", type=Path, required=True, help="the folder of the labelled texts")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     matcher = Matcher(BUILT_IN)
     print(f"{'':8}{'pieces of':>10}{'mean held':>12}{'most':>8}{'us a KB':>10}")
     for name, file in TEXTS.items():
-        text = read(asked.truth, file)[:CHARACTERS]
+        text = read(arguments.truth, file)[:CHARACTERS]
         for piece in PIECES:
             least = 1e9
             waiting: list[int] = []
             for _ in range(ROUNDS):
                 started = process_time()
-                waiting = held(matcher, text, piece)
+                waiting = waiting_characters(matcher, text, piece)
                 least = min(least, process_time() - started)
             mean = sum(waiting) / len(waiting)
             print(f"{name:8}{piece:>10}{mean:>12.1f}{max(waiting):>8}{least / len(text) * 1024e6:>10.0f}")

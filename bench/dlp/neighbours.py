@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 from bench.engine import settled
-from tests.support.engine import HeldEngine, completion
+from tests.support.engine import EngineHarness, completion
 
 from gatehouse.engine.dlp.turns import SCHEDULER
 from gatehouse.engine.exchange import Received
@@ -37,47 +37,47 @@ def hostile() -> Iterator[tuple[str, str]]:
     yield "addresses", ("a@b.co " * (BYTES // 7))[:BYTES]
 
 
-class Users(HeldEngine):
+class Users(EngineHarness):
     """Whose request it is says a header."""
 
     def identify(self, received: Received) -> Caller:
         return msgspec.structs.replace(super().identify(received), user_id=UUID(int=int(received.headers["user"])))
 
 
-async def ask(held: HeldEngine, text: str, user: int) -> float:
+async def ask(harness: EngineHarness, text: str, user: int) -> float:
     """Seconds."""
-    request = held.request({"model": "one/m", "messages": [{"role": "user", "content": text}]})
+    request = harness.request({"model": "one/m", "messages": [{"role": "user", "content": text}]})
     request.headers = {"user": str(user)}
-    held.outbound.script.append((200, [completion()]))
+    harness.outbound.script.append((200, [completion()]))
     began = perf_counter()
-    answer = await held.engine.answer(request)
+    answer = await harness.engine.answer(request)
     assert answer.status == 200, answer.body
     return perf_counter() - began
 
 
-async def beside(held: HeldEngine, text: str) -> float:
+async def beside(harness: EngineHarness, text: str) -> float:
     """What the prompt takes once the neighbour's bodies wait."""
-    neighbours = [asyncio.ensure_future(ask(held, text, 2)) for _ in range(NEIGHBOURS)]
+    neighbours = [asyncio.ensure_future(ask(harness, text, 2)) for _ in range(NEIGHBOURS)]
     while SCHEDULER.waiting < NEIGHBOURS:
         await asyncio.sleep(0.001)
     await asyncio.sleep(0.1)
-    seconds = await ask(held, PROMPT[:10_000], 1)
+    seconds = await ask(harness, PROMPT[:10_000], 1)
     for neighbour in neighbours:
         neighbour.cancel()
     await asyncio.gather(*neighbours, return_exceptions=True)
     while SCHEDULER.waiting:
         await asyncio.sleep(0.001)
-    held.outbound.script.clear()
+    harness.outbound.script.clear()
     return seconds
 
 
 async def main() -> None:
-    held = Users(RATE_LIMIT_REQUESTS_PER_MINUTE="100000000")
-    held.serve("one", "m")
-    await settled(held)
-    await ask(held, PROMPT[:10_000], 1)
+    harness = Users(RATE_LIMIT_REQUESTS_PER_MINUTE="100000000")
+    harness.serve("one", "m")
+    await settled(harness)
+    await ask(harness, PROMPT[:10_000], 1)
     for name, text in hostile():
-        pairs = [(await ask(held, PROMPT[:10_000], 1), await beside(held, text)) for _ in range(ROUNDS)]
+        pairs = [(await ask(harness, PROMPT[:10_000], 1), await beside(harness, text)) for _ in range(ROUNDS)]
         alone, among = (statistics.median(seconds) * 1000 for seconds in zip(*pairs, strict=True))
         worst = max(seconds for _, seconds in pairs) * 1000
         print(

@@ -51,14 +51,14 @@ def patterns() -> str:
 def figures(measured: dict[str, Any]) -> str:
     lines = ["| Set | Precision | Recall | F1 | Goal |", "|---|---|---|---|---|"]
     for name, goal in GOALS.items():
-        found = measured[name]
-        total = found["total"]
+        result = measured[name]
+        total = result["total"]
         lines.append(
             f"| {name} | {decimal(total['precision'])} | {decimal(total['recall'])} | {decimal(total['f1'])} "
-            f"| {reached(goal, total['f1'], found['alarms'], found['texts'])} |"
+            f"| {reached(goal, total['f1'], result['alarms'], result['texts'])} |"
         )
-    for name, found in measured.items():
-        if found["per"]:
+    for name, result in measured.items():
+        if result["per"]:
             lines += [
                 "",
                 f"**{name}**",
@@ -67,15 +67,15 @@ def figures(measured: dict[str, Any]) -> str:
                 "|---|---|---|---|---|---|",
             ]
             lines += [
-                f"| `{label}` | {count['asked']} | {count['found']} | {count['wrong']} | {decimal(count['f1'])} "
-                f"| {listed(found['confusion'].get(label, {}))} |"
-                for label, count in sorted(found["per"].items(), key=lambda item: -item[1]["asked"])
+                f"| `{label}` | {count['asked']} | {count['result']} | {count['wrong']} | {decimal(count['f1'])} "
+                f"| {listed(result['confusion'].get(label, {}))} |"
+                for label, count in sorted(result["per"].items(), key=lambda item: -item[1]["asked"])
             ]
             # Where a set is judged by category, what is missed has labels of its own.
             lines += [
                 f"| `{label}` | | | | | {listed(instead)} |"
-                for label, instead in sorted(found["confusion"].items())
-                if label not in found["per"]
+                for label, instead in sorted(result["confusion"].items())
+                if label not in result["per"]
             ]
     return "\n".join(lines) + "\n"
 
@@ -89,17 +89,17 @@ def ordinary(measured: dict[str, Any]) -> str:
         "| Part | False redactions | In 10,000 words | In 1,000 requests of agents | By pattern |",
         "|---|---|---|---|---|",
     ]
-    for part, found in measured.items():
-        in_words, in_turns = found["false_in_documents"], found["false_in_turns"]
+    for part, result in measured.items():
+        in_words, in_turns = result["false_in_documents"], result["false_in_turns"]
         lines.append(
-            f"| {part} | {in_words + in_turns} | {in_words * 10_000 / found['words']:.2f} "
-            f"| {in_turns * 1_000 / found['turns']:.2f} | {listed(dict(found['by_pattern']))} |"
+            f"| {part} | {in_words + in_turns} | {in_words * 10_000 / result['words']:.2f} "
+            f"| {in_turns * 1_000 / result['turns']:.2f} | {listed(dict(result['by_pattern']))} |"
         )
-    for part, found in measured.items():
+    for part, result in measured.items():
         lines += ["", f"**{part}**", "", "| Label | Asked | Found | Missed as |", "|---|---|---|---|"]
         lines += [
             f"| `{label}` | {count['asked']} | {count['found']} | {listed(count['instead'])} |"
-            for label, count in found["labels"].items()
+            for label, count in result["labels"].items()
         ]
     return "\n".join(lines) + "\n"
 

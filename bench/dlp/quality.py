@@ -88,8 +88,8 @@ def measure(tier: Definition | Product, folder: Path, name: str, predictions: Pa
 def write_predictions(path: Path, findings: dict[str, list[Found]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
-        for identity, found in findings.items():
-            listed = [{"start": one.start, "end": one.end, "label": one.label} for one in found]
+        for identity, result in findings.items():
+            listed = [{"start": one.start, "end": one.end, "label": one.label} for one in result]
             file.write(json.dumps({"doc_id": identity, "spans": listed}) + "\n")
 
 

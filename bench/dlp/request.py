@@ -8,7 +8,7 @@ A prompt of 1 KB and an answer of 0.8 KB, CPU time, both in turn; the least of t
 import asyncio
 
 from bench.engine import cost, settled
-from tests.support.engine import HeldEngine, completion
+from tests.support.engine import EngineHarness, completion
 
 PROSE = (
     "Please summarise the attached quarterly report for the leadership team; revenue grew by 12 percent in the third "
@@ -17,11 +17,11 @@ PROSE = (
 ROUNDS = 12
 
 
-async def engine(*, inspected: bool) -> HeldEngine:
-    held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="100000000")
-    held.serve("one", "m")
-    held.flags = {"dlp_enabled": inspected}
-    return await settled(held)
+async def engine(*, inspected: bool) -> EngineHarness:
+    harness = EngineHarness(RATE_LIMIT_REQUESTS_PER_MINUTE="100000000")
+    harness.serve("one", "m")
+    harness.flags = {"dlp_enabled": inspected}
+    return await settled(harness)
 
 
 async def main() -> None:

@@ -80,14 +80,14 @@ def score(texts: Mapping[str, Text], findings: Mapping[str, Iterable[Found]], le
 
 
 def _score_text(result: Score, text: Text, findings: list[Found], level: Level) -> None:
-    asked = [row for row in text.rows if row.positive and row.strong]
+    required = [row for row in text.rows if row.positive and row.strong]
     unsure = [row for row in text.rows if row.positive and not row.strong]
     refused = [
         row
         for row in text.rows
         if not row.positive and row.strong and (level == "label" or row.scope in {"any", "annotated"})
     ]
-    for row in asked:
+    for row in required:
         key = str(row.label if level == "label" else row.category)
         result.per[key].asked += 1
         if any(_overlap(row, finding) and _names(row, finding, level) for finding in findings):
@@ -98,25 +98,27 @@ def _score_text(result: Score, text: Text, findings: list[Found], level: Level) 
             result.misses.append(Miss("missed", key, text.text, row.start, row.end))
     alarmed = False
     for finding in findings:
-        named = next((row for row in asked if _overlap(row, finding) and _names(row, finding, level)), None)
+        named = next((row for row in required if _overlap(row, finding) and _names(row, finding, level)), None)
         if named is not None:
             general = level == "label" and finding.label in CATCH_ALL
             key = str(named.label) if general else finding.label if level == "label" else finding.category
             result.per[key].right += 1
-        elif _judged(text, finding, asked, unsure, refused, level):
+        elif _judged(text, finding, required, unsure, refused, level):
             key = finding.label if level == "label" else finding.category
             result.per[key].wrong += 1
             result.misses.append(Miss("false", f"{key} ({finding.label})", text.text, finding.start, finding.end))
             alarmed = True
-    if refused and not asked and not unsure:
+    if refused and not required and not unsure:
         result.texts += 1
         result.alarms += alarmed
 
 
-def _judged(text: Text, finding: Found, asked: list[Row], unsure: list[Row], refused: list[Row], level: Level) -> bool:
+def _judged(
+    text: Text, finding: Found, required: list[Row], unsure: list[Row], refused: list[Row], level: Level
+) -> bool:
     if any(min(row.end, finding.end) > max(row.start, finding.start) for row in unsure):
         return False
-    if (unsure and not asked) or not (asked or refused):
+    if (unsure and not required) or not (required or refused):
         return False
     if level == "category":
         return finding.category in text.categories

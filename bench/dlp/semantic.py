@@ -74,14 +74,14 @@ def fold_classifiers(truth: Path, folds: dict[str, int], backbone: Backbone, fol
     shipped = dict(np.load(DATA / "heads.npz", allow_pickle=False))
     made, licensed = made_up(truth), sets.licensed(truth)
     utterances, prose = topic_head.utterances(truth), ordinary(truth)
-    found = []
+    results = []
     for fold in range(FOLDS):
         attacks = attack_heads.train(reader, [*made, *(one for one in licensed if folds.get(one.group) != fold)])
         topics = topic_head.train(reader, [one for one in utterances if folds[one.group] != fold], prose)
         path = folder / f"fold-{fold}.npz"
         np.savez(path, **shipped | attacks | topics)
-        found.append(EmbeddedClassifier(heads=path, backbone=backbone))
-    return found
+        results.append(EmbeddedClassifier(heads=path, backbone=backbone))
+    return results
 
 
 def attacks(scored: Sequence[Scored]) -> dict[str, Any]:
@@ -121,15 +121,15 @@ def _shares(scored: Sequence[Scored], key: Callable[[Scored], str]) -> dict[str,
     counts: dict[str, list[bool]] = collections.defaultdict(list)
     for one in scored:
         counts[key(one)].append(one.attack)
-    return {name: f"{np.mean(found):.3f} of {len(found)}" for name, found in sorted(counts.items())}
+    return {name: f"{np.mean(results):.3f} of {len(results)}" for name, results in sorted(counts.items())}
 
 
 def _confusion(judged: Sequence[Scored]) -> dict[str, dict[str, int]]:
     table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for one in judged:
-        given = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
+        labels_found = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
         name = one.row["label"] if one.row["is_positive"] else "harmless"
-        table[name][" and ".join(given) or "nothing"] += 1
+        table[name][" and ".join(labels_found) or "nothing"] += 1
     return {name: dict(counts) for name, counts in table.items()}
 
 
@@ -165,15 +165,15 @@ def documents(shipped: EmbeddedClassifier, truth: Path) -> dict[str, str]:
         "paragraphs": lambda: next(paragraphs),
         "documents": lambda: sets.document(paragraphs, random),
     }
-    found = {}
+    results = {}
     for name, maker in makers.items():
         clean = [maker() for _ in range(150)]
         buried = [injections.buried(random, maker()) for _ in range(150)]
         for kind, texts in (("with an injection", buried), ("clean", clean)):
             scores = shipped.classify(texts, sets.CLASSES)
             share = statistics.mean(max(one.values()) >= THRESHOLD for one in scores)
-            found[f"{name} {kind}, called attacks"] = f"{share:.3f} of {len(texts)}"
-    return found
+            results[f"{name} {kind}, called attacks"] = f"{share:.3f} of {len(texts)}"
+    return results
 
 
 def zero_shot(shipped: EmbeddedClassifier, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -181,13 +181,13 @@ def zero_shot(shipped: EmbeddedClassifier, rows: Sequence[dict[str, Any]]) -> di
     labels = [*known_labels(DATA), *WORDED.values()]
     scores = shipped.classify([row["text"] for row in rows], labels)
     domains = [topic_head.LABELS[row["label"].removeprefix("topic:")] for row in rows]
-    given = {label: np.array([found[label] for found in scores]) for label in labels}
+    scores_of_label = {label: np.array([score[label] for score in scores]) for label in labels}
     return {
         "given to utterances": {
-            label: round(float((given[label] >= THRESHOLD).mean()), 4) for label in known_labels(DATA)
+            label: round(float((scores_of_label[label] >= THRESHOLD).mean()), 4) for label in known_labels(DATA)
         },
         "by words alone": {
-            words: _two_sided(given[words], np.array([found == domain for found in domains]))
+            words: _two_sided(scores_of_label[words], np.array([item == domain for item in domains]))
             for domain, words in WORDED.items()
         },
     }
@@ -198,11 +198,11 @@ def _two_sided(scores: Any, right: Any) -> dict[str, float]:
     order = scores.argsort().argsort() + 1
     yes = int(right.sum())
     auc = (order[right].sum() - yes * (yes + 1) / 2) / (yes * (len(scores) - yes))
-    found = scores >= THRESHOLD
+    result = scores >= THRESHOLD
     return {
         "auc": round(float(auc), 3),
-        "found": round(float(found[right].mean()), 3),
-        "given to others": round(float(found[~right].mean()), 3),
+        "found": round(float(result[right].mean()), 3),
+        "given to others": round(float(result[~right].mean()), 3),
     }
 
 
@@ -213,7 +213,7 @@ def latency(classifier: EmbeddedClassifier) -> dict[str, str]:
         "roof can be mended before the winter. Several members asked for a second offer, since the first seemed high. "
     )
     words = prose.split()
-    found = {}
+    results = {}
     for count, runs in ((100, 60), (1000, 15), (20_000, 5), (200_000, 5)):
         text = " ".join(words[number % len(words)] for number in range(count))
         times = []
@@ -221,8 +221,8 @@ def latency(classifier: EmbeddedClassifier) -> dict[str, str]:
             began = time.thread_time()
             classifier.classify([text], classifier.labels)
             times.append(1000 * (time.thread_time() - began))
-        found[f"{count} words"] = f"median {statistics.median(times):.1f}, best {min(times):.1f}"
-    return found
+        results[f"{count} words"] = f"median {statistics.median(times):.1f}, best {min(times):.1f}"
+    return results
 
 
 def main() -> None:
@@ -231,14 +231,14 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, help="where embeddings are kept between runs")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--predictions", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
 
-    rows = sets.rows(asked.truth / "c_semantic.jsonl")
-    backbone = CachedBackbone(DATA, asked.cache)
+    rows = sets.rows(arguments.truth / "c_semantic.jsonl")
+    backbone = CachedBackbone(DATA, arguments.cache)
     shipped = EmbeddedClassifier(backbone=backbone)
-    folds = sets.folds(asked.truth)
+    folds = sets.folds(arguments.truth)
     with tempfile.TemporaryDirectory() as folder:
-        held_out = fold_classifiers(asked.truth, folds, backbone, Path(folder))
+        held_out = fold_classifiers(arguments.truth, folds, backbone, Path(folder))
     backbone.keep()
     scored = []
     for row in rows:
@@ -250,18 +250,18 @@ def main() -> None:
         "attacks": attacks(scored),
         "attacks without BIPIA's plain requests, F1": attacks([one for one in scored if not _plain(one.row)])["F1"],
         "topics": topics(scored, folds),
-        "injections in prose": documents(shipped, asked.truth),
+        "injections in prose": documents(shipped, arguments.truth),
         "zero-shot": zero_shot(shipped, [row for row in rows if row["source"] == "clinc-oos"]),
         "milliseconds of processor": latency(EmbeddedClassifier()),
         "bytes": sum(path.stat().st_size for path in DATA.iterdir()),
     }
     backbone.keep()
     print(json.dumps(figures, indent=1))
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
-    if asked.predictions:
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    if arguments.predictions:
         clinc = {ours: theirs for theirs, ours in topic_head.LABELS.items()}
-        with asked.predictions.open("w", encoding="utf-8") as file:
+        with arguments.predictions.open("w", encoding="utf-8") as file:
             for one in scored:
                 labels = [label for label in sets.CLASSES if one.scores[label] >= THRESHOLD]
                 prediction = {

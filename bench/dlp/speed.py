@@ -133,7 +133,7 @@ def streamed(matchers: tuple[Matcher, ...], text: str, piece: int = 16) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", type=Path, required=True, help="the folder of the labelled texts")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     started = perf_counter()
     built = Matcher(BUILT_IN)
     print(f"{len(BUILT_IN)} built-in patterns compiled in {(perf_counter() - started) * 1e3:.0f} ms")
@@ -147,7 +147,7 @@ def main() -> None:
         literals.Add(shape.regex.pattern)
     literals.Compile()
 
-    def each(text: str) -> None:
+    def find_all(text: str) -> None:
         for shape in shapes:
             for _ in shape.regex.finditer(text):
                 pass
@@ -165,10 +165,10 @@ def main() -> None:
         lambda text: sum(slices(matchers, text, decoded=False)) * 1e6,
         lambda text: best(lambda: streamed(matchers, text)),
         lambda text: best(lambda: filtered(text)),
-        lambda text: best(lambda: each(text)),
+        lambda text: best(lambda: find_all(text)),
     )
     for name, file in TEXTS.items():
-        whole = read(asked.truth, file)
+        whole = read(arguments.truth, file)
         for length in LENGTHS:
             texts = samples(whole, length)
             figures = [median(map(way, texts)) for way in ways]

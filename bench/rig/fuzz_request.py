@@ -140,25 +140,25 @@ def _same(ours: Request, other: Request) -> bool:
 
 def _as_another_reads_them(sent: bytes) -> list[Request]:
     other = h11.Connection(h11.SERVER)
-    found: list[Request] = []
+    results: list[Request] = []
     try:
         other.receive_data(sent)
         while True:
             match other.next_event():
                 case h11.Request(method=b"CONNECT"):
                     # What follows it is no body, whatever it declares (RFC 9110, 9.3.6).
-                    return found
+                    return results
                 case h11.Request() as head:
                     body = b""
                 case h11.Data() as data:
                     body += data.data
                 case h11.EndOfMessage():
                     path = head.target.partition(b"?")[0].removesuffix(b"/")
-                    found.append(Request(head.method, path, body))
+                    results.append(Request(head.method, path, body))
                     other.send(h11.Response(status_code=200, headers=[(b"content-length", b"0")]))
                     other.send(h11.EndOfMessage())
                     other.start_next_cycle()
                 case _:
-                    return found
+                    return results
     except (h11.RemoteProtocolError, h11.LocalProtocolError):
-        return found
+        return results

@@ -39,10 +39,10 @@ def find_gatehouse(named: Path | None = None) -> Path | None:
 
 def missing(gateways: list[str], gatehouse: Path | None) -> list[str]:
     """A line for each tool that is not there and how to get it."""
-    wanted = dict(EVERYWHERE)
+    expected = dict(EVERYWHERE)
     for name in gateways:
-        wanted.update(BY_GATEWAY.get(name, {}))
-    lines = [f"{tool}: apt-get install {package}" for tool, package in wanted.items() if not shutil.which(tool)]
+        expected.update(BY_GATEWAY.get(name, {}))
+    lines = [f"{tool}: apt-get install {package}" for tool, package in expected.items() if not shutil.which(tool)]
     ours = {"gatehouse", "inspecting", "libraries"} & set(gateways)
     if ours and gatehouse is None:
         lines.append("gatehouse: run `make setup`, or name the command with --gatehouse")
@@ -81,8 +81,8 @@ def nginx() -> str:
     program = shutil.which("nginx")
     if program is None:
         return "nginx: not there"
-    told = subprocess.run([program, "-v"], capture_output=True, text=True, check=False).stderr
-    return told.partition(": ")[2].strip()
+    output = subprocess.run([program, "-v"], capture_output=True, text=True, check=False).stderr
+    return output.partition(": ")[2].strip()
 
 
 def atheris(env: Path, log: Path) -> Path:

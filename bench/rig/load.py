@@ -19,7 +19,7 @@ CHUNKS = 50
 class Route(StrEnum):
     """The mock's behaviour, as the prefix of its path."""
 
-    AT_ONCE = ""
+    IMMEDIATE = ""
     SLOW = "/delay/60"
     GAPS = "/gap/250"
     SECONDS = "/gap/1000"

@@ -85,7 +85,7 @@ class Bench:
         *,
         connections: int,
         seconds: float,
-        route: Route = Route.AT_ONCE,
+        route: Route = Route.IMMEDIATE,
         stream: bool = False,
         pause_ms: int | None = None,
         keys: tuple[str, int] | None = None,
@@ -183,13 +183,13 @@ class Bench:
         sample["streams_open"] = self.mock.stats().streams_peak
         return sample
 
-    def _soak(self, gateway: Gateway, wanted: int, begun: float) -> int:
+    def _soak(self, gateway: Gateway, target: int, begun: float) -> int:
         done, seconds = 0, 1.0
-        while done < wanted and time.monotonic() - begun < self.plan.soak_seconds:
+        while done < target and time.monotonic() - begun < self.plan.soak_seconds:
             result = self.run(gateway, connections=64, seconds=seconds, settle=False).result
             done += result.requests
             left_over = self.plan.soak_seconds - (time.monotonic() - begun)
-            seconds = max(1.0, min((wanted - done) / max(1.0, result.rate), 30.0, left_over))
+            seconds = max(1.0, min((target - done) / max(1.0, result.rate), 30.0, left_over))
         return done
 
     def facts(self) -> dict[str, object]:

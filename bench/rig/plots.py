@@ -32,8 +32,10 @@ def draw(chart: dict[str, Any], folder: Path) -> None:
             places, [value or 0 for value in values], height * 0.9, label=label,
             color=["#00796b" if name in OURS else "#90a4ae" for name in names], alpha=1 - 0.45 * at,
         )  # fmt: skip
-        told = [f" {value:,.3g}" if value is not None and value < 1000 else f" {value or 0:,.0f}" for value in values]
-        axes.bar_label(bars, [text if value is not None else " -" for text, value in zip(told, values, strict=True)])
+        results = [
+            f" {value:,.3g}" if value is not None and value < 1000 else f" {value or 0:,.0f}" for value in values
+        ]
+        axes.bar_label(bars, [text if value is not None else " -" for text, value in zip(results, values, strict=True)])
     axes.set_yticks([row + 0.4 - height / 2 for row in range(len(names))], names)
     axes.invert_yaxis()
     if chart["log"]:

@@ -59,10 +59,10 @@ def tree(*roots: int) -> list[int]:
     for pid in everyone():
         if (stat := _stat(pid)) and stat[0] != "Z":
             children.setdefault(int(stat[1]), []).append(pid)
-    found = [root for root in roots if (stat := _stat(root)) and stat[0] != "Z"]
-    for pid in found:
-        found += [child for child in children.get(pid, ()) if child not in found]
-    return found
+    results = [root for root in roots if (stat := _stat(root)) and stat[0] != "Z"]
+    for pid in results:
+        results += [child for child in children.get(pid, ()) if child not in results]
+    return results
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

@@ -35,36 +35,36 @@ SWITCHED_ON = {
 }
 
 
-def write(found: dict[str, Any], python: Path) -> None:
+def write(measurements: dict[str, Any], python: Path) -> None:
     """`python` is one that has matplotlib. Raises `CalledProcessError`."""
-    figures = {name: own for name, own in found["medians"].items() if name != "direct"}
+    figures = {name: own for name, own in measurements["medians"].items() if name != "direct"}
     charts: list[dict[str, Any]] = []
     for name, (title, unit, logarithmic, series) in CHARTS.items():
-        values = {label: _values(found["medians"], metric) for label, metric in series.items()}
-        if any(any(each) for each in values.values()):
+        values = {label: _values(measurements["medians"], metric) for label, metric in series.items()}
+        if any(any(value) for value in values.values()):
             charts.append(
                 {"name": name, "title": title, "unit": unit, "log": logarithmic, "of": list(figures), "series": values}
             )
     PICTURES.mkdir(exist_ok=True)
     command = [str(python), str(Path(__file__).parent / "plots.py"), str(PICTURES)]
     subprocess.run(command, input=json.dumps(charts), text=True, check=True)
-    PAGE.write_text(_page(found, [chart["name"] for chart in charts]))
+    PAGE.write_text(_page(measurements, [chart["name"] for chart in charts]))
 
 
 def ours(gatehouse: Path | None) -> str:
     """Gatehouse's version as it says it itself and, where it runs from a tree that git knows, that tree's commit."""
     if gatehouse is None:
         return "gatehouse: not there"
-    version = _told(str(gatehouse), "--version").rpartition(" ")[2] or "unknown"
+    version = __output_of(str(gatehouse), "--version").rpartition(" ")[2] or "unknown"
     python = gatehouse.with_name("python")
-    folder = _told(str(python), "-I", "-c", "import gatehouse; print(*gatehouse.__path__)")
+    folder = __output_of(str(python), "-I", "-c", "import gatehouse; print(*gatehouse.__path__)")
     # An installed one may lie in a tree, but is not the tree's.
     known = folder and "site-packages" not in folder
-    commit = known and _told("git", "-C", folder, "describe", "--always", "--exclude=*", "--dirty=+changes")
+    commit = known and __output_of("git", "-C", folder, "describe", "--always", "--exclude=*", "--dirty=+changes")
     return f"gatehouse=={version}" + (f" ({commit})" if commit else "")
 
 
-def _told(*command: str) -> str:
+def __output_of(*command: str) -> str:
     """What a command prints; nothing where it fails or is not there."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -87,15 +87,17 @@ def _values(medians: report.Figures, metric: str) -> list[float | None]:
     return values
 
 
-def _page(found: dict[str, Any], pictures: list[str]) -> str:
-    machine, versions, plan = found["machine"], found["versions"], found["plan"]
-    named = [name for name in found["medians"] if name in SWITCHED_ON]
-    goals = [report.Goal(each["title"], each["reached"], each["wanted"], each["least"]) for each in found["goals"]]
+def _page(measurements: dict[str, Any], pictures: list[str]) -> str:
+    machine, versions, plan = measurements["machine"], measurements["versions"], measurements["plan"]
+    named = [name for name in measurements["medians"] if name in SWITCHED_ON]
+    goals = [
+        report.Goal(goal["title"], goal["reached"], goal["wanted"], goal["least"]) for goal in measurements["goals"]
+    ]
     parts = [
         "# Benchmarks",
         "Gatehouse beside other gateways on one machine, in one run. This page and its pictures are written by"
         " `make bench`; `bench/README.md` says what is measured, and how.",
-        f"Run of {found['date']} on {machine['cpus']} processor cores ({machine.get('processor', 'unknown')}),"
+        f"Run of {measurements['date']} on {machine['cpus']} processor cores ({machine.get('processor', 'unknown')}),"
         f" {machine['system']}, Python {machine['python']}. Versions: {', '.join(versions.values())}."
         f" {plan['rounds']} rounds, {plan['seconds']:g} seconds a measurement, a soak of {plan['soak']:,} requests.",
         "## What each had switched on",
@@ -104,11 +106,11 @@ def _page(found: dict[str, Any], pictures: list[str]) -> str:
         "\n\n".join(f"![{CHARTS[name][0]}](benchmarks/{name}.svg)" for name in pictures),
         "## All figures",
         "Medians of the rounds. `direct` is the provider without a gateway.",
-        report.table(found["medians"]),
-        report.ratios(found["medians"]),
+        report.table(measurements["medians"]),
+        report.ratios(measurements["medians"]),
         "## Goals",
         "```text\n" + "\n".join(goal.line() for goal in goals) + "\n```",
     ]
-    if found["remarks"]:
-        parts += ["## Remarks", "\n".join(f"- {line}" for line in found["remarks"])]
+    if measurements["remarks"]:
+        parts += ["## Remarks", "\n".join(f"- {line}" for line in measurements["remarks"])]
     return "\n\n".join(part for part in parts if part) + "\n"

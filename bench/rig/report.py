@@ -169,11 +169,11 @@ def goals(figures: Figures) -> list[Goal]:
         return []
     nginx, litellm, portkey = (figures.get(name, {}) for name in ("nginx", "litellm", "portkey"))
     inspecting = figures.get("inspecting", {})
-    found: list[Goal] = []
+    results: list[Goal] = []
 
-    def goal(title: str, reached: Callable[[], float], wanted: float, *, least: bool = False) -> None:
+    def goal(title: str, reached: Callable[[], float], target: float, *, least: bool = False) -> None:
         try:
-            found.append(Goal(title, reached(), wanted, least))
+            results.append(Goal(title, reached(), target, least))
         except (KeyError, ZeroDivisionError):
             return
 
@@ -199,4 +199,4 @@ def goals(figures: Figures) -> list[Goal]:
     goal("growth after the soak's first tenth, %", lambda: own["growth"] * 100, 5)
     if own.get("streams_open", 0) >= 1000:
         goal("memory with 1,000 streams open, MiB", lambda: own["streams_mib"], 400)
-    return found
+    return results

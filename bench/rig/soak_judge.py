@@ -62,7 +62,7 @@ def ends(values: Sequence[float]) -> tuple[float, float]:
     return statistics.median(values[:fifth]), statistics.median(values[-fifth:])
 
 
-def held(seen: Mapping[str, Iterable[Look]]) -> bool:
+def within_bounds(seen: Mapping[str, Iterable[Look]]) -> bool:
     """`seen`: the looks in quiet moments behind the warm-up."""
     print(f"\n{'process':15}{'looks':>6}{'MiB':>8}{'to':>8}{'fds':>8}{'to':>6}{'tasks':>8}{'to':>6}")
     faults: list[str] = []
@@ -84,8 +84,8 @@ def held(seen: Mapping[str, Iterable[Look]]) -> bool:
                 if bound.broken(first, last):
                     faults.append(f"{role}: {name} grow{'s' if name == 'memory' else ''}")
         print(line)
-    for each in faults:
-        fault(True, each)
+    for item in faults:
+        fault(True, item)
     return not faults
 
 

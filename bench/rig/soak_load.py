@@ -31,15 +31,15 @@ class Provider:
         if not connection.body:
             await connection.answer(b"{}")
             return
-        asked = json.loads(connection.body)
+        request = json.loads(connection.body)
         chance = self._dice.random()
         await asyncio.sleep(self._dice.random() * 0.02)
         if self.down or chance < 0.08:
             await connection.answer(b'{"error": {"message": "busy"}}', status=503)
         elif chance < 0.14:
             raise ConnectionError
-        elif asked.get("stream"):
-            await self._stream(connection, asked, leaves=chance < 0.2)
+        elif request.get("stream"):
+            await self._stream(connection, request, leaves=chance < 0.2)
         elif chance < 0.2:
             await connection.send(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n{")
             raise ConnectionError
@@ -48,11 +48,11 @@ class Provider:
             answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
             usage = self._usage()
             await connection.answer(json.dumps({**answer, "usage": spelled(usage)}).encode())
-            self.told[asked["user"]].append(usage)
+            self.told[request["user"]].append(usage)
 
-    async def _stream(self, connection: Connection, asked: dict[str, Any], *, leaves: bool) -> None:
+    async def _stream(self, connection: Connection, request: dict[str, Any], *, leaves: bool) -> None:
         await connection.begin_stream()
-        slow = asked["model"] == "slow"
+        slow = request["model"] == "slow"
         for number in range(2000 if slow else 8):
             text = "word " * 200 if slow else f"word {number} "
             choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
@@ -65,7 +65,7 @@ class Provider:
             await connection.chunk(b"data: " + json.dumps(event).encode() + b"\n\n")
         await connection.chunk(b"data: [DONE]\n\n")
         await connection.end_stream()
-        self.told[asked["user"]].append(usage)
+        self.told[request["user"]].append(usage)
 
     def _usage(self) -> tuple[int, int]:
         return self._dice.randint(1, 50), self._dice.randint(1, 90)
@@ -119,15 +119,21 @@ class Load:
                     await answer.content.read(50)
                 answer.close()
                 return "left"
-            told = await answer.read()
+            response_body = await answer.read()
         if answer.status != 200:
-            self.codes[json.loads(told)["error"]["code"]] += 1
+            self.codes[json.loads(response_body)["error"]["code"]] += 1
             return "refused"
         if not body["stream"]:
             # Of all, the ones that do the same work each time.
             self.latencies.append((began, (time.monotonic() - began) * 1000))
             return "whole"
-        return "whole" if told.rstrip().endswith(b"[DONE]") else "cut" if b'"error"' in told else "broken"
+        return (
+            "whole"
+            if response_body.rstrip().endswith(b"[DONE]")
+            else "cut"
+            if b'"error"' in response_body
+            else "broken"
+        )
 
     async def crowd(self) -> None:
         """Heads that never end, and streams that are read a little; then all are gone at once."""

@@ -51,24 +51,26 @@ class Watch:
             first = (self._server.home / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]
             database = psutil.Process(int(first))
             processes = [database, *database.children(recursive=True)]
-            files = sum(data_files(each.pid) for each in processes)
+            files = sum(data_files(process.pid) for process in processes)
             self._hold("PostgreSQL", processes, len(processes), files=files)
 
     def clients(self, worker: psutil.Process) -> int:
         """Connections to it, without the socket that it listens on."""
         port = int(self._server.url.rpartition(":")[2])
-        return sum(bool(each.raddr) and each.laddr.port == port for each in worker.net_connections("tcp"))
+        return sum(
+            bool(connection.raddr) and connection.laddr.port == port for connection in worker.net_connections("tcp")
+        )
 
     def _hold(
         self, role: str, processes: list[psutil.Process], tasks: int | None, *, clients: int = 0, files: int = 0
     ) -> None:
         """One look at a process, or at one and all that it has started. Not where one of them ends meanwhile."""
         with contextlib.suppress(psutil.Error, OSError):
-            held = sum(own_mib(each.pid) for each in processes)
-            descriptors = sum(each.num_fds() for each in processes) - clients - files
+            memory_mib = sum(own_mib(process.pid) for process in processes)
+            descriptors = sum(process.num_fds() for process in processes) - clients - files
             beside = None if tasks is None else tasks - clients
             age = time.time() - processes[0].create_time()
-            self.seen[role].append(Look(time.monotonic(), age, held, descriptors, beside))
+            self.seen[role].append(Look(time.monotonic(), age, memory_mib, descriptors, beside))
 
     def _tasks(self) -> dict[int, int]:
         """By process. None while the worker that is asked is being killed."""
@@ -81,12 +83,12 @@ class Watch:
 def data_files(pid: int) -> int:
     """How many of PostgreSQL's tables and indexes a process holds open. It keeps what it has opened, up to
     `max_files_per_process`, so this tells what it was asked for since it began, and nothing else."""
-    held = 0
-    for each in Path(f"/proc/{pid}/fd").iterdir():
+    memory_mib = 0
+    for path in Path(f"/proc/{pid}/fd").iterdir():
         # One that was opened to look at the others is gone.
         with contextlib.suppress(OSError):
-            held += any(part in str(each.readlink()) for part in ("/base/", "/global/"))
-    return held
+            memory_mib += any(part in str(path.readlink()) for part in ("/base/", "/global/"))
+    return memory_mib
 
 
 def own_mib(pid: int) -> float:

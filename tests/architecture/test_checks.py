@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+#: Modules in one folder; `__init__.py` and subfolders do not count.
+MAX_MODULES = 12
 BIN = Path(sys.executable).parent
 
 
@@ -33,3 +35,18 @@ def test_files_fit_in_the_head() -> None:
         if (lines := len(path.read_text().splitlines())) > 450
     }
     assert not long
+
+
+def test_a_folder_has_few_modules() -> None:
+    crowded = {
+        str(folder.relative_to(ROOT)): count
+        for folder in (ROOT / "src").rglob("*")
+        if folder.is_dir() and (count := len([*folder.glob("[!_]*.py")])) > MAX_MODULES
+    }
+    assert not crowded
+
+
+def test_the_ring_contract_names_every_floor() -> None:
+    _, _, contract = (ROOT / ".importlinter").read_text("utf-8").partition("[importlinter:contract:no-rings]")
+    floors = {f"gatehouse.{path.parent.name}" for path in (ROOT / "src/gatehouse").glob("*/__init__.py")}
+    assert floors <= set(contract.split())

@@ -37,10 +37,10 @@ def leaves(handler: ast.ExceptHandler) -> bool:
 
 
 def test_no_loop_outlives_its_task() -> None:
-    found = {
+    result = {
         f"{path.relative_to(SOURCE)}:{line}"
         for path in SOURCE.rglob("*.py")
         if str(path.relative_to(SOURCE)) not in OTHERWISE
         for line in endless(ast.parse(path.read_text()))
     }
-    assert found == set()
+    assert result == set()

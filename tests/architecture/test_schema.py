@@ -28,7 +28,7 @@ def test_every_mapped_column_is_as_the_migrations_made_it(platform: RunningPlatf
     engine = create_engine(sqlalchemy_url(platform.installed.owner_url))
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
-        differences = [flat for found in compare_metadata(context, Row.metadata) for flat in _flat(found)]
+        differences = [flat for difference in compare_metadata(context, Row.metadata) for flat in _flat(difference)]
     engine.dispose()
     mapped = set(Row.metadata.tables)
     ignored = {
@@ -40,16 +40,16 @@ def test_every_mapped_column_is_as_the_migrations_made_it(platform: RunningPlatf
         "remove_constraint",
         "add_constraint",
     }
-    told = [
+    results = [
         difference
         for difference in differences
         if difference[0] not in ignored and not (difference[0] == "remove_column" and difference[2] not in mapped)
     ]
-    assert told == []
+    assert results == []
 
 
-def _flat(found: Any) -> list[tuple[Any, ...]]:
-    return list(found) if isinstance(found, list) else [found]
+def _flat(differences: Any) -> list[tuple[Any, ...]]:
+    return list(differences) if isinstance(differences, list) else [differences]
 
 
 def test_a_query_without_a_tenant_sees_nothing(platform: RunningPlatform, tenant: Tenant) -> None:

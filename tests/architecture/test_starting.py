@@ -9,6 +9,6 @@ _UNWANTED = {"scim2_models", "prompt_toolkit", "typer", "onnxruntime", "scipy", 
 
 
 def test_a_worker_starts_without_what_few_need() -> None:
-    told = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True)
-    assert "gatehouse.platform.worker.process" in told.stdout
-    assert not _UNWANTED & set(told.stdout.split())
+    output = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True)
+    assert "gatehouse.platform.worker.process" in output.stdout
+    assert not _UNWANTED & set(output.stdout.split())

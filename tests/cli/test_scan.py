@@ -43,12 +43,12 @@ def test_the_help_shows_examples_that_can_be_pasted() -> None:
 
 def test_standard_input_and_json_lines() -> None:
     status, out = run("-", "--json", text=f"first line\ncard {CARD}, key {KEY}")
-    told = [json.loads(line) for line in out.splitlines()]
+    results = [json.loads(line) for line in out.splitlines()]
     assert status == 1
-    assert [(line["entity_type"], line["line"], line["column"]) for line in told] == [
+    assert [(line["entity_type"], line["line"], line["column"]) for line in results] == [
         ("credit_card", 2, 6), ("aws_access_key", 2, 31),
     ]  # fmt: skip
-    assert (told[0]["path"], told[0]["start"], told[0]["end"]) == ("-", 16, 35)
+    assert (results[0]["path"], results[0]["start"], results[0]["end"]) == ("-", 16, 35)
 
 
 def test_only_a_category() -> None:

@@ -90,7 +90,7 @@ async def test_the_operator_mark_is_given_and_taken(platform: RunningPlatform, s
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["reset", "nobody@example.test"], "default has no user nobody@example.test"),
         (["list", "--tenant", "no-such"], "there is no organization no-such"),
@@ -98,10 +98,10 @@ async def test_the_operator_mark_is_given_and_taken(platform: RunningPlatform, s
         (["create", "x@example.test", "--password-stdin"], "A password has 8"),
     ],
 )
-async def test_an_error_is_a_line_that_says_what_to_do(shell: Shell, words: list[str], said: str) -> None:
+async def test_an_error_is_a_line_that_says_what_to_do(shell: Shell, words: list[str], message: str) -> None:
     done = await shell.run(*words, typed="short\n")
     assert done.exit_code == 1
-    assert said in done.output
+    assert message in done.output
     assert len(done.output.splitlines()) == 1
 
 

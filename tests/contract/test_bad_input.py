@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
-from tests.support.smuggling import told
+from tests.support.smuggling import answer_to
 
 USER = {"role": "user", "content": "hi"}
 GOOD: dict[str, Any] = {"model": "sandbox/echo", "messages": [USER]}
@@ -69,12 +69,12 @@ async def test_a_bad_body_is_refused_in_the_paths_envelope(
     url: str, session: aiohttp.ClientSession, path: str, body: bytes
 ) -> None:
     async with session.post(url + path, data=body, headers={"content-type": "application/json"}) as answer:
-        told = await answer.json()
-    assert 400 <= answer.status < 500, told
+        response_body = await answer.json()
+    assert 400 <= answer.status < 500, response_body
     if path == "/v1/messages":
-        assert told["type"] == "error"
-    assert told["error"]["message"]
-    assert told["error"]["type"]
+        assert response_body["type"] == "error"
+    assert response_body["error"]["message"]
+    assert response_body["error"]["type"]
 
 
 @pytest.mark.parametrize("chunked", [True, False])
@@ -105,9 +105,9 @@ async def test_chunks_beyond_the_limit_are_413_to_who_reads_the_answer(
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"100000\r\n" + b"x" * 1024 * 1024 + b"\r\n"
     async with platform.listening() as url:
-        said = await told(url, head.encode(), *[chunk] * 20, b"0\r\n\r\n")
-    head, _, body = said.decode().partition("\r\n\r\n")
-    assert head.startswith("HTTP/1.1 413 "), said
+        text = await answer_to(url, head.encode(), *[chunk] * 20, b"0\r\n\r\n")
+    head, _, body = text.decode().partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 413 "), text
     assert "connection: close" in head.lower()
     assert "bytes at most" in json.loads(body)["error"]["message"]
 

@@ -133,14 +133,14 @@ async def url(platform: RunningPlatform) -> AsyncIterator[str]:
 
 def outcomes(home: Path, tenant: Tenant) -> list[Outcome]:
     """What the journal says of a tenant's requests."""
-    found, name = [], str(tenant.id).encode()
+    result, name = [], str(tenant.id).encode()
     for segment in sorted((home / "journal").rglob("*.log")):
         for line in segment.read_bytes().split(b"\n"):
             if name in line:
                 entry = decode(line[line.index(b"[") :])
                 if isinstance(entry, Outcome):
-                    found.append(entry)
-    return found
+                    result.append(entry)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -179,26 +179,26 @@ async def test_a_failing_provider_is_a_clear_error_and_one_record(
     platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy,
     behave: Behave, stream: bool, code: int, reason: str,
 ) -> None:  # fmt: skip
-    said = []
+    messages = []
     for carrier in CARRIERS:
         async with carried_by(carrier), upstream(behave) as provider:
-            answer, told = await ask(platform, tenant, url, provider.url, name=NAMES[carrier], stream=stream)
-            assert answer == code, told
-            error = json.loads(told)["error"]
+            answer, body = await ask(platform, tenant, url, provider.url, name=NAMES[carrier], stream=stream)
+            assert answer == code, body
+            error = json.loads(body)["error"]
             assert error["type"] == "provider_error"
             (attempt,) = error["attempts"]
             assert attempt["reason"] == reason
-            assert "sk-abcdefghijklmnop" not in told
-            assert "upstream words" not in told
+            assert "sk-abcdefghijklmnop" not in body
+            assert "upstream words" not in body
             outcome = outcomes(platform.installed.home, tenant)[-1]
             assert (outcome.status, outcome.outcome) == (code, "error")
             # A call that was sent and not answered in time may have been made, and is charged.
             assert (outcome.cost_usd is not None) == (reason == "timeout")
-            said.append((without(NAMES[carrier], error), without(NAMES[carrier], outcome)))
+            messages.append((without(NAMES[carrier], error), without(NAMES[carrier], outcome)))
             # The provider's side of the connection is closed or idle in the pool, never left hanging half-read.
             if behave in {silent, a_hundred_megabytes, endless_event}:
                 await asyncio.wait_for(provider.closed_by_client.wait(), 5)
-    assert said[0] == said[1]
+    assert messages[0] == messages[1]
     assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
@@ -215,7 +215,7 @@ async def test_a_provider_that_is_not_reached_is_the_same_error_by_each_carrier(
         return look_up(host, *args, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", nowhere)
-    said = []
+    messages = []
     async with AsyncExitStack() as stack:
         provider = await stack.enter_async_context(upstream(hangs_up, tls=serving()))
         base = provider.url if why == "an unknown authority" else "https://provider.example"
@@ -224,12 +224,12 @@ async def test_a_provider_that_is_not_reached_is_the_same_error_by_each_carrier(
             base = provider.url
         for carrier in CARRIERS:
             async with carried_by(carrier):
-                answer, told = await ask(platform, tenant, url, base, name=NAMES[carrier])
-            (attempt,) = json.loads(told)["error"]["attempts"]
+                answer, body = await ask(platform, tenant, url, base, name=NAMES[carrier])
+            (attempt,) = json.loads(body)["error"]["attempts"]
             assert (answer, attempt["reason"]) == (502, "connect_failed")
             outcome = outcomes(platform.installed.home, tenant)[-1]
-            said.append((without(NAMES[carrier], json.loads(told)), without(NAMES[carrier], outcome)))
-    assert said[0] == said[1]
+            messages.append((without(NAMES[carrier], json.loads(body)), without(NAMES[carrier], outcome)))
+    assert messages[0] == messages[1]
     assert not provider.requests
 
 
@@ -256,36 +256,36 @@ async def test_an_odd_but_whole_answer_is_passed_on_and_charged_alike_by_each_ca
         await connection.send(answer)
         raise ConnectionError
 
-    said = []
+    messages = []
     for carrier in CARRIERS:
         async with carried_by(carrier), upstream(odd) as provider:
-            status_, told = await ask(platform, tenant, url, provider.url, name=NAMES[carrier])
-            assert status_ == 200, told
+            status_, body = await ask(platform, tenant, url, provider.url, name=NAMES[carrier])
+            assert status_ == 200, body
             outcome = outcomes(platform.installed.home, tenant)[-1]
             assert (outcome.outcome, outcome.attempts) == ("success", ())
             assert outcome.cost_usd is not None
-            said.append((without(NAMES[carrier], json.loads(told)), without(NAMES[carrier], outcome)))
-    assert said[0] == said[1]
+            messages.append((without(NAMES[carrier], json.loads(body)), without(NAMES[carrier], outcome)))
+    assert messages[0] == messages[1]
     assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
 async def test_a_stream_cut_half_way_ends_in_an_error_event(
     platform: RunningPlatform, tenant: Tenant, url: str, carried_by: CarriedBy
 ) -> None:
-    said = []
+    messages = []
     for carrier in CARRIERS:
         async with carried_by(carrier), upstream(stream_cut) as provider:
-            answer, told = await ask(platform, tenant, url, provider.url, name=NAMES[carrier], stream=True)
+            answer, body = await ask(platform, tenant, url, provider.url, name=NAMES[carrier], stream=True)
         assert answer == 200
-        assert "partly" in told
-        last = told.strip().split("\n\n")[-1]
+        assert "partly" in body
+        last = body.strip().split("\n\n")[-1]
         error = json.loads(last[last.index("{") :])
         assert error["error"]["type"] == "provider_error"
         outcome = outcomes(platform.installed.home, tenant)[-1]
         assert outcome.outcome == "error"
         assert outcome.output_tokens, "what was made is paid for, told or not"
-        said.append((without(NAMES[carrier], error), without(NAMES[carrier], outcome)))
-    assert said[0] == said[1]
+        messages.append((without(NAMES[carrier], error), without(NAMES[carrier], outcome)))
+    assert messages[0] == messages[1]
     assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
@@ -318,18 +318,18 @@ async def test_a_provider_that_never_comes_to_the_point_is_left_at_the_deadline(
     stream: bool,
 ) -> None:
     monkeypatch.setattr(platform.host.engine._attempts, "_deadlines", Deadlines(0.5))
-    said = []
+    messages = []
     for carrier in CARRIERS:
         async with carried_by(carrier), upstream(behave) as provider:
-            answer, told = await ask(
+            answer, body = await ask(
                 platform, tenant, url, provider.url, name=NAMES[carrier], stream=stream, timeout_ms=30_000
             )
-            assert (answer, json.loads(told)["error"]["code"]) == (504, "provider_timeout"), told
+            assert (answer, json.loads(body)["error"]["code"]) == (504, "provider_timeout"), body
             await asyncio.wait_for(provider.closed_by_client.wait(), 5)
         outcome = outcomes(platform.installed.home, tenant)[-1]
         assert (outcome.status, outcome.outcome) == (504, "error")
-        said.append((without(NAMES[carrier], json.loads(told)), without(NAMES[carrier], outcome)))
-    assert said[0] == said[1]
+        messages.append((without(NAMES[carrier], json.loads(body)), without(NAMES[carrier], outcome)))
+    assert messages[0] == messages[1]
     assert len(outcomes(platform.installed.home, tenant)) == len(CARRIERS)
 
 
@@ -337,10 +337,10 @@ async def test_a_provider_that_never_comes_to_the_point_is_left_at_the_deadline(
 async def test_calls_that_find_no_free_connection_are_503_and_open_no_circuit(
     platform: RunningPlatform, tenant: Tenant, url: str, monkeypatch: pytest.MonkeyPatch, carrier: Carrier
 ) -> None:
-    held = asyncio.Event()
+    release = asyncio.Event()
 
     async def slow(connection: Connection) -> None:
-        await held.wait()
+        await release.wait()
         await connection.answer(completion("Hello"))
 
     small = open_outbound(carrier, 1, EgressGuard())
@@ -363,10 +363,10 @@ async def test_calls_that_find_no_free_connection_are_503_and_open_no_circuit(
             first = asyncio.create_task(call("q"))
             while not provider.requests:
                 await asyncio.sleep(0.01)
-            for status_, told, retry_after in await asyncio.gather(*[call("p") for _ in range(2 * THRESHOLD)]):
-                assert (status_, json.loads(told)["error"]["code"]) == (503, "gateway_overloaded")
+            for status_, result, retry_after in await asyncio.gather(*[call("p") for _ in range(2 * THRESHOLD)]):
+                assert (status_, json.loads(result)["error"]["code"]) == (503, "gateway_overloaded")
                 assert retry_after == "1"
-            held.set()
+            release.set()
             assert (await first)[0] == 200
             assert (await call("p"))[0] == 200
     await small.close()
@@ -376,11 +376,11 @@ async def test_calls_that_find_no_free_connection_are_503_and_open_no_circuit(
 OWN = {"id", "request_id", "timestamp", "latency_ms", "time_to_first_token_ms", "provider_latency_ms", "api_key_id"}
 
 
-def without(name: str, told: Any) -> Any:
+def without(name: str, recorded: Any) -> Any:
     """What was told or recorded, whatever the provider's name and the request."""
-    plain: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.to_builtins(told)).replace(name.encode(), b"p"))
-    if isinstance(told, Outcome):
-        fields = dict(zip(told.__struct_fields__, plain[1:], strict=True))
+    plain: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.to_builtins(recorded)).replace(name.encode(), b"p"))
+    if isinstance(recorded, Outcome):
+        fields = dict(zip(recorded.__struct_fields__, plain[1:], strict=True))
         return {field: value for field, value in fields.items() if field not in OWN}
     return {field: value for field, value in plain.items() if field not in OWN}
 

@@ -4,7 +4,7 @@ and no second try once the client has its first byte.
 Kinds that share a wire share the code that reads answers, streams and failures. Every fault meets one vendor of each
 wire (`WIRES`) on each surface. The others differ in address, authentication and how they read a refusal: each of them
 meets one plain failure, one refusal, one retry that is answered and one stream that is cut. The address and the
-headers of each kind are checked in tests/engine/providers/test_what_is_sent.py.
+headers of each kind are checked in tests/engine/providers/scenarios/test_what_is_sent.py.
 """
 
 import asyncio
@@ -159,12 +159,12 @@ async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charg
     async with upstream(behave) as provider:
         timeout = {"timeout_ms": 100} if behave is silent else {}
         ask = await asking(platform, tenant, url, vendor, provider.url, **timeout)
-        answer, told, _ = await ask(stream=stream)
-        assert answer == code, told
-        assert [attempt["reason"] for attempt in json.loads(told)["error"]["attempts"]] == [reason]
-        assert "upstream words" not in told
-        answer, told, headers = await ask(stream=stream, fallbacks=["sandbox/tokens-1000-200"])
-    assert answer == 200, told
+        answer, body, _ = await ask(stream=stream)
+        assert answer == code, body
+        assert [attempt["reason"] for attempt in json.loads(body)["error"]["attempts"]] == [reason]
+        assert "upstream words" not in body
+        answer, body, headers = await ask(stream=stream, fallbacks=["sandbox/tokens-1000-200"])
+    assert answer == 200, body
     assert (headers["X-Gateway-Provider"], headers["X-Gateway-Fallbacks"]) == ("sandbox", "1")
     failed, answered = await records(platform, tenant, 2)
     assert (failed.status, failed.outcome) == (code, "error")
@@ -175,16 +175,16 @@ async def test_a_failing_vendor_is_a_clear_error_and_its_fallback_alone_is_charg
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_what_is_the_requests_own_fault_is_told_and_nobody_else_is_asked(
+async def test_an_invalid_request_is_reported_without_a_fallback(
     platform: RunningPlatform, tenant: Tenant, url: str, vendor: str
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     async with upstream(status(400)) as provider:
         ask = await asking(platform, tenant, url, vendor, provider.url, max_retries=2)
-        answer, told, _ = await ask(fallbacks=["sandbox/echo"])
+        answer, body, _ = await ask(fallbacks=["sandbox/echo"])
         assert len(provider.requests) == 1
-    assert (answer, json.loads(told)["error"]["code"]) == (400, "provider_refused_request")
-    assert "sk-abcdefghijklmnop" not in told
+    assert (answer, json.loads(body)["error"]["code"]) == (400, "provider_refused_request")
+    assert "sk-abcdefghijklmnop" not in body
     (record,) = await records(platform, tenant)
     assert (record.status, record.outcome, record.cost_usd) == (400, "refused", None)
 
@@ -201,11 +201,11 @@ async def test_a_second_try_that_is_answered_is_charged_once(
 
     async with upstream(fails_once) as provider:
         ask = await asking(platform, tenant, url, vendor, provider.url, max_retries=1)
-        answer, told, _ = await ask()
+        answer, body, _ = await ask()
         assert len(provider.requests) == 2
-    assert answer == 200, told
+    assert answer == 200, body
     (record,) = await records(platform, tenant)
-    assert (record.outcome, [each.reason for each in record.attempts]) == ("success", ["http_503"])
+    assert (record.outcome, [attempt.reason for attempt in record.attempts]) == ("success", ["http_503"])
     assert record.output_tokens in {4, 5, 12}, "what the vendor says for one answer"
 
 
@@ -242,13 +242,13 @@ async def test_a_stream_that_breaks_says_so_and_is_not_tried_again(
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     async with upstream(behave) as provider:
         ask = await asking(platform, tenant, url, vendor, provider.url, max_retries=2)
-        answer, told, _ = await ask(stream=True, fallbacks=["sandbox/echo"], path=path)
+        answer, body, _ = await ask(stream=True, fallbacks=["sandbox/echo"], path=path)
         assert len(provider.requests) == 1
         if breaks is falls_silent:
             await asyncio.wait_for(provider.closed_by_client.wait(), 5)
     assert answer == 200
-    assert told.count("partly") == 1
-    last = told.strip().split("\n\n")[-1]
+    assert body.count("partly") == 1
+    last = body.strip().split("\n\n")[-1]
     error = json.loads(last[last.index("{") :])["error"]
     assert (error["type"], "incomplete" in error["message"]) == ("provider_error", True)
     (record,) = await records(platform, tenant)
@@ -263,9 +263,9 @@ async def test_a_vendor_that_drips_is_left_at_the_deadline(
     monkeypatch.setattr(platform.host.engine._attempts, "_deadlines", Deadlines(0.5))
     async with upstream(drips) as provider:
         ask = await asking(platform, tenant, url, vendor, provider.url, timeout_ms=30_000)
-        answer, told, _ = await ask()
+        answer, body, _ = await ask()
         await asyncio.wait_for(provider.closed_by_client.wait(), 5)
-    assert (answer, json.loads(told)["error"]["code"]) == (504, "provider_timeout"), told
+    assert (answer, json.loads(body)["error"]["code"]) == (504, "provider_timeout"), body
     (record,) = await records(platform, tenant)
     assert (record.status, record.outcome) == (504, "error")
     assert float(record.cost_usd or 0) > 0
@@ -274,11 +274,11 @@ async def test_a_vendor_that_drips_is_left_at_the_deadline(
 async def records(platform: RunningPlatform, tenant: Tenant, number: int = 1) -> list[Outcome]:
     """So many there are, and no more."""
     for _ in range(100):
-        if len(found := outcomes(platform.installed.home, tenant)) >= number:
+        if len(result := outcomes(platform.installed.home, tenant)) >= number:
             break
         await asyncio.sleep(0.01)
-    assert len(found) == number
-    return sorted(found, key=lambda each: each.timestamp)
+    assert len(result) == number
+    return sorted(result, key=lambda item: item.timestamp)
 
 
 async def asking(

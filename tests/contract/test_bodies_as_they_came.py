@@ -46,7 +46,7 @@ async def key(platform: RunningPlatform, tenant: Tenant) -> str:
     ],
     ids=["unchanged", "redacted", "another name of the model"],
 )
-async def test_a_body_is_written_anew_where_it_was_changed(
+async def test_a_changed_body_is_rewritten(
     url: str, key: str, provider: Upstream, came: bytes, goes: bytes | str
 ) -> None:
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}

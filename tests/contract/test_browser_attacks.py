@@ -115,7 +115,7 @@ async def test_a_form_with_the_proof_of_the_attackers_own_browser_is_refused(
     attacker = Visitor(platform, f"http://{HOST}")
     await attacker.get("/login")
     proofs = re.findall(r'<input[^>]*type="hidden"[^>]*>', attacker.page.text)
-    fields = {name: value for each in proofs for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', each)}
+    fields = {name: value for proof in proofs for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', proof)}
     assert fields
     await attacker.client.aclose()
     assert (await victim.client.post(filled(path), data=fields)).status_code == 403
@@ -176,10 +176,10 @@ async def test_a_planted_cookie_is_worth_nothing_after_the_sign_in(
     proof = visitor.cookie("gatehouse_form")
     headers = {"Cookie": f"{COOKIE}={planted}; gatehouse_form={proof}"}
     answer = await visitor.client.post("/login", data=form, headers=headers)
-    (told,) = [each for each in answer.headers.get_list("set-cookie") if each.startswith(f"{COOKIE}=")]
-    assert planted not in told.split(";")[0].split("=")
-    for each in (attacker, visitor):
-        await each.client.aclose()
+    (result,) = [item for item in answer.headers.get_list("set-cookie") if item.startswith(f"{COOKIE}=")]
+    assert planted not in result.split(";")[0].split("=")
+    for item in (attacker, visitor):
+        await item.client.aclose()
 
 
 @pytest.mark.parametrize("origin", ["https://evil.test", "null", "http://gatehouse.test.evil.test"])

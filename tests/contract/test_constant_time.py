@@ -82,7 +82,7 @@ HARMLESS: Final = {
 def comparisons(source: str) -> Iterator[str]:
     """Each `==` and `!=` with something on both sides that is called like a secret on one of them."""
     for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Compare) or not any(isinstance(each, ast.Eq | ast.NotEq) for each in node.ops):
+        if not isinstance(node, ast.Compare) or not any(isinstance(item, ast.Eq | ast.NotEq) for item in node.ops):
             continue
         sides = [node.left, *node.comparators]
         # With a constant: a kind, a prefix, nothing that is kept from anybody.
@@ -96,11 +96,11 @@ def comparisons(source: str) -> Iterator[str]:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name):
-            yield each.id
-        elif isinstance(each, ast.Attribute):
-            yield each.attr
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name):
+            yield item.id
+        elif isinstance(item, ast.Attribute):
+            yield item.attr
 
 
 def in_constant_time(source: str) -> int:
@@ -109,17 +109,17 @@ def in_constant_time(source: str) -> int:
 
 
 def test_what_is_shown_is_compared_in_constant_time() -> None:
-    found = {str(path.relative_to(SOURCE)): in_constant_time(path.read_text()) for path in SOURCE.rglob("*.py")}
-    assert {path: count for path, count in found.items() if count} == COMPARED
+    result = {str(path.relative_to(SOURCE)): in_constant_time(path.read_text()) for path in SOURCE.rglob("*.py")}
+    assert {path: count for path, count in result.items() if count} == COMPARED
 
 
 def test_no_secret_is_compared_as_other_values_are() -> None:
-    found = {
-        str(path.relative_to(SOURCE)): told
+    actual = {
+        str(path.relative_to(SOURCE)): result
         for path in sorted(SOURCE.rglob("*.py"))
-        if (told := set(comparisons(path.read_text())))
+        if (result := set(comparisons(path.read_text())))
     }
-    assert found == HARMLESS
+    assert actual == HARMLESS
 
 
 @pytest.mark.parametrize(

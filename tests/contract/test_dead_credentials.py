@@ -166,7 +166,7 @@ async def delete(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await operator.client.delete(f"/v1/platform/tenants/{tenant.id}")).status_code == 204
 
 
-@pytest.fixture(scope="module", params=enumerate(DEAD), ids=lambda each: each[1].__name__)
+@pytest.fixture(scope="module", params=enumerate(DEAD), ids=lambda item: item[1].__name__)
 async def dead(
     request: pytest.FixtureRequest, platform: RunningPlatform, somebody: Tenant
 ) -> AsyncIterator[httpx2.AsyncClient]:

@@ -114,9 +114,9 @@ async def test_a_scan_over_http(platform: RunningPlatform, url: str, caller: Ten
     key = await platform.new_key(caller.admin)
     async with httpx2.AsyncClient(base_url=url, headers={"X-API-Key": key}) as http:
         answer = await http.post("/v1/scan", json={"text": f"my card is {CARD}", "model": "sandbox/echo"})
-    told = answer.json()
+    body = answer.json()
     assert answer.status_code == 200
-    assert (told["action"], told["redacted_text"]) == ("REDACT", "my card is [CREDIT_CARD_1]")
+    assert (body["action"], body["redacted_text"]) == ("REDACT", "my card is [CREDIT_CARD_1]")
     assert (answer.headers["X-DLP-Action"], "X-RateLimit-Limit" in answer.headers) == ("REDACT", True)
 
 

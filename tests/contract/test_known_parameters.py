@@ -20,8 +20,8 @@ WITH_ID = [
     (method, path)
     for method, path in COMMON
     if any(
-        each["in"] == "path" and each["schema"].get("format") == "uuid"
-        for each in DOCUMENT["paths"][path][method.lower()].get("parameters", ())
+        parameter["in"] == "path" and parameter["schema"].get("format") == "uuid"
+        for parameter in DOCUMENT["paths"][path][method.lower()].get("parameters", ())
     )
 ]
 #: The contract has a word of its own for a malformed id.
@@ -40,7 +40,7 @@ async def test_an_unknown_query_parameter_is_refused_by_name(furnished: Furnishe
         assert answer.status_code == plain.status_code
 
 
-async def test_whoever_may_not_read_is_not_told_about_parameters(
+async def test_unauthorized_callers_get_no_parameter_errors(
     furnished: Furnished, somebody: Tenant, platform: RunningPlatform
 ) -> None:
     unknown = {"nobodys_parameter": "1"}
@@ -78,10 +78,10 @@ async def test_a_list_refuses_the_other_variants_parameters(
 @pytest.mark.parametrize(("method", "path"), WITH_ID)
 async def test_a_malformed_id_is_an_unknown_one(furnished: Furnished, method: str, path: str) -> None:
     operation = DOCUMENT["paths"][path][method.lower()]
-    for each in operation["parameters"]:
-        if each["in"] != "path" or each["schema"].get("format") != "uuid":
+    for parameter in operation["parameters"]:
+        if parameter["in"] != "path" or parameter["schema"].get("format") != "uuid":
             continue
-        url = furnished.path(path.replace(f"{{{each['name']}}}", "nope"))
+        url = furnished.path(path.replace(f"{{{parameter['name']}}}", "nope"))
         assert "nope" in url
         answer = await furnished.tenant.admin.client.request(method, url, json={})
         if path == OWN_WORD:

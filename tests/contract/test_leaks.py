@@ -105,8 +105,8 @@ class Telling(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         self._tell({"api_key": SECRET})
 
-    def _tell(self, told: object) -> None:
-        body = json.dumps(told).encode()
+    def _tell(self, content: object) -> None:
+        body = json.dumps(content).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("X-Echo", self.headers["X-API-Key"] or "")
@@ -190,9 +190,9 @@ async def test_what_a_server_tells_a_client_of_this_process_is_heard(
     watch: Watch, server: str, ask: Callable[[str], Any]
 ) -> None:
     """Its key is known by the request alone: no other part of the suite has seen it made."""
-    asked = ask(f"{server}/v1/models")
-    if asyncio.iscoroutine(asked):
-        await asked
+    request = ask(f"{server}/v1/models")
+    if asyncio.iscoroutine(request):
+        await request
     assert {place.lower() for place in places(watch)} >= {
         "answer of get /v1/models",
         "header x-echo in the answer of get /v1/models",
@@ -305,8 +305,8 @@ _NOT_TO_A_SERVER_OF_OURS = {
 
 def test_no_test_speaks_to_a_server_unheard() -> None:
     tests = ROOT / "tests"
-    found = {str(path.relative_to(tests)) for path in tests.rglob("test_*.py") if _UNHEARD.search(path.read_text())}
-    assert found - {"contract/test_leaks.py"} <= _NOT_TO_A_SERVER_OF_OURS
+    match = {str(path.relative_to(tests)) for path in tests.rglob("test_*.py") if _UNHEARD.search(path.read_text())}
+    assert match - {"contract/test_leaks.py"} <= _NOT_TO_A_SERVER_OF_OURS
 
 
 async def test_a_server_may_tell_a_secret_where_it_makes_it(watch: Watch, server: str) -> None:
@@ -348,10 +348,10 @@ async def test_a_suite_that_tells_a_secret_fails_and_says_where(tmp_path: Path) 
         cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     output, _ = await process.communicate()
-    told = output.decode()
+    text = output.decode()
     # The test itself passes: it is the suite that does not.
-    assert (process.returncode, "1 failed" in told) == (1, False), told
-    summary = told.partition("secrets that were told")[2]
+    assert (process.returncode, "1 failed" in text) == (1, False), text
+    summary = text.partition("secrets that were told")[2]
     for place in ("answer of POST /api/admin/groups", "table groups", "Captured stdout call"):
         assert place in summary
     # In what it says around the key there is none; the test in its answer to the creation is not a leak.

@@ -58,7 +58,7 @@ async def test_a_response(client: openai.AsyncOpenAI) -> None:
     assert answer.created_at >= 1_700_000_000
 
 
-async def test_usage_is_told(client: openai.AsyncOpenAI) -> None:
+async def test_usage_is_reported(client: openai.AsyncOpenAI) -> None:
     answer = await client.responses.create(model="sandbox/tokens-1000-200", input="x")
     assert answer.usage is not None
     assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.total_tokens) == (1000, 200, 1200)
@@ -67,8 +67,8 @@ async def test_usage_is_told(client: openai.AsyncOpenAI) -> None:
 
 async def test_a_stream_has_every_event_in_order(client: openai.AsyncOpenAI) -> None:
     stream = await client.responses.create(model="sandbox/stream-50", input="x", stream=True)
-    told = [event async for event in stream]
-    kinds = [event.type for event in told]
+    results = [event async for event in stream]
+    kinds = [event.type for event in results]
     assert kinds[:4] == [
         "response.created",
         "response.in_progress",
@@ -82,9 +82,9 @@ async def test_a_stream_has_every_event_in_order(client: openai.AsyncOpenAI) -> 
         "response.output_item.done",
         "response.completed",
     ]
-    assert [event.sequence_number for event in told] == list(range(len(told)))
-    last: Any = told[-1]
-    pieces = "".join(event.delta for event in told if event.type == "response.output_text.delta")
+    assert [event.sequence_number for event in results] == list(range(len(results)))
+    last: Any = results[-1]
+    pieces = "".join(event.delta for event in results if event.type == "response.output_text.delta")
     assert last.response.output_text == pieces
     assert last.response.usage.output_tokens > 50
 
@@ -100,11 +100,15 @@ async def test_the_clients_own_accumulation_of_a_stream(client: openai.AsyncOpen
 
 
 async def test_tools_and_their_results(client: openai.AsyncOpenAI) -> None:
-    said: Any = [{"role": "user", "content": "What is the weather?"}]
-    answer = await client.responses.create(model="sandbox/tools", input=said, tools=TOOLS, tool_choice="required")
+    messages: Any = [{"role": "user", "content": "What is the weather?"}]
+    answer = await client.responses.create(model="sandbox/tools", input=messages, tools=TOOLS, tool_choice="required")
     (call,) = answer.output
     assert call.type == "function_call"
-    follow_up = [*said, *answer.output, {"type": "function_call_output", "call_id": call.call_id, "output": "Sunny"}]
+    follow_up = [
+        *messages,
+        *answer.output,
+        {"type": "function_call_output", "call_id": call.call_id, "output": "Sunny"},
+    ]
     again = await client.responses.create(model="sandbox/echo", input=follow_up, tools=TOOLS)
     assert "Sunny" in again.output_text
 
@@ -114,8 +118,8 @@ async def test_what_is_said_in_parts_with_images(client: openai.AsyncOpenAI) -> 
         {"type": "input_text", "text": "What is this?"},
         {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"},
     ]
-    said: Any = [{"type": "message", "role": "user", "content": content}]
-    answer = await client.responses.create(model="sandbox/echo", input=said)
+    messages: Any = [{"type": "message", "role": "user", "content": content}]
+    answer = await client.responses.create(model="sandbox/echo", input=messages)
     assert "What is this?" in answer.output_text
 
 

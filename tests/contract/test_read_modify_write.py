@@ -138,7 +138,7 @@ async def test_what_is_shown_in_a_list_or_as_a_part_can_be_written_back(
             lists = (
                 [shown] if isinstance(shown, list) else [value for value in shown.values() if isinstance(value, list)]
             )
-            items = [item for each in lists for item in each if isinstance(item, dict)]
+            items = [item for list_ in lists for item in list_ if isinstance(item, dict)]
             (shown,) = [item for item in items if furnished.path(name) in item.values()]
         else:
             shown = shown[name]

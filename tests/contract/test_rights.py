@@ -34,14 +34,14 @@ from gatehouse.platform.worker.app import administration
 _NOT_OFFERED = ["/.search", "/Users/.search", "/Groups/.search", "/Bulk", "/Me"]
 
 
-def test_every_route_is_in_the_document_or_known_to_be_in_none() -> None:
+def test_every_route_is_in_the_document_or_listed_as_hidden() -> None:
     """What these tests run through is made of the document: a route that is hidden from it would escape them all."""
     routes = iter_route_contexts(administration(Settings())[0].router.routes)
     served = {(method, _template(route.path or "")) for route in routes for method in route.methods or ()}
     # Pages for browsers have tests of their own: `test_browser_attacks`.
     known = {*map(_template, GATEWAY_PATHS), "/", "/openapi.json", *(f"/api/scim/v2{path}" for path in _NOT_OFFERED)}
     hidden = {path for _, path in served - set(OPERATIONS)} - known
-    assert {path for path in hidden if not re.match(r"/(login|logout|docs)(/|$)", path)} == set()
+    assert {path for path in hidden if not re.match(r"/(login|logout|docs|console)(/|$)", path)} == set()
 
 
 def _template(path: str) -> str:
@@ -50,18 +50,18 @@ def _template(path: str) -> str:
 
 
 @pytest.mark.parametrize("path", _NOT_OFFERED)
-async def test_what_is_not_offered_tells_that_to_directories_alone(platform: RunningPlatform, path: str) -> None:
+async def test_unsupported_scim_paths_require_a_scim_token(platform: RunningPlatform, path: str) -> None:
     method = "GET" if path == "/Me" else "POST"
     assert (await platform.anonymous.request(method, f"/api/scim/v2{path}")).status_code == 401
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)
-async def test_without_a_credential_it_is_401(platform: RunningPlatform, method: str, path: str) -> None:
+async def test_a_call_without_a_credential_is_401(platform: RunningPlatform, method: str, path: str) -> None:
     assert (await platform.anonymous.request(method, filled(path))).status_code == 401
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)
-async def test_with_a_made_up_key_it_is_401(platform: RunningPlatform, method: str, path: str) -> None:
+async def test_a_call_with_an_invented_key_is_401(platform: RunningPlatform, method: str, path: str) -> None:
     client = platform.client("gk_" + "x" * 38)
     assert (await client.request(method, filled(path))).status_code == 401
 
@@ -77,7 +77,7 @@ async def test_an_auditor_changes_nothing(somebody: Tenant, method: str, path: s
 
 
 @pytest.mark.parametrize(("method", "path"), ADMIN_READS)
-async def test_an_auditor_reads_whatever_an_admin_reads(furnished: Furnished, method: str, path: str) -> None:
+async def test_an_auditor_reads_everything_an_admin_reads(furnished: Furnished, method: str, path: str) -> None:
     named = furnished.path(path)
     admins = await furnished.tenant.admin.client.request(method, named)
     auditors = await furnished.tenant.auditor.client.request(method, named)
@@ -85,7 +85,7 @@ async def test_an_auditor_reads_whatever_an_admin_reads(furnished: Furnished, me
 
 
 @pytest.mark.parametrize(("method", "path"), SCIM)
-async def test_only_its_own_tokens_open_the_provisioning_of_users(
+async def test_only_scim_tokens_are_valid_for_provisioning(
     platform: RunningPlatform, somebody: Tenant, method: str, path: str
 ) -> None:
     machine = await platform.new_m2m(somebody.id, "admin:read", "admin:write")
@@ -95,7 +95,7 @@ async def test_only_its_own_tokens_open_the_provisioning_of_users(
 
 
 @pytest.mark.parametrize(("method", "path"), OUTPOSTS)
-async def test_only_their_own_tokens_open_what_is_for_outposts(
+async def test_only_outpost_tokens_are_valid_for_outpost_endpoints(
     platform: RunningPlatform, somebody: Tenant, method: str, path: str
 ) -> None:
     machine = await platform.new_m2m(somebody.id, "admin:read", "admin:write")
@@ -122,19 +122,21 @@ async def test_a_colleagues_id_is_404(furnished: Furnished, method: str, path: s
     assert answer.status_code == 404, answer.text
 
 
-async def test_a_share_link_is_found_in_its_own_conversation_alone(furnished: Furnished) -> None:
+async def test_a_share_link_is_found_only_in_its_own_conversation(furnished: Furnished) -> None:
     auditor = furnished.tenant.auditor.client
     own = (await auditor.post("/api/conversations", json={"title": "x"})).json()["id"]
     link = f"/api/conversations/{own}/share_links/{furnished.ids['token_id']}"
     assert (await auditor.delete(link)).status_code == 404
 
 
-#: A person's own affairs, for which they are there themselves: with a session (reference 1, Authentication).
+#: Operations on a person's own account, which need a session (docs/authentication.md, People).
 IN_PERSON = [(method, path) for method, path in COMMON if path.startswith("/api/auth/")]
 
 
 @pytest.mark.parametrize(("method", "path"), IN_PERSON)
-async def test_a_key_is_no_session(admins_key: httpx2.AsyncClient, method: str, path: str) -> None:
+async def test_a_key_is_refused_where_a_session_is_required(
+    admins_key: httpx2.AsyncClient, method: str, path: str
+) -> None:
     assert (await admins_key.request(method, filled(path))).status_code == 403
 
 
@@ -143,7 +145,7 @@ async def admins_key(platform: RunningPlatform, somebody: Tenant) -> httpx2.Asyn
     return platform.client(await platform.new_key(somebody.admin))
 
 
-#: What is the platform's own: no organization's administrators have a say in it (decisions 2).
+#: Operations of the platform's operators, which no administrator of an organization may call (docs/authentication.md).
 OPERATORS = [
     (method, path)
     for method, path in ADMIN
@@ -152,7 +154,7 @@ OPERATORS = [
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATORS)
-async def test_an_organizations_administrator_is_no_operator(
+async def test_an_organizations_administrator_cannot_call_operators_endpoints(
     platform: RunningPlatform, somebody: Tenant, method: str, path: str
 ) -> None:
     machine = await platform.new_m2m(somebody.id, "admin:read", "admin:write")
@@ -160,7 +162,7 @@ async def test_an_organizations_administrator_is_no_operator(
         assert (await client.request(method, filled(path))).status_code == 403
 
 
-@pytest.mark.parametrize(("method", "path"), [each for each in SCIM if "s/{id}" in each[1]])
+@pytest.mark.parametrize(("method", "path"), [item for item in SCIM if "s/{id}" in item[1]])
 async def test_a_directory_gets_404_for_another_organizations_id(
     platform: RunningPlatform, somebody: Tenant, furnished: Furnished, method: str, path: str
 ) -> None:
@@ -184,8 +186,8 @@ _BODIES = {
 _ANY_BODY: dict[str, str] = {}
 
 
-def test_the_document_says_who_needs_a_credential() -> None:
-    said = {(method, path): DOCUMENT["paths"][path][method.lower()].get("security") for method, path in OPERATIONS}
+def test_the_document_states_which_operations_need_a_credential() -> None:
+    security = {(method, path): DOCUMENT["paths"][path][method.lower()].get("security") for method, path in OPERATIONS}
     # An empty one among several says that it need not be in a header.
-    assert {each for each, ways in said.items() if ways and {} not in ways} == set(CLOSED)
-    assert {each for each, ways in said.items() if ways and {} in ways} == set(GUARDED) - set(CLOSED)
+    assert {item for item, ways in security.items() if ways and {} not in ways} == set(CLOSED)
+    assert {item for item, ways in security.items() if ways and {} in ways} == set(GUARDED) - set(CLOSED)

@@ -30,5 +30,5 @@ async def test_made_up_requests_get_documented_answers(platform: RunningPlatform
             "--exclude-path", "/api/admin/models/catalog/sync",
             cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        told, _ = await process.communicate()
-    assert process.returncode == 0, told.decode()[-20_000:]
+        result, _ = await process.communicate()
+    assert process.returncode == 0, result.decode()[-20_000:]

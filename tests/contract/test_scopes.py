@@ -1,5 +1,6 @@
-"""OAuth clients are judged by scopes alone: each operation is opened by the scope that is meant for it, and no other
-(decisions 3). What is meant is said here once more, by path, so that a route with the wrong caller is noticed."""
+"""OAuth clients are authorized by scopes alone: each operation accepts the scope meant for it, and no other
+(docs/authentication.md, OAuth clients). The expected scopes are repeated here by path, so that a route with the wrong
+caller fails."""
 
 import re
 from typing import Final
@@ -11,28 +12,28 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.identity import SCOPES
 
-#: The first that fits counts. The second scope is for reading, the third for changing.
-_MEANT: Final = [
+#: Path, scopes that read, scopes that change. The first row whose path matches applies.
+_EXPECTED_SCOPES: Final = [
     (r"/(v1|api)/chat/completions|/v1/(messages|embeddings|responses)", {"chat:write"}, {"chat:write"}),
     (r"/api/conversations/[^/]+/(messages|summary)", {"api:read"}, {"chat:write"}),
     (r"/v1/scan", set(), {"dlp:read"}),
     (r"/api/v1/dlp/events", {"dlp:read"}, set()),
     (r"/v1/audit/.*", {"audit:read"}, set()),
     (r"/api/admin/groups.*", {"groups:read"}, {"groups:write"}),
-    # Reference 2, OAuth client: `admin:write` includes their management.
+    # `admin:write` includes the management of OAuth clients (docs/authentication.md).
     (r"/api/admin/oauth-clients.*", {"admin:read", "admin:write"}, {"admin:write"}),
     (r"/api/admin/.*|/api/v1/admin/.*|/v1/platform/.*|/api/alerts.*", {"admin:read"}, {"admin:write"}),
-    # A person's own: no client is a person.
+    # A person's own account, which no client has.
     (r"/api/auth/.*|/api/users/me/.*", set(), set()),
     (r"/.*", {"api:read"}, {"api:write"}),
 ]
 
-#: `/oauth/userinfo` tells of the person that a token is of: a machine's is as bad as none (OpenID Connect, 5.3.3).
+#: `/oauth/userinfo` describes the person of a token, so a machine's token is 401 there (OpenID Connect, 5.3.3).
 MACHINES: Final = [(method, path) for method, path in COMMON if path != "/oauth/userinfo"]
 
 
-def meant(method: str, path: str) -> set[str]:
-    for pattern, reading, changing in _MEANT:
+def expected_scopes(method: str, path: str) -> set[str]:
+    for pattern, reading, changing in _EXPECTED_SCOPES:
         if re.fullmatch(pattern, path):
             return reading if method == "GET" else changing
     raise AssertionError(path)
@@ -40,33 +41,33 @@ def meant(method: str, path: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 async def machines(platform: RunningPlatform, somebody: Tenant) -> dict[str, httpx2.AsyncClient]:
-    """A client for each scope, that has no other."""
+    """One client for each scope, which has only that scope."""
     return {scope: await platform.new_m2m(somebody.id, scope, tier="unlimited") for scope in sorted(SCOPES)}
 
 
 @pytest.mark.parametrize(("method", "path"), MACHINES)
-async def test_a_scope_opens_what_it_is_meant_for_and_nothing_else(
+async def test_an_operation_accepts_only_its_own_scopes(
     machines: dict[str, httpx2.AsyncClient], method: str, path: str
 ) -> None:
-    right = meant(method, path)
+    expected = expected_scopes(method, path)
     for scope, machine in machines.items():
         answer = await machine.request(method, filled(path))
-        if scope not in right:
+        if scope not in expected:
             assert answer.status_code == 403, (scope, answer.text)
         else:
-            # What else is wrong is another matter: no such id, no body, operators only.
+            # Other refusals are fine here: unknown id, no body, operators only.
             assert answer.status_code != 401, (scope, answer.text)
             assert "lacks the scope" not in answer.text, (scope, answer.text)
 
 
-async def test_a_machine_without_scopes_may_nothing(platform: RunningPlatform, somebody: Tenant) -> None:
+async def test_a_machine_without_scopes_is_refused_everywhere(platform: RunningPlatform, somebody: Tenant) -> None:
     machine = await platform.new_m2m(somebody.id)
     for method, path in MACHINES:
         assert (await machine.request(method, filled(path))).status_code == 403, (method, path)
 
 
 async def test_a_platform_wide_client_belongs_to_no_organization(platform: RunningPlatform) -> None:
-    """Whatever its scopes, it has a say in clients and organizations alone (decisions 2)."""
+    """Whatever its scopes, it may only manage clients and organizations (docs/authentication.md)."""
     machine = await platform.new_m2m(None, *SCOPES, tier="unlimited")
     for method, path in MACHINES:
         answer = await machine.request(method, filled(path), json={})

@@ -10,7 +10,7 @@ from tests.support.secret_fields import SHOWN, TELLING, is_secret
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=" ".join)
 def test_an_answer_has_the_secret_fields_that_it_may_have_and_no_other(operation: Operation) -> None:
-    assert told(operation) == {**TELLING, **SHOWN}.get(operation, set())
+    assert documented_secrets(operation) == {**TELLING, **SHOWN}.get(operation, set())
 
 
 def test_the_table_names_operations_that_there_are() -> None:
@@ -37,11 +37,11 @@ def test_a_secrets_name_is_known(name: str) -> None:
         "refresh_token_enabled", "refresh_token_ttl_days", "key",
     ],
 )  # fmt: skip
-def test_a_name_that_only_sounds_like_one_is_none(name: str) -> None:
+def test_a_similar_name_is_not_a_secret(name: str) -> None:
     assert not is_secret(name)
 
 
-def told(operation: Operation) -> set[str]:
+def documented_secrets(operation: Operation) -> set[str]:
     """Names of the secret fields that any answer of the operation may have, as the document says."""
     method, path = operation
     answers = DOCUMENT["paths"][path][method.lower()]["responses"].values()
@@ -64,8 +64,8 @@ def _fields(schema: dict[str, Any], inside: frozenset[str]) -> Iterator[tuple[st
         yield name, field
         yield from _fields(field, inside)
     for word in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        for each in schema.get(word, ()):
-            yield from _fields(each, inside)
+        for item in schema.get(word, ()):
+            yield from _fields(item, inside)
     for word in ("items", "additionalProperties"):
         if isinstance(schema.get(word), dict):
             yield from _fields(schema[word], inside)
@@ -84,5 +84,5 @@ def _holds_text(schema: dict[str, Any]) -> bool:
 
 
 def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
-    return found
+    result: dict[str, Any] = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    return result

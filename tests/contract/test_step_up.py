@@ -1,5 +1,5 @@
-"""Sensitive operations ask for a fresh second factor (decisions 3), over every operation there is: a new one that
-changes something asks for it, or is entered here as one that does not."""
+"""Sensitive operations require a fresh second factor (docs/mfa.md, Step-up). The tests cover every operation: a new one
+that changes something requires it, or is listed here as an exception."""
 
 import re
 from time import time
@@ -46,13 +46,13 @@ async def operator(platform: RunningPlatform) -> Person:
 
 
 @pytest.mark.parametrize(("method", "path"), CHANGES)
-async def test_what_is_sensitive_asks_for_a_second_factor(operator: Person, method: str, path: str) -> None:
+async def test_sensitive_operations_require_a_second_factor(operator: Person, method: str, path: str) -> None:
     answer = await operator.client.request(method, filled(path), json={})
     assert ("mfa_required" in answer.text, answer.status_code == 403) == (sensitive(method, path),) * 2, answer.text
 
 
 @pytest.mark.parametrize("age", [0, 100_000])
-async def test_it_asks_for_a_fresh_one(platform: RunningPlatform, age: int) -> None:
+async def test_the_second_factor_must_be_fresh(platform: RunningPlatform, age: int) -> None:
     tenant = await platform.new_tenant()
     await platform.require_mfa(tenant.id)
     person = await platform.new_person(tenant.id, "admin", operator=True, mfa_at=time() - age)

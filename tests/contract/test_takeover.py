@@ -1,5 +1,5 @@
-"""Taking over somebody of another organization: an administrator who controls everything in their own (its identity
-provider, its directory, its domains, its invitations) gets no hold of anybody elsewhere (decisions 2)."""
+"""An administrator who controls everything in their own organization (its identity provider, directory, domains and
+invitations) gains no access to a user of another one (docs/accounts.md)."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize("claimed", [False, True])
 @pytest.mark.parametrize("spelling", SPELLINGS)
-async def test_an_identity_provider_speaks_for_its_own_organization_alone(
+async def test_an_identity_provider_signs_in_only_users_of_its_own_organization(
     platform: RunningPlatform, tenant: Tenant, victim: Victim, provider: SignOn, spelling: str, claimed: bool
 ) -> None:
     if claimed:
@@ -134,7 +134,7 @@ async def test_an_identity_provider_speaks_for_its_own_organization_alone(
     await victim.check()
 
 
-async def test_an_identity_provider_of_the_same_name_does_not_answer_for_the_other(
+async def test_an_identity_provider_with_the_same_name_cannot_answer_for_another(
     platform: RunningPlatform, tenant: Tenant, victim: Victim, key: Signer
 ) -> None:
     entity_id = f"https://idp-{uuid4().hex}.test"
@@ -142,8 +142,8 @@ async def test_an_identity_provider_of_the_same_name_does_not_answer_for_the_oth
         theirs = await configured(platform, victim.tenant, browser, Signer.new(), entity_id=entity_id)
         own = await configured(platform, tenant, browser, key, entity_id=entity_id)
         begun_there = await theirs.begin()
-        said = await own.said(email=victim.email, in_response_to=begun_there)
-        answers = [await own.post(saml.signed(said, key)), await own.sign_in(email=victim.email)]
+        fields = await own.assertion_fields(email=victim.email, in_response_to=begun_there)
+        answers = [await own.post(saml.signed(fields, key)), await own.sign_in(email=victim.email)]
         assert [answer.status_code for answer in answers] == [400, 403]
         assert "gatehouse_session" not in browser.cookies
     await victim.check()
@@ -152,7 +152,7 @@ async def test_an_identity_provider_of_the_same_name_does_not_answer_for_the_oth
 # by SCIM ------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_directory_does_not_reach_another_organizations_people(
+async def test_a_directory_cannot_reach_users_of_another_organization(
     victim: Victim, directory: httpx2.AsyncClient
 ) -> None:
     path = f"/api/scim/v2/Users/{victim.id}"
@@ -160,13 +160,13 @@ async def test_a_directory_does_not_reach_another_organizations_people(
     off = {"schemas": [PATCH], "Operations": [{"op": "replace", "value": {"active": False}}]}
     for method, body in (("GET", None), ("PUT", whole), ("PATCH", off), ("DELETE", None)):
         assert (await directory.request(method, path, json=body)).status_code == 404
-    for wanted in (f'userName eq "{victim.email}"', f'emails.value eq "{victim.email}"', "active eq true"):
-        found = (await directory.get("/api/scim/v2/Users", params={"filter": wanted})).json()
-        assert victim.email not in str(found.get("Resources", found)), found
+    for item in (f'userName eq "{victim.email}"', f'emails.value eq "{victim.email}"', "active eq true"):
+        result = (await directory.get("/api/scim/v2/Users", params={"filter": item})).json()
+        assert victim.email not in str(result.get("Resources", result)), result
     await victim.check()
 
 
-async def test_a_directory_takes_nobody_elses_people_into_its_groups(
+async def test_a_directory_cannot_add_users_of_another_organization_to_its_groups(
     platform: RunningPlatform, victim: Victim, directory: httpx2.AsyncClient
 ) -> None:
     group = {"schemas": ["urn:ietf:params:scim:schemas:core:2.0:Group"], "displayName": "x"}
@@ -181,7 +181,7 @@ async def test_a_directory_takes_nobody_elses_people_into_its_groups(
 
 
 @pytest.mark.parametrize("way", ["POST", "PUT", "PATCH", "PATCH by path"])
-async def test_an_address_that_a_directory_makes_up_is_no_proof(
+async def test_an_address_invented_by_a_directory_is_not_verified(
     platform: RunningPlatform, tenant: Tenant, victim: Victim, directory: httpx2.AsyncClient, way: str
 ) -> None:
     users = "/api/scim/v2/Users"
@@ -215,7 +215,7 @@ async def test_an_address_that_a_directory_makes_up_is_no_proof(
 
 
 @pytest.mark.parametrize("open_here", [False, True])
-async def test_a_domain_that_is_only_claimed_registers_nobody(
+async def test_an_unproven_domain_does_not_permit_registration(
     platform: RunningPlatform, tenant: Tenant, victim: Victim, open_here: bool
 ) -> None:
     claim = {"domain": victim.domain, "jit_provisioning": True, "self_registration": True}
@@ -239,7 +239,7 @@ async def test_a_domain_that_is_only_claimed_registers_nobody(
 
 
 @pytest.mark.parametrize("role", ["user", "admin"])
-async def test_an_invitation_makes_an_account_where_it_comes_from(
+async def test_an_invitation_creates_an_account_only_in_its_organization(
     platform: RunningPlatform, tenant: Tenant, victim: Victim, role: str
 ) -> None:
     invited = await tenant.admin.client.post("/api/admin/users", json={"email": victim.email, "role": role})
@@ -250,7 +250,7 @@ async def test_an_invitation_makes_an_account_where_it_comes_from(
     await victim.check()
 
 
-async def test_an_administrator_resets_no_password_of_another_organization(tenant: Tenant, victim: Victim) -> None:
+async def test_an_administrator_cannot_reset_passwords_of_another_organization(tenant: Tenant, victim: Victim) -> None:
     admin, users = tenant.admin.client, f"/api/admin/users/{victim.id}"
     assert (await admin.post(f"{users}/password-reset")).status_code == 404
     assert (await admin.delete(f"{users}/mfa")).status_code == 404

@@ -1,5 +1,5 @@
-"""Tokens that must not be believed, over HTTP, at the gateway and in administration: 401 each (reference 1,
-Authentication, 2; RFC 8725)."""
+"""Invalid tokens are refused with 401 over HTTP, by the gateway and by administration (docs/authentication.md; RFC
+8725)."""
 
 import asyncio
 import base64
@@ -194,7 +194,7 @@ async def http(platform: RunningPlatform) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @pytest.fixture(scope="module")
-async def asked() -> AsyncIterator[tuple[str, list[bytes]]]:
+async def key_server() -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server of a stranger's key set: its URL, and what it was asked."""
     requests: list[bytes] = []
     body = json.dumps({"keys": [STRANGER.published()]}).encode()
@@ -212,8 +212,8 @@ async def asked() -> AsyncIterator[tuple[str, list[bytes]]]:
 
 
 @pytest.fixture(scope="module")
-async def ground(platform: RunningPlatform, somebody: Tenant, asked: tuple[str, list[bytes]]) -> Ground:
-    return Ground(platform, somebody, asked[0])
+async def ground(platform: RunningPlatform, somebody: Tenant, key_server: tuple[str, list[bytes]]) -> Ground:
+    return Ground(platform, somebody, key_server[0])
 
 
 async def refused_everywhere(http: httpx2.AsyncClient, credential: str) -> None:
@@ -224,7 +224,7 @@ async def refused_everywhere(http: httpx2.AsyncClient, credential: str) -> None:
             assert credential not in answer.text
 
 
-async def test_the_token_that_all_of_these_are_made_of_is_good(http: httpx2.AsyncClient, ground: Ground) -> None:
+async def test_the_token_that_all_forgeries_start_from_is_valid(http: httpx2.AsyncClient, ground: Ground) -> None:
     for method, path in SURFACES:
         if not path.startswith("/api/scim"):
             answer = await http.request(method, path, headers={"Authorization": f"Bearer {ground.sign()}"})
@@ -236,15 +236,15 @@ async def test_a_forged_token_is_refused_everywhere(http: httpx2.AsyncClient, gr
     await refused_everywhere(http, forge(ground))
 
 
-async def test_no_address_that_a_token_names_is_ever_asked(
-    http: httpx2.AsyncClient, ground: Ground, asked: tuple[str, list[bytes]]
+async def test_no_address_named_in_a_token_is_fetched(
+    http: httpx2.AsyncClient, ground: Ground, key_server: tuple[str, list[bytes]]
 ) -> None:
     for name in ("jku", "jku under our id", "x5u", "x5u under our id"):
         await refused_everywhere(http, FORGED[name](ground))
-    assert asked[1] == []
+    assert key_server[1] == []
     # It is there, and would have been found.
     async with httpx2.AsyncClient() as client:
-        assert (await client.get(asked[0])).json()["keys"][0]["kid"] == STRANGER.kid
+        assert (await client.get(key_server[0])).json()["keys"][0]["kid"] == STRANGER.kid
 
 
 @pytest.mark.parametrize("claim", ["iat", "nbf"])
@@ -254,9 +254,7 @@ async def test_clocks_may_differ_by_a_little(http: httpx2.AsyncClient, ground: G
     assert answer.status_code == 200, answer.text
 
 
-async def test_a_good_token_is_refused_where_it_ends_although_it_is_remembered(
-    http: httpx2.AsyncClient, ground: Ground
-) -> None:
+async def test_an_expired_token_is_refused_although_it_is_cached(http: httpx2.AsyncClient, ground: Ground) -> None:
     token = ground.sign(exp=ground.now(2))
     header = {"Authorization": f"Bearer {token}"}
     assert (await http.get("/v1/models", headers=header)).status_code == 200
@@ -265,7 +263,7 @@ async def test_a_good_token_is_refused_where_it_ends_although_it_is_remembered(
     await refused_everywhere(http, token)
 
 
-async def test_secrets_of_another_kind_are_no_credentials(
+async def test_secrets_of_other_kinds_are_refused_as_credentials(
     platform: RunningPlatform, http: httpx2.AsyncClient, somebody: Tenant
 ) -> None:
     admin = somebody.admin.client
@@ -295,7 +293,7 @@ async def test_secrets_of_another_kind_are_no_credentials(
         await refused_everywhere(http, credential)
 
 
-async def test_a_directorys_token_is_refused_wherever_it_is_not_for(http: httpx2.AsyncClient, somebody: Tenant) -> None:
+async def test_a_scim_token_is_refused_outside_provisioning(http: httpx2.AsyncClient, somebody: Tenant) -> None:
     made = await somebody.admin.client.post("/api/admin/scim/token", json={"description": "a directory"})
     token = made.json()["token"]
     assert (await http.get("/api/scim/v2/Users", headers={"Authorization": f"Bearer {token}"})).status_code == 200
@@ -305,9 +303,7 @@ async def test_a_directorys_token_is_refused_wherever_it_is_not_for(http: httpx2
             assert answer.status_code == 401, (method, path, answer.text)
 
 
-async def test_a_path_that_only_looks_like_provisioning_takes_no_directorys_token(
-    http: httpx2.AsyncClient, somebody: Tenant
-) -> None:
+async def test_a_path_similar_to_provisioning_refuses_scim_tokens(http: httpx2.AsyncClient, somebody: Tenant) -> None:
     made = await somebody.admin.client.post("/api/admin/scim/token", json={"description": "a directory"})
     header = {"Authorization": f"Bearer {made.json()['token']}"}
     for path in (

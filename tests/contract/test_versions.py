@@ -107,7 +107,7 @@ RACES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "one", "other"), RACES)
-async def test_of_two_changes_at_once_one_is_told_and_nothing_is_lost(
+async def test_of_two_concurrent_changes_one_is_refused_and_none_is_lost(
     furnished: Furnished, method: str, path: str, one: dict[str, Any], other: dict[str, Any]
 ) -> None:
     seen = await shown(furnished, path)

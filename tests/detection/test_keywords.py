@@ -8,7 +8,7 @@ import pytest
 from gatehouse.detection.keywords import SLICE, Keywords, folded, passages
 
 
-def found(keyword: str, text: str, *, json_escapes: bool = False) -> bool:
+def occurs(keyword: str, text: str, *, json_escapes: bool = False) -> bool:
     words = Keywords([keyword])
     return any(map(words.within, passages(text, words.longest, json_escapes=json_escapes)))
 
@@ -38,7 +38,7 @@ def found(keyword: str, text: str, *, json_escapes: bool = False) -> bool:
     ],
 )
 def test_a_keyword_is_found(keyword: str, text: str) -> None:
-    assert found(keyword, text)
+    assert occurs(keyword, text)
 
 
 @pytest.mark.parametrize(
@@ -56,31 +56,31 @@ def test_a_keyword_is_found(keyword: str, text: str) -> None:
     ],
 )
 def test_a_part_of_a_word_or_something_else_is_not(keyword: str, text: str) -> None:
-    assert not found(keyword, text)
+    assert not occurs(keyword, text)
 
 
 @pytest.mark.parametrize("json_escapes", [True, False])
 def test_backslash_escapes_are_seen_through(*, json_escapes: bool) -> None:
-    assert found("falcon", r'{"q": "f\u0061lcon"}', json_escapes=json_escapes)
-    assert found("falcon", r'{"q": "see\nfalcon\tfly"}', json_escapes=json_escapes)
-    assert not found("falcon", r'{"q": "see\\dfalcon"}', json_escapes=json_escapes)
+    assert occurs("falcon", r'{"q": "f\u0061lcon"}', json_escapes=json_escapes)
+    assert occurs("falcon", r'{"q": "see\nfalcon\tfly"}', json_escapes=json_escapes)
+    assert not occurs("falcon", r'{"q": "see\\dfalcon"}', json_escapes=json_escapes)
 
 
 @pytest.mark.parametrize("shift", range(-20, 21))
 @pytest.mark.parametrize("filler", ["x", " ", "\u00e9 "])
 def test_a_keyword_at_the_end_of_a_passage_is_found(shift: int, filler: str) -> None:
     before = (filler * SLICE)[: SLICE + shift - 1] + " "
-    assert found("project falcon", before + "project falcon" + " and so on" * 2_000)
+    assert occurs("project falcon", before + "project falcon" + " and so on" * 2_000)
 
 
 @pytest.mark.parametrize("shift", range(-10, 11))
-def test_the_end_of_a_passage_is_no_word_s_end(shift: int) -> None:
+def test_the_end_of_a_passage_is_no_words_end(shift: int) -> None:
     for text in ("x" * (SLICE + shift) + "falcon" + "x" * SLICE, "x" * (SLICE + shift) + "falcon " + "x" * SLICE):
-        assert not found("falcon", text)
+        assert not occurs("falcon", text)
 
 
 def test_white_space_across_passages_counts_as_one_blank() -> None:
-    assert found("project falcon", "a " * (SLICE // 2 - 100) + "project" + " " * 3_000 + "falcon")
+    assert occurs("project falcon", "a " * (SLICE // 2 - 100) + "project" + " " * 3_000 + "falcon")
 
 
 def test_many_keywords_are_each_found() -> None:

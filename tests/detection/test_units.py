@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.detection.units import LONGEST, SHORTEST, units
+from gatehouse.detection.units import MAX_UNIT_CHARACTERS, MIN_UNIT_CHARACTERS, units
 
 FIRST = "Maria Keller of the Harbour Insurance Group wrote to our office in Rotterdam about a claim."
 SECOND = " She asks whether the payment of last month has arrived, since the bank has no record of it."
@@ -26,17 +26,21 @@ def test_an_abbreviation_ends_no_sentence() -> None:
 
 
 def test_a_line_ends_a_unit() -> None:
-    assert parts("x" * SHORTEST + "\nnext") == ["x" * SHORTEST + "\n", "next"]
+    assert parts("x" * MIN_UNIT_CHARACTERS + "\nnext") == ["x" * MIN_UNIT_CHARACTERS + "\n", "next"]
 
 
 def test_a_text_without_sentences_is_cut_at_a_space() -> None:
     cut = parts("word " * 300)
-    assert max(map(len, cut)) <= LONGEST
+    assert max(map(len, cut)) <= MAX_UNIT_CHARACTERS
     assert all(part.endswith(" ") for part in cut)
 
 
 def test_a_text_without_spaces_is_cut_all_the_same() -> None:
-    assert [len(part) for part in parts("x" * (2 * LONGEST + 1))] == [LONGEST, LONGEST, 1]
+    assert [len(part) for part in parts("x" * (2 * MAX_UNIT_CHARACTERS + 1))] == [
+        MAX_UNIT_CHARACTERS,
+        MAX_UNIT_CHARACTERS,
+        1,
+    ]
 
 
 TEXTS = st.lists(st.sampled_from(["Ada ", "met. ", "Mr. ", "Bo", "?", "\n", " ", "。", "x" * 50, '."'])).map("".join)
@@ -52,4 +56,4 @@ def test_what_is_settled_does_not_change_with_what_follows(text: str, at: int) -
     begun = text[:at]
     settled = list(units(begun, final=False))
     assert settled == list(units(text))[: len(settled)]
-    assert len(begun) - (settled[-1][1] if settled else 0) <= LONGEST + 1
+    assert len(begun) - (settled[-1][1] if settled else 0) <= MAX_UNIT_CHARACTERS + 1

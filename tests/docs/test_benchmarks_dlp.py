@@ -86,7 +86,7 @@ def test_what_is_not_claimed_counts_in_the_first_figure_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("ä acme_a1b2c3d4 acme_e5f6g7h8", ["a1b2c3d4", "e5f6g7h8"]),
         ("acme_aaaaaaaa", []),
@@ -96,6 +96,6 @@ def test_what_is_not_claimed_counts_in_the_first_figure_alone() -> None:
     ],
     ids=["places in code points", "entropy", "the line is allowed", "the secret is allowed", "only in a file"],
 )
-def test_rules_of_gitleaks_are_followed(tmp_path: Path, text: str, found: list[str]) -> None:
+def test_rules_of_gitleaks_are_followed(tmp_path: Path, text: str, expected: list[str]) -> None:
     (tmp_path / "rules.toml").write_text(RULES)
-    assert [text[start:end] for start, end, *_ in Rules(tmp_path / "rules.toml").find(text)] == found
+    assert [text[start:end] for start, end, *_ in Rules(tmp_path / "rules.toml").find(text)] == expected

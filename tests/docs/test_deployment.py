@@ -60,7 +60,7 @@ def test_the_image_takes_packages_by_hash_alone_and_runs_as_nobody_special() -> 
 
 
 def test_probes_ask_paths_that_exist() -> None:
-    (pods,) = [each for each in KUBERNETES if each["kind"] == "StatefulSet"]
+    (pods,) = [path for path in KUBERNETES if path["kind"] == "StatefulSet"]
     (container,) = pods["spec"]["template"]["spec"]["containers"]
     probes = [container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
     # Redis or the database being away takes no pod out of service: each could answer.
@@ -68,7 +68,7 @@ def test_probes_ask_paths_that_exist() -> None:
 
 
 def test_every_container_is_confined() -> None:
-    templates = [each["spec"]["template"]["spec"] for each in KUBERNETES if "template" in each.get("spec", {})]
+    templates = [path["spec"]["template"]["spec"] for path in KUBERNETES if "template" in path.get("spec", {})]
     assert len(templates) == 3
     for pod in templates:
         assert pod["securityContext"]["runAsNonRoot"] is True
@@ -80,16 +80,16 @@ def test_every_container_is_confined() -> None:
 
 
 def test_the_stateful_sets_service_is_headless_and_one_pod_stays() -> None:
-    by_name = {(each["kind"], each["metadata"]["name"]): each for each in KUBERNETES}
-    (pods,) = [each for each in KUBERNETES if each["kind"] == "StatefulSet"]
+    by_name = {(path["kind"], path["metadata"]["name"]): path for path in KUBERNETES}
+    (pods,) = [path for path in KUBERNETES if path["kind"] == "StatefulSet"]
     assert by_name["Service", pods["spec"]["serviceName"]]["spec"]["clusterIP"] == "None"
     labels = pods["spec"]["template"]["metadata"]["labels"]
-    (budget,) = [each for each in KUBERNETES if each["kind"] == "PodDisruptionBudget"]
+    (budget,) = [path for path in KUBERNETES if path["kind"] == "PodDisruptionBudget"]
     assert budget["spec"] == {"minAvailable": 1, "selector": {"matchLabels": labels}}
 
 
 def test_a_job_of_another_version_has_another_name() -> None:
-    (job,) = [each for each in KUBERNETES if each["kind"] == "Job"]
+    (job,) = [path for path in KUBERNETES if path["kind"] == "Job"]
     (container,) = job["spec"]["template"]["spec"]["containers"]
     version = container["image"].partition(":")[2]
     assert job["metadata"]["name"].endswith(version.replace(".", "-"))

@@ -65,7 +65,7 @@ def test_every_code_is_on_the_page() -> None:
     assert ({*codes()} | OF_FORMS | IN_SOURCE) - on_the_page() == set()
 
 
-def test_every_code_on_the_page_is_one_that_there_is() -> None:
+def test_every_code_on_the_page_exists() -> None:
     assert on_the_page() - ({*codes()} | OF_FORMS | IN_SOURCE) == set()
 
 

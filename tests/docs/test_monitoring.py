@@ -27,8 +27,8 @@ PROBES = {"/health", "/api/health/live", "/api/health/ready", "/api/health/start
 
 
 def dashboard(path: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return told
+    body: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return body
 
 
 def rules() -> list[dict[str, Any]]:
@@ -96,12 +96,12 @@ async def routes(platform: RunningPlatform) -> set[str]:
 def test_routes_are_chosen_by_what_they_are(routes: set[str], where: str, expression: str) -> None:
     assert routes >= CALLS
     for how, pattern in re.findall(r'route(=~|!~)"([^"]*)"', expression):
-        found = {route for route in {*routes, *PROBES} if re.fullmatch(pattern, route)}
+        match = {route for route in {*routes, *PROBES} if re.fullmatch(pattern, route)}
         if how == "=~":
-            assert found == CALLS, where
+            assert match == CALLS, where
         else:
-            assert found >= PROBES, where
-            assert found - PROBES - {"/v1/outposts/policy-bundle"} in (set(), CALLS), where
+            assert match >= PROBES, where
+            assert match - PROBES - {"/v1/outposts/policy-bundle"} in (set(), CALLS), where
 
 
 def test_what_has_grown_is_counted_from_zero(tmp_path: Path) -> None:
@@ -116,13 +116,13 @@ def test_what_has_grown_is_counted_from_zero(tmp_path: Path) -> None:
 
 
 def test_the_cases_for_promtool_are_about_rules_and_figures_that_there_are(published: set[str]) -> None:
-    told = yaml.safe_load(RULES.with_name("alerts_test.yml").read_text("utf-8"))
-    assert told["rule_files"] == [RULES.name]
-    cases = told["tests"]
+    result = yaml.safe_load(RULES.with_name("alerts_test.yml").read_text("utf-8"))
+    assert result["rule_files"] == [RULES.name]
+    cases = result["tests"]
     assert {alert["alertname"] for case in cases for alert in case["alert_rule_test"]} <= {
         rule["alert"] for rule in rules()
     }
-    assert {name for case in cases for given in case["input_series"] for name in named(given["series"])} <= published
+    assert {name for case in cases for series in case["input_series"] for name in named(series["series"])} <= published
 
 
 def test_every_alert_says_how_grave_it_is_and_what_it_is_about() -> None:
@@ -135,11 +135,11 @@ def test_every_alert_says_how_grave_it_is_and_what_it_is_about() -> None:
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=[path.name for path in DASHBOARDS])
 def test_a_dashboard_can_be_imported(path: Path) -> None:
-    told = dashboard(path)
-    ids = [panel["id"] for panel in told["panels"]]
+    board = dashboard(path)
+    ids = [panel["id"] for panel in board["panels"]]
     assert len(ids) == len(set(ids)) > 5
-    assert {panel["datasource"]["uid"] for panel in told["panels"]} == {"${datasource}"}
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in told["panels"]]
+    assert {panel["datasource"]["uid"] for panel in board["panels"]} == {"${datasource}"}
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in board["panels"]]
     assert len(places) == len(set(places))
 
 

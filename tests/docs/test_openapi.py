@@ -24,9 +24,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 #: as the page of the documentation shows them
 SHOWN_SCHEMAS: dict[str, Any] = downgraded(DOCUMENT)["components"]["schemas"]
-#: Without a credential by contract (reference 1, Authentication, 6), or with one in the body.
+#: Operations that need no credential, or have it in the body or in a cookie (docs/authentication.md).
 OPEN = {
     "POST /api/auth/login", "POST /api/auth/register", "POST /api/auth/refresh", "POST /api/auth/password/reset",
+    "POST /api/auth/session/token",
     "POST /oauth/token", "GET /.well-known/jwks.json", "GET /health", "GET /api/health/live", "GET /api/health/ready",
     "GET /api/health/startup", "GET /metrics",
     "GET /api/conversations/shared/{token}", "GET /oauth/authorize", "POST /oauth/authorize",
@@ -101,7 +102,7 @@ def test_the_example_of_a_scan_is_one() -> None:
 
 
 @pytest.mark.parametrize("schema", ["ProviderConfigShown", "Provider", "ModelConfig", "OAuthClient", "ApiKey"])
-def test_what_an_answer_holds_is_told_field_by_field(schema: str) -> None:
+def test_response_fields_are_described(schema: str) -> None:
     assert len(DOCUMENT["components"]["schemas"][schema]["properties"]) > 5
 
 
@@ -112,12 +113,12 @@ def test_a_field_with_a_pattern_has_an_example(name: str) -> None:
         assert "pattern" not in field or "example" in field
 
 
-def test_the_page_lists_the_most_of_every_list() -> None:
+def test_the_page_lists_the_maximum_of_every_list() -> None:
     rows = {
-        f"| `{name}` | `{each['name']}` | {each['schema']['default']} | {each['schema']['maximum']} |"
+        f"| `{name}` | `{parameter['name']}` | {parameter['schema']['default']} | {parameter['schema']['maximum']} |"
         for name, operation in OPERATIONS.items()
-        for each in operation.get("parameters", [])
-        if each["in"] == "query" and each["name"] in {"limit", "per_page", "page_size"}
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] == "query" and parameter["name"] in {"limit", "per_page", "page_size"}
     }
     assert rows == {
         line for line in Path("docs/variants.md").read_text("utf-8").splitlines() if line.startswith("| `GET ")

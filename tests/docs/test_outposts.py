@@ -22,8 +22,8 @@ PORTS = {8300, 8301}
 
 
 def container() -> dict[str, Any]:
-    (found,) = [each for each in OBJECTS if each["kind"] == "StatefulSet"]
-    (one,) = found["spec"]["template"]["spec"]["containers"]
+    (result,) = [obj for obj in OBJECTS if obj["kind"] == "StatefulSet"]
+    (one,) = result["spec"]["template"]["spec"]["containers"]
     return dict(one)
 
 
@@ -38,22 +38,22 @@ def test_what_the_files_set_is_read() -> None:
     named = {
         *COMPOSE["services"]["outpost"]["environment"],
         *re.findall(r"^#?([A-Z_]+)=", EXAMPLE, re.MULTILINE),
-        *(each["name"] for each in container()["env"]),
+        *(variable["name"] for variable in container()["env"]),
         *re.findall(r"--from-literal=([A-Z_]+)=", (FOLDER / "kubernetes.yaml").read_text()),
     }
     assert len(named) > 10
     assert [name for name in named if not is_read(name)] == []
 
 
-def test_the_files_name_both_ports_and_the_administration_s_is_not_for_everybody() -> None:
+def test_the_files_name_both_ports_and_the_administrations_is_not_for_everybody() -> None:
     published = COMPOSE["services"]["outpost"]["ports"]
     assert published == ["8300:8300", "127.0.0.1:8301:8301"]
-    assert {each["containerPort"] for each in container()["ports"]} == PORTS
+    assert {port["containerPort"] for port in container()["ports"]} == PORTS
     (exposed,) = re.findall(r"^EXPOSE (8300 .+)$", DOCKERFILE, re.MULTILINE)
     assert set(map(int, exposed.split())) == PORTS
 
 
-def test_the_image_s_last_target_is_the_platform_and_one_is_the_outpost() -> None:
+def test_the_images_last_target_is_the_platform_and_one_is_the_outpost() -> None:
     stages = re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)
     commands = {stage.splitlines()[0]: re.findall(r"^CMD (.+)$", stage, re.MULTILINE) for stage in stages[1:]}
     assert commands["runtime AS outpost"] == ['["serve", "outpost", "--host", "0.0.0.0"]']
@@ -63,37 +63,37 @@ def test_the_image_s_last_target_is_the_platform_and_one_is_the_outpost() -> Non
 
 @pytest.mark.parametrize("probe", ["startupProbe", "livenessProbe", "readinessProbe"])
 def test_a_probe_asks_what_the_proxy_answers(probe: str) -> None:
-    asked = container()[probe]["httpGet"]
-    assert asked["port"] == "proxy"
-    assert asked["path"].partition("?")[0] in document()["paths"]
+    probe_request = container()[probe]["httpGet"]
+    assert probe_request["port"] == "proxy"
+    assert probe_request["path"].partition("?")[0] in document()["paths"]
 
 
 def test_what_an_outpost_keeps_outlives_its_pod_and_its_container() -> None:
-    (mount,) = [each for each in container()["volumeMounts"] if each["name"] == "home"]
+    (mount,) = [volumemount for volumemount in container()["volumeMounts"] if volumemount["name"] == "home"]
     home = re.search(r"GATEHOUSE_HOME=(\S+)", DOCKERFILE)
     assert home is not None
     assert mount["mountPath"] == home[1]
     volumes = COMPOSE["services"]["outpost"]["volumes"]
-    assert [each for each in volumes if each == f"outpost:{home[1]}"]
+    assert [volume for volume in volumes if volume == f"outpost:{home[1]}"]
     assert set(COMPOSE["volumes"]) == {"outpost"}
 
 
 def test_services_lead_to_the_pods() -> None:
-    (pods,) = [each for each in OBJECTS if each["kind"] == "StatefulSet"]
+    (pods,) = [obj for obj in OBJECTS if obj["kind"] == "StatefulSet"]
     labels = pods["spec"]["template"]["metadata"]["labels"]
-    names = {each["name"] for each in container()["ports"]}
-    services = [each for each in OBJECTS if each["kind"] == "Service"]
-    assert {port["targetPort"] for each in services for port in each["spec"]["ports"]} == names
-    assert all(each["spec"]["selector"] == labels for each in services)
-    assert pods["spec"]["serviceName"] in {each["metadata"]["name"] for each in services}
+    names = {port["name"] for port in container()["ports"]}
+    services = [obj for obj in OBJECTS if obj["kind"] == "Service"]
+    assert {port["targetPort"] for service in services for port in service["spec"]["ports"]} == names
+    assert all(service["spec"]["selector"] == labels for service in services)
+    assert pods["spec"]["serviceName"] in {service["metadata"]["name"] for service in services}
 
 
 def test_every_setting_of_an_outpost_is_explained() -> None:
     """Those that every host has are on the settings' own page."""
-    told = set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE))
+    result = set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE))
     own = {name.upper() for name in OutpostSettings.model_fields.keys() - Settings.model_fields.keys()}
-    assert own <= told
-    assert {name.lower() for name in told} <= set(OutpostSettings.model_fields)
+    assert own <= result
+    assert {name.lower() for name in result} <= set(OutpostSettings.model_fields)
 
 
 def test_every_call_of_the_administration_is_named() -> None:

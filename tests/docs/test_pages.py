@@ -41,8 +41,8 @@ def test_every_setting_is_explained(setting: str) -> None:
 
 
 def test_no_setting_is_explained_that_is_not_there() -> None:
-    told = re.findall(r"^\| `([A-Z_]+)` \|", _text("docs/settings.md"), re.MULTILINE)
-    assert {name.lower() for name in told} == set(Settings.model_fields)
+    results = re.findall(r"^\| `([A-Z_]+)` \|", _text("docs/settings.md"), re.MULTILINE)
+    assert {name.lower() for name in results} == set(Settings.model_fields)
 
 
 def test_the_example_environment_names_settings_only() -> None:
@@ -85,19 +85,19 @@ def _check_command(words: str) -> None:
     command: click.Command = cli
     for word in shlex.split(words.replace("'", "")):
         if isinstance(command, click.Group):
-            found = command.get_command(click.Context(command), word)
-            assert found is not None, words
-            command = found
+            result = command.get_command(click.Context(command), word)
+            assert result is not None, words
+            command = result
         elif word.startswith("--"):
             known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
             assert word.partition("=")[0] in known, words
 
 
 def test_the_command_line_answers_to_help() -> None:
-    told = subprocess.run(
+    output = subprocess.run(
         [Path(sys.executable).parent / "gatehouse", "--help"], capture_output=True, text=True, check=True
     )
-    assert "serve" in told.stdout
+    assert "serve" in output.stdout
 
 
 def test_help_names_only_deployables_that_can_be_served() -> None:
@@ -106,8 +106,8 @@ def test_help_names_only_deployables_that_can_be_served() -> None:
     (served,) = (parameter.type for parameter in serve.params if parameter.name == "application")
     assert isinstance(served, click.Choice)
     for command in (cli, serve):
-        told = command.get_help(click.Context(command)).lower()
-        named = {name for name in ("platform", "portal", "outpost") if name in told}
+        result = command.get_help(click.Context(command)).lower()
+        named = {name for name in ("platform", "portal", "outpost") if name in result}
         assert named == set(served.choices)
 
 

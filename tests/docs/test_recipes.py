@@ -16,21 +16,21 @@ COPIED = ("src", "tests", "docs", "tools", "bench", "training")
 #: the tests that are run in the copy, by the recipe's title
 TESTS = {
     "a kind of provider": [
-        "tests/engine/providers/test_responses.py",
+        "tests/engine/providers/scenarios/test_responses.py",
         "tests/engine/providers/test_calling.py",
         "tests/platform/tracing/test_exporter.py",
     ],
     "a pipeline stage": [
         "tests/engine/stages/calls/test_message_count.py",
         "tests/engine/test_pipeline.py",
-        "tests/engine/dlp/test_scan.py",
+        "tests/engine/test_scan.py",
     ],
 }
 #: the recipe that a command carries out, and the tests that are run after it
 GENERATED = "a family with a table"
 GENERATED_TESTS = [
     "tests/platform/governance/test_notes.py",
-    "tests/platform/test_caps.py",
+    "tests/platform/scenarios/test_caps.py",
     "tests/contract/test_rights.py",
     "tests/contract/test_read_modify_write.py",
     "tests/contract/test_step_up.py",
@@ -66,12 +66,12 @@ def recipe_texts() -> dict[str, str]:
 def steps(text: str) -> Iterator[Step]:
     """The code blocks, each with the file that was named last before it."""
     path = None
-    for found in re.finditer(r"`([\w/.-]+\.(?:py|md))`|^    ```(\w+)\n(.*?)^    ```$", text, re.MULTILINE | re.DOTALL):
-        if found[1]:
-            path = found[1]
+    for item in re.finditer(r"`([\w/.-]+\.(?:py|md))`|^    ```(\w+)\n(.*?)^    ```$", text, re.MULTILINE | re.DOTALL):
+        if item[1]:
+            path = item[1]
         else:
-            assert path is not None, found[0]
-            yield Step(path, found[2], re.sub(r"^    ", "", found[3], flags=re.MULTILINE))
+            assert path is not None, item[0]
+            yield Step(path, item[2], re.sub(r"^    ", "", item[3], flags=re.MULTILINE))
 
 
 def perform(step: Step, tree: Path) -> None:

@@ -10,6 +10,7 @@ from gatehouse.engine import pipeline, stages
 from gatehouse.engine.pipeline import Step
 from gatehouse.engine.stages.callers import scope
 from gatehouse.engine.timing import Timing
+from gatehouse.engine.verdict import Reroute, Rewrite
 
 GROUPS = (pipeline.ARRIVAL, pipeline.MODEL_CALLER, pipeline.SCANNER, pipeline.CALL, pipeline.ADMITTED)
 CHECKS = [
@@ -17,7 +18,10 @@ CHECKS = [
     *pipeline.CANDIDATE,
     *pipeline.ANSWER,
     *pipeline.SETTLE,
+    *pipeline.LISTED,
     pipeline.IDENTIFY,
+    pipeline.STREAM_GUARD,
+    pipeline.ERROR_TEXT,
 ]
 
 
@@ -58,3 +62,13 @@ def test_all_steps_of_a_call_are_timed() -> None:
     assert set(timing.header().replace(";dur=0.000", "").split(", ")) == {
         "auth", "limits", "dlp_in", "filters", "route", "budget", "total",
     }  # fmt: skip
+
+
+def test_the_stages_that_list_models_also_judge_candidates() -> None:
+    assert set(pipeline.LISTED) <= set(pipeline.CANDIDATE)
+
+
+@pytest.mark.parametrize("verdict", [Rewrite({}), Reroute, None, object()])
+def test_a_verdict_that_a_walk_does_not_handle_does_not_let_the_request_pass(verdict: object) -> None:
+    with pytest.raises(TypeError):
+        pipeline.obey(verdict)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.engine import TENANT, HeldEngine, completion, events
+from tests.support.engine import TENANT, EngineHarness, completion, events
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.ports import Maintenance
@@ -20,11 +20,11 @@ STREAM = {**CHAT, "stream": True}
 
 
 @pytest.fixture
-def held() -> HeldEngine:
-    held = HeldEngine()
-    held.serve("one", "m", "spare")
-    held.serve("two", "n")
-    return held
+def harness() -> EngineHarness:
+    harness = EngineHarness()
+    harness.serve("one", "m", "spare")
+    harness.serve("two", "n")
+    return harness
 
 
 async def read(answer: Answer) -> bytes:
@@ -34,13 +34,13 @@ async def read(answer: Answer) -> bytes:
 
 
 def error(body: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(body)["error"]
-    return found
+    error_body: dict[str, Any] = json.loads(body)["error"]
+    return error_body
 
 
-async def test_an_answer_comes_with_its_record(held: HeldEngine) -> None:
-    held.outbound.script = [(200, [completion("Hello")])]
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_an_answer_comes_with_its_record(harness: EngineHarness) -> None:
+    harness.outbound.script = [(200, [completion("Hello")])]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert answer.status == 200
     assert json.loads(answer.body)["choices"][0]["message"]["content"] == "Hello"
     assert answer.headers["X-Gateway-Provider"] == "one"
@@ -49,7 +49,7 @@ async def test_an_answer_comes_with_its_record(held: HeldEngine) -> None:
     assert answer.headers["X-DLP-Action"] == "ALLOW"
     assert answer.headers["X-RateLimit-Limit"] == "60"
     assert Decimal(answer.headers["X-Cost-USD"]) == Decimal("0.00002")
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert (outcome.outcome, outcome.status, outcome.provider, outcome.model_id) == ("success", 200, "one", "m")
     assert (outcome.input_tokens, outcome.output_tokens, outcome.cached_tokens) == (10, 5, 0)
     assert outcome.cost_usd == "0.000020"
@@ -57,129 +57,135 @@ async def test_an_answer_comes_with_its_record(held: HeldEngine) -> None:
     assert outcome.dlp_action == "ALLOW", "it was looked at, and nothing found"
 
 
-async def test_a_stream_is_on_record_before_its_first_byte(held: HeldEngine) -> None:
-    held.outbound.script = [(200, events("Hel", "lo"))]
-    answer = await held.engine.answer(held.request(STREAM))
+async def test_a_stream_is_on_record_before_its_first_byte(harness: EngineHarness) -> None:
+    harness.outbound.script = [(200, events("Hel", "lo"))]
+    answer = await harness.engine.answer(harness.request(STREAM))
     assert answer.stream is not None
-    assert len(held.opened) == 1
-    assert held.outcomes == []
+    assert len(harness.opened) == 1
+    assert harness.outcomes == []
     text = (await read(answer)).decode()
     assert text.endswith("data: [DONE]\n\n")
     assert '"usage":{' not in text, "the client did not ask for usage"
-    (outcome,) = held.outcomes
-    assert outcome.id == held.opened[0].id
+    (outcome,) = harness.outcomes
+    assert outcome.id == harness.opened[0].id
     assert (outcome.outcome, outcome.input_tokens, outcome.output_tokens) == ("success", 10, 5)
     assert "X-Cost-USD" not in answer.headers
 
 
-async def test_a_streams_outcome_is_written_before_its_last_event(held: HeldEngine) -> None:
-    held.outbound.script = [(200, events("Hello"))]
-    answer = await held.engine.answer(held.request(STREAM))
+async def test_a_streams_outcome_is_written_before_its_last_event(harness: EngineHarness) -> None:
+    harness.outbound.script = [(200, events("Hello"))]
+    answer = await harness.engine.answer(harness.request(STREAM))
     assert answer.stream is not None
     async for block in answer.stream:
         if b"[DONE]" in block:
-            assert len(held.outcomes) == 1
+            assert len(harness.outcomes) == 1
 
 
 BEFORE_AN_ANSWER = ["counting", "reserving", "in touch", "connecting", "reading", "recording"]
 
 
 @pytest.mark.parametrize("place", BEFORE_AN_ANSWER)
-async def test_a_client_that_leaves_is_recorded_once(held: HeldEngine, place: str) -> None:
-    held.outbound.script = [(200, [completion()])]
-    held.stop.at = place
-    task = asyncio.create_task(held.engine.answer(held.request(CHAT)))
-    await held.stop.reached.wait()
+async def test_a_client_that_leaves_is_recorded_once(harness: EngineHarness, place: str) -> None:
+    harness.outbound.script = [(200, [completion()])]
+    harness.stop.at = place
+    task = asyncio.create_task(harness.engine.answer(harness.request(CHAT)))
+    await harness.stop.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert outcome.outcome == ("success" if place == "recording" else "cancelled")
-    assert all(reply.closed for reply in held.outbound.replies)
+    assert all(reply.closed for reply in harness.outbound.replies)
 
 
 @pytest.mark.parametrize("blocks_read", [0, 1, 2])
-async def test_a_client_that_leaves_a_stream_is_recorded_with_what_was_used(held: HeldEngine, blocks_read: int) -> None:
+async def test_a_client_that_leaves_a_stream_is_recorded_with_what_was_used(
+    harness: EngineHarness, blocks_read: int
+) -> None:
     # With DLP, so short a stream would be held to its end.
-    held.flags = {"dlp_enabled": False}
-    held.outbound.script = [(200, events("a", "b", "c", "d"))]
-    answer = await held.engine.answer(held.request(STREAM))
+    harness.flags = {"dlp_enabled": False}
+    harness.outbound.script = [(200, events("a", "b", "c", "d"))]
+    answer = await harness.engine.answer(harness.request(STREAM))
     assert answer.stream is not None
     for _ in range(blocks_read):
         await anext(answer.stream)
     await answer.stream.aclose()  # type: ignore[attr-defined]
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert (outcome.outcome, outcome.status) == ("cancelled", 499)
-    assert held.outbound.replies[0].closed
+    assert harness.outbound.replies[0].closed
 
 
-async def test_a_client_that_leaves_while_a_stream_waits_is_recorded_once(held: HeldEngine) -> None:
-    held.outbound.script = [(200, events("a", "b"))]
-    held.stop.at = "chunk 1"
-    answer = await held.engine.answer(held.request(STREAM))
+async def test_a_client_that_leaves_while_a_stream_waits_is_recorded_once(harness: EngineHarness) -> None:
+    harness.outbound.script = [(200, events("a", "b"))]
+    harness.stop.at = "chunk 1"
+    answer = await harness.engine.answer(harness.request(STREAM))
     task = asyncio.create_task(read(answer))
-    await held.stop.reached.wait()
+    await harness.stop.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert outcome.outcome == "cancelled"
-    assert held.outbound.replies[0].closed
+    assert harness.outbound.replies[0].closed
 
 
-async def test_a_caller_whom_nobody_knows_leaves_no_record(held: HeldEngine) -> None:
-    held.caller = None
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_an_unknown_caller_is_not_recorded(harness: EngineHarness) -> None:
+    harness.caller = None
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert answer.status == 401
     assert error(answer.body)["type"] == "authentication_error"
     assert answer.headers["X-RateLimit-Limit"] == "60"
-    assert held.entries == []
+    assert harness.entries == []
 
 
-async def test_guessing_credentials_is_limited_by_address(held: HeldEngine) -> None:
-    held.caller = None
-    statuses = [(await held.engine.answer(held.request(CHAT))).status for _ in range(61)]
+async def test_guessing_credentials_is_limited_by_address(harness: EngineHarness) -> None:
+    harness.caller = None
+    statuses = [(await harness.engine.answer(harness.request(CHAT))).status for _ in range(61)]
     assert statuses == [401] * 60 + [429]
 
 
-async def test_maintenance_comes_before_everything(held: HeldEngine) -> None:
-    held.caller = None
-    held.in_maintenance = Maintenance("Back at noon.", 300)
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_maintenance_comes_before_everything(harness: EngineHarness) -> None:
+    harness.caller = None
+    harness.in_maintenance = Maintenance("Back at noon.", 300)
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert answer.status == 503
     assert answer.headers["Retry-After"] == "300"
     assert json.loads(answer.body) == {"error": "maintenance_mode", "message": "Back at noon."}
 
 
-async def test_maintenance_that_begins_while_the_body_arrives_refuses_the_call(held: HeldEngine) -> None:
+async def test_maintenance_that_begins_while_the_body_arrives_refuses_the_call(harness: EngineHarness) -> None:
     async def read() -> bytes:
-        held.in_maintenance = Maintenance("Back at noon.", 300)
-        return held.request(CHAT).body
+        harness.in_maintenance = Maintenance("Back at noon.", 300)
+        return harness.request(CHAT).body
 
-    answer = await held.engine.answer(held.request(b""), read)
+    answer = await harness.engine.answer(harness.request(b""), read)
     assert (answer.status, json.loads(answer.body)["error"]) == (503, "maintenance_mode")
-    assert held.outbound.sent == []
+    assert harness.outbound.sent == []
 
 
-async def test_a_request_from_an_address_outside_is_counted(held: HeldEngine) -> None:
-    held.allowlist = ("198.51.100.0/24",)
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_a_request_from_an_address_outside_is_counted(harness: EngineHarness) -> None:
+    harness.allowlist = ("198.51.100.0/24",)
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["code"]) == (403, "ip_not_allowed")
     assert answer.headers["X-RateLimit-Remaining"] == "59"
-    assert held.outcomes[0].outcome == "refused"
+    assert harness.outcomes[0].outcome == "refused"
 
 
-async def test_the_61st_request_of_a_minute_is_refused_and_recorded(held: HeldEngine) -> None:
-    held.outbound.script = [(200, [completion()]) for _ in range(60)]
-    statuses = [(await held.engine.answer(held.request(CHAT))).status for _ in range(60)]
-    refused = await held.engine.answer(held.request(CHAT))
+async def test_the_61st_request_of_a_minute_is_refused_and_recorded(harness: EngineHarness) -> None:
+    harness.outbound.script = [(200, [completion()]) for _ in range(60)]
+    statuses = [(await harness.engine.answer(harness.request(CHAT))).status for _ in range(60)]
+    refused = await harness.engine.answer(harness.request(CHAT))
     assert statuses == [200] * 60
     assert refused.status == 429
-    told = error(refused.body)
-    assert (told["type"], told["code"], told["tier"]) == ("rate_limit_error", "quota_exceeded", "general")
-    assert int(refused.headers["Retry-After"]) == told["retry_after"]
-    assert held.outcomes[-1].outcome == "refused"
-    assert len(held.outcomes) == 61
+    error_body = error(refused.body)
+    assert (error_body["type"], error_body["code"], error_body["tier"]) == (
+        "rate_limit_error",
+        "quota_exceeded",
+        "general",
+    )
+    assert int(refused.headers["Retry-After"]) == error_body["retry_after"]
+    assert harness.outcomes[-1].outcome == "refused"
+    assert len(harness.outcomes) == 61
 
 
 @pytest.mark.parametrize(
@@ -192,114 +198,116 @@ async def test_the_61st_request_of_a_minute_is_refused_and_recorded(held: HeldEn
     ],
 )
 async def test_a_call_that_makes_no_sense_is_refused_before_any_provider(
-    held: HeldEngine, body: Any, status: int, code: str | None
+    harness: EngineHarness, body: Any, status: int, code: str | None
 ) -> None:
-    answer = await held.engine.answer(held.request(body))
+    answer = await harness.engine.answer(harness.request(body))
     assert answer.status == status
     assert code is None or error(answer.body)["code"] == code
-    assert held.outbound.sent == []
-    assert held.outcomes[0].outcome == "refused"
+    assert harness.outbound.sent == []
+    assert harness.outcomes[0].outcome == "refused"
 
 
-async def test_a_bare_model_id_is_found_at_one_provider_or_several(held: HeldEngine) -> None:
-    held.outbound.script = [(200, [completion()])] * 2
-    assert (await held.engine.answer(held.request({**CHAT, "model": "n"}))).headers["X-Gateway-Provider"] == "two"
-    held.serve("three", "n")
-    answer = await held.engine.answer(held.request({**CHAT, "model": "n"}))
+async def test_a_bare_model_id_is_found_at_one_provider_or_several(harness: EngineHarness) -> None:
+    harness.outbound.script = [(200, [completion()])] * 2
+    assert (await harness.engine.answer(harness.request({**CHAT, "model": "n"}))).headers["X-Gateway-Provider"] == "two"
+    harness.serve("three", "n")
+    answer = await harness.engine.answer(harness.request({**CHAT, "model": "n"}))
     # Their prices are the same: the order is that of the names.
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "three")
-    model = (await held.current(TENANT)).find_model("n")
+    model = (await harness.current(TENANT)).find_model("n")
     assert model is not None
     assert model.provider == "three"
 
 
-async def test_a_restricted_model_looks_as_if_it_were_not_there(held: HeldEngine) -> None:
-    held.models[0] = msgspec.structs.replace(held.models[0], access="restricted")
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_a_restricted_model_looks_like_an_unknown_one(harness: EngineHarness) -> None:
+    harness.models[0] = msgspec.structs.replace(harness.models[0], access="restricted")
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["code"]) == (404, "model_not_found")
 
 
-async def test_an_unknown_name_and_a_denied_one_leave_the_chain_alike(held: HeldEngine) -> None:
-    held.models[1] = msgspec.structs.replace(held.models[1], access="restricted")
-    told = []
+async def test_an_unknown_name_and_a_denied_one_leave_the_chain_alike(harness: EngineHarness) -> None:
+    harness.models[1] = msgspec.structs.replace(harness.models[1], access="restricted")
+    results = []
     for other in ("one/spare", "one/none"):
-        held.outbound.script = [(200, [completion()]), (200, [completion()])]
-        as_fallback = await held.engine.answer(held.request({**CHAT, "fallbacks": [other]}))
-        as_first = await held.engine.answer(held.request({**CHAT, "model": other, "fallbacks": ["two/n"]}))
-        alone = await held.engine.answer(held.request({**CHAT, "model": other, "fallbacks": [other]}))
-        told.append([(answer.status, answer.headers.get("X-Gateway-Provider")) for answer in (as_fallback, as_first)])
-        told[-1].append((alone.status, error(alone.body)["code"]))
-    assert told[0] == told[1] == [(200, "one"), (200, "two"), (404, "model_not_found")]
+        harness.outbound.script = [(200, [completion()]), (200, [completion()])]
+        as_fallback = await harness.engine.answer(harness.request({**CHAT, "fallbacks": [other]}))
+        as_first = await harness.engine.answer(harness.request({**CHAT, "model": other, "fallbacks": ["two/n"]}))
+        alone = await harness.engine.answer(harness.request({**CHAT, "model": other, "fallbacks": [other]}))
+        results.append(
+            [(answer.status, answer.headers.get("X-Gateway-Provider")) for answer in (as_fallback, as_first)]
+        )
+        results[-1].append((alone.status, error(alone.body)["code"]))
+    assert results[0] == results[1] == [(200, "one"), (200, "two"), (404, "model_not_found")]
 
 
-async def test_a_switched_off_model_is_503_and_a_fallback_takes_over(held: HeldEngine) -> None:
-    held.off = {"m"}
-    refused = await held.engine.answer(held.request(CHAT))
+async def test_a_switched_off_model_is_503_and_a_fallback_takes_over(harness: EngineHarness) -> None:
+    harness.off = {"m"}
+    refused = await harness.engine.answer(harness.request(CHAT))
     assert (refused.status, error(refused.body)["type"]) == (503, "provider_unavailable")
-    held.outbound.script = [(200, [completion()])]
-    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+    harness.outbound.script = [(200, [completion()])]
+    answer = await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
-    held.off = {"m", "n"}
-    assert (await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))).status == 503
+    harness.off = {"m", "n"}
+    assert (await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))).status == 503
 
 
-async def test_a_switch_thrown_while_the_request_waits_for_a_connection_stops_it(held: HeldEngine) -> None:
-    held.stop.at = "connecting"
-    task = asyncio.create_task(held.engine.answer(held.request(CHAT)))
-    await held.stop.reached.wait()
+async def test_a_switch_thrown_while_the_request_waits_for_a_connection_stops_it(harness: EngineHarness) -> None:
+    harness.stop.at = "connecting"
+    task = asyncio.create_task(harness.engine.answer(harness.request(CHAT)))
+    await harness.stop.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    held.stop.at = None
+    harness.stop.at = None
 
-    real = held.outbound.send
+    real = harness.outbound.send
 
     async def slow(request: Any) -> Any:
-        held.off = {"m"}
+        harness.off = {"m"}
         return await real(request)
 
-    held.outbound.send = slow  # type: ignore[method-assign]
-    answer = await held.engine.answer(held.request(CHAT))
+    harness.outbound.send = slow  # type: ignore[method-assign]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["type"]) == (503, "provider_unavailable")
-    assert held.outbound.sent == []
+    assert harness.outbound.sent == []
 
 
-async def test_a_credential_revoked_while_the_request_waits_stops_it(held: HeldEngine) -> None:
-    held.good = False
-    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+async def test_a_credential_revoked_while_the_request_waits_stops_it(harness: EngineHarness) -> None:
+    harness.good = False
+    answer = await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
     assert (answer.status, error(answer.body)["code"]) == (401, "credential_revoked")
-    assert held.outbound.sent == []
-    assert len(held.outcomes) == 1
+    assert harness.outbound.sent == []
+    assert len(harness.outcomes) == 1
 
 
-async def test_failures_are_retried_and_then_the_next_candidate_answers(held: HeldEngine) -> None:
-    held.providers[0] = msgspec.structs.replace(
-        held.providers[0], config=msgspec.structs.replace(held.providers[0].config, max_retries=2)
+async def test_failures_are_retried_and_then_the_next_candidate_answers(harness: EngineHarness) -> None:
+    harness.providers[0] = msgspec.structs.replace(
+        harness.providers[0], config=msgspec.structs.replace(harness.providers[0].config, max_retries=2)
     )
-    held.outbound.script = [(500, [b"{}"]), ConnectFailed(), OutboundTimeout(), (200, [completion()])]
-    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+    harness.outbound.script = [(500, [b"{}"]), ConnectFailed(), OutboundTimeout(), (200, [completion()])]
+    answer = await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
     assert answer.headers["X-Gateway-Fallbacks"] == "1"
-    assert held.outcomes[0].fallbacks == 1
-    assert len(held.outbound.sent) == 4
+    assert harness.outcomes[0].fallbacks == 1
+    assert len(harness.outbound.sent) == 4
 
 
-async def test_a_retry_that_succeeds_is_no_fallback(held: HeldEngine) -> None:
-    held.providers[0] = msgspec.structs.replace(
-        held.providers[0], config=msgspec.structs.replace(held.providers[0].config, max_retries=1)
+async def test_a_retry_that_succeeds_is_no_fallback(harness: EngineHarness) -> None:
+    harness.providers[0] = msgspec.structs.replace(
+        harness.providers[0], config=msgspec.structs.replace(harness.providers[0].config, max_retries=1)
     )
-    held.outbound.script = [(500, [b"{}"]), (200, [completion()])]
-    answer = await held.engine.answer(held.request(CHAT))
+    harness.outbound.script = [(500, [b"{}"]), (200, [completion()])]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, answer.headers["X-Gateway-Fallbacks"]) == (200, "0")
-    assert held.outcomes[0].fallbacks == 0
+    assert harness.outcomes[0].fallbacks == 0
 
 
-async def test_a_providers_429_moves_on_at_once(held: HeldEngine) -> None:
-    held.providers[0] = msgspec.structs.replace(
-        held.providers[0], config=msgspec.structs.replace(held.providers[0].config, max_retries=2)
+async def test_a_providers_429_moves_on_at_once(harness: EngineHarness) -> None:
+    harness.providers[0] = msgspec.structs.replace(
+        harness.providers[0], config=msgspec.structs.replace(harness.providers[0].config, max_retries=2)
     )
-    held.outbound.script = [(429, [b"{}"]), (200, [completion()])]
-    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+    harness.outbound.script = [(429, [b"{}"]), (200, [completion()])]
+    answer = await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
 
 
@@ -317,83 +325,83 @@ async def test_a_providers_429_moves_on_at_once(held: HeldEngine) -> None:
     ],
 )
 async def test_a_failed_chain_says_what_happened_and_nothing_of_the_providers(
-    held: HeldEngine, failure: Any, status: int, reason: str
+    harness: EngineHarness, failure: Any, status: int, reason: str
 ) -> None:
-    held.outbound.script = [failure]
-    answer = await held.engine.answer(held.request(CHAT))
+    harness.outbound.script = [failure]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert answer.status == status
-    told = error(answer.body)
-    assert told["code"] in {"all_providers_failed", "provider_timeout"}
-    assert [attempt["reason"] for attempt in told["attempts"]] == [reason]
+    error_body = error(answer.body)
+    assert error_body["code"] in {"all_providers_failed", "provider_timeout"}
+    assert [attempt["reason"] for attempt in error_body["attempts"]] == [reason]
     assert b"secret upstream words" not in answer.body
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert (outcome.outcome, outcome.status) == ("error", status)
-    assert all(reply.closed for reply in held.outbound.replies)
+    assert all(reply.closed for reply in harness.outbound.replies)
 
 
-async def test_a_providers_complaint_about_the_request_is_the_clients_own_error(held: HeldEngine) -> None:
-    held.outbound.script = [(400, [b'{"error": {"message": "temperature must be at most 2"}}'])]
-    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+async def test_a_providers_complaint_about_the_request_is_the_clients_own_error(harness: EngineHarness) -> None:
+    harness.outbound.script = [(400, [b'{"error": {"message": "temperature must be at most 2"}}'])]
+    answer = await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
     assert answer.status == 400
     assert "temperature" in error(answer.body)["message"]
-    assert len(held.outbound.sent) == 1
+    assert len(harness.outbound.sent) == 1
 
 
 @pytest.mark.parametrize("fault", [BrokenOff(), OutboundTimeout(), b"data: {nonsense}\n\n"])
-async def test_a_broken_stream_ends_in_an_error_event_and_one_record(held: HeldEngine, fault: Any) -> None:
-    held.outbound.script = [(200, [*events("a", "b", usage=None, done=False)[:2], fault, *([b""] * 0)])]
-    answer = await held.engine.answer(held.request({**STREAM, "fallbacks": ["two/n"]}))
+async def test_a_broken_stream_ends_in_an_error_event_and_one_record(harness: EngineHarness, fault: Any) -> None:
+    harness.outbound.script = [(200, [*events("a", "b", usage=None, done=False)[:2], fault, *([b""] * 0)])]
+    answer = await harness.engine.answer(harness.request({**STREAM, "fallbacks": ["two/n"]}))
     text = (await read(answer)).decode()
     assert '"content":"a"' in text
     last = text.rstrip("\n").split("\n\n")[-1]
-    told = json.loads(last[last.index("{") :])["error"]
-    assert told["type"] == "provider_error"
+    error_body = json.loads(last[last.index("{") :])["error"]
+    assert error_body["type"] == "provider_error"
     assert "[DONE]" not in text
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert outcome.outcome == "error"
-    assert len(held.outbound.sent) == 1, "what was sent is never said again"
+    assert len(harness.outbound.sent) == 1, "what was sent is never said again"
 
 
-async def test_a_stream_that_fails_before_its_first_event_falls_back(held: HeldEngine) -> None:
-    held.outbound.script = [(200, [BrokenOff()]), (200, events("Hello"))]
-    answer = await held.engine.answer(held.request({**STREAM, "fallbacks": ["two/n"]}))
+async def test_a_stream_that_fails_before_its_first_event_falls_back(harness: EngineHarness) -> None:
+    harness.outbound.script = [(200, [BrokenOff()]), (200, events("Hello"))]
+    answer = await harness.engine.answer(harness.request({**STREAM, "fallbacks": ["two/n"]}))
     assert answer.headers["X-Gateway-Provider"] == "two"
     assert "Hello" in (await read(answer)).decode()
 
 
-async def test_an_unhealthy_provider_is_the_last_resort(held: HeldEngine) -> None:
-    held.unhealthy = {"one"}
-    held.outbound.script = [(200, [completion()]), (200, [completion()])]
-    answer = await held.engine.answer(held.request({**CHAT, "fallbacks": ["two/n"]}))
+async def test_an_unhealthy_provider_is_the_last_resort(harness: EngineHarness) -> None:
+    harness.unhealthy = {"one"}
+    harness.outbound.script = [(200, [completion()]), (200, [completion()])]
+    answer = await harness.engine.answer(harness.request({**CHAT, "fallbacks": ["two/n"]}))
     assert answer.headers["X-Gateway-Provider"] == "two"
-    assert (await held.engine.answer(held.request(CHAT))).headers["X-Gateway-Provider"] == "one"
+    assert (await harness.engine.answer(harness.request(CHAT))).headers["X-Gateway-Provider"] == "one"
 
 
-async def test_an_unknown_price_costs_null(held: HeldEngine) -> None:
-    held.models[0] = msgspec.structs.replace(held.models[0], cost_per_output_token=None)
-    held.outbound.script = [(200, [completion()])]
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_an_unknown_price_costs_null(harness: EngineHarness) -> None:
+    harness.models[0] = msgspec.structs.replace(harness.models[0], cost_per_output_token=None)
+    harness.outbound.script = [(200, [completion()])]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert answer.status == 200
     assert "X-Cost-USD" not in answer.headers
-    assert held.outcomes[0].cost_usd is None
+    assert harness.outcomes[0].cost_usd is None
 
 
-async def test_a_full_journal_refuses_before_the_provider_is_called(held: HeldEngine) -> None:
-    held.journal_full = True
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_a_full_journal_refuses_before_the_provider_is_called(harness: EngineHarness) -> None:
+    harness.journal_full = True
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["code"]) == (503, "journal_full")
-    assert held.outbound.sent == []
+    assert harness.outbound.sent == []
 
 
 class Ledger:
     """The journal refuses everything from the first `taken` entries on; `settled` counts what was given back."""
 
-    def __init__(self, held: HeldEngine, *, taken: int) -> None:
+    def __init__(self, harness: EngineHarness, *, taken: int) -> None:
         self.settled = 0
         self._left = taken
-        self._append = held.append
-        held.append = self.append  # type: ignore[method-assign]
-        held.settle = self.settle  # type: ignore[method-assign]
+        self._append = harness.append
+        harness.append = self.append  # type: ignore[method-assign]
+        harness.settle = self.settle  # type: ignore[method-assign]
 
     def append(self, record: bytes) -> "asyncio.Future[None]":
         self._left -= 1
@@ -405,38 +413,38 @@ class Ledger:
         self.settled += 1
 
 
-async def test_an_answer_whose_record_is_not_taken_is_503_and_settled_once(held: HeldEngine) -> None:
-    ledger = Ledger(held, taken=0)
-    held.outbound.script = [(200, [completion()])]
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_an_answer_whose_record_is_not_taken_is_503_and_settled_once(harness: EngineHarness) -> None:
+    ledger = Ledger(harness, taken=0)
+    harness.outbound.script = [(200, [completion()])]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["code"]) == (503, "journal_full")
     assert ledger.settled == 1
 
 
-async def test_a_stream_whose_record_is_not_taken_ends_in_an_error_event(held: HeldEngine) -> None:
-    ledger = Ledger(held, taken=1)
-    held.outbound.script = [(200, events("Hello"))]
-    text = (await read(await held.engine.answer(held.request(STREAM)))).decode()
+async def test_a_stream_whose_record_is_not_taken_ends_in_an_error_event(harness: EngineHarness) -> None:
+    ledger = Ledger(harness, taken=1)
+    harness.outbound.script = [(200, events("Hello"))]
+    text = (await read(await harness.engine.answer(harness.request(STREAM)))).decode()
     assert "Hello" in text
     assert "[DONE]" not in text
     assert error(text.split("data: ")[-1].encode())["code"] == "journal_full"
     assert ledger.settled == 1
 
 
-async def test_a_broken_stream_whose_record_is_not_taken_ends_in_its_error_event(held: HeldEngine) -> None:
-    ledger = Ledger(held, taken=1)
-    held.outbound.script = [(200, [*events("Hello")[:1], BrokenOff()])]
-    text = (await read(await held.engine.answer(held.request(STREAM)))).decode()
+async def test_a_broken_stream_whose_record_is_not_taken_ends_in_its_error_event(harness: EngineHarness) -> None:
+    ledger = Ledger(harness, taken=1)
+    harness.outbound.script = [(200, [*events("Hello")[:1], BrokenOff()])]
+    text = (await read(await harness.engine.answer(harness.request(STREAM)))).decode()
     assert error(text.split("data: ")[-1].encode())["code"] == "all_providers_failed"
     await asyncio.sleep(0)
     assert ledger.settled == 1
 
 
-async def test_a_client_that_leaves_is_settled_although_its_record_is_not_taken(held: HeldEngine) -> None:
-    ledger = Ledger(held, taken=0)
-    held.stop.at = "connecting"
-    task = asyncio.create_task(held.engine.answer(held.request(CHAT)))
-    await held.stop.reached.wait()
+async def test_a_client_that_leaves_is_settled_although_its_record_is_not_taken(harness: EngineHarness) -> None:
+    ledger = Ledger(harness, taken=0)
+    harness.stop.at = "connecting"
+    task = asyncio.create_task(harness.engine.answer(harness.request(CHAT)))
+    await harness.stop.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -444,43 +452,49 @@ async def test_a_client_that_leaves_is_settled_although_its_record_is_not_taken(
     assert ledger.settled == 1
 
 
-async def test_a_fault_in_a_stage_is_500_and_one_record(held: HeldEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "reserve", None)
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_a_fault_in_a_stage_is_500_and_one_record(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "reserve", None)
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["type"]) == (500, "internal_error")
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert outcome.status == 500
 
 
-async def test_a_fault_before_the_caller_is_known_is_500(held: HeldEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "current", None)
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_a_fault_before_the_caller_is_known_is_500(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "current", None)
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer.body)["type"]) == (500, "internal_error")
 
 
-async def test_a_fault_within_a_stream_ends_in_an_error_event(held: HeldEngine) -> None:
-    held.outbound.script = [(200, [*events("Hello")[:1], RuntimeError("secret words")])]
-    text = (await read(await held.engine.answer(held.request(STREAM)))).decode()
+async def test_a_fault_within_a_stream_ends_in_an_error_event(harness: EngineHarness) -> None:
+    harness.outbound.script = [(200, [*events("Hello")[:1], RuntimeError("secret words")])]
+    text = (await read(await harness.engine.answer(harness.request(STREAM)))).decode()
     assert error(text.split("data: ")[-1].encode())["type"] == "internal_error"
     assert "secret words" not in text
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert (outcome.outcome, outcome.status) == ("error", 500)
 
 
-async def test_an_anthropic_client_gets_its_own_form_of_error(held: HeldEngine) -> None:
+async def test_an_anthropic_client_gets_its_own_form_of_error(harness: EngineHarness) -> None:
     body = {"model": "one/none", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
-    answer = await held.engine.answer(held.request(body, dialect="anthropic_messages"))
-    told = json.loads(answer.body)
-    assert told["type"] == "error"
-    assert told["error"]["code"] == "model_not_found"
+    answer = await harness.engine.answer(harness.request(body, dialect="anthropic_messages"))
+    response_body = json.loads(answer.body)
+    assert response_body["type"] == "error"
+    assert response_body["error"]["code"] == "model_not_found"
 
 
-async def test_a_token_without_the_scope_is_counted_and_recorded(held: HeldEngine) -> None:
-    assert held.caller is not None
-    held.caller = msgspec.structs.replace(held.caller, kind=CallerKind.OAUTH_CLIENT, scopes=frozenset({"api:read"}))
-    answers = [await held.engine.answer(held.request(CHAT)) for _ in range(2)]
+async def test_a_token_without_the_scope_is_counted_and_recorded(harness: EngineHarness) -> None:
+    assert harness.caller is not None
+    harness.caller = msgspec.structs.replace(
+        harness.caller, kind=CallerKind.OAUTH_CLIENT, scopes=frozenset({"api:read"})
+    )
+    answers = [await harness.engine.answer(harness.request(CHAT)) for _ in range(2)]
     assert [answer.status for answer in answers] == [403, 403]
     first, second = (int(answer.headers["X-RateLimit-Remaining"]) for answer in answers)
     assert first - second == 1
     assert json.loads(answers[0].body)["error"]["code"] == "insufficient_scope"
-    assert [outcome.outcome for outcome in held.outcomes] == ["refused", "refused"]
+    assert [outcome.outcome for outcome in harness.outcomes] == ["refused", "refused"]

@@ -16,7 +16,7 @@ async def test_a_wait_that_takes_too_long_is_ended() -> None:
     await asyncio.sleep(0)
 
 
-async def test_a_wait_that_ends_in_time_is_left_alone() -> None:
+async def test_a_wait_that_ends_in_time_is_not_interrupted() -> None:
     deadlines = Deadlines(0.02)
     with deadlines.one() as wait:
         await asyncio.sleep(0)

@@ -251,7 +251,7 @@ async def test_a_providers_name_may_answer_privately_but_never_metadata(lookups)
         await GUARD.resolve(url)
 
 
-async def test_a_name_without_an_address_is_said_to_be_one(lookups):
+async def test_a_name_without_an_address_is_reported(lookups):
     with pytest.raises(HostNotFound):
         await GUARD.resolve(GUARD.check("https://nowhere.example/"))
 

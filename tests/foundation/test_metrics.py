@@ -21,7 +21,7 @@ class Process:
         self.metrics = Metrics(directory, [self.requests, self.seconds, self.busy, self.worst])
 
 
-def told(process: Process) -> dict[str, float]:
+def metric_values(process: Process) -> dict[str, float]:
     lines = process.metrics.rendered().decode().splitlines()
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
@@ -39,7 +39,7 @@ def two(directory: Path) -> Iterator[Process]:
 
 def test_counters_and_histograms_are_added_gauges_merged_as_they_say(tmp_path: Path) -> None:
     one, _ = two(tmp_path)
-    assert told(one) == {
+    assert metric_values(one) == {
         't_requests_total{status="200"}': 2.0,
         't_seconds_bucket{le="0.1"}': 1.0,
         't_seconds_bucket{le="1.0"}': 2.0,
@@ -62,7 +62,7 @@ def test_what_an_ended_process_counted_stays_and_its_present_state_goes(tmp_path
     metrics.bury(tmp_path, os.getpid())
     assert [path.name for path in tmp_path.iterdir()] == ["ended.json"]
     next(two(tmp_path))
-    figures = told(Process(tmp_path))
+    figures = metric_values(Process(tmp_path))
     assert figures['t_requests_total{status="200"}'] == 3.0
     assert figures["t_seconds_sum"] == pytest.approx(0.6)
     assert figures["t_busy"] == 2.0
@@ -74,14 +74,14 @@ def test_a_file_that_is_being_added_up_is_counted_once(tmp_path: Path) -> None:
     metrics.bury(tmp_path, os.getpid())
     for path, content in kept.items():
         path.write_bytes(content)
-    assert told(one)['t_requests_total{status="200"}'] == 2.0
+    assert metric_values(one)['t_requests_total{status="200"}'] == 2.0
 
 
-def test_a_process_that_writes_no_more_has_no_present_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_process_exports_no_gauges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, _ = two(tmp_path)
     monkeypatch.setattr(metrics.time, "time", lambda now=metrics.time.time(): now + metrics.STALE_SECONDS + 1)
-    assert "t_busy" not in told(one)
-    assert told(one)['t_requests_total{status="200"}'] == 2.0
+    assert "t_busy" not in metric_values(one)
+    assert metric_values(one)['t_requests_total{status="200"}'] == 2.0
 
 
 def test_invented_labels_do_not_fill_the_memory(tmp_path: Path) -> None:
@@ -95,10 +95,10 @@ def test_invented_labels_do_not_fill_the_memory(tmp_path: Path) -> None:
 def test_a_start_forgets_the_one_before(tmp_path: Path) -> None:
     one, _ = two(tmp_path)
     metrics.clean(tmp_path)
-    assert told(one) == {}
+    assert metric_values(one) == {}
 
 
 def test_a_broken_file_is_no_fault(tmp_path: Path) -> None:
     one, _ = two(tmp_path)
     (tmp_path / "1-x.json").write_text("{")
-    assert told(one)['t_requests_total{status="200"}'] == 2.0
+    assert metric_values(one)['t_requests_total{status="200"}'] == 2.0

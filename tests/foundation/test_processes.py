@@ -6,7 +6,7 @@ import sys
 HEAD = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
-from gatehouse.foundation.processes import SharedFlag, Forked, return_large_blocks
+from gatehouse.foundation.processes.children import SharedFlag, Forked, return_large_blocks
 def shown(pid):
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\\0")[0].decode()
 def until(true):
@@ -17,7 +17,7 @@ def until(true):
 """
 
 
-def told(program: str) -> str:
+def output_of(program: str) -> str:
     command = [sys.executable, "-c", HEAD + program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     return done.stdout.strip()
@@ -36,7 +36,7 @@ print(os.read(read, 99).decode(), "|", shown(child.pid))
 child.kill()
 print(child.wait(10))
 """
-    assert told(program).splitlines() == ["here | gatehouse: a test", "-9"]
+    assert output_of(program).splitlines() == ["here | gatehouse: a test", "-9"]
 
 
 def test_it_ends_as_its_work_does_and_not_with_its_parents_words() -> None:
@@ -55,7 +55,7 @@ until(lambda: shown(sleeping.pid) == "gatehouse: a test")
 sleeping.send_signal(signal.SIGTERM)
 print(*codes, sleeping.wait(10), ended)
 """
-    assert told(program) == "0 3 waits -15 []"
+    assert output_of(program) == "0 3 waits -15 []"
 
 
 def test_a_flag_that_a_child_raises_is_up_for_all() -> None:
@@ -66,7 +66,7 @@ child = Forked("gatehouse: a test", flag.up)
 until(lambda: flag)
 print(before, child.wait(10))
 """
-    assert told(program) == "False 0"
+    assert output_of(program) == "False 0"
 
 
 def test_a_large_block_goes_back_to_the_system_when_it_is_free() -> None:

@@ -8,7 +8,7 @@ from gatehouse.foundation.tasks import is_running
 async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_same() -> None:
     began = asyncio.Event()
 
-    async def asked() -> None:
+    async def wait_long() -> None:
         began.set()
         try:
             await asyncio.sleep(60)
@@ -20,7 +20,7 @@ async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_
         failures = 0
         while is_running():
             try:
-                await asked()
+                await wait_long()
             except Exception:
                 failures += 1
             await asyncio.sleep(0)

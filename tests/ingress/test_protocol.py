@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
-from tests.support.smuggling import cut, told
+from tests.support.smuggling import answer_to, cut
 from tests.support.upstream import Connection, upstream
 from tests.support.wire import BODY, connected
 
@@ -61,7 +61,7 @@ async def test_http_1_0_gets_its_answer(url: str, key: str) -> None:
         assert await wire.rest() == b""
 
 
-async def test_a_client_that_waits_for_100_continue_is_told_to_go_on(url: str, key: str) -> None:
+async def test_a_client_that_waits_for_100_continue_gets_it(url: str, key: str) -> None:
     body = json.dumps(BODY).encode()
     async with connected(url, key) as wire:
         await wire.send(more=f"Expect: 100-continue\r\nContent-Length: {len(body)}\r\nX-", body=b"")
@@ -114,9 +114,9 @@ async def test_a_head_without_an_end_is_refused_at_the_first_byte_too_many(url: 
         wire.writer.write(ENDLESS + b"a" * (protocol.MAX_HEAD_BYTES - len(ENDLESS)))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(wire.reader.read(1), 0.2)
-    said = await told(url, ENDLESS + b"a" * 10 * 1024**2)
-    assert said.startswith(b"HTTP/1.1 400 ")
-    assert said.count(b"HTTP/1.1") == 1
+    text = await answer_to(url, ENDLESS + b"a" * 10 * 1024**2)
+    assert text.startswith(b"HTTP/1.1 400 ")
+    assert text.count(b"HTTP/1.1") == 1
     async with connected(url) as wire:
         wire.writer.write(ENDLESS + b"a" * (protocol.MAX_HEAD_BYTES + 1 - len(ENDLESS)))
         assert (await wire.answer())[0].encode().startswith(b"HTTP/1.1 400 ")
@@ -144,8 +144,8 @@ async def test_who_drips_is_given_up_though_bytes_keep_coming(
     before = len(asyncio.all_tasks())
     # A byte every few milliseconds, for much longer than anybody is waited for.
     async with asyncio.timeout(3):
-        said = await told(url, first.replace(b"KEY", key.encode()), *cut(dripped + b"a" * 9_000), pause=0.003)
-    assert re.findall(rb"HTTP/1.1 (\d+)", said) == statuses
+        text = await answer_to(url, first.replace(b"KEY", key.encode()), *cut(dripped + b"a" * 9_000), pause=0.003)
+    assert re.findall(rb"HTTP/1.1 (\d+)", text) == statuses
     assert platform.host.calls.count == 0
     async with asyncio.timeout(5):
         while len(asyncio.all_tasks()) != before:
@@ -249,7 +249,9 @@ async def test_nothing_is_read_from_the_provider_for_a_client_that_reads_nothing
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_client_that_reads_nothing_is_given_up(url: str, flooded: tuple[str, list[int], asyncio.Event]) -> None:
+async def test_a_client_that_reads_nothing_is_disconnected(
+    url: str, flooded: tuple[str, list[int], asyncio.Event]
+) -> None:
     key, _, ended = flooded
     async with connected(url, key) as wire:
         await wire.send(stream=True)

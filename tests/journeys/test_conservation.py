@@ -63,18 +63,18 @@ class Provider:
                 connection.writer.close()
                 return
         last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-        told = {"choices": [], "usage": self._usage()}
-        for event in (last, told):
+        body = {"choices": [], "usage": self._usage()}
+        for event in (last, body):
             await connection.chunk(b"data: " + json.dumps(event).encode() + b"\n\n")
         await connection.chunk(b"data: [DONE]\n\n")
         await connection.end_stream()
 
     def _usage(self) -> dict[str, int]:
-        given, made = self._random.randint(1, 50), self._random.randint(1, 90)
-        self.told[0] += given
+        input_tokens, made = self._random.randint(1, 50), self._random.randint(1, 90)
+        self.told[0] += input_tokens
         self.told[1] += made
         self.answers += 1
-        return {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
+        return {"prompt_tokens": input_tokens, "completion_tokens": made, "total_tokens": input_tokens + made}
 
 
 @pytest.fixture
@@ -119,12 +119,12 @@ async def test_what_was_told_is_on_record_and_spent(
     until = asyncio.get_running_loop().time() + SECONDS
     await asyncio.gather(*(called(fleet, key, number, until) for number in range(CALLERS)))
     usage = await on_record(fleet, user_id)
-    ((given, answered, count),) = fleet.sql(
+    ((input_tokens, answered, count),) = fleet.sql(
         "SELECT sum(input_tokens), sum(output_tokens), count(*) FROM usage_records WHERE user_id = %s"
         " AND status = 'success'",
         [user_id],
     )
-    assert ([given, answered], count) == (chancy.told, chancy.answers)
+    assert ([input_tokens, answered], count) == (chancy.told, chancy.answers)
     assert count > 50
     spent = (await admin.get(f"/api/admin/budgets/{made['id']}")).json()["current"]
     assert spent["spent_requests"] == usage["requests"]

@@ -42,27 +42,27 @@ async def streaming(server: GatehouseServer) -> AsyncIterator[str]:
         begun = asyncio.Event()
 
         async def read() -> str:
-            told = ""
+            text = ""
             body = {"content": "go on", "stream": True}
             try:
                 async with client.stream("POST", f"{path}/messages", json=body) as answer:
                     async for line in answer.aiter_lines():
-                        told += line
+                        text += line
                         begun.set()
             except httpx2.HTTPError:
-                told += "cut"
-            return told
+                text += "cut"
+            return text
 
         reading = asyncio.create_task(read())
         await asyncio.wait_for(begun.wait(), 20)
         yield path
         # Either the stream says that it broke off, or the connection does.
-        told = await asyncio.wait_for(reading, 30)
-        assert "[DONE]" not in told
-        assert "error" in told or "cut" in told
+        result = await asyncio.wait_for(reading, 30)
+        assert "[DONE]" not in result
+        assert "error" in result or "cut" in result
 
 
-async def said(server: GatehouseServer, path: str) -> list[dict[str, Any]]:
+async def messages_of(server: GatehouseServer, path: str) -> list[dict[str, Any]]:
     headers = {"Authorization": f"Bearer {server.key}"}
     async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
         messages: list[dict[str, Any]] = (await client.get(f"{path}/messages")).json()["messages"]
@@ -75,7 +75,7 @@ async def test_a_server_that_stops_in_mid_stream_keeps_what_had_come(server: Gat
     # It went with the server, and the connection that this test had to it.
     await asyncio.to_thread(server.stop_database)
     await asyncio.to_thread(server.start)
-    question, reply = await said(server, path)
+    question, reply = await messages_of(server, path)
     assert (question["content"], reply["status"]) == ("go on", "incomplete")
     assert "word word " in reply["content"]
 
@@ -87,13 +87,13 @@ async def test_a_worker_killed_in_mid_stream_leaves_the_question_and_the_convers
         (worker,) = server.workers
         worker.kill()
     deadline = time.monotonic() + 20
-    while not [each for each in server.workers if each.pid != worker.pid]:
+    while not [item for item in server.workers if item.pid != worker.pid]:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
-    question, reply = await said(server, path)
+    question, reply = await messages_of(server, path)
     assert (question["content"], question["status"], reply["status"]) == ("go on", "complete", "incomplete")
     headers = {"Authorization": f"Bearer {server.key}"}
     async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
         body = {"content": "and now?", "model": "sandbox/echo"}
         assert (await client.post(f"{path}/messages", json=body)).status_code == 201
-    assert [message["sequence"] for message in await said(server, path)] == [1, 2, 3, 4]
+    assert [message["sequence"] for message in await messages_of(server, path)] == [1, 2, 3, 4]

@@ -1,6 +1,6 @@
-"""Workers that lose PostgreSQL while others keep it (decisions 7, Kill switch; `SWITCH_FAIL_MODE`).
+"""Workers that lose PostgreSQL while others keep it (docs/kill-switch.md; `SWITCH_FAIL_MODE`).
 
-Three servers over one database: one beside it, and two that reach it by a way which the test cuts.
+Three servers over one database: one connects directly, and two through a relay that the test cuts.
 """
 
 import asyncio
@@ -53,8 +53,8 @@ def site() -> Iterator[Site]:
 
 
 def model(site: Site, name: str) -> UUID:
-    found = site.near.sql("SELECT id FROM model_configs WHERE provider = 'sandbox' AND model_id = %s", [name])
-    return UUID(str(found[0][0]))
+    rows = site.near.sql("SELECT id FROM model_configs WHERE provider = 'sandbox' AND model_id = %s", [name])
+    return UUID(str(rows[0][0]))
 
 
 async def ask(client: httpx2.AsyncClient, server: GatehouseServer, name: str = "echo") -> httpx2.Response:
@@ -89,11 +89,11 @@ async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_unt
 
             # What is switched off now cannot reach them, and the answer names them.
             path = f"{site.near.url}{SWITCH}/models/{model(site, 'echo')}"
-            told = (await client.post(f"{path}/disable", json={"reason": "other"})).json()["propagation"]
+            propagation = (await client.post(f"{path}/disable", json={"reason": "other"})).json()["propagation"]
             cut_off = {str(server.workers[0].pid) for server in (site.open, site.closed)}
-            assert (told["confirmed"], told["total"]) == (1, 3)
-            assert {name.rpartition("-")[2] for name in told["pending"]} == cut_off
-            assert 2000 <= told["elapsed_ms"] < 10_000
+            assert (propagation["confirmed"], propagation["total"]) == (1, 3)
+            assert {name.rpartition("-")[2] for name in propagation["pending"]} == cut_off
+            assert 2000 <= propagation["elapsed_ms"] < 10_000
 
             await asyncio.sleep(max(0.0, cut + FAIL_CLOSED_AFTER_SECONDS + 1 - time.monotonic()))
             assert (await ask(client, site.near)).status_code == 503
@@ -119,7 +119,7 @@ async def test_a_worker_that_is_cut_off_is_pending_and_its_fail_mode_decides_unt
         for server in (site.open, site.closed):
             assert (await ask(client, server)).json()["error"]["code"] == "provider_unavailable"
             assert (await ask(client, server, "slow-200ms")).status_code == 200
-        told = (await client.post(f"{path}/enable")).json()["propagation"]
-        assert (told["confirmed"], told["pending"]) == (3, [])
+        propagation = (await client.post(f"{path}/enable")).json()["propagation"]
+        assert (propagation["confirmed"], propagation["pending"]) == (3, [])
         for server in (site.near, site.open, site.closed):
             assert (await ask(client, server)).status_code == 200

@@ -65,15 +65,15 @@ async def test_names_are_redacted_and_the_health_says_that_the_models_are_loaded
     assert "Anna Schmidt" not in answer.text
     assert answer.headers["X-DLP-Action"] == "REDACT"
     for component in ("ner_service", "deberta_service"):
-        told = (await admin.get(f"{HEALTH}/{component}")).json()
-        assert (told["status"], told["detail"]) == ("healthy", "loaded")
+        body = (await admin.get(f"{HEALTH}/{component}")).json()
+        assert (body["status"], body["detail"]) == ("healthy", "loaded")
     await asyncio.sleep(1.2)
     assert await figure(admin, "service_dlp_pipeline_requests_total") > before
     assert await figure(admin, "service_dlp_pipeline_duration_seconds_sum") > 0
     assert await figure(admin, 'service_dlp_triggers_total{action="redact"}') > 0
 
 
-async def test_a_killed_process_is_started_anew_and_no_request_is_500(
+async def test_a_killed_process_is_restarted_and_no_request_is_500(
     server: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     await answered(admin)
@@ -85,7 +85,7 @@ async def test_a_killed_process_is_started_anew_and_no_request_is_500(
         assert answer.status_code in {200, 503}
         assert "Anna Schmidt" not in answer.text
     async with asyncio.timeout(20):
-        while not (found := server.detection) or found[0].pid == first.pid:
+        while not (result := server.detection) or result[0].pid == first.pid:
             await asyncio.sleep(0.05)
     # No answer that a worker remembers.
     assert "Carl Otto" not in (await answered(admin, "And to Carl Otto.")).text

@@ -53,7 +53,7 @@ def _asker(server: GatehouseServer) -> str:
     return server.new_key()
 
 
-class Held:
+class HeldRequest:
     """A request that waits."""
 
     def __init__(self, server: GatehouseServer, client: httpx2.AsyncClient, **body: Any) -> None:
@@ -82,42 +82,42 @@ class Held:
 
 
 async def test_another_worker_takes_the_decision(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    held = Held(server, client)
-    approval = await held.until("pending")
-    holder = held.worker()
+    held_request = HeldRequest(server, client)
+    approval = await held_request.until("pending")
+    holder = held_request.worker()
     # Nobody but the others can answer now.
     holder.suspend()
     try:
         decided = await client.post(f"{BASE}/{approval}/approve", json={"reason": "a test"})
         assert decided.status_code == 200, decided.text
-        assert not held.answer.done()
+        assert not held_request.answer.done()
     finally:
         holder.resume()
-    answer = await held.answer
+    answer = await held_request.answer
     assert (answer.status_code, answer.headers["x-dlp-action"]) == (200, "PROMPT")
 
 
-async def test_an_answer_is_asked_about_too(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    held = Held(server, client, model="sandbox/echo")
+async def test_an_answer_can_be_held_for_approval_too(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    held_request = HeldRequest(server, client, model="sandbox/echo")
     query = "SELECT id::text FROM approvals WHERE request_id = %s AND direction = %s"
     for direction in ("input", "output"):
         async with asyncio.timeout(WAIT - 2):
-            while not (rows := server.sql(query, [held.request_id, direction])):
+            while not (rows := server.sql(query, [held_request.request_id, direction])):
                 await asyncio.sleep(0.02)
-        assert not held.answer.done()
+        assert not held_request.answer.done()
         await client.post(f"{BASE}/{rows[0][0]}/approve", json={})
-    answer = await held.answer
+    answer = await held_request.answer
     assert answer.status_code == 200
     assert CARD in answer.text
 
 
 async def test_many_are_decided_each_its_own_way(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    requests = [Held(server, client) for _ in range(12)]
-    for number, held in enumerate(requests):
-        approval = await held.until("pending")
+    requests = [HeldRequest(server, client) for _ in range(12)]
+    for number, held_request in enumerate(requests):
+        approval = await held_request.until("pending")
         verb = "deny" if number % 2 else "approve"
         assert (await client.post(f"{BASE}/{approval}/{verb}", json={})).status_code == 200
-    answers = [await held.answer for held in requests]
+    answers = [await held_request.answer for held_request in requests]
     assert [answer.status_code for answer in answers] == [200, 403] * 6
     assert answers[1].headers["x-dlp-action"] == "CANCEL"
     assert answers[1].json()["error"]["type"] == "dlp_violation"
@@ -126,10 +126,10 @@ async def test_many_are_decided_each_its_own_way(server: GatehouseServer, client
 async def test_a_stream_shows_signs_of_life_until_it_goes_on(
     server: GatehouseServer, client: httpx2.AsyncClient
 ) -> None:
-    held = Held(server, client, stream=True)
-    approval = await held.until("pending")
+    held_request = HeldRequest(server, client, stream=True)
+    approval = await held_request.until("pending")
     await client.post(f"{BASE}/{approval}/approve", json={})
-    answer = await held.answer
+    answer = await held_request.answer
     assert answer.status_code == 200
     assert answer.text.startswith(": waiting for approval")
     assert answer.text.endswith("data: [DONE]\n\n")
@@ -137,31 +137,31 @@ async def test_a_stream_shows_signs_of_life_until_it_goes_on(
 
 async def test_what_nobody_decides_expires(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     began = time.monotonic()
-    held = Held(server, client)
-    answer = await held.answer
+    held_request = HeldRequest(server, client)
+    answer = await held_request.answer
     assert WAIT <= time.monotonic() - began < WAIT + 5
     assert (answer.status_code, answer.headers["x-dlp-action"]) == (403, "CANCEL")
-    approval = await held.until("expired")
+    approval = await held_request.until("expired")
     decided = await client.post(f"{BASE}/{approval}/approve", json={})
     assert (decided.status_code, decided.json()["status"]) == (409, "expired")
 
 
 async def test_a_client_that_leaves_is_asked_about_no_more(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    held = Held(server, client)
-    await held.until("pending")
-    held.answer.cancel()
-    await held.until("cancelled", patience=WAIT - 3)
+    held_request = HeldRequest(server, client)
+    await held_request.until("pending")
+    held_request.answer.cancel()
+    await held_request.until("cancelled", patience=WAIT - 3)
 
 
-async def test_a_killed_worker_s_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    held = Held(server, client)
-    approval = await held.until("pending")
+async def test_a_killed_workers_requests_are_cancelled(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
+    held_request = HeldRequest(server, client)
+    approval = await held_request.until("pending")
     # However long the next worker takes to start, it is not the time that ends this.
     server.sql("UPDATE approvals SET expires_at = now() + interval '1 hour' WHERE id = %s", [approval])
-    held.worker().kill()
+    held_request.worker().kill()
     with pytest.raises(httpx2.HTTPError):
-        await held.answer
-    await held.until("cancelled", patience=60)
+        await held_request.answer
+    await held_request.until("cancelled", patience=60)
     decided = await client.post(f"{BASE}/{approval}/approve", json={})
     assert (decided.status_code, decided.json()["status"]) == (409, "cancelled")
     while len(server.workers) < 2:
@@ -169,13 +169,13 @@ async def test_a_killed_worker_s_requests_are_cancelled(server: GatehouseServer,
 
 
 async def test_what_was_asked_about_is_told_by_its_events(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
-    held = Held(server, client)
-    approval = await held.until("pending")
+    held_request = HeldRequest(server, client)
+    approval = await held_request.until("pending")
     await client.post(f"{BASE}/{approval}/approve", json={})
-    await held.answer
+    await held_request.answer
     query = "SELECT status, action, severity, source FROM dlp_events WHERE request_id = %s AND direction = 'input'"
     deadline = time.monotonic() + 10
-    while not (rows := server.sql(query, [held.request_id])):
+    while not (rows := server.sql(query, [held_request.request_id])):
         assert time.monotonic() < deadline, "no event"
         await asyncio.sleep(0.05)
     assert rows == [("approved", "prompt", "high", "organization")]
@@ -183,10 +183,10 @@ async def test_what_was_asked_about_is_told_by_its_events(server: GatehouseServe
 
 async def test_a_restart_cancels_what_waits(server: GatehouseServer, client: httpx2.AsyncClient) -> None:
     """Last: the server stops for a moment."""
-    held = Held(server, client)
-    approval = await held.until("pending")
+    held_request = HeldRequest(server, client)
+    approval = await held_request.until("pending")
     assert server.stop() == 0
-    (told,) = await asyncio.gather(held.answer, return_exceptions=True)
-    assert told.status_code == 500 if isinstance(told, httpx2.Response) else isinstance(told, httpx2.HTTPError)
+    (result,) = await asyncio.gather(held_request.answer, return_exceptions=True)
+    assert result.status_code == 500 if isinstance(result, httpx2.Response) else isinstance(result, httpx2.HTTPError)
     server.start()
     assert (await client.get(f"{BASE}/{approval}")).json()["status"] == "cancelled"

@@ -1,5 +1,5 @@
-"""Closing for maintenance with several workers (reference 3, Maintenance mode): what is under way on any of them is
-waited for, nothing new comes in, and a worker that dies meanwhile keeps nobody waiting."""
+"""Maintenance mode with several workers (docs/operations.md): requests in progress on any worker are waited for, new
+ones are refused, and a worker that dies meanwhile does not block it."""
 
 import asyncio
 import http.client
@@ -26,11 +26,11 @@ WORKERS = 3
 ASKED = 40
 
 FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"first "}}]}\n\n'
-LAST = b'data: {"choices":[{"index":0,"delta":{"content":"last"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+LAST_EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"last"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 PLAIN = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}'
 
 
-class Held:
+class OpenCalls:
     """A provider that answers when it is told to, and calls that wait for it."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Held:
             await connection.begin_stream()
             await connection.chunk(FIRST)
             await self.streams.wait()
-            await connection.chunk(LAST)
+            await connection.chunk(LAST_EVENT)
             await connection.end_stream()
         else:
             await self.plain.wait()
@@ -69,11 +69,11 @@ class Held:
 
     async def results(self) -> Counter[tuple[int, bool]]:
         """How many calls ended with which status, and whether all of the answer came."""
-        found: Counter[tuple[int, bool]] = Counter()
+        result: Counter[tuple[int, bool]] = Counter()
         for stream, end in ((False, b"}"), (True, b"data: [DONE]\n\n")):
             for status, body in await asyncio.wait_for(asyncio.gather(*self.calls[stream]), 20):
-                found[status, body.endswith(end)] += 1
-        return found
+                result[status, body.endswith(end)] += 1
+        return result
 
 
 async def _call(server: GatehouseServer, stream: bool) -> tuple[int, bytes]:
@@ -120,21 +120,23 @@ async def admin(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @asynccontextmanager
-async def holding(server: GatehouseServer) -> AsyncIterator[Held]:
+async def holding(server: GatehouseServer) -> AsyncIterator[OpenCalls]:
     """Calls in progress on every worker."""
-    held = Held()
-    async with upstream(held.behave) as provider:
+    calls = OpenCalls()
+    async with upstream(calls.behave) as provider:
         server.sql("DELETE FROM model_configs WHERE provider = 'held'")
         server.sql("DELETE FROM providers WHERE id = 'held'")
         await asyncio.to_thread(server.add_provider, "held", provider.url, ["m"], max_retries=0, timeout_ms=100_000)
-        await held.on_every_worker(server)
-        yield held
-        held.plain.set()
-        held.streams.set()
-        await held.results()
+        await calls.on_every_worker(server)
+        yield calls
+        calls.plain.set()
+        calls.streams.set()
+        await calls.results()
 
 
-async def asked(admin: httpx2.AsyncClient, method: str, path: str, body: Any = None) -> Counter[tuple[int, str]]:
+async def statuses_of_requests(
+    admin: httpx2.AsyncClient, method: str, path: str, body: Any = None
+) -> Counter[tuple[int, str]]:
     """What so many requests at once are answered, over connections of their own."""
     answers = await asyncio.gather(*(admin.request(method, path, json=body) for _ in range(ASKED)))
     return Counter((answer.status_code, answer.text if answer.status_code != 200 else "") for answer in answers)
@@ -143,15 +145,17 @@ async def asked(admin: httpx2.AsyncClient, method: str, path: str, body: Any = N
 async def closed_everywhere(admin: httpx2.AsyncClient) -> None:
     """Returns when nobody lets a call in any more."""
     async with asyncio.timeout(5):
-        while {status for status, _ in await asked(admin, "POST", "/v1/messages", chat("sandbox/echo"))} != {503}:
+        while {
+            status for status, _ in await statuses_of_requests(admin, "POST", "/v1/messages", chat("sandbox/echo"))
+        } != {503}:
             await asyncio.sleep(0.05)
 
 
-async def test_calls_on_every_worker_are_waited_for_and_nothing_new_comes_in(
+async def test_calls_on_every_worker_are_waited_for_and_new_ones_are_refused(
     server: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
-    async with holding(server) as held:
-        count = held.count
+    async with holding(server) as calls:
+        count = calls.count
         body = {"enabled": True, "message": MESSAGE, "drain_timeout_seconds": 60}
         closing = asyncio.create_task(admin.post(PATH, json=body))
         await closed_everywhere(admin)
@@ -161,12 +165,12 @@ async def test_calls_on_every_worker_are_waited_for_and_nothing_new_comes_in(
             ("GET", "/v1/models", None),
             ("GET", "/api/admin/api-keys", None),
         ]:
-            ((status, text),) = await asked(admin, method, path, sent)
+            ((status, text),) = await statuses_of_requests(admin, method, path, sent)
             assert (status, json.loads(text)) == (503, REFUSED)
-        for status, text in await asked(admin, "GET", "/api/health/ready"):
+        for status, text in await statuses_of_requests(admin, "GET", "/api/health/ready"):
             # A worker that got no processor for seconds lacks more.
             assert (status, "maintenance" in json.loads(text)["failing_checks"]) == (503, True)
-        assert await asked(admin, "GET", "/api/health/live") == {(200, ""): ASKED}
+        assert await statuses_of_requests(admin, "GET", "/api/health/live") == {(200, ""): ASKED}
         # Everything that was let in goes on, and the platform says so.
         await asyncio.sleep(1.2)
         health = (await admin.get("/api/admin/system/health")).json()
@@ -174,23 +178,23 @@ async def test_calls_on_every_worker_are_waited_for_and_nothing_new_comes_in(
         assert {node["name"].rpartition("-")[2]: node["active"] for node in nodes} == {
             str(pid): active for pid, active in in_progress(server).items()
         }
-        assert sum(node["active"] for node in nodes) == count == held.count
+        assert sum(node["active"] for node in nodes) == count == calls.count
         # Clients that are refused and come again at once do not prolong it.
         async with load(server.url, (20, server.key, chat("sandbox/echo"))) as callers:
-            held.plain.set()
+            calls.plain.set()
             await asyncio.sleep(1.5)
-            assert held.count == len(held.calls[True])
+            assert calls.count == len(calls.calls[True])
             assert not closing.done(), "streams are under way"
-            held.streams.set()
+            calls.streams.set()
             released = time.monotonic()
-            told = (await closing).json()
+            response_body = (await closing).json()
             assert time.monotonic() - released < 3
-            assert held.count == 0
+            assert calls.count == 0
             await callers.until(20)
         assert set(callers.statuses) == {503}
-        assert (told["maintenance_enabled"], told["message"]) == (True, MESSAGE)
-        assert told["active_requests_drained"] == count
-        assert await held.results() == {(200, True): count}
+        assert (response_body["maintenance_enabled"], response_body["message"]) == (True, MESSAGE)
+        assert response_body["active_requests_drained"] == count
+        assert await calls.results() == {(200, True): count}
         over = (await admin.post(PATH, json={"enabled": False})).json()
         assert (over["maintenance_enabled"], over["active_requests_drained"]) == (False, 0)
     # The answer is out when every worker serves again.
@@ -199,27 +203,27 @@ async def test_calls_on_every_worker_are_waited_for_and_nothing_new_comes_in(
         ("GET", "/api/health/ready", None),
         ("GET", "/api/admin/api-keys", None),
     ]:
-        assert await asked(admin, method, path, sent) == {(200, ""): ASKED}
+        assert await statuses_of_requests(admin, method, path, sent) == {(200, ""): ASKED}
 
 
-async def test_the_answer_comes_when_the_time_is_up_and_what_goes_on_is_not_cut(
+async def test_maintenance_answers_at_its_timeout_and_running_calls_continue(
     server: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
-    async with holding(server) as held:
-        count, began = held.count, time.monotonic()
-        told = (await admin.post(PATH, json={"enabled": True, "drain_timeout_seconds": 2})).json()
+    async with holding(server) as calls:
+        count, began = calls.count, time.monotonic()
+        body = (await admin.post(PATH, json={"enabled": True, "drain_timeout_seconds": 2})).json()
         assert 2 <= time.monotonic() - began < 5
-        assert (told["active_requests_drained"], held.count) == (0, count)
-        held.plain.set()
-        held.streams.set()
-        assert await held.results() == {(200, True): count}
+        assert (body["active_requests_drained"], calls.count) == (0, count)
+        calls.plain.set()
+        calls.streams.set()
+        assert await calls.results() == {(200, True): count}
 
 
-async def test_a_worker_that_dies_is_not_waited_for_and_the_one_in_its_place_lets_nothing_in(
+async def test_a_dead_worker_is_not_waited_for_and_its_replacement_refuses_requests(
     server: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
-    async with holding(server) as held:
-        count = held.count
+    async with holding(server) as calls:
+        count = calls.count
         connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=90)
         answering = await _answering(server, connection)
         dying = next(worker for worker in server.workers if worker.pid != answering)
@@ -231,13 +235,13 @@ async def test_a_worker_that_dies_is_not_waited_for_and_the_one_in_its_place_let
         # The others' calls are still waited for.
         await asyncio.sleep(3)
         assert not closing.done()
-        held.plain.set()
-        held.streams.set()
+        calls.plain.set()
+        calls.streams.set()
         released = time.monotonic()
-        told = await closing
+        result = await closing
         assert time.monotonic() - released < 10
-        assert told["active_requests_drained"] == count
-        results = await held.results()
+        assert result["active_requests_drained"] == count
+        results = await calls.results()
         assert results.pop((200, True)) == count - lost
         # Streams that broke had begun with a 200.
         assert sum(results.values()) == lost
@@ -245,10 +249,10 @@ async def test_a_worker_that_dies_is_not_waited_for_and_the_one_in_its_place_let
         async with asyncio.timeout(20):
             while len({worker.pid for worker in server.workers} - before) < 1 or len(in_progress(server)) < WORKERS:
                 await asyncio.sleep(0.1)
-        ((status, _),) = await asked(admin, "POST", "/v1/chat/completions", chat("sandbox/echo"))
+        ((status, _),) = await statuses_of_requests(admin, "POST", "/v1/chat/completions", chat("sandbox/echo"))
         assert status == 503
     await admin.post(PATH, json={"enabled": False})
-    assert await asked(admin, "POST", "/v1/chat/completions", chat("sandbox/echo")) == {(200, ""): ASKED}
+    assert await statuses_of_requests(admin, "POST", "/v1/chat/completions", chat("sandbox/echo")) == {(200, ""): ASKED}
 
 
 async def _answering(server: GatehouseServer, connection: http.client.HTTPConnection) -> int:
@@ -258,13 +262,13 @@ async def _answering(server: GatehouseServer, connection: http.client.HTTPConnec
         connection.request("GET", "/health")
         connection.getresponse().read()
         mine = connection.sock.getsockname()
-        (found,) = (
+        (result,) = (
             worker.pid
             for worker in server.workers
             for end in psutil.Process(worker.pid).net_connections("tcp")
             if end.raddr and tuple(end.raddr) == mine
         )
-        return int(found)
+        return int(result)
 
     return await asyncio.to_thread(ask)
 
@@ -273,5 +277,5 @@ def _close(server: GatehouseServer, connection: http.client.HTTPConnection) -> d
     headers = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
     body = {"enabled": True, "message": MESSAGE, "drain_timeout_seconds": 60}
     connection.request("POST", PATH, json.dumps(body), headers)
-    told: dict[str, Any] = json.loads(connection.getresponse().read())
-    return told
+    response_body: dict[str, Any] = json.loads(connection.getresponse().read())
+    return response_body

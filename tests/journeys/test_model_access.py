@@ -11,7 +11,7 @@ GROUPS = "/api/admin/groups"
 MESSAGES: Any = [{"role": "user", "content": "hi"}]
 #: Calls at once, each on a connection of its own: all workers get some.
 CALLS = 24
-GOOD, GONE = (200, None), (404, "model_not_found")
+ANSWERED, NOT_FOUND = (200, None), (404, "model_not_found")
 
 
 async def statuses(fleet: GatehouseServer, key: str, model: str) -> set[tuple[int, str | None]]:
@@ -49,25 +49,25 @@ async def test_grants_and_denials_are_in_force_on_every_worker_when_the_answer_c
     rules, catalog = f"{GROUPS}/{group}/model-access", f"/api/admin/models/catalog/{entry}"
     try:
         assert (await admin.post(f"{GROUPS}/{group}/members", json={"user_id": str(user_id)})).status_code == 201
-        assert await statuses(fleet, key, model) == {GOOD}
+        assert await statuses(fleet, key, model) == {ANSWERED}
 
         assert (await admin.post(rules, json={"model_id": model, "access_type": "DENY"})).status_code == 201
-        assert await statuses(fleet, key, model) == {GONE}
+        assert await statuses(fleet, key, model) == {NOT_FOUND}
         assert await listed(fleet, key, model) == {False}
-        assert await statuses(fleet, fleet.key, model) == {GOOD}
+        assert await statuses(fleet, fleet.key, model) == {ANSWERED}
 
         assert (await admin.delete(f"{rules}/{model}")).status_code == 204
-        assert await statuses(fleet, key, model) == {GOOD}
+        assert await statuses(fleet, key, model) == {ANSWERED}
 
         assert (await admin.put(catalog, json={"access": "restricted"})).status_code == 200
-        assert await statuses(fleet, key, model) == {GONE}
+        assert await statuses(fleet, key, model) == {NOT_FOUND}
         assert (await admin.post(rules, json={"model_id": model, "access_type": "ALLOW"})).status_code == 201
-        assert await statuses(fleet, key, model) == {GOOD}
+        assert await statuses(fleet, key, model) == {ANSWERED}
         assert await listed(fleet, key, model) == {True}
-        assert await statuses(fleet, fleet.key, model) == {GONE}
+        assert await statuses(fleet, fleet.key, model) == {NOT_FOUND}
 
         assert (await admin.delete(f"{GROUPS}/{group}/members/{user_id}")).status_code == 204
-        assert await statuses(fleet, key, model) == {GONE}
+        assert await statuses(fleet, key, model) == {NOT_FOUND}
     finally:
         await admin.put(catalog, json={"access": "open"})
         await admin.delete(f"{GROUPS}/{group}")

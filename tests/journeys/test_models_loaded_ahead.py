@@ -21,13 +21,13 @@ def test_the_first_request_after_a_rule_and_after_a_restart_is_answered() -> Non
             answer = httpx2.post(f"{server.url}/api/admin/dlp-rules/", json=rule, headers=headers, timeout=30)
             assert answer.status_code == 201, answer.text
             assert "X-Gateway-Warning" not in answer.headers
-        assert asked(server) == [200] * 6
+        assert scan_statuses(server) == [200] * 6
         assert server.stop() == 0
         server.start()
-        assert asked(server) == [200] * 6
+        assert scan_statuses(server) == [200] * 6
 
 
-def asked(server: GatehouseServer) -> list[int]:
+def scan_statuses(server: GatehouseServer) -> list[int]:
     """No connection is kept, so that both workers are asked."""
     statuses = []
     for number in range(6):

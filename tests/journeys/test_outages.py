@@ -36,8 +36,8 @@ async def test_gateway_requests_go_on_while_the_database_is_away(
     assert {worker.pid for worker in fleet.workers} == workers
     # What is switched off now is off everywhere: the workers follow again.
     await asyncio.to_thread(fleet.settled)
-    told = (await admin.post(f"{SWITCH}/providers/sandbox/disable", json={"reason": "other"})).json()
-    assert (told["propagation"]["confirmed"], told["propagation"]["pending"]) == (4, [])
+    body = (await admin.post(f"{SWITCH}/providers/sandbox/disable", json={"reason": "other"})).json()
+    assert (body["propagation"]["confirmed"], body["propagation"]["pending"]) == (4, [])
     answers = [await admin.post("/v1/chat/completions", json=chat("sandbox/echo")) for _ in range(10)]
     assert {answer.status_code for answer in answers} == {503}
     await admin.post(f"{SWITCH}/providers/sandbox/enable")

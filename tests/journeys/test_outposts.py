@@ -104,9 +104,9 @@ async def test_records_are_stored_once_each_while_workers_are_killed(server: Gat
     await asyncio.gather(*senders)
     assert killed == KILLS
     ids = [row[0] for row in server.sql("SELECT id FROM usage_records WHERE provider = 'one'")]
-    assert sorted(map(str, ids)) == sorted(each[1] for each in records)
+    assert sorted(map(str, ids)) == sorted(record[1] for record in records)
     chained = server.sql("SELECT id FROM audit_events WHERE details ->> 'outpost_id' IS NOT NULL ORDER BY sequence")
-    assert [str(row[0]) for row in chained] == [each[1] for each in records]
+    assert [str(row[0]) for row in chained] == [record[1] for record in records]
 
 
 async def test_a_worker_that_ends_lets_nobody_wait_any_longer(server: GatehouseServer) -> None:

@@ -64,20 +64,20 @@ async def person(admin: httpx2.AsyncClient, role: str = "user") -> tuple[str, di
 async def signed_in(admin: httpx2.AsyncClient, email: str) -> dict[str, Any]:
     answer = await admin.post("/api/auth/login", json={"email": email, "password": PASSWORD})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 async def own(admin: httpx2.AsyncClient, token: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
     """What somebody makes with their session."""
     answer = await admin.post(path, json=body, headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 201, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 @pytest.mark.parametrize("verb", ["deactivate", "delete"])
-async def test_who_leaves_is_out_on_every_worker_when_the_answer_comes(
+async def test_a_removed_member_is_refused_on_every_worker_with_the_response(
     fleet: GatehouseServer, admin: httpx2.AsyncClient, verb: str
 ) -> None:
     user_id, session = await person(admin)
@@ -110,8 +110,8 @@ async def test_the_machines_of_an_administrator_who_leaves_go_on(
     fleet: GatehouseServer, admin: httpx2.AsyncClient
 ) -> None:
     user_id, session = await person(admin, "admin")
-    wanted = {"name": "a machine", "scopes": ["chat:write"], "rate_limit_tier": "unlimited"}
-    client = await own(admin, session["access_token"], "/api/admin/oauth-clients", wanted)
+    expected = {"name": "a machine", "scopes": ["chat:write"], "rate_limit_tier": "unlimited"}
+    client = await own(admin, session["access_token"], "/api/admin/oauth-clients", expected)
     assert client["created_by"] == user_id
     form = {"grant_type": "client_credentials", **{name: client[name] for name in ("client_id", "client_secret")}}
     token = (await admin.post("/oauth/token", data=form)).json()["access_token"]

@@ -1,5 +1,6 @@
-"""After the 200 nothing more (decisions 7, Kill switch): four workers under load, and a provider that notes when first
-bytes arrive. The load waits in retries, in fallback chains and for connections, of which there are few."""
+"""No request reaches a provider after the kill switch has answered 200 (docs/kill-switch.md): four workers under load,
+and a provider that records when the first bytes of each request arrive. Requests are waiting in retries, in fallback
+chains and for one of a few connections."""
 
 import asyncio
 import time
@@ -15,7 +16,9 @@ SWITCH = "/api/v1/admin/kill-switch"
 AFTERWARDS = 0.6
 
 
-async def told(client: httpx2.AsyncClient, method: str, path: str, body: Any = None) -> tuple[float, dict[str, Any]]:
+async def answered_at(
+    client: httpx2.AsyncClient, method: str, path: str, body: Any = None
+) -> tuple[float, dict[str, Any]]:
     """The moment at which the answer was here, and the answer."""
     answer = await client.request(method, path, json=body)
     moment = time.time()
@@ -58,14 +61,16 @@ async def test_after_a_models_kill_switch_no_first_byte_reaches_the_provider(
         for _ in range(3):
             began = time.time()
             await under_way(callers, provider, 300, since=began, model="steady")
-            moment, answer = await told(admin, "POST", f"{SWITCH}/models/{model_id}/disable", {"reason": "other"})
+            moment, answer = await answered_at(
+                admin, "POST", f"{SWITCH}/models/{model_id}/disable", {"reason": "other"}
+            )
             assert answer["propagation"]["pending"] == []
             assert answer["propagation"]["confirmed"] == 4
             # The provider's other model goes on.
             await arriving(provider, moment, model="other-steady")
             seen = [one.at for one in provider.all() if one.model == "steady" and one.at > began]
             assert max(seen) <= moment
-            await told(admin, "POST", f"{SWITCH}/models/{model_id}/enable")
+            await answered_at(admin, "POST", f"{SWITCH}/models/{model_id}/enable")
     assert set(callers.statuses) <= {200, 502, 503}
     assert callers.statuses[503] > 0
 
@@ -76,11 +81,13 @@ async def test_after_a_providers_kill_switch_retries_stop_too(
     async with load(fleet.url, (80, fleet.key, chat("shaky/flaky"))) as callers:
         for _ in range(3):
             await under_way(callers, provider, 200, since=time.time(), model="flaky")
-            moment, answer = await told(admin, "POST", f"{SWITCH}/providers/shaky/disable", {"reason": "cost_runaway"})
+            moment, answer = await answered_at(
+                admin, "POST", f"{SWITCH}/providers/shaky/disable", {"reason": "cost_runaway"}
+            )
             assert (answer["kill_switch_active"], answer["propagation"]["pending"]) == (True, [])
             await asyncio.sleep(AFTERWARDS)
             assert provider.after(moment, model="flaky") == []
-            await told(admin, "POST", f"{SWITCH}/providers/shaky/enable")
+            await answered_at(admin, "POST", f"{SWITCH}/providers/shaky/enable")
 
 
 async def test_a_stopped_worker_is_pending_and_sends_nothing_when_it_comes_back(
@@ -91,19 +98,19 @@ async def test_a_stopped_worker_is_pending_and_sends_nothing_when_it_comes_back(
             await callers.until(200)
             worker.suspend()
             try:
-                moment, answer = await told(admin, "POST", f"{SWITCH}/providers/up/disable", {"reason": "other"})
+                moment, answer = await answered_at(admin, "POST", f"{SWITCH}/providers/up/disable", {"reason": "other"})
                 assert [name.rpartition("-")[2] for name in answer["propagation"]["pending"]] == [str(worker.pid)]
                 assert (answer["propagation"]["confirmed"], answer["propagation"]["total"]) == (3, 4)
                 assert 2000 <= answer["propagation"]["elapsed_ms"] < 10_000
-                _, report = await told(admin, "GET", f"{SWITCH}/propagation")
+                _, report = await answered_at(admin, "GET", f"{SWITCH}/propagation")
                 assert report["changes"][0]["pending"] == answer["propagation"]["pending"]
             finally:
                 worker.resume()
             await asyncio.sleep(1.5)
             assert provider.after(moment, model="steady") == []
-            _, report = await told(admin, "GET", f"{SWITCH}/propagation")
+            _, report = await answered_at(admin, "GET", f"{SWITCH}/propagation")
             assert report["changes"][0]["pending"] == []
-            await told(admin, "POST", f"{SWITCH}/providers/up/enable")
+            await answered_at(admin, "POST", f"{SWITCH}/providers/up/enable")
 
 
 async def test_a_worker_that_dies_is_not_waited_for(fleet: GatehouseServer, admin: httpx2.AsyncClient) -> None:
@@ -113,9 +120,9 @@ async def test_a_worker_that_dies_is_not_waited_for(fleet: GatehouseServer, admi
     while len({worker.pid for worker in fleet.workers} - before) < 1 or _confirming(fleet) < 4:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
-    _, answer = await told(admin, "POST", f"{SWITCH}/providers/down/disable", {"reason": "other"})
+    _, answer = await answered_at(admin, "POST", f"{SWITCH}/providers/down/disable", {"reason": "other"})
     assert (answer["propagation"]["confirmed"], answer["propagation"]["total"]) == (4, 4)
-    await told(admin, "POST", f"{SWITCH}/providers/down/enable")
+    await answered_at(admin, "POST", f"{SWITCH}/providers/down/enable")
 
 
 def _confirming(fleet: GatehouseServer) -> int:
@@ -123,7 +130,7 @@ def _confirming(fleet: GatehouseServer) -> int:
     return int(fleet.sql("SELECT count(*) FROM nodes WHERE pid = ANY(%s)", [alive])[0][0])
 
 
-async def test_after_a_keys_revocation_nothing_of_it_reaches_the_provider(
+async def test_after_a_keys_revocation_none_of_its_requests_reach_the_provider(
     fleet: GatehouseServer, provider: Arrivals, admin: httpx2.AsyncClient
 ) -> None:
     key = fleet.new_key()
@@ -133,28 +140,28 @@ async def test_after_a_keys_revocation_nothing_of_it_reaches_the_provider(
         for _ in range(2):
             began = time.time()
             await under_way(callers, provider, 300, since=began, tag="revoked")
-            moment, _ = await told(admin, "PATCH", path, {"is_enabled": False})
+            moment, _ = await answered_at(admin, "PATCH", path, {"is_enabled": False})
             await arriving(provider, moment, tag="staying")
             seen = [one.at for one in provider.all() if one.tag == "revoked" and one.at > began]
             assert max(seen) <= moment
-            await told(admin, "PATCH", path, {"is_enabled": True})
+            await answered_at(admin, "PATCH", path, {"is_enabled": True})
     assert callers.statuses[401] > 0
 
 
-async def test_after_a_clients_disabling_and_deletion_nothing_of_it_reaches_the_provider(
+async def test_after_a_clients_disabling_and_deletion_none_of_its_requests_reach_the_provider(
     fleet: GatehouseServer, provider: Arrivals, admin: httpx2.AsyncClient
 ) -> None:
     base = "/api/admin/oauth-clients"
     for verb, body in [("PUT", {"enabled": False}), ("DELETE", None)]:
-        wanted = {"name": "a machine", "scopes": ["chat:write"], "rate_limit_tier": "unlimited"}
-        made = (await admin.post(base, json=wanted)).json()
+        expected = {"name": "a machine", "scopes": ["chat:write"], "rate_limit_tier": "unlimited"}
+        made = (await admin.post(base, json=expected)).json()
         form = {name: made[name] for name in ("client_id", "client_secret")}
         token = (await admin.post("/oauth/token", data={"grant_type": "client_credentials", **form})).json()
         path = f"{base}/{made['client_id']}"
         await _nothing_more(fleet, provider, admin, token["access_token"], (verb, path, body))
 
 
-async def test_after_a_users_deletion_nothing_of_theirs_reaches_the_provider(
+async def test_after_a_users_deletion_none_of_their_requests_reach_the_provider(
     fleet: GatehouseServer, provider: Arrivals, admin: httpx2.AsyncClient
 ) -> None:
     for verb, body in [("PATCH", {"is_active": False}), ("DELETE", None)]:
@@ -174,7 +181,7 @@ async def _nothing_more(
     tag = f"of-{time.monotonic_ns()}"
     async with load(fleet.url, *all_sorts(credential, tag=tag), *all_sorts(fleet.key, tag="staying")[:1]) as callers:
         await under_way(callers, provider, 300, tag=tag)
-        moment, _ = await told(admin, *revocation)
+        moment, _ = await answered_at(admin, *revocation)
         await arriving(provider, moment, tag="staying")
         seen = [one.at for one in provider.all() if one.tag == tag]
         assert max(seen) <= moment

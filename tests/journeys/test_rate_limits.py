@@ -1,4 +1,4 @@
-"""Limits that hold over several workers (reference 1, Rate limiting on the platform), and a Redis that goes away."""
+"""Rate limits over several workers, and while Redis is away (docs/rate-limits.md)."""
 
 import asyncio
 from collections import Counter

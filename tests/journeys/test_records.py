@@ -86,8 +86,8 @@ class Callers:
                 async with self._session.post(
                     f"{self._server.url}/v1/chat/completions", json=body, headers=headers
                 ) as answer:
-                    said = await (self._stream(answer) if stream else answer.read())
-                    if answer.status == 200 and (not stream or said.endswith(b"data: [DONE]\n\n")):
+                    text = await (self._stream(answer) if stream else answer.read())
+                    if answer.status == 200 and (not stream or text.endswith(b"data: [DONE]\n\n")):
                         self.answered.add(request_id)
                 await asyncio.sleep(self._rest_seconds)
             except (aiohttp.ClientError, OSError):
@@ -112,7 +112,7 @@ async def drained(server: GatehouseServer, *, patience: float = 40) -> None:
         reader.resume({UUID(writer_id): Position(segment, position) for writer_id, segment, position in rows})
         backlog = reader.backlog()
         # A dead writer's directory goes when what it left open is stored too.
-        if all(each.alive and not each.bytes for each in backlog):
+        if all(entry.alive and not entry.bytes for entry in backlog):
             return
         assert time.monotonic() < deadline, f"{backlog}\n{server.log()[-3000:]}"
         await asyncio.sleep(0.1)
@@ -124,12 +124,12 @@ def recorded(server: GatehouseServer) -> int:
 
 def check(server: GatehouseServer, callers: list[Callers]) -> None:
     """One usage record and one audit event for each complete answer, none twice, and a chain that is whole."""
-    for each in callers:
+    for caller in callers:
         requests = Counter(
-            request_id for (request_id,) in server.sql(f"SELECT request_id {_OF_REQUESTS}", [f"{each.name}-%"])
+            request_id for (request_id,) in server.sql(f"SELECT request_id {_OF_REQUESTS}", [f"{caller.name}-%"])
         )
-        missing = each.answered - set(requests)
-        assert not missing, f"{len(missing)} of {len(each.answered)} answers without a record"
+        missing = caller.answered - set(requests)
+        assert not missing, f"{len(missing)} of {len(caller.answered)} answers without a record"
         assert requests.most_common(1)[0][1] == 1
     unlike = server.sql(
         "SELECT count(*) FROM usage_records u FULL JOIN"
@@ -162,7 +162,7 @@ async def test_kill_9_of_everything_under_load_loses_no_record_and_makes_none_tw
             callers.ended = True
         await asyncio.to_thread(server.start)
     await drained(server)
-    assert sum(len(each.answered) for each in rounds) > 50 * ROUNDS
+    assert sum(len(round_.answered) for round_ in rounds) > 50 * ROUNDS
     check(server, rounds)
     killed = "SELECT status, count(*) FROM usage_records WHERE request_id LIKE 'kill%' GROUP BY status"
     statuses = dict(server.sql(killed))
@@ -185,7 +185,7 @@ async def test_kill_9_of_the_keeper_in_the_middle_of_its_work_loses_nothing(serv
     check(server, [callers])
 
 
-async def test_kill_9_of_one_worker_interrupts_its_streams_alone(server: GatehouseServer) -> None:
+async def test_kill_9_of_one_worker_interrupts_only_its_streams(server: GatehouseServer) -> None:
     async with Callers(server, "worker") as callers:
         for _ in range(3):
             await callers.until(len(callers.answered) + 60)

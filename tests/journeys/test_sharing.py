@@ -39,11 +39,11 @@ async def opened(fleet: GatehouseServer, number: int) -> AsyncIterator[list[Wire
         await asyncio.sleep(0.1)
 
 
-def held(worker: psutil.Process, fleet: GatehouseServer) -> int:
+def connection_count(worker: psutil.Process, fleet: GatehouseServer) -> int:
     port = urlsplit(fleet.url).port
     return sum(
-        each.status == psutil.CONN_ESTABLISHED and each.laddr.port == port
-        for each in worker.net_connections(kind="tcp")
+        connection.status == psutil.CONN_ESTABLISHED and connection.laddr.port == port
+        for connection in worker.net_connections(kind="tcp")
     )
 
 
@@ -54,9 +54,9 @@ async def test_a_burst_of_connections_is_split_evenly(fleet: GatehouseServer, nu
     seen = []
     for _ in range(5):
         async with opened(fleet, number):
-            seen.append([held(worker, fleet) for worker in fleet.workers])
+            seen.append([connection_count(worker, fleet) for worker in fleet.workers])
         fair = sum(seen[-1]) / len(seen[-1])
-        if all(0.9 * fair <= each <= 1.1 * fair for each in seen[-1]):
+        if all(0.9 * fair <= item <= 1.1 * fair for item in seen[-1]):
             return
     raise AssertionError(seen)
 
@@ -65,7 +65,7 @@ async def test_what_a_stopped_worker_does_not_take_another_does(fleet: Gatehouse
     fleet.workers[0].suspend()
     try:
         async with opened(fleet, 40):
-            assert held(fleet.workers[0], fleet) < 10
+            assert connection_count(fleet.workers[0], fleet) < 10
     finally:
         fleet.workers[0].resume()
 
@@ -77,7 +77,7 @@ async def test_a_worker_that_takes_a_dead_ones_place_gets_its_share(fleet: Gateh
     while True:
         new = [worker for worker in fleet.workers if worker.pid not in before]
         async with opened(fleet, 32):
-            if new and held(new[0], fleet) >= 6:
+            if new and connection_count(new[0], fleet) >= 6:
                 return
         assert time.monotonic() < deadline
 

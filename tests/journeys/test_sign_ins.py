@@ -1,4 +1,4 @@
-"""Tries to get in are counted over all workers, whatever becomes of Redis (reference 1, Rate limiting, 6)."""
+"""Sign-in attempts are counted over all workers, also without Redis (docs/rate-limits.md)."""
 
 import asyncio
 import time
@@ -49,7 +49,7 @@ def somebody() -> str:
     return f"{uuid4().hex[:12]}@example.test"
 
 
-async def test_of_60_passwords_at_once_exactly_10_are_looked_at_without_redis(alone: GatehouseServer) -> None:
+async def test_of_60_concurrent_passwords_exactly_10_are_checked_without_redis(alone: GatehouseServer) -> None:
     assert len(alone.workers) == 4
     email = somebody()
     assert await posted(alone, LOGIN, wrong(email)) == {401: 10, 429: 50}
@@ -58,7 +58,7 @@ async def test_of_60_passwords_at_once_exactly_10_are_looked_at_without_redis(al
     assert await posted(alone, LOGIN, wrong(somebody()), 12) == {401: 10, 429: 2}
 
 
-async def test_the_right_password_is_a_try_too(alone: GatehouseServer) -> None:
+async def test_a_correct_password_counts_as_an_attempt(alone: GatehouseServer) -> None:
     right = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
     assert await posted(alone, LOGIN, lambda _: right) == {200: 10, 429: 50}
 
@@ -70,11 +70,11 @@ async def test_registrations_count_by_address_over_all_workers(alone: GatehouseS
     assert sum(answers.values()) == 10
 
 
-async def test_of_60_passwords_at_once_exactly_10_are_looked_at_with_redis(fleet: GatehouseServer) -> None:
+async def test_of_60_concurrent_passwords_exactly_10_are_checked_with_redis(fleet: GatehouseServer) -> None:
     assert await posted(fleet, LOGIN, wrong(somebody())) == {401: 10, 429: 50}
 
 
-async def test_redis_being_killed_midway_gives_nobody_more_tries(fleet: GatehouseServer, redis: RedisServer) -> None:
+async def test_a_killed_redis_permits_no_further_attempts(fleet: GatehouseServer, redis: RedisServer) -> None:
     email = somebody()
     trying = asyncio.create_task(posted(fleet, LOGIN, wrong(email), 30, after=0.02))
     await asyncio.sleep(0.1)
@@ -90,7 +90,7 @@ async def test_redis_being_killed_midway_gives_nobody_more_tries(fleet: Gatehous
     assert first + while_away + back == {401: 10, 429: 80}
 
 
-async def test_tries_at_one_account_leave_the_others_their_way_in(alone: GatehouseServer) -> None:
+async def test_attempts_at_one_account_do_not_block_others(alone: GatehouseServer) -> None:
     """A crowd of guesses waits for its own turn: nobody else waits behind it."""
     email, stop = somebody(), asyncio.Event()
 

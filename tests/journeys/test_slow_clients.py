@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 from tests.support.server import GatehouseServer
-from tests.support.slow_clients import MEGABYTE, WHOLE, Held, Provider, Served, read_answer, reset
+from tests.support.slow_clients import MEGABYTE, WHOLE, Provider, Served, WorkerResources, read_answer, reset
 from tests.support.upstream import Connection, upstream
 
 pytestmark = pytest.mark.timeout(300)
@@ -76,7 +76,7 @@ async def served(lanes: dict[str, Served]) -> Served:
 
 
 async def test_heads_that_never_end_cost_little_and_nobody_waits_for_them(served: Served) -> None:
-    number, before = 300, served.held()
+    number, before = 300, served.resources()
     async with asyncio.timeout(20):
         wires = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(number)]
         for piece in (b"POST /v1/chat/", b"completions HTTP/1.1\r\nHo", b"st: x\r\nX-A: ", *[b"a"] * 20):
@@ -84,7 +84,7 @@ async def test_heads_that_never_end_cost_little_and_nobody_waits_for_them(served
                 writer.write(piece)
             await asyncio.sleep(0.02)
         await served.served()
-    during = served.held()
+    during = served.resources()
     assert during.clients >= number
     assert (during.memory - before.memory) / number < 64 * 1024
     for index, (_, writer) in enumerate(wires):
@@ -96,7 +96,7 @@ async def test_heads_that_never_end_cost_little_and_nobody_waits_for_them(served
 
 
 async def test_a_body_that_drips_is_refused_when_its_time_is_over_and_recorded_once(served: Served) -> None:
-    before = served.held()
+    before = served.resources()
 
     async def drips(number: int) -> bytes:
         request = served.request("whole", f"drip-{number}")
@@ -114,13 +114,13 @@ async def test_a_body_that_drips_is_refused_when_its_time_is_over_and_recorded_o
     began = time.monotonic()
     answers = await asyncio.gather(*(drips(number) for number in range(40)), served.served())
     assert time.monotonic() - began < BODY_TIMEOUT + 6
-    assert all(each.startswith(b"HTTP/1.1 408") for each in answers[:-1] if each is not None)
+    assert all(answer.startswith(b"HTTP/1.1 408") for answer in answers[:-1] if answer is not None)
     assert set((await served.records("drip-", 40)).values()) == {"refused"}
     await served.nothing_left(before)
 
 
 async def test_who_sends_on_after_a_refusal_reads_it_and_is_cut_off(served: Served) -> None:
-    before = served.held()
+    before = served.resources()
     head = (
         b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gk_nobodys\r\nContent-Length: 99999999\r\n\r\n"
     )
@@ -131,22 +131,22 @@ async def test_who_sends_on_after_a_refusal_reads_it_and_is_cut_off(served: Serv
             for _ in range(10):
                 wire.send(b" " * 1000)
                 await asyncio.sleep(0.05)
-            told = await wire.until_closed(1)
+            result = await wire.until_closed(1)
             with pytest.raises(ConnectionError):
                 while True:
                     wire.send(b" ")
                     await wire.writer.drain()
                     await asyncio.sleep(0.05)
-            return told
+            return result
 
     async with asyncio.timeout(10):
         answers = await asyncio.gather(*(sends_on() for _ in range(40)), served.served())
-    assert all(each.startswith(b"HTTP/1.1 401") for each in answers[:-1] if each is not None)
+    assert all(answer.startswith(b"HTTP/1.1 401") for answer in answers[:-1] if answer is not None)
     await served.nothing_left(before)
 
 
 async def test_a_long_answer_waits_for_a_slow_reader_and_arrives_whole(served: Served) -> None:
-    before, number = served.held(), 8
+    before, number = served.resources(), 8
 
     async def reads(index: int) -> int:
         async with served.connected(buffer=4096) as wire:
@@ -169,11 +169,11 @@ async def test_a_long_answer_waits_for_a_slow_reader_and_arrives_whole(served: S
 async def test_a_stream_that_nobody_reads_is_held_back_at_the_provider(served: Served) -> None:
     # The first streams make the process's heap larger, whatever they hold.
     await flooded("warm", served, lambda: None)
-    before = served.held()
+    before = served.resources()
 
     def within_bounds() -> None:
         # What the system's buffers take is not the gateway's.
-        assert served.held().memory - before.memory < FLOODS * 4 * MEGABYTE
+        assert served.resources().memory - before.memory < FLOODS * 4 * MEGABYTE
 
     await flooded("flood", served, within_bounds)
     await served.nothing_left(before)
@@ -215,7 +215,7 @@ async def test_a_client_that_leaves_a_provider_that_still_answers_is_cancelled_a
     served: Served, provider: Patient, model: str, leaves: str
 ) -> None:
     """A client that says no more is one that has left, though it may still read."""
-    before, prefix, number = served.held(), f"half-{uuid4().hex[:8]}-", 8
+    before, prefix, number = served.resources(), f"half-{uuid4().hex[:8]}-", 8
     together = asyncio.Barrier(number)
 
     async def calls(index: int) -> None:
@@ -242,7 +242,7 @@ async def test_a_client_that_leaves_a_provider_that_still_answers_is_cancelled_a
 
 
 async def test_a_client_that_says_no_more_before_its_request_is_whole_is_let_go(served: Served) -> None:
-    before = served.held()
+    before = served.resources()
     for beginning in (b"", b"POST /v1/chat", b"GET /v1/models HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"):
         async with served.connected() as wire:
             wire.send(beginning)
@@ -255,7 +255,7 @@ async def test_a_client_that_says_no_more_before_its_request_is_whole_is_let_go(
 async def test_a_reset_at_any_byte_of_a_request_leaves_nothing_and_one_record_if_its_head_was_there(
     served: Served, streamed: bool
 ) -> None:
-    before, prefix = served.held(), f"reset-{uuid4().hex[:8]}-"
+    before, prefix = served.resources(), f"reset-{uuid4().hex[:8]}-"
     whole = served.request("whole", f"{prefix}0000", streamed=streamed)
     head = whole.index(b"\r\n\r\n") + 4
 
@@ -295,7 +295,7 @@ async def test_a_reset_at_any_byte_of_an_answer_leaves_nothing_and_one_record(se
         return len(read)
 
     size = await reads(9999)
-    before = served.held()
+    before = served.resources()
     # Of one that went before its request was seen nothing is known.
     taken = range(1, size + 40)
     await in_turns(reads, taken)
@@ -313,7 +313,7 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
 ) -> None:
     served, prefix, whole = lanes[lane], f"cut-{uuid4().hex[:8]}-", WHOLE[streamed]
     await served.ready()
-    before = served.held()
+    before = served.resources()
     answers: dict[int, tuple[int, bytes]] = {}
     head = whole.index(b"\r\n\r\n") + 4
 
@@ -324,11 +324,11 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
                 more = "Connection: close\r\n" if kind == "b" else ""
                 request_id = f"{prefix}{size:04}{kind}"
                 wire.send(served.request("cut", request_id, streamed=streamed, user=str(cut), more=more))
-                said = await asyncio.wait_for(read_answer(wire.reader), 5)
+                text = await asyncio.wait_for(read_answer(wire.reader), 5)
                 if kind == "a":
-                    answers[size] = said
+                    answers[size] = text
                 else:
-                    assert said[0] == 200
+                    assert text[0] == 200
 
     sizes = range(len(whole))
     await in_turns(asks, sizes, at_once=2)
@@ -347,13 +347,13 @@ async def test_a_provider_that_resets_at_any_byte_is_one_error_and_one_record(
     await served.nothing_left(before)
     async with asyncio.timeout(5):
         # Those that other tests have left at rest are among them.
-        while served.held().calls > before.calls + 2:
+        while served.resources().calls > before.calls + 2:
             await asyncio.sleep(0.05)
 
 
-def little_more(served: Served, before: Held, exchanges: int) -> None:
+def little_more(served: Served, before: WorkerResources, exchanges: int) -> None:
     """What one of them is given to read with is more than this."""
-    assert (served.held().memory - before.memory) / exchanges < 16 * 1024
+    assert (served.resources().memory - before.memory) / exchanges < 16 * 1024
 
 
 async def in_turns(one: Any, numbers: range, *, at_once: int = 8) -> None:

@@ -1,5 +1,5 @@
-"""An upgrade without a stop: the version before serves on the new schema until this one has taken over (decisions of
-the contract: Running it).
+"""An upgrade without downtime: the previous version serves on the new schema until this one has taken over
+(docs/operations.md, Upgrades).
 
 `earlier/0003.tar.xz` is the package as it was when its schema was 0003, without the models' data: `git archive
 --prefix=0003/ COMMIT src/gatehouse`, less `detection/*/data`. The next schema's test takes the next one.
@@ -74,9 +74,9 @@ def gatehouse_command(server: GatehouseServer, *arguments: str) -> str:
 
 def answered(*loads: Load) -> int:
     """All of them well."""
-    for each in loads:
-        assert set(each.statuses) == {200}
-    return sum(each.statuses[200] for each in loads)
+    for one in loads:
+        assert set(one.statuses) == {200}
+    return sum(one.statuses[200] for one in loads)
 
 
 async def recorded(server: GatehouseServer, requests: int) -> None:

@@ -48,7 +48,7 @@ async def subscribe(admin: httpx2.AsyncClient, receiver: Receiver, event_type: s
     return str(answer.json()["id"])
 
 
-async def test_what_a_rule_finds_in_a_request_is_told(
+async def test_findings_of_a_rule_in_a_request_are_announced(
     server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
 ) -> None:
     webhook_id = await subscribe(admin, receiver, "dlp_trigger")
@@ -70,7 +70,7 @@ async def test_what_a_rule_finds_in_a_request_is_told(
     await admin.delete(f"/api/admin/webhooks/{webhook_id}")
 
 
-async def test_a_request_is_told_once_whatever_is_found_in_it_and_on_which_way(
+async def test_one_event_is_announced_per_request_with_findings(
     server: GatehouseServer, admin: httpx2.AsyncClient, receiver: Receiver
 ) -> None:
     """Streamed or not; a scan never. What rules only logged comes to a webhook that wants it."""
@@ -108,22 +108,22 @@ async def test_a_request_is_told_once_whatever_is_found_in_it_and_on_which_way(
 
     def got(path: str) -> dict[str, dict[str, Any]]:
         """Payloads by request, in no order: requests end when they like."""
-        payloads = [each.json["payload"] for each in receiver.got if each.path == f"/{path}"]
+        payloads = [delivery.json["payload"] for delivery in receiver.got if delivery.path == f"/{path}"]
         by_request = {payload["request_id"]: payload for payload in payloads}
         assert len(by_request) == len(payloads)
         return by_request
 
-    def found(finding: dict[str, Any]) -> tuple[str, str, str]:
+    def finding_key(finding: dict[str, Any]) -> tuple[str, str, str]:
         return finding["entity_type"], finding["action_taken"], finding["direction"]
 
     def all_found(findings: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
         """Other tests of the server may have rules for cards, too."""
-        return set(map(found, findings))
+        return set(map(finding_key, findings))
 
     cards, echo = ("credit_card", "REDACT", "input"), ("echo", "BLOCK", "output")
     mails = {("email", "LOG_ONLY", "input"), ("email", "LOG_ONLY", "output")}
     plain = got("plain")
-    assert {request: (found(told), all_found(told["findings"])) for request, told in plain.items()} == {
+    assert {request: (finding_key(result), all_found(result["findings"])) for request, result in plain.items()} == {
         called[0]: (echo, {cards, echo}), called[1]: (echo, {cards, echo}),
         called[2]: (cards, {cards}), called[6]: (cards, {cards}),
     }  # fmt: skip
@@ -131,13 +131,13 @@ async def test_a_request_is_told_once_whatever_is_found_in_it_and_on_which_way(
     both = got("all")
     assert set(both) == {*called[:5], called[6]}
     for request in called[3:5]:
-        assert found(both[request]) == ("email", "LOG_ONLY", "input")
+        assert finding_key(both[request]) == ("email", "LOG_ONLY", "input")
         assert both[request]["findings"] == []
     for request in called[2:5]:
         assert all_found(both[request]["logged"]) == mails
     for path, ids in (("webhooks", hooks), ("dlp-rules", rules)):
-        for each in ids:
-            await admin.delete(f"/api/admin/{path}/{each}")
+        for id_ in ids:
+            await admin.delete(f"/api/admin/{path}/{id_}")
 
 
 async def test_every_event_arrives_though_the_delivering_process_is_killed(
@@ -174,8 +174,8 @@ def _announce(server: GatehouseServer, payload: dict[str, Any]) -> None:
 async def _kill(server: GatehouseServer, receiver: Receiver, stopping: asyncio.Event) -> int:
     """SIGKILL while something is on its way, twice."""
     kills = 0
-    for wanted in (10, EVENTS // 2):
-        while len(receiver.got) < wanted and not stopping.is_set():
+    for item in (10, EVENTS // 2):
+        while len(receiver.got) < item and not stopping.is_set():
             await asyncio.sleep(0.01)
         for keeper in server.keepers:
             with contextlib.suppress(psutil.NoSuchProcess):

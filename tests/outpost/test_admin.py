@@ -46,7 +46,7 @@ def test_without_a_token_set_nobody_is_an_operator(trust: Trust) -> None:
             assert httpx2.get(outpost.admin_url + "/admin/api/status", headers=headers).status_code == 401
 
 
-def test_guesses_are_limited_and_an_operator_s_kill_switch_is_not(trust: Trust) -> None:
+def test_guesses_are_limited_and_an_operators_kill_switch_is_not(trust: Trust) -> None:
     """Neither by the operator's own calls, nor by those of a stranger behind the same address."""
     status, switch = "/admin/api/status", "/admin/api/override/kill-switch"
     with OutpostServer(trust, RATE_LIMIT_ADMIN_PER_MINUTE="3") as outpost, outpost.admin() as operator:
@@ -76,7 +76,7 @@ async def answered(url: str, head: str) -> bytes:
         writer.close()
 
 
-async def test_a_stranger_s_body_is_not_waited_for(outpost: OutpostServer) -> None:
+async def test_a_strangers_body_is_not_waited_for(outpost: OutpostServer) -> None:
     """Nor held: the requests of the proxy share the process' memory."""
     for sent, status in (
         ("POST /admin/config/import", b"401"),
@@ -90,7 +90,7 @@ async def test_a_stranger_s_body_is_not_waited_for(outpost: OutpostServer) -> No
         assert b"connection: close" in answer.lower()
 
 
-async def test_an_operator_s_body_is_bounded_in_size_and_time(trust: Trust) -> None:
+async def test_an_operators_body_is_bounded_in_size_and_time(trust: Trust) -> None:
     with OutpostServer(trust, MAX_REQUEST_BYTES="4096", BODY_TIMEOUT_SECONDS="1") as outpost:
         for length, status in ((5000, b"413"), (4000, b"408")):
             head = (
@@ -101,7 +101,7 @@ async def test_an_operator_s_body_is_bounded_in_size_and_time(trust: Trust) -> N
             assert answer.split(b" ")[1] == status, answer
 
 
-def test_the_proxy_s_port_has_no_administration(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_the_proxys_port_has_no_administration(outpost: OutpostServer, operator: httpx2.Client) -> None:
     answer = httpx2.get(outpost.url + "/admin/api/status", headers=dict(operator.headers))
     assert answer.status_code == 404
 
@@ -166,9 +166,9 @@ def test_a_provider_may_be_out_for_one_model_or_for_all(outpost: OutpostServer, 
         assert answer.json() == {
             "disabled": {model: sorted(out) for model, out in disabled.items()}, "unknown": unknown
         }  # fmt: skip
-        told = [outpost.ask(model=model) for model in ("sandbox/echo", "sandbox/slow-200ms", "echo")]
-        assert [each.status_code for each in told] == [echo, slow, echo]
-        assert {each.json()["error"]["type"] for each in told if each.status_code == 503} <= {"providers_disabled"}
+        results = [outpost.ask(model=model) for model in ("sandbox/echo", "sandbox/slow-200ms", "echo")]
+        assert [item.status_code for item in results] == [echo, slow, echo]
+        assert {item.json()["error"]["type"] for item in results if item.status_code == 503} <= {"providers_disabled"}
 
 
 def test_a_model_may_be_sent_elsewhere(outpost: OutpostServer, operator: httpx2.Client) -> None:
@@ -198,7 +198,7 @@ def test_two_who_override_at_once_take_nothing_back_of_each_other(operator: http
                 disabled, routes = {f"model-{number}": ["nobody"]}, {f"model-{number}": "no/body"}
                 sent = [pool.submit(operator.put, providers, json={"disabled": disabled})]
                 sent.append(pool.submit(operator.put, routing, json={"routes": routes}))
-                assert [each.result().status_code for each in sent] == [200, 200]
+                assert [sent_request.result().status_code for sent_request in sent] == [200, 200]
                 assert operator.get(providers).json()["disabled"] == disabled
                 assert operator.get(routing).json()["routes"] == routes
     finally:
@@ -227,12 +227,12 @@ def test_an_exported_configuration_can_be_imported_again(operator: httpx2.Client
     assert exported["overrides"]["routes"] == routes
     assert trust.server.key not in json.dumps(exported)
     operator.put("/admin/api/override/routing", json={"routes": {}})
-    for dry_run, found in (("true", {}), ("false", routes)):
+    for dry_run, result in (("true", {}), ("false", routes)):
         answer = operator.post("/admin/config/import", params={"dry_run": dry_run}, json={**exported, "later": 1})
         assert answer.status_code == 200, answer.text
         assert answer.json()["imported"] == ["overrides"]
         assert answer.json()["skipped"].keys() >= {"patterns", "dlp_rules", "content_filters", "later"}
-        assert operator.get("/admin/api/override/routing").json()["routes"] == found
+        assert operator.get("/admin/api/override/routing").json()["routes"] == result
     operator.put("/admin/api/override/routing", json={"routes": {}})
 
 
@@ -251,12 +251,12 @@ def test_operators_calls_are_in_the_audit_export_and_on_the_platform(trust: Trus
             for active in (True, False):
                 assert operator.post("/admin/api/override/kill-switch", json={"active": active}).status_code == 200
             calls = exported(operator)
-        assert [(each["type"], each["call"], each["details"]) for each in calls] == [
+        assert [(call["type"], call["call"], call["details"]) for call in calls] == [
             ("operated", "kill_switch", {"active": True}),
             ("operated", "kill_switch", {"active": False}),
         ]
-        assert {(each["ip"], each["tenant_id"], each["handed_in"]) for each in calls} == {("127.0.0.1", None, False)}
-        assert all(each["timestamp"].endswith("Z") for each in calls)
+        assert {(call["ip"], call["tenant_id"], call["handed_in"]) for call in calls} == {("127.0.0.1", None, False)}
+        assert all(call["timestamp"].endswith("Z") for call in calls)
         outpost.kill()
         del outpost.environment["PLATFORM_MANAGEMENT_URL"]
         outpost.start()
@@ -268,7 +268,7 @@ def test_operators_calls_are_in_the_audit_export_and_on_the_platform(trust: Trus
         query = (
             "SELECT details FROM audit_events WHERE action = 'outpost.operated' AND resource_id = %s ORDER BY sequence"
         )
-        rows = until(lambda: len(found := trust.server.sql(query, [str(outpost.id)])) == 5 and found)
+        rows = until(lambda: len(rows := trust.server.sql(query, [str(outpost.id)])) == 5 and rows)
         assert [row[0] for row in rows] == [
             {"call": "kill_switch", "active": True},
             {"call": "kill_switch", "active": False},

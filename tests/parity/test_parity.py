@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.engine import HeldEngine, completion, events
+from tests.support.engine import EngineHarness, completion, events
 
 from gatehouse.detection.taxonomy import TAXONOMY
 from gatehouse.engine.exchange import Answer, Received
@@ -76,7 +76,7 @@ MODELS = tuple(
         [("one", "small", "open"), ("one", "large", "open"), ("two", "small", "restricted"), ("two", "odd", "open")]
     )
 )  # fmt: skip
-NAMES = [f"{each.provider}/{each.model_id}" for each in MODELS]
+NAMES = [f"{model.provider}/{model.model_id}" for model in MODELS]
 
 ACTIONS = st.sampled_from(["log_only", "redact", "prompt", "block"])
 ENTITIES = st.sampled_from(TAXONOMY)
@@ -138,7 +138,7 @@ GOVERNANCE = st.builds(
             risk_tier=st.sampled_from(["tier_1", "tier_4"]),
             validation_status=st.sampled_from(["draft", "validated", "deprecated"]),
         ),
-        max_size=2, unique_by=lambda each: (each.provider, each.model_id),
+        max_size=2, unique_by=lambda item: (item.provider, item.model_id),
     ).map(tuple),
     registry_enforcement=st.sampled_from(["off", "off", "warn", "block"]),
 )  # fmt: skip
@@ -147,8 +147,8 @@ ROUTING = st.lists(
         RoutingPolicyRecord, id=st.uuids(), name=st.just("p"),
         strategy=st.sampled_from(["cost_optimized", "quality_optimized", "balanced", "manual_fallback"]),
         fallback_chain=st.lists(
-            st.sampled_from(MODELS).map(lambda each: ChainEntry(provider=each.provider, model_id=each.model_id)),
-            max_size=3, unique_by=lambda each: (each.provider, each.model_id),
+            st.sampled_from(MODELS).map(lambda item: ChainEntry(provider=item.provider, model_id=item.model_id)),
+            max_size=3, unique_by=lambda item: (item.provider, item.model_id),
         ).map(tuple),
         cost_cap=st.none() | st.builds(
             CostCap, max_cost_per_request_usd=st.decimals("0.00001", "0.01", places=5),
@@ -179,7 +179,7 @@ RECORDS = st.builds(
             ModelAccessRecord, group_id=st.sampled_from(GROUPS), model=st.sampled_from([*NAMES, "small"]),
             access_type=st.sampled_from(["ALLOW", "DENY"]),
         ),
-        max_size=2, unique_by=lambda each: (each.group_id, each.model),
+        max_size=2, unique_by=lambda item: (item.group_id, item.model),
     ).map(tuple),
     ip_allowlist=st.sampled_from([None, None, None, ("192.0.2.0/24",), ("10.0.0.0/8",)]),
     routing_policies=ROUTING,
@@ -211,7 +211,7 @@ CASES = st.builds(
     Case,
     records=RECORDS,
     groups=st.lists(st.sampled_from(GROUPS), unique=True, max_size=3).map(tuple),
-    switched_off=st.frozensets(st.sampled_from([each.id for each in MODELS]), max_size=1),
+    switched_off=st.frozensets(st.sampled_from([model.id for model in MODELS]), max_size=1),
     model=st.sampled_from([*NAMES, "auto", "large", "unknown/model"]),
     fallbacks=st.lists(st.sampled_from(NAMES), max_size=2, unique=True).map(tuple),
     prompt=TEXTS,
@@ -264,10 +264,11 @@ def bundle(case: Case) -> str:
         users=(UserRecord(id=USER, email="ada@example.com", role="user", groups=case.groups),),
         keys=(KeyRecord(id=KEY_ID, user_id=USER, digest=tokens.digest(KEY)),),
     )
-    held = contents.contents(case.records, msgspec.json.encode(callers), case.switched_off)
+    bundle_contents = contents.contents(case.records, msgspec.json.encode(callers), case.switched_off)
     now = int(time.time())
     return signing.sign(
-        contents.encode(held, outpost_id=OUTPOST, tenant_id=TENANT, issued_at=now, expires_at=now + 60), SIGNER
+        contents.encode(bundle_contents, outpost_id=OUTPOST, tenant_id=TENANT, issued_at=now, expires_at=now + 60),
+        SIGNER,
     )
 
 
@@ -290,32 +291,32 @@ async def outpost_ports(case: Case, base: Ports) -> AsyncIterator[Ports]:
         await host.journal.close()
 
 
-async def verdict(ports: Ports, held: HeldEngine, case: Case) -> dict[str, Any]:
+async def verdict(ports: Ports, harness: EngineHarness, case: Case) -> dict[str, Any]:
     """All that a client, a provider and the record see of it; without what differs from call to call."""
     pieces: list[bytes | Exception] = (
         events(*re.findall(r".{1,7}", case.answer)) if case.stream else [completion(case.answer)]
     )
     refusal: tuple[int, list[bytes | Exception]] = (case.status, [b'{"error": {"message": "busy"}}'])
-    held.outbound.script = [refusal if case.status != 200 and not n else (200, list(pieces)) for n in range(6)]
-    held.outbound.sent, held.entries = [], []
-    asked = {"model": case.model, "messages": [{"role": "user", "content": case.prompt}], "stream": case.stream}
-    asked |= case.more
+    harness.outbound.script = [refusal if case.status != 200 and not n else (200, list(pieces)) for n in range(6)]
+    harness.outbound.sent, harness.entries = [], []
+    requested = {"model": case.model, "messages": [{"role": "user", "content": case.prompt}], "stream": case.stream}
+    requested |= case.more
     if case.fallbacks:
-        asked["fallbacks"] = list(case.fallbacks)
+        requested["fallbacks"] = list(case.fallbacks)
     received = Received(
         request_id="r", method="POST", path="/v1/chat/completions", headers={"authorization": f"Bearer {KEY}"},
-        client_address="192.0.2.1", received_at=held.clock.now(), started=held.clock.monotonic(), dialect="openai_chat",
-        body=json.dumps(asked).encode(),
+        client_address="192.0.2.1", received_at=harness.clock.now(), started=harness.clock.monotonic(),
+        dialect="openai_chat", body=json.dumps(requested).encode(),
     )  # fmt: skip
     # What was learned from the other's call is no part of the policy.
-    answer = await Engine(msgspec.structs.replace(ports, latencies=Latencies(held.clock))).answer(received)
+    answer = await Engine(msgspec.structs.replace(ports, latencies=Latencies(harness.clock))).answer(received)
     body = await _whole(answer)
     return {
         "status": answer.status,
         "headers": _kept(answer.headers),
         "body": _without_ids(body),
-        "sent": [(request.url, request.body) for request in held.outbound.sent],
-        "outcomes": [_plain(each) for each in held.outcomes],
+        "sent": [(request.url, request.body) for request in harness.outbound.sent],
+        "outcomes": [_plain(outcome) for outcome in harness.outcomes],
     }
 
 
@@ -335,20 +336,20 @@ def _without_ids(body: bytes) -> bytes:
 
 
 def _plain(entry: Any) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.structs.asdict(entry)
+    result: dict[str, Any] = msgspec.structs.asdict(entry)
     for name in ("id", "latency_ms", "provider_latency_ms", "time_to_first_token_ms", "timestamp"):
-        del found[name]
-    return found
+        del result[name]
+    return result
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=CASES)
 def test_both_hosts_say_the_same(case: Case) -> None:
     async def both() -> None:
-        held = HeldEngine()
-        base = held.ports
-        on_platform = await verdict(platform_ports(case, base), held, case)
+        harness = EngineHarness()
+        base = harness.ports
+        on_platform = await verdict(platform_ports(case, base), harness, case)
         async for ports in outpost_ports(case, base):
-            assert await verdict(ports, held, case) == on_platform
+            assert await verdict(ports, harness, case) == on_platform
 
     asyncio.run(both())

@@ -67,4 +67,4 @@ def test_the_search_says_what_looking_at_each_range_says() -> None:
     ranges = AddressRanges(networks)
     for _ in range(3000):
         address = ip_address(chance.getrandbits(32))
-        assert (str(address) in ranges) == any(address in each for each in networks)
+        assert (str(address) in ranges) == any(address in network for network in networks)

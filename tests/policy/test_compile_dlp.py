@@ -23,7 +23,7 @@ def rule(**changed: Any) -> DlpRuleRecord:
 
 def all_rules(policy: DlpPolicy) -> dict[str, CompiledDlpRule]:
     tiers = (policy.patterns, policy.entities, policy.labels)
-    return {each.id: each for tier in tiers for rules in tier.values() for each in rules}
+    return {rule.id: rule for tier in tiers for rules in tier.values() for rule in rules}
 
 
 @pytest.mark.parametrize(

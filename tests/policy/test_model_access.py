@@ -1,4 +1,4 @@
-"""Who may use which model, by the rules of their groups (reference 2, Group)."""
+"""Access to models by the rules of a caller's groups (docs/model-access.md)."""
 
 from timeit import repeat
 from uuid import UUID
@@ -50,7 +50,7 @@ def permits(access: ModelAccess, groups: list[UUID], model: str, *, restricted: 
         ([rule(ONE, "ALLOW", "b/m"), rule(ONE, "DENY", "a/m2")], [ONE], True, False),
     ],
 )
-def test_a_denial_wins_and_a_grant_opens_what_is_restricted(
+def test_a_denial_wins_and_a_grant_opens_a_restricted_model(
     rules: list[ModelAccessRecord], groups: list[UUID], open_model: bool, restricted_model: bool
 ) -> None:
     access = compile_access(rules)
@@ -60,16 +60,16 @@ def test_a_denial_wins_and_a_grant_opens_what_is_restricted(
 
 @settings(deadline=None)  # the first policy compiles the built-in patterns
 @given(records=RECORDS, groups=st.lists(GROUPS, unique=True), model=MODELS, restricted=st.booleans())
-def test_rules_over_a_wire_decide_as_their_meaning_says(
+def test_serialized_rules_decide_like_a_reference_implementation(
     records: list[ModelAccessRecord], groups: list[UUID], model: str, restricted: bool
 ) -> None:
     here = TenantRecords(tenant_id=TenantId(UUID(int=9)), revision=4, model_access=tuple(records))
     there = msgspec.json.decode(msgspec.json.encode(here), type=TenantRecords)
     assert there == here
-    said = {record.access_type for record in records if record.group_id in groups and record.model == model}
-    meant = "DENY" not in said and (not restricted or "ALLOW" in said)
-    for each in (here, there):
-        snapshot = compile_policy(each)
+    access_types = {record.access_type for record in records if record.group_id in groups and record.model == model}
+    meant = "DENY" not in access_types and (not restricted or "ALLOW" in access_types)
+    for item in (here, there):
+        snapshot = compile_policy(item)
         assert isinstance(snapshot, Snapshot)
         assert permits(snapshot.access, groups, model, restricted=restricted) is meant
 

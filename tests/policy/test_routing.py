@@ -49,14 +49,14 @@ def compiled(*records: RoutingPolicyRecord) -> Routing:
 
 
 def only(**more: Any) -> RoutingPolicy:
-    found = compiled(policy(**more)).of(())
-    assert found is not None
-    return found
+    result = compiled(policy(**more)).of(())
+    assert result is not None
+    return result
 
 
 def names(policy: RoutingPolicy, *needs: str, embeds: bool = False) -> list[str]:
-    wanted = sum(CAPABILITY_BITS[need] for need in needs)
-    return [option.model.model_id for option in policy.pool.capable(wanted, embeds)]
+    expected = sum(CAPABILITY_BITS[need] for need in needs)
+    return [option.model.model_id for option in policy.pool.capable(expected, embeds)]
 
 
 def test_it_chooses_from_the_active_models_of_enabled_providers_in_the_order_of_their_names() -> None:
@@ -99,15 +99,15 @@ def test_a_chain_is_in_the_order_of_its_priorities_and_knows_no_filters() -> Non
         ChainEntry(provider="a", model_id="inactive", priority=1),
         ChainEntry(provider="a", model_id="eyes", priority=2),
     )
-    found = only(fallback_chain=chain, model_filters=ModelFilters(excluded_models=frozenset({"eyes", "plain"})))
-    assert [option.model.model_id for option in found.chain.options] == ["eyes", "plain"]
+    result = only(fallback_chain=chain, model_filters=ModelFilters(excluded_models=frozenset({"eyes", "plain"})))
+    assert [option.model.model_id for option in result.chain.options] == ["eyes", "plain"]
 
 
 def test_the_cheapest_is_looked_for_in_the_chain_too() -> None:
     cap = CostCap(max_cost_per_request_usd=Decimal(1), action_on_exceed="use_cheapest")
     filters = ModelFilters(excluded_models=frozenset({"eyes", "plain"}))
-    found = only(fallback_chain=(ChainEntry(provider="a", model_id="eyes"),), model_filters=filters, cost_cap=cap)
-    assert {option.model.model_id for option in found.every.options} == {"blind", "eyes", "vectors"}
+    result = only(fallback_chain=(ChainEntry(provider="a", model_id="eyes"),), model_filters=filters, cost_cap=cap)
+    assert {option.model.model_id for option in result.every.options} == {"blind", "eyes", "vectors"}
 
 
 def test_policies_that_choose_from_the_same_models_in_the_same_way_share_them() -> None:
@@ -126,26 +126,26 @@ def test_policies_that_choose_from_the_same_models_in_the_same_way_share_them() 
         )
     ]
     routing = compiled(*records)
-    pools = [found.pool for record in records if (found := routing.of(record.group_ids)) is not None]
+    pools = [result.pool for record in records if (result := routing.of(record.group_ids)) is not None]
     alike = [[one is other for other in pools].index(True) for one in pools]
     assert alike == [0, 0, 0, 3, 4, 5, 5]
     assert next(option.model.model_id for option in pools[4].capable(0, embeds=False)) == "eyes"
 
 
-def test_a_group_s_policy_goes_before_the_default() -> None:
+def test_a_groups_policy_precedes_the_default() -> None:
     default, own = policy(), policy(group_ids=(GROUPS[0],))
     routing = compiled(default, own)
-    found = [routing.of(groups) for groups in ((), (GROUPS[1],), (GROUPS[1], GROUPS[0]))]
-    assert [each and each.id for each in found] == [default.id, default.id, own.id]
+    results = [routing.of(groups) for groups in ((), (GROUPS[1],), (GROUPS[1], GROUPS[0]))]
+    assert [item and item.id for item in results] == [default.id, default.id, own.id]
 
 
 def test_of_several_groups_policies_the_one_made_first_counts_in_whatever_order_the_groups_come() -> None:
     first, second = policy(group_ids=(GROUPS[1],)), policy(group_ids=(GROUPS[0],))
     routing = compiled(first, second)
     for groups in ((GROUPS[0], GROUPS[1]), (GROUPS[1], GROUPS[0])):
-        found = routing.of(groups)
-        assert found is not None
-        assert found.id == first.id
+        result = routing.of(groups)
+        assert result is not None
+        assert result.id == first.id
 
 
 def test_without_a_default_only_groups_have_a_policy() -> None:

@@ -31,9 +31,9 @@ def decided(*rules: PolicyRuleRecord, **variables: Any) -> tuple[str, int | None
     assert faults == []
     trace: list[RuleResult] = []
     ruling = decide(rule_set.rules, context_of({"tokens": 5, **variables}, rule_set.needs), MODEL, trace)
-    assert ruling.results == [said for said in trace if said.result != "unmatched"]
+    assert ruling.results == [step for step in trace if step.result != "unmatched"]
     decisive = None if ruling.decisive is None else UUID(ruling.decisive.id).int
-    return ruling.action, decisive, [said.result for said in trace]
+    return ruling.action, decisive, [step.result for step in trace]
 
 
 def test_without_rules_all_is_allowed() -> None:
@@ -68,7 +68,7 @@ def test_of_several_that_match_the_strongest_action_counts(first: str, second: s
 @pytest.mark.parametrize(
     ("action", "comes_to"), [("BLOCK", "BLOCK"), ("REQUIRE_APPROVAL", "ALLOW"), ("LOG", "ALLOW"), ("ALLOW", "ALLOW")]
 )
-def test_a_condition_that_fails_counts_as_matched_for_block_alone(action: str, comes_to: str) -> None:
+def test_a_failing_condition_counts_as_matched_only_for_block(action: str, comes_to: str) -> None:
     outcome = decided(rule(1, action, "tokens / 0 > 1"))
     assert (outcome[0], outcome[2]) == (comes_to, ["failed"])
 
@@ -84,7 +84,7 @@ def test_without_governance_no_rule_is_in_force() -> None:
     assert compile_rules(records)[0].rules == ()
 
 
-def test_the_registry_tells_a_model_s_standing() -> None:
+def test_the_registry_tells_a_models_standing() -> None:
     entry = RegistryRecord(provider="one", model_id="m", risk_tier="tier_1", validation_status="draft")
     records = GovernanceRecords(registry=(entry,), unregistered_model_tier="tier_3")
     rule_set: RuleSet = compile_rules(records)[0]

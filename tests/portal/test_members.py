@@ -1,4 +1,4 @@
-"""Members (reference 2, Cloud portal resources; decisions 8, Members)."""
+"""Members of an organization (docs/portal.md, Members)."""
 
 import asyncio
 import time
@@ -18,12 +18,12 @@ def someone(role: str = "member") -> dict[str, str]:
     return {"email": f"{uuid4().hex[:12]}@example.test", "role": role}
 
 
-async def test_a_person_is_invited_by_a_token_of_which_the_hash_is_kept(portal: RunningPortal, org: Org) -> None:
-    wanted = someone("admin")
-    answer = await org.client.post(f"{org.path}/members", json=wanted)
+async def test_a_person_is_invited_by_a_token_stored_as_a_hash(portal: RunningPortal, org: Org) -> None:
+    expected = someone("admin")
+    answer = await org.client.post(f"{org.path}/members", json=expected)
     assert answer.status_code == 201, answer.text
     member, token = answer.json()["member"], answer.json()["invite_token"]
-    assert {"email": member["email"], "role": member["role"]} == wanted
+    assert {"email": member["email"], "role": member["role"]} == expected
     assert (member["org_id"], member["accepted_at"]) == (str(org.id), None)
     assert set(member) == {"id", "org_id", "email", "role", "invited_at", "accepted_at", "created_at"}
     assert token.startswith("inv_")
@@ -38,12 +38,12 @@ async def test_an_invitation_is_in_the_audit_without_its_token(portal: RunningPo
     assert token not in str(row)
 
 
-async def test_an_address_is_a_member_once(org: Org, other_org: Org) -> None:
-    wanted = someone()
-    await org.client.post(f"{org.path}/members", json=wanted)
-    again = await org.client.post(f"{org.path}/members", json={**wanted, "email": wanted["email"].upper()})
+async def test_an_address_has_one_membership_in_an_organization(org: Org, other_org: Org) -> None:
+    expected = someone()
+    await org.client.post(f"{org.path}/members", json=expected)
+    again = await org.client.post(f"{org.path}/members", json={**expected, "email": expected["email"].upper()})
     assert (again.status_code, again.json()["detail"].partition(":")[0]) == (409, "email")
-    assert (await other_org.client.post(f"{other_org.path}/members", json=wanted)).status_code == 201
+    assert (await other_org.client.post(f"{other_org.path}/members", json=expected)).status_code == 201
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ async def test_a_bad_field_is_named(org: Org, body: dict[str, Any], field: str) 
     assert answer.json()["detail"].startswith(f"{field}: ")
 
 
-async def test_a_member_sees_who_is_there(portal: RunningPortal, org: Org) -> None:
+async def test_a_member_sees_the_other_members(portal: RunningPortal, org: Org) -> None:
     member = await portal.new_member(org)
     (shown,) = (await member.client.get(f"{org.path}/members")).json()
     assert (shown["id"], shown["role"]) == (str(member.id), "member")
 
 
-async def test_a_role_is_changed_and_told(portal: RunningPortal, org: Org) -> None:
+async def test_a_changed_role_is_audited(portal: RunningPortal, org: Org) -> None:
     member = await portal.new_member(org)
     changed = await org.client.put(f"{org.path}/members/{member.id}", json={"role": "admin"})
     assert (changed.status_code, changed.json()["role"]) == (200, "admin")
@@ -72,7 +72,7 @@ async def test_a_role_is_changed_and_told(portal: RunningPortal, org: Org) -> No
     assert (bad.status_code, bad.json()["detail"].partition(":")[0]) == (422, "role")
 
 
-async def test_another_organizations_member_is_not_there(portal: RunningPortal, org: Org, other_org: Org) -> None:
+async def test_another_organizations_member_is_not_found(portal: RunningPortal, org: Org, other_org: Org) -> None:
     theirs = await portal.new_member(other_org)
     for member_id in (theirs.id, uuid4()):
         path = f"{org.path}/members/{member_id}"
@@ -90,7 +90,7 @@ async def test_a_removed_member_is_refused_at_once(portal: RunningPortal, org: O
     assert row["resource_id"] == str(member.id)
 
 
-async def test_the_last_administrator_stays(portal: RunningPortal, org: Org) -> None:
+async def test_the_last_administrator_cannot_be_removed(portal: RunningPortal, org: Org) -> None:
     last = await portal.new_member(org, "owner")
     path = f"{org.path}/members/{last.id}"
     assert (await org.client.delete(path)).status_code == 409
@@ -119,7 +119,7 @@ async def invited(org: Org, role: str = "admin") -> dict[str, Any]:
     return invitation
 
 
-async def test_an_invitation_that_nobody_has_accepted_is_withdrawn(portal: RunningPortal, org: Org) -> None:
+async def test_an_open_invitation_can_be_withdrawn(portal: RunningPortal, org: Org) -> None:
     """Also where no administrator is there yet."""
     made = await invited(org)
     path = f"{org.path}/members/{made['member']['id']}"
@@ -132,7 +132,7 @@ async def test_an_invitation_that_nobody_has_accepted_is_withdrawn(portal: Runni
     assert row["resource_id"] == made["member"]["id"]
 
 
-async def test_an_invitation_stands_in_for_no_administrator_who_has_not_signed_in_yet(portal: RunningPortal) -> None:
+async def test_an_invited_administrator_does_not_count_as_the_last_one(portal: RunningPortal) -> None:
     org = await portal.new_org(contact_email=f"{uuid4().hex[:12]}@example.test")
     (owner,) = (await org.client.get(f"{org.path}/members")).json()
     await invited(org)

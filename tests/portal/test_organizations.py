@@ -1,4 +1,4 @@
-"""Organizations (reference 2, Organization; Endpoints, Cloud portal)."""
+"""The portal's organizations (docs/portal.md, Organizations)."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,15 +15,15 @@ def new(**more: Any) -> dict[str, Any]:
     return {"name": "Analytical Engines", "slug": f"o-{uuid4().hex[:12]}", "plan_tier": "business", **more}
 
 
-async def test_an_organization_is_made_with_a_key_that_is_told_once(portal: RunningPortal) -> None:
-    wanted = new(contact_email="Ada@Example.com", billing_email="bills@example.com")
-    answer = await portal.admin.post(BASE, json=wanted)
+async def test_an_organization_is_created_with_a_key_shown_once(portal: RunningPortal) -> None:
+    expected = new(contact_email="Ada@Example.com", billing_email="bills@example.com")
+    answer = await portal.admin.post(BASE, json=expected)
     assert answer.status_code == 201, answer.text
     made = answer.json()
     assert set(made) == {"org", "api_key", "provisioning_job_id"}
     org = made["org"]
     assert {name: org[name] for name in ("name", "slug", "plan_tier", "status", "provisioning_status")} == {
-        **{name: wanted[name] for name in ("name", "slug", "plan_tier")},
+        **{name: expected[name] for name in ("name", "slug", "plan_tier")},
         "status": "active",
         "provisioning_status": "provisioning",
     }
@@ -36,7 +36,7 @@ async def test_an_organization_is_made_with_a_key_that_is_told_once(portal: Runn
     assert (kind, str(org_id)) == ("org_provision", org["id"])
 
 
-async def test_its_making_is_in_the_audit_without_the_key(portal: RunningPortal) -> None:
+async def test_creation_is_in_the_audit_without_the_key(portal: RunningPortal) -> None:
     made = (await portal.admin.post(BASE, json=new(), headers={"X-Request-Id": "the-making"})).json()
     (row,) = portal.audit(UUID(made["org"]["id"]), "organization.created")
     assert (row["actor_type"], row["request_id"]) == ("admin_key", "the-making")
@@ -51,14 +51,14 @@ async def test_the_contact_is_its_owner_and_shown_as_an_administrator(portal: Ru
     assert portal.sql("SELECT role FROM members WHERE id = %s", [owner["id"]]) == [("owner",)]
 
 
-async def test_a_slug_is_taken_for_good(portal: RunningPortal, org: Org) -> None:
+async def test_a_slug_is_never_reused(portal: RunningPortal, org: Org) -> None:
     taken = await portal.admin.post(BASE, json=new(slug=org.slug))
     assert (taken.status_code, taken.json()["error"]) == (409, "conflict")
     await portal.admin.delete(org.path)
     assert (await portal.admin.post(BASE, json=new(slug=org.slug))).status_code == 409
 
 
-async def test_a_tenant_is_one_organizations_alone_until_that_is_cancelled(portal: RunningPortal) -> None:
+async def test_a_tenant_belongs_to_one_organization_until_it_is_cancelled(portal: RunningPortal) -> None:
     tenant_id = str(uuid4())
     first = await portal.new_org(tenant_id=tenant_id)
     taken = await portal.admin.post(BASE, json=new(tenant_id=tenant_id))
@@ -90,8 +90,8 @@ async def test_a_bad_field_is_named(portal: RunningPortal, body: dict[str, Any],
 
 
 async def test_every_missing_field_is_named(portal: RunningPortal) -> None:
-    told = (await portal.admin.post(BASE, json={})).json()["detail"]
-    assert [part.partition(":")[0] for part in told.split("; ")] == ["name", "slug", "plan_tier"]
+    detail = (await portal.admin.post(BASE, json={})).json()["detail"]
+    assert [part.partition(":")[0] for part in detail.split("; ")] == ["name", "slug", "plan_tier"]
 
 
 async def test_a_token_shows_its_organization(portal: RunningPortal, org: Org) -> None:
@@ -102,7 +102,7 @@ async def test_a_token_shows_its_organization(portal: RunningPortal, org: Org) -
     assert (await member.client.get(f"{org.path}/")).json()["slug"] == org.slug
 
 
-async def test_only_what_is_sent_changes(portal: RunningPortal) -> None:
+async def test_only_the_sent_fields_change(portal: RunningPortal) -> None:
     org = await portal.new_org("starter", billing_email="bills@example.com")
     changed = await portal.admin.patch(org.path, json={"name": "Renamed"})
     assert changed.status_code == 200
@@ -135,7 +135,7 @@ async def test_a_bad_change_names_the_field(portal: RunningPortal, org: Org, bod
     assert answer.json()["detail"].startswith(f"{field}: ")
 
 
-async def test_an_administrator_of_the_organization_changes_its_name_alone(portal: RunningPortal, org: Org) -> None:
+async def test_an_administrator_of_the_organization_changes_only_its_name(portal: RunningPortal, org: Org) -> None:
     admin = await portal.new_member(org, "admin")
     changed = await admin.client.patch(f"{org.path}/settings", json={"name": "By ourselves"})
     assert (changed.status_code, changed.json()["name"]) == (200, "By ourselves")
@@ -145,7 +145,7 @@ async def test_an_administrator_of_the_organization_changes_its_name_alone(porta
     assert (row["actor_type"], row["actor_id"]) == ("member", str(admin.id))
 
 
-async def test_a_cancelled_organization_is_gone_and_its_tokens_with_it(portal: RunningPortal, org: Org) -> None:
+async def test_a_cancelled_organization_and_its_tokens_are_refused(portal: RunningPortal, org: Org) -> None:
     assert (await portal.admin.delete(org.path)).status_code == 204
     assert (await org.client.get(org.path)).status_code == 404
     assert (await portal.admin.patch(org.path, json={"name": "x"})).status_code == 404
@@ -171,7 +171,7 @@ async def test_an_organization_and_a_member_can_be_written_back_as_read(portal: 
     assert {**after, **moving} == {**shown, **moving}
     member = await portal.new_member(org, "member")
     members = (await org.client.get(f"{org.path}/members")).json()
-    (shown,) = [each for each in members if each["id"] == str(member.id)]
+    (shown,) = [item for item in members if item["id"] == str(member.id)]
     answer = await org.client.put(f"{org.path}/members/{member.id}", json=shown)
     assert answer.status_code == 200, answer.text
 
@@ -185,5 +185,5 @@ async def test_unknown_parameters_are_refused_and_malformed_ids_unknown(org: Org
     assert (await org.client.put(f"{org.path}/members/nope", json={"role": "admin"})).status_code == 404
 
 
-async def test_json_is_not_guessed_at_by_browsers(org: Org) -> None:
+async def test_browsers_must_not_sniff_json(org: Org) -> None:
     assert (await org.client.get(org.path)).headers["x-content-type-options"] == "nosniff"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.portal.test_platform_keys import answering
+from tests.portal.platform_link.test_platform_keys import answering
 from tests.support.portal import RunningPortal
 
 from gatehouse.foundation import jwt

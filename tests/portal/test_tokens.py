@@ -1,4 +1,4 @@
-"""Organization tokens (reference 1, Authentication, 5; reference 2, Cloud portal; decisions 7, Plan limits)."""
+"""Organization tokens (docs/portal.md, Tokens)."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from gatehouse.portal.settings import PortalSettings
 from gatehouse.portal.status_cache import CACHE_SECONDS
 
 
-async def test_a_token_has_the_claims_of_the_contract_and_a_published_key(portal: RunningPortal, org: Org) -> None:
+async def test_a_token_has_the_documented_claims_and_a_published_key(portal: RunningPortal, org: Org) -> None:
     answer = await portal.admin.post(f"{org.path}/tokens", json={"plan": "business", "expires_in": 120})
     assert answer.status_code == 201, answer.text
     issued = answer.json()
@@ -61,14 +61,14 @@ async def test_a_bad_field_is_named(portal: RunningPortal, org: Org, body: dict[
     assert answer.json()["detail"].startswith(f"{field}: ")
 
 
-async def test_all_tokens_are_revoked_and_the_next_one_is_good(portal: RunningPortal, org: Org) -> None:
+async def test_all_tokens_are_revoked_and_a_new_one_is_valid(portal: RunningPortal, org: Org) -> None:
     member = await portal.new_member(org)
     assert (await org.client.get(org.path)).status_code == 200
     answer = await portal.admin.post(f"{org.path}/tokens/revoke")
     assert answer.status_code == 200
-    told = answer.json()
-    assert (set(told), told["org_id"]) == ({"org_id", "tokens_revoked_before", "message"}, str(org.id))
-    assert abs(datetime.fromisoformat(told["tokens_revoked_before"]) - datetime.now(UTC)).total_seconds() < 60
+    body = answer.json()
+    assert (set(body), body["org_id"]) == ({"org_id", "tokens_revoked_before", "message"}, str(org.id))
+    assert abs(datetime.fromisoformat(body["tokens_revoked_before"]) - datetime.now(UTC)).total_seconds() < 60
     for client in (org.client, member.client):
         refused = await client.get(org.path)
         assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
@@ -77,7 +77,7 @@ async def test_all_tokens_are_revoked_and_the_next_one_is_good(portal: RunningPo
     assert len(portal.audit(org.id, "token.all_revoked")) == 1
 
 
-async def test_a_token_issued_at_the_very_time_is_revoked_too(portal: RunningPortal, org: Org) -> None:
+async def test_a_token_issued_at_the_same_moment_is_revoked_too(portal: RunningPortal, org: Org) -> None:
     portal.sql("UPDATE organizations SET tokens_revoked_before = to_timestamp(%s) WHERE id = %s", [2_000, org.id])
     for issued_at, status in ((1_999, 403), (2_000, 403), (2_001, 200)):
         token = await portal.signed({"sub": str(org.id), "jti": str(uuid4())}, iat=issued_at)
@@ -89,9 +89,9 @@ async def test_one_token_is_revoked_by_name(portal: RunningPortal, org: Org) -> 
     assert (await org.client.get(org.path)).status_code == 200
     answer = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "lost laptop"})
     assert answer.status_code == 200
-    told = answer.json()
-    assert (set(told)) == {"jti", "org_id", "revoked_at", "reason", "message"}
-    assert (told["jti"], told["org_id"], told["reason"]) == (org.jti, str(org.id), "lost laptop")
+    body = answer.json()
+    assert (set(body)) == {"jti", "org_id", "revoked_at", "reason", "message"}
+    assert (body["jti"], body["org_id"], body["reason"]) == (org.jti, str(org.id), "lost laptop")
     assert (await org.client.get(org.path)).status_code == 403
     assert (await other.get(org.path)).status_code == 200
     again = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "again"})
@@ -161,7 +161,7 @@ async def test_revoking_a_token_that_was_refreshed_refuses_the_one_in_its_place(
     assert (await portal.admin.post(path, json=body)).status_code == 409
 
 
-async def test_a_refresh_and_a_revocation_at_once_leave_no_token_that_is_good(portal: RunningPortal, org: Org) -> None:
+async def test_a_concurrent_refresh_and_revocation_leave_no_valid_token(portal: RunningPortal, org: Org) -> None:
     body = {"reason": "lost laptop"}
     for _ in range(5):
         issued = (await portal.admin.post(f"{org.path}/tokens", json={})).json()
@@ -174,7 +174,7 @@ async def test_a_refresh_and_a_revocation_at_once_leave_no_token_that_is_good(po
         assert (await client.get(org.path)).status_code == 403
 
 
-async def test_tokens_are_not_refreshed_for_ever(portal: RunningPortal, org: Org) -> None:
+async def test_tokens_cannot_be_refreshed_forever(portal: RunningPortal, org: Org) -> None:
     year, now = 365 * 86_400, int(portal.host.clock.now())
     claims = {"sub": str(org.id), "plan": "business", "family": str(uuid4())}
     for age, left in ((year - 600, 600), (year, None)):
@@ -186,14 +186,12 @@ async def test_tokens_are_not_refreshed_for_ever(portal: RunningPortal, org: Org
             assert left - 30 <= answer.json()["expires_in"] <= left
 
 
-async def test_what_was_revoked_with_all_others_is_not_refreshed(portal: RunningPortal, org: Org) -> None:
+async def test_a_token_revoked_with_all_others_cannot_be_refreshed(portal: RunningPortal, org: Org) -> None:
     await portal.admin.post(f"{org.path}/tokens/revoke")
     assert (await org.client.post("/v1/auth/sso/refresh")).status_code == 403
 
 
-async def test_a_token_that_is_revoked_with_all_others_while_it_is_refreshed_has_no_successor(
-    portal: RunningPortal, org: Org
-) -> None:
+async def test_a_token_revoked_during_its_refresh_has_no_successor(portal: RunningPortal, org: Org) -> None:
     async with await psycopg.AsyncConnection.connect(portal.installed.owner_url) as other:
         await other.execute("UPDATE portal.organizations SET tokens_revoked_before = now() WHERE id = %s", [org.id])
         refreshing = asyncio.create_task(org.client.post("/v1/auth/sso/refresh"))
@@ -207,7 +205,7 @@ async def test_a_token_that_is_revoked_with_all_others_while_it_is_refreshed_has
     assert len(portal.audit(org.id, "token.issued")) == 1
 
 
-async def test_another_process_hears_of_a_revocation_within_a_second(
+async def test_another_process_applies_a_revocation_within_a_second(
     portal: RunningPortal, portal_settings: PortalSettings, org: Org
 ) -> None:
     async with RunningPortal.start(portal_settings) as elsewhere:
@@ -222,7 +220,7 @@ async def test_another_process_hears_of_a_revocation_within_a_second(
 
 
 @pytest.mark.parametrize(("plan", "limit"), [("starter", 60), ("business", 300), ("enterprise", 1200)])
-async def test_a_plan_has_its_limit(portal: RunningPortal, plan: str, limit: int) -> None:
+async def test_each_plan_has_its_rate_limit(portal: RunningPortal, plan: str, limit: int) -> None:
     org = await portal.new_org(plan)
     answer = await org.client.get(org.path)
     assert (answer.headers["X-RateLimit-Limit"], answer.headers["X-RateLimit-Remaining"]) == (
@@ -231,7 +229,7 @@ async def test_a_plan_has_its_limit(portal: RunningPortal, plan: str, limit: int
     )
 
 
-async def test_all_tokens_of_an_organization_have_one_limit(portal: RunningPortal, other_org: Org) -> None:
+async def test_all_tokens_of_an_organization_share_one_limit(portal: RunningPortal, other_org: Org) -> None:
     org = await portal.new_org("starter")
     member = await portal.new_member(org)
     answers: list[httpx2.Response] = []
@@ -240,10 +238,10 @@ async def test_all_tokens_of_an_organization_have_one_limit(portal: RunningPorta
     assert {answer.status_code for answer in answers} == {200}
     refused = await org.client.get(org.path)
     assert refused.status_code == 429
-    told = refused.json()
-    assert set(told) == {"error", "detail", "limit", "reset_at", "message"}
-    assert (told["error"], told["limit"]) == ("rate_limit_exceeded", 60)
-    wait = datetime.fromisoformat(told["reset_at"]).timestamp() - time.time()
+    body = refused.json()
+    assert set(body) == {"error", "detail", "limit", "reset_at", "message"}
+    assert (body["error"], body["limit"]) == ("rate_limit_exceeded", 60)
+    wait = datetime.fromisoformat(body["reset_at"]).timestamp() - time.time()
     assert 0 < wait <= 61
     assert 0 < int(refused.headers["Retry-After"]) <= 60
     assert (await other_org.client.get(other_org.path)).status_code == 200

@@ -127,10 +127,10 @@ class _Server:
         if head.startswith(b"GET"):
             self._answer(connection, json.dumps(self._arrivals).encode(), 200, 0)
             return
-        asked: dict[str, Any] = json.loads(body)
-        self._arrivals.append((connection.first_byte_at, asked["model"], asked.get("user")))
+        request: dict[str, Any] = json.loads(body)
+        self._arrivals.append((connection.first_byte_at, request["model"], request.get("user")))
         self._count += 1
-        if asked["model"].endswith("failing") or (asked["model"].endswith("flaky") and self._count % 3 == 0):
+        if request["model"].endswith("failing") or (request["model"].endswith("flaky") and self._count % 3 == 0):
             self._answer(connection, b"{}", 500, 0)
         else:
             self._answer(connection, _ANSWER, 200, _DELAY)

@@ -60,8 +60,8 @@ class Authenticator:
         return hashlib.sha256(rp_id.encode()).digest() + bytes([flags]) + self.signs.to_bytes(4, "big")
 
     def _credential(self, *, transports: list[str] | None = None, **response: bytes) -> dict[str, Any]:
-        told: dict[str, Any] = {name: b64(raw) for name, raw in response.items()}
+        result: dict[str, Any] = {name: b64(raw) for name, raw in response.items()}
         if transports is not None:
-            told["transports"] = transports
+            result["transports"] = transports
         shown = b64(self.credential_id)
-        return {"id": shown, "rawId": shown, "type": "public-key", "response": told, "clientExtensionResults": {}}
+        return {"id": shown, "rawId": shown, "type": "public-key", "response": result, "clientExtensionResults": {}}

@@ -37,5 +37,5 @@ async def page_of(context: BrowserContext) -> AsyncIterator[Page]:
     page.set_default_timeout(10_000)
     yield page
     # Chromium calls an answer that is no success an error; that is the test's own affair.
-    left = [each for each in complaints if "the server responded with a status of" not in each]
+    left = [complaint for complaint in complaints if "the server responded with a status of" not in complaint]
     assert left == [], left

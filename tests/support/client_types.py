@@ -40,7 +40,7 @@ def minimal(kind: Any) -> Any:
     """The smallest value of a type."""
     kind = _bare(kind)
     if _is_union(kind):
-        return minimal(next((each for each in typing.get_args(kind) if _bare(each) is not type(None)), None))
+        return minimal(next((arg for arg in typing.get_args(kind) if _bare(arg) is not type(None)), None))
     if typing.get_origin(kind) is typing.Literal:
         return typing.get_args(kind)[0]
     if _is_list(kind):
@@ -87,17 +87,17 @@ def _cases(kind: Any, value: Callable[[Any, str], Any], seen: tuple[Any, ...], f
             yield Case(("{}", *case.path), {"x": case.value})
     else:
         at = str if typing.get_origin(kind) is typing.Literal else object if kind is Any else kind
-        if (found := value(at, field)) is not None:
-            yield Case((), found)
+        if (result := value(at, field)) is not None:
+            yield Case((), result)
 
 
 def _of_union(kind: Any, value: Callable[[Any, str], Any], seen: tuple[Any, ...], field: str) -> Iterator[Case]:
     """Each way once: several of the members may be words."""
-    given = set()
-    for each in typing.get_args(kind):
-        for case in _cases(each, value, seen, field):
-            if case.path or repr(case.value) not in given:
-                given.add(repr(case.value))
+    actual = set()
+    for arg in typing.get_args(kind):
+        for case in _cases(arg, value, seen, field):
+            if case.path or repr(case.value) not in actual:
+                actual.add(repr(case.value))
                 yield case
 
 

@@ -175,11 +175,11 @@ class _CountedPattern:
         return self._pattern.split(text, maxsplit)
 
     def _counted(
-        self, found: re.Match[Any] | None, text: Any, start: int = 0, end: int | None = None
+        self, match: re.Match[Any] | None, text: Any, start: int = 0, end: int | None = None
     ) -> re.Match[Any] | None:
         stop = len(text) if end is None else min(end, len(text))
-        self._counter.characters += (stop if found is None else found.end()) - min(start, stop)
-        return found
+        self._counter.characters += (stop if match is None else match.end()) - min(start, stop)
+        return match
 
 
 async def _at_once(_: Any, owner: object, steps: Steps[Any], budget: object = None, *, size: int = 0) -> Any:

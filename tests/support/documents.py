@@ -98,9 +98,9 @@ def pdf(
     written = BytesIO()
     written.write(b"%PDF-1.4\n")
     places: list[int] = []
-    for number, each in enumerate(objects, 1):
+    for number, item in enumerate(objects, 1):
         places.append(written.tell())
-        written.write(b"%d 0 obj\n%s\nendobj\n" % (number, each))
+        written.write(b"%d 0 obj\n%s\nendobj\n" % (number, item))
     table = written.tell()
     written.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
     written.write(b"".join(b"%010d 00000 n \n" % place for place in places))

@@ -124,7 +124,7 @@ class ScriptedOutbound:
     async def close(self) -> None: ...
 
 
-class HeldEngine:
+class EngineHarness:
     """The whole engine. Everything that a host would supply is an attribute to set."""
 
     def __init__(self, *, dlp: DlpOptions | None = None, detectors: Detectors | None = None, **settings: str) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tests.support.engine import HeldEngine
+from tests.support.engine import EngineHarness
 
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.engine.fields.tables import ALL_TOOLS, OPENAI_CHAT
@@ -12,7 +12,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.policy.snapshot import Snapshot
 
 
-class FastEngine(HeldEngine):
+class FastEngine(EngineHarness):
     """Provider `chat` speaks OpenAI's dialect, `claude` Anthropic's. Every field is allowed to go on."""
 
     def __init__(self, **options: Any) -> None:
@@ -35,8 +35,8 @@ class FastEngine(HeldEngine):
         self.outbound.sent.clear()
         self.outbound.script = [(200, list(answer))]
         got = await self.engine.answer(self.request(body, dialect=dialect))
-        told = json.dumps(dict(got.headers)).encode() + got.body
+        result = json.dumps(dict(got.headers)).encode() + got.body
         if got.stream is not None:
-            told += b"".join([block async for block in got.stream])
+            result += b"".join([block async for block in got.stream])
         sent = self.outbound.sent[0] if self.outbound.sent else None
-        return got.status, told, None if sent is None else json.dumps(dict(sent.headers)).encode() + sent.body
+        return got.status, result, None if sent is None else json.dumps(dict(sent.headers)).encode() + sent.body

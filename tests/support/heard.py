@@ -53,11 +53,11 @@ def install() -> None:
     _install_raw()
 
 
-def _exchange(method: str, target: str, headers: Any, asked: object = b"") -> Exchange:
+def _exchange(method: str, target: str, headers: Any, body: object = b"") -> Exchange:
     path = urlsplit(target).path
     sent = [(str(name).lower().encode(), str(value).encode()) for name, value in headers]
     exchange = Exchange(method, path, sent, _route(method, path))
-    exchange.hear(asked if isinstance(asked, bytes) else b"")
+    exchange.hear(body if isinstance(body, bytes) else b"")
     return exchange
 
 
@@ -86,11 +86,11 @@ def _of_httpx(response: httpx2.Response) -> Exchange | None:
     if authority not in _servers:
         return None
     try:
-        asked = request.content
+        requested = request.content
     except httpx2.RequestNotRead:
-        asked = b""
+        requested = b""
     target = request.url.raw_path.decode()
-    exchange = _exchange(request.method, target, request.headers.multi_items(), asked)
+    exchange = _exchange(request.method, target, request.headers.multi_items(), requested)
     _answers(exchange, response.status_code, response.headers.multi_items())
     return exchange
 
@@ -146,10 +146,10 @@ def _install_aiohttp() -> None:
 
     async def started(self: aiohttp.ClientResponse, connection: Any) -> Any:
         answer = await start(self, connection)
-        asked = self.request_info
-        if f"{asked.url.host}:{asked.url.port}" in _servers:
+        request = self.request_info
+        if f"{request.url.host}:{request.url.port}" in _servers:
             body = getattr(self, "_asked", None)
-            exchange = _exchange(asked.method, asked.url.raw_path, asked.headers.items(), body)
+            exchange = _exchange(request.method, request.url.raw_path, request.headers.items(), body)
             _answers(exchange, self.status, self.headers.items())
             under_way[id(self.content)] = exchange
         return answer
@@ -240,8 +240,8 @@ def _install_raw() -> None:
 def _overhear(talk: Talk, reader: Any, writer: Any) -> None:
     feed_data, feed_eof, write = reader.feed_data, reader.feed_eof, writer.write
 
-    def said(data: bytes) -> None:
-        talk.said(data)
+    def data_received(data: bytes) -> None:
+        talk.data_received(data)
         feed_data(data)
 
     def over() -> None:
@@ -252,4 +252,4 @@ def _overhear(talk: Talk, reader: Any, writer: Any) -> None:
         talk.sent(data)
         write(data)
 
-    reader.feed_data, reader.feed_eof, writer.write = said, over, sent
+    reader.feed_data, reader.feed_eof, writer.write = data_received, over, sent

@@ -3,7 +3,7 @@
 python -m tests.support.identity_provider      says its address and certificate in a line of JSON, reads no more
 
 POST /trust {"metadata": url}      the service provider whose requests it answers
-POST /person {"email", ...}        who signs in next: fields of `saml.Said`
+POST /person {"email", ...}        who signs in next: fields of `saml.AssertionFields`
 POST /rotate                       another key from now on; the answer is its certificate
 GET  /sso                          a signed request in, a page out whose form sends itself
 GET  /slo                          logout requests and answers
@@ -25,7 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 from lxml import etree
 from tests.support import saml
-from tests.support.saml import NS, Said, Signer
+from tests.support.saml import NS, AssertionFields, Signer
 
 
 class _State:
@@ -67,8 +67,10 @@ class _Handler(BaseHTTPRequestHandler):
         request = saml.carried(self.path, "SAMLRequest", _State.certificates)
         assert request.get("AssertionConsumerServiceURL") == _State.acs
         assert request.get("Destination") == f"{_State.entity_id}/sso"
-        said = Said(issuer=_State.entity_id, base=_State.base, in_response_to=request.get("ID"), **_State.person)
-        fields = {"SAMLResponse": saml.encoded(saml.signed(said, _State.signer, message_too=True))}
+        text = AssertionFields(
+            issuer=_State.entity_id, base=_State.base, in_response_to=request.get("ID"), **_State.person
+        )
+        fields = {"SAMLResponse": saml.encoded(saml.signed(text, _State.signer, message_too=True))}
         if "RelayState" in query:
             fields["RelayState"] = query["RelayState"]
         inputs = "".join(f'<input type="hidden" name="{n}" value="{html.escape(v)}">' for n, v in fields.items())
@@ -106,7 +108,7 @@ def _trust(metadata_url: str) -> None:
         described = etree.fromstring(answer.read())
     _State.base = metadata_url.removesuffix("/api/saml/metadata")
     _State.certificates = [
-        "".join((found.text or "").split()) for found in described.iterfind(".//ds:X509Certificate", NS)
+        "".join((item.text or "").split()) for item in described.iterfind(".//ds:X509Certificate", NS)
     ]
     _State.acs = described.find(".//md:AssertionConsumerService", NS).get("Location")
     _State.slo = described.find(".//md:SingleLogoutService", NS).get("Location")
@@ -141,16 +143,16 @@ class IdentityProvider:
     async def trust(self, base: str) -> None:
         await self._client.post("/trust", json={"metadata": f"{base}/api/saml/metadata"})
 
-    async def next(self, **said: Any) -> None:
-        await self._client.post("/person", json=said)
+    async def next(self, **fields: Any) -> None:
+        await self._client.post("/person", json=fields)
 
     async def rotate(self) -> str:
         self.certificate = (await self._client.post("/rotate", json={})).json()["certificate"]
         return self.certificate
 
     async def left(self) -> list[str]:
-        told: list[str] = (await self._client.get("/left")).json()
-        return told
+        results: list[str] = (await self._client.get("/left")).json()
+        return results
 
 
 @asynccontextmanager
@@ -160,8 +162,8 @@ async def identity_provider() -> AsyncIterator[IdentityProvider]:
     )
     try:
         assert process.stdout is not None
-        told = json.loads(await process.stdout.readline())
-        yield IdentityProvider(told["url"], told["certificate"])
+        body = json.loads(await process.stdout.readline())
+        yield IdentityProvider(body["url"], body["certificate"])
     finally:
         process.kill()
         await process.wait()

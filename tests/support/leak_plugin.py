@@ -13,7 +13,7 @@ from tests.support.leaks import WATCH, Leak
 
 from gatehouse.foundation.secrets import tokens
 
-_found: list[Leak] = []
+_results: list[Leak] = []
 
 
 def pytest_configure() -> None:
@@ -50,13 +50,13 @@ def _databases_are_looked_at(suite_home: Path) -> Iterator[None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    _found.extend(WATCH.leaks())
-    if _found:
+    _results.extend(WATCH.leaks())
+    if _results:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _found:
+    if _results:
         terminalreporter.section("secrets that were told", red=True)
-        for leak in _found:
+        for leak in _results:
             terminalreporter.line(f"{leak.kind}\n  in {leak.place}\n  {leak.around}")

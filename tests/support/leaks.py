@@ -68,17 +68,17 @@ class Watch:
         if not self._kinds:
             return []
         by_start = defaultdict(list)
-        for each in self._kinds:
-            by_start[each[:_BYTES]].append(each)
+        for kind in self._kinds:
+            by_start[kind[:_BYTES]].append(kind)
         table = np.zeros(1 << _TABLE_BITS, dtype=bool)
         table[_slots(np.frombuffer(b"".join(by_start), dtype="<u8"))] = True
-        found: dict[Leak, None] = {}
+        results: dict[Leak, None] = {}
         for block, begins in self._blocks():
             for at in np.flatnonzero(table[_slots(_numbers(block))]):
-                for each in by_start.get(block[at : at + _BYTES], ()):
-                    if at >= begins and block.startswith(each, at):
-                        found[self._leak(block, int(at), each)] = None
-        return list(found)
+                for kind in by_start.get(block[at : at + _BYTES], ()):
+                    if at >= begins and block.startswith(kind, at):
+                        results[self._leak(block, int(at), kind)] = None
+        return list(results)
 
     def _blocks(self) -> Iterator[tuple[bytes, int]]:
         """What was seen, in pieces, each behind the end of the one before; and where the news in it begin."""

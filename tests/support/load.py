@@ -20,9 +20,9 @@ class Load:
 
     async def until(self, answers: int, *, patience: float = 20.0) -> None:
         """Returns when so many more answers are there."""
-        wanted = self.statuses.total() + answers
+        expected = self.statuses.total() + answers
         async with asyncio.timeout(patience):
-            while self.statuses.total() < wanted:
+            while self.statuses.total() < expected:
                 await asyncio.sleep(0.01)
 
     async def _call(self, session: aiohttp.ClientSession, key: str, body: Mapping[str, Any]) -> None:

@@ -47,7 +47,7 @@ async def use(platform: RunningPlatform, who: Member, tokens: dict[str, Any]) ->
     """These tokens from now on."""
     who.client = platform.client(tokens["access_token"])
     who.refresh_token = tokens["refresh_token"] or who.refresh_token
-    (current,) = [each for each in (await who.client.get("/api/auth/sessions")).json() if each["current"]]
+    (current,) = [item for item in (await who.client.get("/api/auth/sessions")).json() if item["current"]]
     who.session_id = current["id"]
 
 

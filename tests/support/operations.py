@@ -1,4 +1,4 @@
-"""Every operation of the OpenAPI document, and who it is for: what tests over all of them run through."""
+"""Every operation of the OpenAPI document, and who may call it, for tests that cover all of them."""
 
 import re
 from collections.abc import Mapping
@@ -19,9 +19,10 @@ OPERATIONS: Final[list[Operation]] = [
     if method != "parameters"
 ]
 
-#: Open to everybody by contract (reference 1, Authentication, 6), or their own credential is in the body.
+#: Open to everybody, or with a credential in the body or in a cookie (docs/authentication.md).
 OPEN: Final = {
     "/api/auth/login", "/api/auth/register", "/api/auth/refresh", "/api/auth/password/reset", "/oauth/token",
+    "/api/auth/session/token",
     "/oauth/authorize", "/api/saml/metadata", "/api/saml/login", "/api/saml/acs", "/api/saml/slo",
     "/api/conversations/shared/{token}", "/.well-known/jwks.json", "/.well-known/openid-configuration", "/health",
     "/api/health/live", "/api/health/ready", "/api/health/startup", "/metrics",
@@ -32,19 +33,19 @@ _SECOND_FACTOR: Final = {
     "/api/auth/mfa/webauthn/assert/finish", "/api/auth/mfa/webauthn/register/begin",
     "/api/auth/mfa/webauthn/register/finish",
 }  # fmt: skip
-#: Have a credential of their own, which is good nowhere else (reference 1, Authentication).
+#: Paths with credentials of their own, which are valid nowhere else (docs/scim.md, docs/outpost-protocol.md).
 _SCIM: Final = "/api/scim/v2"
 _OUTPOSTS: Final = "/v1/outposts/"
 
-#: Nobody gets in here without showing something.
+#: Operations that need a credential.
 GUARDED: Final = [(method, path) for method, path in OPERATIONS if path.rstrip("/") not in OPEN]
-#: By a credential in a header.
+#: Operations that need a credential in a header.
 CLOSED: Final = [(method, path) for method, path in GUARDED if method != "POST" or path not in _SECOND_FACTOR]
 SCIM: Final = [(method, path) for method, path in CLOSED if path.startswith(_SCIM)]
 OUTPOSTS: Final = [(method, path) for method, path in CLOSED if path.startswith(_OUTPOSTS)]
-#: What people, their keys and OAuth clients call.
-COMMON: Final = [each for each in CLOSED if each not in SCIM and each not in OUTPOSTS]
-#: What a user calls: models, and what is their own. All else is for who administers, or audits, an organization.
+#: Operations for people, their keys and OAuth clients.
+COMMON: Final = [operation for operation in CLOSED if operation not in SCIM and operation not in OUTPOSTS]
+#: Paths that a user may call: models, and their own resources. All others are for administrators and auditors.
 _USERS: Final = re.compile(
     r"/(v1|api)/chat/completions|/v1/(messages|responses|embeddings|scan|models(/.*)?)|/api/conversations(/.*)?"
     r"|/api/auth/.*|/api/users/.*|/oauth/userinfo|/api/providers/health|/api/v1/usage/records"
@@ -52,12 +53,12 @@ _USERS: Final = re.compile(
 ADMIN: Final = [(method, path) for method, path in COMMON if _USERS(path) is None]
 ADMIN_READS: Final = [(method, path) for method, path in ADMIN if method == "GET"]
 ADMIN_WRITES: Final = [(method, path) for method, path in ADMIN if method != "GET"]
-#: Those whose path names a row of an organization; these parameters name what is the same in all.
+#: Operations whose path names a row of an organization; the excluded parameters are the same in all organizations.
 NAMING: Final = [
     (method, path) for method, path in COMMON if set(re.findall(r"\{(\w+)", path)) - {"flag_name", "key", "component"}
 ]
-#: Those whose path names a row of one person's, and no affair of any colleague. A model is everybody's, and so is the
-#: picture that others know a person by.
+#: Operations whose path names a row of one person, which colleagues may not see. Models and people's pictures are
+#: visible to everybody.
 PERSONAL: Final = [
     (method, path)
     for method, path in NAMING
@@ -66,5 +67,5 @@ PERSONAL: Final = [
 
 
 def filled(path: str, ids: Mapping[str, str] | None = None) -> str:
-    """The path with these ids in it, or with some that nobody has."""
-    return re.sub(r"\{(\w+)[^}]*\}", lambda found: str(uuid4()) if ids is None else ids[found[1]], path)
+    """Return the path with these ids in it, or with unknown ones."""
+    return re.sub(r"\{(\w+)[^}]*\}", lambda match: str(uuid4()) if ids is None else ids[match[1]], path)

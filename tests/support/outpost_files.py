@@ -48,13 +48,13 @@ class OutpostFiles:
         """Request ids of so many requests that a living process has answered."""
         ids = [uuid4().hex for _ in range(count)]
         time.sleep(0.002)  # writers' ids are ordered by the millisecond
-        asyncio.run(self._append([encode(outcome(TENANT, request_id=each)) for each in ids]))
+        asyncio.run(self._append([encode(outcome(TENANT, request_id=id_)) for id_ in ids]))
         return ids
 
     async def _append(self, lines: list[bytes]) -> None:
         writer = JournalWriter(self.folder / "journal", max_bytes=1024**2)
-        for each in lines:
-            await writer.append(each)
+        for line in lines:
+            await writer.append(line)
         await writer.close()
 
     def hand_in(self, most: int = 2_000) -> int:
@@ -76,8 +76,8 @@ class OutpostFiles:
 
 
 def read(parts: Iterator[bytes | None]) -> list[dict[str, object]]:
-    return [json.loads(each) for part in parts if part for each in part.splitlines()]
+    return [json.loads(line) for part in parts if part for line in part.splitlines()]
 
 
 def requests(lines: list[dict[str, object]]) -> list[object]:
-    return [each["request_id"] for each in lines if each["type"] == "outcome"]
+    return [line["request_id"] for line in lines if line["type"] == "outcome"]

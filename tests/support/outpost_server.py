@@ -125,11 +125,11 @@ class OutpostServer:
         with path.open("ab") as log:
             self.process = launch(arguments, env=environment, cwd=self.home, log=log)
         deadline = time.monotonic() + START_SECONDS
-        while not (found := re.search(r"serves on (\S+), its administration on (\S+)", self.log[begins:])):
+        while not (match := re.search(r"serves on (\S+), its administration on (\S+)", self.log[begins:])):
             assert self.process.poll() is None, self.log
             assert time.monotonic() < deadline, self.log
             time.sleep(0.02)
-        self.url, self.admin_url = found[1], found[2]
+        self.url, self.admin_url = match[1], match[2]
         for url in (self.url, self.admin_url):
             heard.listen_to(url)
 
@@ -149,14 +149,14 @@ class OutpostServer:
 
     def fetch(self, bundle: Path, keys: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         """What an operator of one in an air gap does, on a machine that reaches the platform."""
-        held = {
+        process_environment = {
             "GATEHOUSE_HOME": str(self.home / "elsewhere"), "OUTPOST_ID": str(self.id),
             "PLATFORM_MANAGEMENT_URL": self.trust.server.url, "TLS_CERT_PATH": str(self.certificate),
             "TLS_KEY_PATH": str(self.key), **environment,
         }  # fmt: skip
         command = [sys.executable, "-P", "-m", "gatehouse", "outpost", "bundle"]
         command += ["--out", str(bundle), "--keys", str(keys)]
-        return subprocess.run(command, env=held, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, env=process_environment, capture_output=True, text=True, timeout=60, check=False)
 
     def client(self, key: str | None = None) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {key or self.trust.server.key}"}
@@ -190,10 +190,10 @@ def asking(text: str, model: str = "sandbox/echo", **more: Any) -> dict[str, Any
 
 def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return found
+    return value
 
 
 def stored(trust: Trust, outpost: OutpostServer) -> list[str]:

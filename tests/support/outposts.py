@@ -110,14 +110,16 @@ class Portal:
     def word(self) -> dict[str, Any]:
         return {
             "ca_certificates": [self.authority.pem],
-            "organizations": [{"org_id": str(each.org_id), "tenant_id": str(each.tenant_id)} for each in self.outposts],
+            "organizations": [
+                {"org_id": str(outpost.org_id), "tenant_id": str(outpost.tenant_id)} for outpost in self.outposts
+            ],
             "outposts": [
                 {
-                    "outpost_id": str(each.id),
-                    "org_id": str(each.org_id),
-                    "serials": [f"{each.certificate.serial_number:x}"],
+                    "outpost_id": str(outpost.id),
+                    "org_id": str(outpost.org_id),
+                    "serials": [f"{outpost.certificate.serial_number:x}"],
                 }
-                for each in self.outposts
+                for outpost in self.outposts
             ],
         }
 

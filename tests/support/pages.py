@@ -21,17 +21,17 @@ class _Forms(HTMLParser):
         self.forms: list[FoundForm] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         if tag == "form":
-            self.forms.append(FoundForm(given["action"], attributes=given))
+            self.forms.append(FoundForm(attributes["action"], attributes=attributes))
         elif tag == "input":
-            self.forms[-1].fields[given["name"]] = given.get("value", "")
+            self.forms[-1].fields[attributes["name"]] = attributes.get("value", "")
 
 
 def forms_of(answer: httpx2.Response) -> list[FoundForm]:
-    found = _Forms()
-    found.feed(answer.text)
-    return found.forms
+    result = _Forms()
+    result.feed(answer.text)
+    return result.forms
 
 
 class Visitor:

@@ -254,7 +254,7 @@ class RunningPlatform:
         """Where the tenant's audit chain is not as it was written."""
         verifier = Verifier(self.installed.url, self.host.sealer, place(self.installed.settings))
         try:
-            return [each for chain in verifier.chains(tenant.slug) for each in verifier.breaks(chain)]
+            return [gap for chain in verifier.chains(tenant.slug) for gap in verifier.breaks(chain)]
         finally:
             verifier.close()
 

@@ -19,22 +19,22 @@ async def pooler(socket: Path) -> AsyncIterator[str]:
     greeting = await _until_ready(reader)
     lent = asyncio.Lock()
 
-    async def serve(asked: asyncio.StreamReader, answered: asyncio.StreamWriter) -> None:
+    async def serve(client_reader: asyncio.StreamReader, answered: asyncio.StreamWriter) -> None:
         try:
-            while await _start(asked) in _ENCRYPTION:
+            while await _start(client_reader) in _ENCRYPTION:
                 answered.write(b"N")
             answered.write(greeting)
-            while (message := await _message(asked))[:1] != b"X":
+            while (message := await _message(client_reader))[:1] != b"X":
                 async with lent:
-                    said = b""
+                    text = b""
                     # Until a transaction is over, and nothing is prepared or half asked.
-                    while not said.endswith(b"I"):
+                    while not text.endswith(b"I"):
                         writer.write(message)
                         if message[:1] in b"QS":
-                            said = await _until_ready(reader)
-                            answered.write(said)
-                        if not said.endswith(b"I"):
-                            message = await _message(asked)
+                            text = await _until_ready(reader)
+                            answered.write(text)
+                        if not text.endswith(b"I"):
+                            message = await _message(client_reader)
         except asyncio.IncompleteReadError:
             pass
         finally:
@@ -61,9 +61,9 @@ async def _message(reader: asyncio.StreamReader) -> bytes:
 
 async def _until_ready(reader: asyncio.StreamReader) -> bytes:
     """What the server says up to and including `ReadyForQuery`, whose last byte is the transaction's state."""
-    said = b""
+    text = b""
     while True:
         message = await _message(reader)
-        said += message
+        text += message
         if message[:1] == b"Z":
-            return said
+            return text

@@ -57,8 +57,8 @@ class PortalServer:
             headers={"X-API-Key": key},
         )
         assert made.status_code == 201, made.text
-        found: dict[str, str] = made.json()
-        return found
+        body: dict[str, str] = made.json()
+        return body
 
     def command(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -75,9 +75,9 @@ class PortalServer:
             arguments = ["serve", "portal", "--port", str(self._port)]
             self._process = launch(arguments, env=self.env, cwd=self.home, log=log)
         deadline = time.monotonic() + START_SECONDS
-        while not re.search(r"serves on (\S+)", said := path.read_text()[begins:]):
-            assert self._process.poll() is None, said
-            assert time.monotonic() < deadline, said
+        while not re.search(r"serves on (\S+)", text := path.read_text()[begins:]):
+            assert self._process.poll() is None, text
+            assert time.monotonic() < deadline, text
             time.sleep(0.02)
         heard.listen_to(self.url)
 
@@ -120,8 +120,8 @@ class PortalServer:
         body = {"outpost_name": f"o-{uuid4().hex[:8]}", "region": "eu-central-1", "deployment_env": "test"}
         answer = self.admin.post(f"/v1/orgs/{org_id}/outposts", json=body)
         assert answer.status_code == 201, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        result: dict[str, Any] = answer.json()
+        return result
 
 
 def url_of(port: int) -> str:

@@ -102,14 +102,14 @@ class RepeatedWork(Counter):
 
             def work() -> Any:
                 after = dict(behind)
-                found, waiting = look(rules, view, regions, after, 0)
-                return found, waiting, after
+                result, waiting = look(rules, view, regions, after, 0)
+                return result, waiting, after
 
-            found, waiting, after = self._result(key, work)
+            result, waiting, after = self._result(key, work)
             with self.uncounted():
                 behind.clear()
                 behind.update(after)
-                placed = [Finding(f.start + base, f.end + base, f.entity_type, f.score, f.source) for f in found]
+                placed = [Finding(f.start + base, f.end + base, f.entity_type, f.score, f.source) for f in result]
             return placed, waiting
 
         return remembered

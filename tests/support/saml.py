@@ -63,7 +63,7 @@ class Signer:
 
 
 @dataclass(frozen=True)
-class Said:
+class AssertionFields:
     """What a response says. Times are seconds from now; None leaves a thing out."""
 
     issuer: str
@@ -88,7 +88,7 @@ class Said:
     extra_condition: str = ""
     assertion_id: str = ""
 
-    def but(self, **changes: Any) -> "Said":
+    def but(self, **changes: Any) -> "AssertionFields":
         return replace(self, **changes)
 
 
@@ -96,37 +96,39 @@ def moment(seconds: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def response_text(said: Said) -> str:
+def response_text(fields: AssertionFields) -> str:
     """Unsigned."""
-    acs = f"{said.base}/api/saml/acs"
-    values = {**said.attributes, **({"email": [said.email]} if said.email is not None else {})}
+    acs = f"{fields.base}/api/saml/acs"
+    audience = fields.audience or f"{fields.base}/api/saml/metadata"
+    values = {**fields.attributes, **({"email": [fields.email]} if fields.email is not None else {})}
     attributes = "".join(
         f'<saml:Attribute Name="{escape(name)}">'
-        + "".join(f"<saml:AttributeValue>{escape(value)}</saml:AttributeValue>" for value in held)
+        + "".join(f"<saml:AttributeValue>{escape(value)}</saml:AttributeValue>" for value in content)
         + "</saml:Attribute>"
-        for name, held in values.items()
+        for name, content in values.items()
     )
     statement = f"<saml:AttributeStatement>{attributes}</saml:AttributeStatement>" if attributes else ""
-    to = "" if said.in_response_to is None else f' InResponseTo="{said.in_response_to}"'
-    head_to = to if said.response_in_response_to is None else f' InResponseTo="{said.response_in_response_to}"'
-    session = "" if said.session_until is None else f' SessionNotOnOrAfter="{moment(said.session_until)}"'
+    to = "" if fields.in_response_to is None else f' InResponseTo="{fields.in_response_to}"'
+    head_to = to if fields.response_in_response_to is None else f' InResponseTo="{fields.response_in_response_to}"'
+    session = "" if fields.session_until is None else f' SessionNotOnOrAfter="{moment(fields.session_until)}"'
     return (
         f'<samlp:Response xmlns:samlp="{NS["samlp"]}" xmlns:saml="{NS["saml"]}" ID="_{uuid4().hex}" Version="2.0"'
-        f' IssueInstant="{moment(said.issued)}" Destination="{said.destination or acs}"{head_to}>'
-        f"<saml:Issuer>{escape(said.response_issuer or said.issuer)}</saml:Issuer>"
-        f'<samlp:Status><samlp:StatusCode Value="{said.status}"/></samlp:Status>'
-        f'<saml:Assertion ID="{said.assertion_id or "_" + uuid4().hex}" Version="2.0"'
-        f' IssueInstant="{moment(said.issued)}">'
-        f"<saml:Issuer>{escape(said.issuer)}</saml:Issuer>"
-        f'<saml:Subject><saml:NameID Format="{said.name_id_format}">{said.name_id}</saml:NameID>'
+        f' IssueInstant="{moment(fields.issued)}" Destination="{fields.destination or acs}"{head_to}>'
+        f"<saml:Issuer>{escape(fields.response_issuer or fields.issuer)}</saml:Issuer>"
+        f'<samlp:Status><samlp:StatusCode Value="{fields.status}"/></samlp:Status>'
+        f'<saml:Assertion ID="{fields.assertion_id or "_" + uuid4().hex}" Version="2.0"'
+        f' IssueInstant="{moment(fields.issued)}">'
+        f"<saml:Issuer>{escape(fields.issuer)}</saml:Issuer>"
+        f'<saml:Subject><saml:NameID Format="{fields.name_id_format}">{fields.name_id}</saml:NameID>'
         '<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">'
-        f'<saml:SubjectConfirmationData NotOnOrAfter="{moment(said.confirmed_until)}"'
-        f' Recipient="{said.recipient or acs}"{to}/>'
+        f'<saml:SubjectConfirmationData NotOnOrAfter="{moment(fields.confirmed_until)}"'
+        f' Recipient="{fields.recipient or acs}"{to}/>'
         "</saml:SubjectConfirmation></saml:Subject>"
-        f'<saml:Conditions NotBefore="{moment(said.conditions_from)}" NotOnOrAfter="{moment(said.conditions_until)}">'
-        f"<saml:AudienceRestriction><saml:Audience>{said.audience or said.base + '/api/saml/metadata'}</saml:Audience>"
-        f"</saml:AudienceRestriction>{said.extra_condition}</saml:Conditions>"
-        f'<saml:AuthnStatement AuthnInstant="{moment(said.issued)}" SessionIndex="{said.session_index}"{session}>'
+        f'<saml:Conditions NotBefore="{moment(fields.conditions_from)}"'
+        f' NotOnOrAfter="{moment(fields.conditions_until)}">'
+        f"<saml:AudienceRestriction><saml:Audience>{audience}</saml:Audience>"
+        f"</saml:AudienceRestriction>{fields.extra_condition}</saml:Conditions>"
+        f'<saml:AuthnStatement AuthnInstant="{moment(fields.issued)}" SessionIndex="{fields.session_index}"{session}>'
         "<saml:AuthnContext><saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:Password"
         f"</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement>{statement}"
         "</saml:Assertion></samlp:Response>"
@@ -175,9 +177,9 @@ def sign(
     context.sign(signature)
 
 
-def signed(said: Said, signer: Signer, *, message_too: bool = False) -> Any:
+def signed(fields: AssertionFields, signer: Signer, *, message_too: bool = False) -> Any:
     """As identity providers send it: the assertion signed, the response perhaps too."""
-    root = tree(response_text(said))
+    root = tree(response_text(fields))
     sign(assertion_of(root), signer)
     if message_too:
         sign(root, signer)
@@ -227,7 +229,7 @@ def carried(url: str, parameter: str, certificates: list[str] | None = None) -> 
         octets = query[query.index(parameter) : query.index("&Signature=")].encode()
         signature = b64decode(fields["Signature"])
         assert fields["SigAlg"] == RSA_SHA256
-        assert any(_fits(each, signature, octets) for each in certificates), "the signature does not fit"
+        assert any(_fits(certificate, signature, octets) for certificate in certificates), "the signature does not fit"
     return etree.fromstring(zlib.decompress(b64decode(fields[parameter]), -15))
 
 

@@ -40,5 +40,5 @@ async def kept(platform: RunningPlatform, tenant: Tenant, *texts: str, **more: A
     return sample_id
 
 
-async def labelled(tenant: Tenant, sample_id: str, **said: Any) -> httpx2.Response:
-    return await tenant.admin.client.put(f"{SAMPLES}/{sample_id}/labels", json=said)
+async def labelled(tenant: Tenant, sample_id: str, **labels: Any) -> httpx2.Response:
+    return await tenant.admin.client.put(f"{SAMPLES}/{sample_id}/labels", json=labels)

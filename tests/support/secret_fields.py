@@ -1,4 +1,4 @@
-"""Which fields hold a secret, and which operations may tell one: at its creation, its rotation, or a sign-in."""
+"""Which fields contain a secret, and which operations may show one: at its creation, its rotation, or a sign-in."""
 
 import re
 from typing import Final
@@ -8,7 +8,7 @@ _secret = re.compile(
     r"|recovery_codes?$|(^|_)otp$|assertion$|cookie|authorization",
     re.IGNORECASE,
 ).search
-#: Names that hold such a word and no secret; a `credential` is a passkey's answer, a public key or a signature.
+#: Names with such a word that are no secret; a `credential` is a passkey's answer, a public key or a signature.
 _plain = re.compile(
     r"^credential$|^cost_per_|(_id|_ids|_type|_prefix|_at|_count|_seconds|_configured|_enabled|_days|_endpoint)$",
     re.IGNORECASE,
@@ -16,10 +16,12 @@ _plain = re.compile(
 
 _SIGNED_IN: Final = {"access_token", "refresh_token"}
 
-#: All that may tell a secret, and in which fields (reference 1, Authentication, 9: never after its creation).
+#: The operations whose answers may contain a secret, and its fields: only when the secret is created
+#: (docs/authentication.md).
 TELLING: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/api/auth/login"): {*_SIGNED_IN, "mfa_token"},
     ("POST", "/api/auth/refresh"): _SIGNED_IN,
+    ("POST", "/api/auth/session/token"): {"access_token"},
     ("POST", "/api/auth/mfa/verify"): _SIGNED_IN,
     ("POST", "/api/auth/mfa/webauthn/assert/finish"): _SIGNED_IN,
     ("POST", "/api/auth/mfa/webauthn/register/finish"): {*_SIGNED_IN, "recovery_codes"},
@@ -49,7 +51,7 @@ PORTAL_TELLING: Final[dict[tuple[str, str], set[str]]] = {
     **{("POST", f"/v1/auth/sso/{verb}"): {"token"} for verb in ("select-org", "accept-invite", "refresh")},
 }
 
-#: Pages that hold a secret in a form of theirs: it was made there, or the browser itself has sent it.
+#: Pages with a secret in a form: the page created it, or the browser sent it.
 PAGES: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/login/enrol/app"): {"secret", "url"},
     ("POST", "/login/enrol/app/confirm"): {"secret", "url"},
@@ -57,10 +59,10 @@ PAGES: Final[dict[tuple[str, str], set[str]]] = {
 }
 
 _SHARE_LINKS: Final = "/api/conversations/{conversation_id}/share_links"
-#: Shown to their owner at any time, and meant to be passed on (reference 2, Share link).
+#: Shown to their owner at any time, and meant to be passed on (docs/conversations.md, Sharing).
 SHOWN: Final[dict[tuple[str, str], set[str]]] = {("POST", _SHARE_LINKS): {"token"}, ("GET", _SHARE_LINKS): {"token"}}
 
 
 def is_secret(name: str) -> bool:
-    """By its name: what a request or an answer calls so is a secret unless it is a number or a switch."""
+    """Return whether a field of this name is a secret, unless it is a number or a switch."""
     return _secret(name) is not None and _plain(name) is None

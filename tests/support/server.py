@@ -106,13 +106,13 @@ class GatehouseServer:
                 self._process = launch(arguments, env=self.env, cwd=self.home, log=log)
         deadline = time.monotonic() + patience
         while True:
-            said = self.log_path.read_bytes()[begins:].decode(errors="replace")
-            if found := re.search(r"serves on (http\S+)", said):
-                self.url = found[1]
+            text = self.log_path.read_bytes()[begins:].decode(errors="replace")
+            if match := re.search(r"serves on (http\S+)", text):
+                self.url = match[1]
                 heard.listen_to(self.url)
                 return
-            assert self._process.poll() is None, f"ended during its start:\n{said}"
-            assert time.monotonic() < deadline, f"not ready after {patience:.0f} s:\n{said}"
+            assert self._process.poll() is None, f"ended during its start:\n{text}"
+            assert time.monotonic() < deadline, f"not ready after {patience:.0f} s:\n{text}"
             time.sleep(0.02)
 
     def stop(self, *, patience: float = 40.0) -> int:
@@ -174,12 +174,12 @@ class GatehouseServer:
 
     def _children(self, word: str | None = None) -> list[psutil.Process]:
         """What the supervisor has started, or those of it whose command has this word. Dead ones are left out."""
-        found = []
+        results = []
         for process in psutil.Process(self.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 if word is None or word in " ".join(process.cmdline()):
-                    found.append(process)
-        return found
+                    results.append(process)
+        return results
 
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")

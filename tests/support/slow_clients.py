@@ -56,15 +56,15 @@ class Provider:
 
     async def __call__(self, connection: Connection) -> None:
         # A look at its health has none.
-        asked = json.loads(connection.body or b'{"model": "whole"}')
-        whole = WHOLE[bool(asked.get("stream"))]
-        match asked["model"]:
+        request = json.loads(connection.body or b'{"model": "whole"}')
+        whole = WHOLE[bool(request.get("stream"))]
+        match request["model"]:
             case "large":
                 await connection.send(LARGE)
             case "flood":
                 await self._flood(connection)
-            case "cut" if int(asked["user"]) < len(whole):
-                await connection.send(whole[: int(asked["user"])])
+            case "cut" if int(request["user"]) < len(whole):
+                await connection.send(whole[: int(request["user"])])
                 # The kernel has them before it is told to reset.
                 reset(connection.writer)
                 raise ConnectionError
@@ -91,7 +91,7 @@ def reset(writer: asyncio.StreamWriter) -> None:
 
 
 @dataclass
-class Held:
+class WorkerResources:
     """What a worker holds."""
 
     descriptors: int
@@ -119,19 +119,19 @@ class Served:
     def port(self) -> int:
         return int(self.server.url.rpartition(":")[2])
 
-    def held(self) -> Held:
+    def resources(self) -> WorkerResources:
         listening, provider = self.port, int(self.provider.url.rpartition(":")[2])
-        connections = [each for each in self.worker.net_connections("tcp") if each.raddr]
-        return Held(
+        connections = [connection for connection in self.worker.net_connections("tcp") if connection.raddr]
+        return WorkerResources(
             self.worker.num_fds(),
             self.worker.memory_info().rss,
-            sum(each.laddr.port == listening for each in connections),
-            sum(each.raddr.port == provider for each in connections),
+            sum(connection.laddr.port == listening for connection in connections),
+            sum(connection.raddr.port == provider for connection in connections),
         )
 
     def request(self, model: str, request_id: str, *, streamed: bool = False, user: str = "u", more: str = "") -> bytes:
-        asked = {"model": f"odd/{model}", "messages": [{"role": "user", "content": "hi"}], "stream": streamed}
-        body = json.dumps({**asked, "user": user}).encode()
+        request = {"model": f"odd/{model}", "messages": [{"role": "user", "content": "hi"}], "stream": streamed}
+        body = json.dumps({**request, "user": user}).encode()
         head = (
             f"POST {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.key}\r\nX-Request-Id: {request_id}\r\n"
             f"{more}Content-Length: {len(body)}\r\n\r\n"
@@ -162,10 +162,10 @@ class Served:
         await self.served(within=10)
         self.idle_tasks = await self.figure(self._tasks)
 
-    async def nothing_left(self, before: Held) -> None:
+    async def nothing_left(self, before: WorkerResources) -> None:
         """Of all that clients and calls took. Connections to the provider may rest in the pool."""
         async with asyncio.timeout(10):
-            while (now := self.held()).clients or await self.figure("service_active_model_calls"):
+            while (now := self.resources()).clients or await self.figure("service_active_model_calls"):
                 await asyncio.sleep(0.05)
             # A job of the worker's own may be at work in either moment.
             while await self.figure(self._tasks) > self.idle_tasks + 2:

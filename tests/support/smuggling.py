@@ -111,9 +111,9 @@ SIZES: dict[str, tuple[bytes, bytes, bytes]] = {
     # What is hidden goes on with the last field.
     "no end": (LINE, LENGTH + b"X-Large: " + b"a" * 70_000, b"X-More: "),
 }
-TABLE = {**FRAMING, **{f"head: {name}": each for name, each in HEADS.items()},
-         **{f"chunks: {name}": each for name, each in CHUNKS.items()},
-         **{f"size: {name}": each for name, each in SIZES.items()}}  # fmt: skip
+TABLE = {**FRAMING, **{f"head: {name}": item for name, item in HEADS.items()},
+         **{f"chunks: {name}": item for name, item in CHUNKS.items()},
+         **{f"size: {name}": item for name, item in SIZES.items()}}  # fmt: skip
 
 
 def raw(path: str, key: str, line: bytes, lines: bytes, body: bytes) -> bytes:
@@ -126,10 +126,10 @@ def cut(sent: bytes, size: int = 1) -> list[bytes]:
     return [sent[at : at + size] for at in range(0, len(sent), size)]
 
 
-async def told(url: str, *pieces: bytes, pause: float = 0.0) -> bytes:
+async def answer_to(url: str, *pieces: bytes, pause: float = 0.0) -> bytes:
     """All that is said to one who sends these pieces, until the connection ends, however it ends: what came before a
     reset lies in the system's buffer, where a stream of asyncio would throw it away."""
-    loop, said = asyncio.get_running_loop(), b""
+    loop, text = asyncio.get_running_loop(), b""
     with socket.socket() as wire:
         wire.setblocking(False)
         # Pieces travel as they are.
@@ -142,5 +142,5 @@ async def told(url: str, *pieces: bytes, pause: float = 0.0) -> bytes:
                     await asyncio.sleep(pause)
             with contextlib.suppress(ConnectionError):
                 while data := await loop.sock_recv(wire, 65536):
-                    said += data
-    return said
+                    text += data
+    return text

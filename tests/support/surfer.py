@@ -64,9 +64,9 @@ class Surfer:
 
     async def send(self, path: str, body: Any = None, *, origin: str | None = "", **headers: str) -> httpx2.Response:
         """What a page's script would send to the portal: with the cookie, and where it came from."""
-        said = {"Origin": self.portal if origin == "" else origin, **headers}
+        text = {"Origin": self.portal if origin == "" else origin, **headers}
         return await self.client.post(
-            self.portal + path, json=body, headers={name: value for name, value in said.items() if value is not None}
+            self.portal + path, json=body, headers={name: value for name, value in text.items() if value is not None}
         )
 
     async def to_the_platform(self, who: Person, *, path: str = "/v1/auth/sso/login") -> httpx2.Response:

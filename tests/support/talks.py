@@ -64,7 +64,7 @@ class Talk:
         self._answering: Exchange | None = None
         self.sent = self._asking.sent
 
-    def said(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         if not self._broken:
             try:
                 self._parser.feed_data(bytes(data))

@@ -8,8 +8,8 @@ from gatehouse.platform.worker.host import PlatformHost
 
 def tools_of(host: PlatformHost, **changed: Any) -> Tools:
     """`changed` are fields that the test brings itself."""
-    given = {
+    context = {
         "settings": host.settings, "database": host.database, "sealer": host.sealer, "outbound": host.outbound,
         "clock": host.clock, "receivers": host.receivers, **changed,
     }  # fmt: skip
-    return Tools(**given)
+    return Tools(**context)

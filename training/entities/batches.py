@@ -13,7 +13,7 @@ from gatehouse.detection.entities.network.features import pieces
 from training.entities.corpus import KINDS, Example
 
 IGNORED = -100
-LONGEST = 254
+MAX_TOKENS = 254
 CLS, SEP = 101, 102
 
 
@@ -27,7 +27,7 @@ class Row:
 def row(tokenizer: Tokenizer, example: Example) -> Row:
     """Tags: 0 outside, 1 + 2 * kind begins, 2 + 2 * kind goes on; only the first piece of a word has one."""
     read = pieces(tokenizer, example.text)
-    size = min(len(read.ids), LONGEST)
+    size = min(len(read.ids), MAX_TOKENS)
     tags = np.full(size, IGNORED)
     tags[read.first[:size]] = 0
     for start, end in example.unsure:

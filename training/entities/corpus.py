@@ -44,15 +44,15 @@ class Example:
 
 def load(truth: Path, name: str) -> list[Example]:
     """The texts of one set, as they are."""
-    found: dict[str, Example] = {}
+    results: dict[str, Example] = {}
     with gzip.open(truth / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
-            example = found.setdefault(row["doc_id"], Example(row["text"], row["group"], name))
+            example = results.setdefault(row["doc_id"], Example(row["text"], row["group"], name))
             if row["is_positive"] and row["label"] in KINDS:
                 _take(example, row)
-    for example in found.values():
+    for example in results.values():
         example.unsure += [handle.span() for handle in HANDLE.finditer(example.text)]
-    return list(found.values())
+    return list(results.values())
 
 
 def _take(example: Example, row: dict[str, object]) -> None:

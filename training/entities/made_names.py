@@ -118,9 +118,9 @@ class MadeNames:
         return self._one(self._family)
 
     def full_person(self) -> str:
-        given, family = self._one(self._given), self._one(self._family)
+        given_name, family = self._one(self._given), self._one(self._family)
         middle = self._one(["", "", "", f" {self._one(list('ABCDEFGHJKLMNPRSTW'))}.", f" {self._one(self._given)}"])
-        return f"{given}{middle} {family}"
+        return f"{given_name}{middle} {family}"
 
     def _person(self) -> str:
         return self._one([self.full_person(), self.full_person(), self.surname(), self._one(self._given)])
@@ -129,19 +129,19 @@ class MadeNames:
 def _places(examples: list[Example]) -> list[str]:
     zones = [zone.split("/") for zone in sorted(zoneinfo.available_timezones()) if "/" in zone]
     regions = {"Etc", "SystemV", "posix", "right"}
-    found = {part.replace("_", " ") for zone in zones if zone[0] not in regions for part in zone[1:]}
+    result = {part.replace("_", " ") for zone in zones if zone[0] not in regions for part in zone[1:]}
     named = {e.text[start:end] for e in examples for start, end, kind in e.spans if kind == "location"}
-    found |= {name for name in named if name.replace(" ", "").isalpha() and name.istitle()}
-    return sorted(name for name in found if name[1:].islower() or " " in name)
+    result |= {name for name in named if name.replace(" ", "").isalpha() and name.istitle()}
+    return sorted(name for name in result if name[1:].islower() or " " in name)
 
 
 def _people(examples: list[Example]) -> tuple[list[str], list[str]]:
     """Given names and surnames, of the full names in the texts."""
-    given, family = set(), set()
+    given_names, family = set(), set()
     for example in examples:
         for start, end, kind in example.spans:
             words = example.text[start:end].split()
             if kind == "person" and len(words) in (2, 3) and all(w.isalpha() and w.istitle() for w in words):
-                given.add(words[0])
+                given_names.add(words[0])
                 family.add(words[-1])
-    return sorted(given.union(known.GIVEN)), sorted(family.union(known.FAMILY))
+    return sorted(given_names.union(known.GIVEN)), sorted(family.union(known.FAMILY))

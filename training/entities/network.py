@@ -62,8 +62,8 @@ class Network(nn.Module):
 
 def from_minilm(weights: Path) -> Network:
     """With the backbone's weights; shapes and head as drawn."""
-    network, given = Network(), load_file(weights)
-    given = {name.removeprefix("bert."): tensor for name, tensor in given.items()}
+    network, tensors = Network(), load_file(weights)
+    tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
     state = network.state_dict()
 
     def take(name: str, source: Tensor) -> None:
@@ -71,20 +71,20 @@ def from_minilm(weights: Path) -> Network:
             raise ValueError(f"{name}: {tuple(source.shape)} instead of {tuple(state[name].shape)}")
         state[name] = source.clone()
 
-    words, kind = given["embeddings.word_embeddings.weight"], given["embeddings.token_type_embeddings.weight"][0]
+    words, kind = tensors["embeddings.word_embeddings.weight"], tensors["embeddings.token_type_embeddings.weight"][0]
     take("words.weight", words)
     # Every text is of the first kind: its embedding joins the positions.
-    take("positions.weight", given["embeddings.position_embeddings.weight"] + kind)
+    take("positions.weight", tensors["embeddings.position_embeddings.weight"] + kind)
     for part in ("weight", "bias"):
-        take(f"norm.{part}", given[f"embeddings.LayerNorm.{part}"])
+        take(f"norm.{part}", tensors[f"embeddings.LayerNorm.{part}"])
         for index in range(LAYERS):
             theirs, own = f"encoder.layer.{index}", f"layers.{index}"
-            joined = [given[f"{theirs}.attention.self.{name}.{part}"] for name in ("query", "key", "value")]
+            joined = [tensors[f"{theirs}.attention.self.{name}.{part}"] for name in ("query", "key", "value")]
             take(f"{own}.query_key_value.{part}", torch.cat(joined))
-            take(f"{own}.output.{part}", given[f"{theirs}.attention.output.dense.{part}"])
-            take(f"{own}.output_norm.{part}", given[f"{theirs}.attention.output.LayerNorm.{part}"])
-            take(f"{own}.inner.{part}", given[f"{theirs}.intermediate.dense.{part}"])
-            take(f"{own}.outer.{part}", given[f"{theirs}.output.dense.{part}"])
-            take(f"{own}.outer_norm.{part}", given[f"{theirs}.output.LayerNorm.{part}"])
+            take(f"{own}.output.{part}", tensors[f"{theirs}.attention.output.dense.{part}"])
+            take(f"{own}.output_norm.{part}", tensors[f"{theirs}.attention.output.LayerNorm.{part}"])
+            take(f"{own}.inner.{part}", tensors[f"{theirs}.intermediate.dense.{part}"])
+            take(f"{own}.outer.{part}", tensors[f"{theirs}.output.dense.{part}"])
+            take(f"{own}.outer_norm.{part}", tensors[f"{theirs}.output.LayerNorm.{part}"])
     network.load_state_dict(state)
     return network

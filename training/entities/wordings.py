@@ -39,8 +39,8 @@ class Wordings:
 
     @staticmethod
     def _named(examples: list[Example], kind: str) -> list[str]:
-        found = (e.text[s:t] for e in examples for s, t, k in e.spans if k == kind)
-        return sorted({name for name in found if name[:1].isupper() and "@" not in name and "#" not in name})
+        result = (e.text[s:t] for e in examples for s, t, k in e.spans if k == kind)
+        return sorted({name for name in result if name[:1].isupper() and "@" not in name and "#" not in name})
 
     def prose(self, count: int) -> list[Example]:
         return [self._in_case(sentence) for sentence in self._prose.sentences(count)]

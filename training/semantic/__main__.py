@@ -28,19 +28,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--cache", type=Path, help="where embeddings are kept between runs")
     parser.add_argument("--classes", action="store_true", help="also on attacks written by their classes")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
 
-    backbone = CachedBackbone(asked.out, asked.cache)
+    backbone = CachedBackbone(arguments.out, arguments.cache)
     reader = Reader(backbone)
-    made = made_up(asked.truth)
-    if asked.classes:
-        made += sets.of_classes(asked.truth, SEED + 1, *BY_CLASSES)
-    attacks = attack_heads.train(reader, [*made, *sets.licensed(asked.truth)])
-    utterances = topic_head.utterances(asked.truth)
-    topics = topic_head.train(reader, utterances, ordinary(asked.truth))
+    made = made_up(arguments.truth)
+    if arguments.classes:
+        made += sets.of_classes(arguments.truth, SEED + 1, *BY_CLASSES)
+    attacks = attack_heads.train(reader, [*made, *sets.licensed(arguments.truth)])
+    utterances = topic_head.utterances(arguments.truth)
+    topics = topic_head.train(reader, utterances, ordinary(arguments.truth))
     background = zero_shot_data.background(Random(SEED))
-    zero_shot = zero_shot_data.arrays(reader, asked.out, background, [one.text for one in utterances[::20]])
-    np.savez_compressed(asked.out / "heads.npz", **attacks, **topics, **zero_shot)
+    zero_shot = zero_shot_data.arrays(reader, arguments.out, background, [one.text for one in utterances[::20]])
+    np.savez_compressed(arguments.out / "heads.npz", **attacks, **topics, **zero_shot)
     backbone.keep()
 
 

@@ -56,9 +56,9 @@ def _without_harmless(samples: Sequence[Sample], head: ScoringHead) -> list[Samp
     worst: dict[int, float] = {}
     logits = []
     for sample in samples:
-        wanted = int(sample.targets[1] == 1)
-        found = head.logits(sample.window.embedding, ngrams.buckets(sample.window.ids, head.buckets))
-        logits.append(float(found[wanted]))
+        expected = int(sample.targets[1] == 1)
+        result = head.logits(sample.window.embedding, ngrams.buckets(sample.window.ids, head.buckets))
+        logits.append(float(result[expected]))
         worst[sample.number] = max(worst.get(sample.number, -99), logits[-1])
     return [
         sample

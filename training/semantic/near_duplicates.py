@@ -32,7 +32,7 @@ def clusters(texts: Sequence[str], groups: Iterable[str] = ()) -> list[int]:
     for number, own in enumerate(shingles):
         if not len(own):
             continue
-        shared = np.bincount(np.concatenate([holders[each] for each in own]), minlength=len(texts))[:number]
+        shared = np.bincount(np.concatenate([holders[item] for item in own]), minlength=len(texts))[:number]
         smaller = np.minimum(sizes[:number], len(own))
         near = shared >= _SHARED * (sizes[:number] + len(own) - shared)
         near |= (shared >= _CONTAINED * smaller) & (smaller >= _ENOUGH)
@@ -59,14 +59,14 @@ class _Leaders:
 
 
 def _shingles(text: str) -> set[str]:
-    plain = " ".join("".join(each if each.isalnum() else " " for each in text.lower()).split())
+    plain = " ".join("".join(character if character.isalnum() else " " for character in text.lower()).split())
     return {plain[start : start + _LENGTH] for start in range(max(len(plain) - _LENGTH + 1, min(len(plain), 1)))}
 
 
 def _numbered(shingles: Sequence[set[str]]) -> list[Shingles]:
     numbers: dict[str, int] = {}
     return [
-        np.array(sorted(numbers.setdefault(each, len(numbers)) for each in one), dtype=np.int64) for one in shingles
+        np.array(sorted(numbers.setdefault(item, len(numbers)) for item in one), dtype=np.int64) for one in shingles
     ]
 
 

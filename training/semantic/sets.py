@@ -61,16 +61,16 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 def licensed(truth: Path) -> list[Example]:
-    found = []
+    results = []
     for row in rows(truth / "c_semantic.jsonl"):
         targets = SOURCES.get(row["source"])
         if targets is None or (row["source"] == "bipia" and row["note"].endswith(PLAIN_KINDS)):
             continue
-        found.append(Example(row["text"], targets if row["is_positive"] else HARMLESS, row["group"]))
+        results.append(Example(row["text"], targets if row["is_positive"] else HARMLESS, row["group"]))
     code = rows(truth / "a_clean_code.jsonl")
     # garak's code holds attacks.
-    found += [Example(row["text"], HARMLESS, row["group"]) for row in code if not row["source"].endswith("garak")]
-    return found
+    results += [Example(row["text"], HARMLESS, row["group"]) for row in code if not row["source"].endswith("garak")]
+    return results
 
 
 def folds(truth: Path) -> dict[str, int]:
@@ -96,22 +96,22 @@ def carriers(truth: Path, random: Random) -> Iterator[str]:
 def made_up(truth: Path, seed: int, attack_count: int, harmless_count: int) -> list[Example]:
     random = Random(seed)
     paragraphs = carriers(truth, random)
-    found = []
+    results = []
     for _ in range(attack_count):
         match random.randrange(10):
             case 0 | 1 | 2:
-                found.append(Example(_one(random, attacks.INJECTIONS), INJECTION))
+                results.append(Example(_one(random, attacks.INJECTIONS), INJECTION))
             case 3 | 4:
-                found.append(Example(_one(random, attacks.JAILBREAKS), JAILBREAK))
+                results.append(Example(_one(random, attacks.JAILBREAKS), JAILBREAK))
             case _:
                 carrier = next(paragraphs) if random.random() < 0.8 else _one(random, harmless.HARMLESS)
-                found.append(Example(attacks.buried(random, carrier), INJECTION))
+                results.append(Example(attacks.buried(random, carrier), INJECTION))
     for _ in range(harmless_count):
         text = next(paragraphs) if random.random() < 0.2 else _one(random, harmless.HARMLESS)
-        found.append(Example(text, HARMLESS))
+        results.append(Example(text, HARMLESS))
     # Whole documents: with their length grows the chance that some passage looks odd.
-    found += [Example(document(paragraphs, random), HARMLESS) for _ in range(harmless_count // 30)]
-    return list({example.text: example for example in found}.values())
+    results += [Example(document(paragraphs, random), HARMLESS) for _ in range(harmless_count // 30)]
+    return list({example.text: example for example in results}.values())
 
 
 def of_classes(truth: Path, seed: int, attack_count: int, harmless_count: int) -> list[Example]:
@@ -119,21 +119,21 @@ def of_classes(truth: Path, seed: int, attack_count: int, harmless_count: int) -
     prose with a harmless order in it."""
     random = Random(seed)
     paragraphs = carriers(truth, random)
-    found = []
+    results = []
     for _ in range(attack_count):
         if random.random() < 0.3:
-            found.append(Example(_one(random, classes.JAILBREAKS), JAILBREAK))
+            results.append(Example(_one(random, classes.JAILBREAKS), JAILBREAK))
             continue
         text = _one(random, classes.INJECTIONS)
         if random.random() < 0.3:
             text = attacks.put_into(random, next(paragraphs), text)
-        found.append(Example(text, INJECTION))
+        results.append(Example(text, INJECTION))
     for _ in range(harmless_count):
         text = _one(random, lookalikes.LOOKALIKES)
         if random.random() < 0.15:
             text = attacks.put_into(random, next(paragraphs), text)
-        found.append(Example(text, HARMLESS))
-    return list({example.text: example for example in found}.values())
+        results.append(Example(text, HARMLESS))
+    return list({example.text: example for example in results}.values())
 
 
 def document(paragraphs: Iterator[str], random: Random) -> str:

@@ -48,8 +48,8 @@ class Reader:
         """At most six windows, evenly spread: which are suspicious is not known before a head is trained."""
         ids = self._backbone.tokens(text)
         spans = windows.spans(len(ids))
-        if len(spans) > windows.MOST:
-            spans = [spans[i] for i in np.linspace(0, len(spans) - 1, windows.MOST).round().astype(int)]
+        if len(spans) > windows.MAX_WINDOWS:
+            spans = [spans[i] for i in np.linspace(0, len(spans) - 1, windows.MAX_WINDOWS).round().astype(int)]
         return [self._window(ids[start:end]) for start, end in spans]
 
     def worst_passages(self, text: str, head: ScoringHead) -> list[Window]:

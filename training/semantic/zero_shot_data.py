@@ -49,14 +49,14 @@ def _curve(background: Array, examples: dict[str, Array], prototypes: Mapping[st
     distances: list[float] = []
     right: list[float] = []
     for label, own in examples.items():
-        given = prototypes[label]
+        prototype = prototypes[label]
         others = np.concatenate([background, *(vectors for name, vectors in examples.items() if name != label)])
-        mean, deviation = ordinary(others, own if given is None else given)
+        mean, deviation = ordinary(others, own if prototype is None else prototype)
         for number, vector in enumerate(own):
-            near = np.delete(own, number, axis=0) if given is None else given
+            near = np.delete(own, number, axis=0) if prototype is None else prototype
             distances.append(float((nearness(vector[None], near)[0] - mean) / deviation))
             right.append(1.0)
-        distances += list((nearness(background, own if given is None else given) - mean) / deviation)
+        distances += list((nearness(background, own if prototype is None else prototype) - mean) / deviation)
         right += [0.0] * len(background)
     return _logistic(np.array(distances), np.array(right))
 

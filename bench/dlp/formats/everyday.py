@@ -125,8 +125,8 @@ _OTHER: Final = {
 def _phone(notation: str) -> Value:
     def value(rnd: Random) -> str:
         return "".join(
-            str(rnd.randint(2, 9)) if each == "%" else str(rnd.randint(0, 9)) if each == "#" else each
-            for each in notation
+            str(rnd.randint(2, 9)) if part == "%" else str(rnd.randint(0, 9)) if part == "#" else part
+            for part in notation
         )
 
     return value
@@ -169,7 +169,7 @@ def _card(prefix: str, length: int, separator: str) -> Value:
 def _iban(country: str, template: str, *, spaced: bool) -> Value:
     def value(rnd: Random) -> str:
         account = of(template)(rnd)
-        number = "".join(str(int(each, 36)) for each in f"{account}{country}00")
+        number = "".join(str(int(item, 36)) for item in f"{account}{country}00")
         written = f"{country}{98 - int(number) % 97:02}{account}"
         return " ".join(written[start : start + 4] for start in range(0, len(written), 4)) if spaced else written
 

@@ -93,5 +93,5 @@ _VALUES: Final[dict[str, Value]] = {
 def forms() -> Iterator[Form]:
     for dialect, around in _DIALECTS.items():
         for kind, value in _VALUES.items():
-            written = tuple(each.replace("NAME", name) for each in around for name in _NAMES)
+            written = tuple(part.replace("NAME", name) for part in around for name in _NAMES)
             yield Form("keywords", f"{dialect}, {kind}", value, frozenset({"secret"}), written)

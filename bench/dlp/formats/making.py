@@ -50,9 +50,9 @@ def of(template: str) -> Value:
     written = template.replace("{uuid}", _UUID)
 
     def value(rnd: Random) -> str:
-        def some(found: re.Match[str]) -> str:
-            least, most = int(found[2]), int(found[3] or found[2])
-            return "".join(rnd.choices(ALPHABETS[found[1]], k=rnd.randint(least, most)))
+        def some(match: re.Match[str]) -> str:
+            least, most = int(match[2]), int(match[3] or match[2])
+            return "".join(rnd.choices(ALPHABETS[match[1]], k=rnd.randint(least, most)))
 
         return _PLACE.sub(some, written)
 
@@ -63,11 +63,11 @@ def one_of(*values: Value) -> Value:
     return lambda rnd: rnd.choice(values)(rnd)
 
 
-def cases(form: Form, each: int, seed: int = 0) -> Iterator[Case]:
+def cases(form: Form, cases_each: int, seed: int = 0) -> Iterator[Case]:
     """`each` texts for every surrounding."""
     rnd = Random(f"{form.family} {form.name} {seed}")
     for around in form.around:
-        for _ in range(each):
+        for _ in range(cases_each):
             value = form.value(rnd)
             before, _, behind = around.partition("{}")
             yield Case(before + value + behind, len(before), len(before) + len(value))

@@ -38,15 +38,17 @@ def names(matcher: Matcher, case: Case) -> set[str]:
     """The entity types and categories of what is found in the place of the value."""
     return {
         name
-        for found in matcher.scan(case.text)
-        if found.start < case.end and case.start < found.end and found.score >= _PATTERNS[found.source].threshold
-        for name in (found.entity_type, _PATTERNS[found.source].category)
+        for finding in matcher.scan(case.text)
+        if finding.start < case.end
+        and case.start < finding.end
+        and finding.score >= _PATTERNS[finding.source].threshold
+        for name in (finding.entity_type, _PATTERNS[finding.source].category)
     }
 
 
-def measured(matcher: Matcher, wanted: Iterable[Form], each: int, seed: int = 0) -> Iterator[Result]:
-    for form in wanted:
-        tried = list(cases(form, each, seed))
+def measured(matcher: Matcher, selected: Iterable[Form], cases_each: int, seed: int = 0) -> Iterator[Result]:
+    for form in selected:
+        tried = list(cases(form, cases_each, seed))
         yield Result(form, len(tried), [case for case in tried if form.expected.isdisjoint(names(matcher, case))])
 
 
@@ -58,10 +60,10 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="the formats that reach the goal, too")
     parser.add_argument("--show", help="print what is missed of this format, or of `all`")
     chosen = parser.parse_args()
-    wanted = [form for form in forms() if chosen.family in {None, form.family}]
+    selected = [form for form in forms() if chosen.family in {None, form.family}]
     totals: dict[str, list[float]] = {}
     matcher = Matcher(BUILT_IN)
-    for result in measured(matcher, wanted, chosen.each, chosen.seed):
+    for result in measured(matcher, selected, chosen.each, chosen.seed):
         totals.setdefault(result.form.family, []).append(result.recall)
         if chosen.all or result.recall < GOAL:
             print(f"{result.form.family:14} {result.form.name:44} {result.recall:.2f}")

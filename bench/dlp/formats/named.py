@@ -159,7 +159,7 @@ def forms() -> Iterator[Form]:
     for name, template in NAMED.items():
         service = name.partition(",")[0]
         around = tuple(
-            each.replace("VENDOR", service.upper()).replace("Vendor", service.title()).replace("vendor", service)
-            for each in _AROUND
+            part.replace("VENDOR", service.upper()).replace("Vendor", service.title()).replace("vendor", service)
+            for part in _AROUND
         )
         yield Form("named", name, of(template), frozenset({"secret"}), around)

@@ -263,7 +263,7 @@ def _of(letters: str, count: int, rnd: Random) -> str:
 
 def forms() -> Iterator[Form]:
     for name, (types, words, value) in PERSONS.items():
-        around = tuple(each.replace("{name}", word).replace("VALUE", "{}") for word in words for each in _AROUND)
+        around = tuple(part.replace("{name}", word).replace("VALUE", "{}") for word in words for part in _AROUND)
         yield Form("persons", name, value, frozenset(types), around)
     for state, template in _STATES.items():
         around = (

@@ -518,7 +518,7 @@ def _made(fields: Fields, kind: Kind, templates: tuple[str, ...], *, planted: Pl
                 return _marked(fields, planted) if planted else fields.digits(fields.random.randint(2, 6))
             return column if name == "extra_name" else fields.value(name)
 
-        return FIELD.sub(lambda found: value(found[1]), template)
+        return FIELD.sub(lambda match: value(match[1]), template)
 
     lines = [filled(fields.random.choice(templates)) for _ in range(count)]
     if planted is not None and kind.form is not None:
@@ -538,7 +538,7 @@ def _mentioned(fields: Fields, template: str, planted: Planted) -> str:
         "key": fields.random.choice(planted.keys),
         "planted": _marked(fields, planted),
     }
-    return FIELD.sub(lambda found: own.get(found[1]) or fields.value(found[1]), template)
+    return FIELD.sub(lambda match: own.get(match[1]) or fields.value(match[1]), template)
 
 
 def _finished(kind: str, text: str, planted: Planted | None) -> Document:

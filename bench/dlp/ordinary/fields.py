@@ -44,7 +44,7 @@ class Fields:
         self._clock = _EPOCH + timedelta(seconds=self.random.randrange(5 * 365 * 86_400))
 
     def fill(self, template: str) -> str:
-        return FIELD.sub(lambda found: self.value(found[1]), template)
+        return FIELD.sub(lambda match: self.value(match[1]), template)
 
     def value(self, name: str) -> str:
         maker = _MAKERS.get(name)

@@ -51,34 +51,34 @@ class Case(NamedTuple):
 def redactions(matcher: Matcher, text: str, *, json_escapes: bool = False) -> list[Redaction]:
     """What would be replaced in `text`, in its order."""
     return [
-        Redaction(found.source, found.entity_type, found.start, found.end)
-        for found in matcher.scan(text, json_escapes=json_escapes)
-        if _counts(found)
+        Redaction(finding.source, finding.entity_type, finding.start, finding.end)
+        for finding in matcher.scan(text, json_escapes=json_escapes)
+        if _counts(finding)
     ]
 
 
-def _counts(found: Finding) -> bool:
-    pattern = _CHANGES.get(found.source)
-    return pattern is not None and found.score >= max(pattern.threshold, CERTAIN)
+def _counts(finding: Finding) -> bool:
+    pattern = _CHANGES.get(finding.source)
+    return pattern is not None and finding.score >= max(pattern.threshold, CERTAIN)
 
 
-def false_ones(where: str, text: str, found: Iterable[Redaction]) -> list[Case]:
+def false_ones(where: str, text: str, redactions_made: Iterable[Redaction]) -> list[Case]:
     cases: list[Case] = []
     end = 0
-    for each in found:
-        if each.start >= end:
-            before = text[max(0, each.start - 40) : each.start]
-            cases.append(Case(where, each.source, before, text[each.start : each.end]))
-        end = max(end, each.end)
+    for item in redactions_made:
+        if item.start >= end:
+            before = text[max(0, item.start - 40) : item.start]
+            cases.append(Case(where, item.source, before, text[item.start : item.end]))
+        end = max(end, item.end)
     return cases
 
 
 def in_documents(matcher: Matcher, made: Iterable[Document]) -> tuple[int, list[Case]]:
     """Words, and false redactions."""
     words, cases = 0, []
-    for each in made:
-        words += sum(1 for _ in _WORD.finditer(each.text))
-        cases += false_ones(each.kind, each.text, redactions(matcher, each.text))
+    for item in made:
+        words += sum(1 for _ in _WORD.finditer(item.text))
+        cases += false_ones(item.kind, item.text, redactions(matcher, item.text))
     return words, cases
 
 
@@ -106,19 +106,23 @@ class Recall(NamedTuple):
 
 def recall(matcher: Matcher, made: Iterable[Document]) -> Recall:
     result = Recall(Counter(), Counter(), {}, [], [])
-    for each in made:
-        found = redactions(matcher, each.text)
-        for start, end, planted in each.spans:
+    for item in made:
+        redactions_made = redactions(matcher, item.text)
+        for start, end, planted in item.spans:
             result.asked[planted.label] += 1
-            here = {one.entity_type for one in found if one.start < end and start < one.end}
+            here = {one.entity_type for one in redactions_made if one.start < end and start < one.end}
             if here.isdisjoint(planted.entity_types):
                 result.instead.setdefault(planted.label, Counter()).update(here or {"nothing"})
-                before = each.text[max(0, start - 40) : start]
-                result.misses.append(Case(each.kind, planted.label, before, each.text[start:end]))
+                before = item.text[max(0, start - 40) : start]
+                result.misses.append(Case(item.kind, planted.label, before, item.text[start:end]))
             else:
                 result.found[planted.label] += 1
-        outside = [one for one in found if not any(one.start < end and start < one.end for start, end, _ in each.spans)]
-        result.beside.extend(false_ones(each.kind, each.text, outside))
+        outside = [
+            one
+            for one in redactions_made
+            if not any(one.start < end and start < one.end for start, end, _ in item.spans)
+        ]
+        result.beside.extend(false_ones(item.kind, item.text, outside))
     return result
 
 
@@ -135,8 +139,8 @@ def figures(matcher: Matcher, part: Part, documents_asked: int, turns_asked: int
         "false_in_turns": len(in_tools),
         "by_pattern": Counter(case.source for case in in_text + in_tools).most_common(),
         "labels": {
-            label: {"asked": asked, "found": labelled.found[label], "instead": dict(labelled.instead.get(label, ()))}
-            for label, asked in sorted(labelled.asked.items())
+            label: {"asked": requests, "found": labelled.found[label], "instead": dict(labelled.instead.get(label, ()))}
+            for label, requests in sorted(labelled.asked.items())
         },
         "beside": len(labelled.beside),
         "cases": in_text + in_tools + labelled.misses,
@@ -161,9 +165,9 @@ def main() -> int:
     print(f"agent turns: {measured['false_in_turns']} in {measured['turns']} (goal: at most one in {TURNS_GOAL})")
     for source, times in measured["by_pattern"]:
         print(f"  {source:26s} {times}")
-    asked = sum(counts["asked"] for counts in measured["labels"].values())
+    request = sum(counts["asked"] for counts in measured["labels"].values())
     right = sum(counts["found"] for counts in measured["labels"].values())
-    print(f"labelled values: {right} of {asked} found, {measured['beside']} false redactions beside them")
+    print(f"labelled values: {right} of {request} found, {measured['beside']} false redactions beside them")
     for label, counts in measured["labels"].items():
         print(f"  {label:20s} {counts['found']:4d} of {counts['asked']:4d}  {counts['instead'] or ''}")
     if chosen.show:

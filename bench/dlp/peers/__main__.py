@@ -92,14 +92,14 @@ def timed_texts(truth: Path) -> dict[tuple[str, int], list[str]]:
 def quality(worker: Worker, name: str, sets: Mapping[str, judging.Texts]) -> dict[str, Any]:
     """Figures by row: the engine's own, and one more for what it is surer of where its weakest findings cost much."""
     findings: dict[str, dict[str, list[Finding]]] = {}
-    for each, texts in sets.items():
-        found = worker.ask(find=[text.text for text in texts.values()])["found"]
-        findings[each] = {identity: [tuple(one) for one in some] for identity, some in zip(texts, found, strict=True)}
+    for item, texts in sets.items():
+        result = worker.ask(find=[text.text for text in texts.values()])["found"]
+        findings[item] = {identity: [tuple(one) for one in some] for identity, some in zip(texts, result, strict=True)}
     rows = {name: figures(name, worker.made["types"], sets, findings)}
     if (least := LEAST_SCORES.get(name)) is not None:
         surer = {
-            each: {identity: [one for one in some if one[3] >= least] for identity, some in found.items()}
-            for each, found in findings.items()
+            item: {identity: [one for one in some if one[3] >= least] for identity, some in result.items()}
+            for item, result in findings.items()
         }
         rows[f"{name}_surer"] = figures(name, worker.made["types"], sets, surer)
     return rows

@@ -35,10 +35,10 @@ class Patterns:
         self.types = sorted({pattern.entity_type for pattern in BUILT_IN})
 
     def find(self, text: str) -> list[Finding]:
-        found = self._scan(text)
+        result = self._scan(text)
         return [
             (one.start, one.end, one.entity_type, one.score)
-            for one in found
+            for one in result
             if one.score >= self._thresholds[one.source]
         ]
 
@@ -86,7 +86,7 @@ class Hyperscan:
         passed: list[int] = []
         self._scan(data, match_event_handler=lambda place, *_: passed.append(place))
         plain = len(data) == len(text)
-        found = []
+        results = []
         for name, search, group in map(self._regexes.__getitem__, passed):
             behind = 0
             while behind <= len(data):
@@ -97,8 +97,8 @@ class Hyperscan:
                 begin, end = spans[group]
                 if not plain:
                     begin, end = len(data[:begin].decode(errors="ignore")), len(data[:end].decode(errors="ignore"))
-                found.append((begin, end, name, 1.0))
-        return found
+                results.append((begin, end, name, 1.0))
+        return results
 
 
 def prepare_hyperscan(file: Path) -> int:
@@ -222,8 +222,8 @@ class Presidio:
         self.types = sorted(self._analyzer.get_supported_entities("en"))
 
     def find(self, text: str) -> list[Finding]:
-        found = self._analyzer.analyze(text, language="en")
-        return [(one.start, one.end, one.entity_type, one.score) for one in found]
+        findings = self._analyzer.analyze(text, language="en")
+        return [(one.start, one.end, one.entity_type, one.score) for one in findings]
 
 
 class PresidioPatterns(Presidio):
@@ -272,10 +272,10 @@ class LlmGuardAnonymize:
 
     def find(self, text: str) -> list[Finding]:
         own = self._scanner
-        found = own._analyzer.analyze(
+        findings = own._analyzer.analyze(
             text=text, language="en", entities=self.types, score_threshold=own._threshold, allow_list=None
         )
-        kept = own._remove_conflicts_and_get_text_manipulation_data(found)
+        kept = own._remove_conflicts_and_get_text_manipulation_data(findings)
         return [(one.start, one.end, one.entity_type, one.score) for one in kept]
 
 

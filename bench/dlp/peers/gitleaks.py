@@ -67,10 +67,10 @@ class Rules:
     def find(self, text: str) -> list[tuple[int, int, str, float]]:
         passed = {*self._always, *(self._by_keyword[place] for place in self._keywords.Match(text.lower()) or ())}
         data = text.encode()
-        return [found for number in sorted(passed) for found in self._matches(self._rules[number], text, data)]
+        return [match for number in sorted(passed) for match in self._matches(self._rules[number], text, data)]
 
     def _matches(self, rule: Rule, text: str, data: bytes) -> list[tuple[int, int, str, float]]:
-        found = []
+        results = []
         search, place = search_of(rule.regex), 0
         while place <= len(data):
             begin, end = search(ANYWHERE, data, place, len(data))[0]
@@ -86,8 +86,8 @@ class Rules:
             targets = {"secret": secret, "match": match, "line": line}
             if not any(one.allows(targets[one.target], secret) for one in rule.allowlists):
                 start += max(0, text[start : start + len(match) + 2].find(secret))
-                found.append((start, start + len(secret), "secret", 1.0))
-        return found
+                results.append((start, start + len(secret), "secret", 1.0))
+        return results
 
 
 def _secret(rule: Rule, match: str) -> str:

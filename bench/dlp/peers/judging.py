@@ -47,12 +47,12 @@ class F1(NamedTuple):
 
 def f1(texts: Texts, findings: Findings, named: Named, column: Column, claims: frozenset[str]) -> F1 | None:
     """None where the engine is not made for the set: secrets, or any of its labels."""
-    asked = {identity: judged(text, column.only) for identity, text in texts.items()}
-    claimed = {identity: _of(text, claims) for identity, text in asked.items()}
+    request = {identity: judged(text, column.only) for identity, text in texts.items()}
+    claimed = {identity: _of(text, claims) for identity, text in request.items()}
     made_for = "secret" in claims if column.level == "category" else any(map(_asks, claimed.values()))
     if not made_for:
         return None
-    return F1(*(_scored(each, findings, named, column) for each in (asked, claimed)))
+    return F1(*(_scored(item, findings, named, column) for item in (request, claimed)))
 
 
 def _asks(text: Text) -> bool:
@@ -61,19 +61,19 @@ def _asks(text: Text) -> bool:
 
 def _scored(texts: Texts, findings: Findings, named: Named, column: Column) -> float | None:
     merged = {identity: _merged(text) for identity, text in texts.items() if text.rows}
-    return score(merged, found(findings, named), column.level).total.f1
+    return score(merged, findings_by_text(findings, named), column.level).total.f1
 
 
 def false_findings(sets: Mapping[str, Texts], findings: Mapping[str, Findings], named: Named) -> float:
     """Of secrets, in 1,000 texts without any."""
-    scores = [score(sets[name], found(findings[name], named), GOALS[name].level) for name in CLEAN]
-    return 1000 * sum(each.total.wrong for each in scores) / sum(each.texts for each in scores)
+    scores = [score(sets[name], findings_by_text(findings[name], named), GOALS[name].level) for name in CLEAN]
+    return 1000 * sum(score.total.wrong for score in scores) / sum(score.texts for score in scores)
 
 
-def found(findings: Findings, named: Named) -> dict[str, list[Found]]:
+def findings_by_text(findings: Findings, named: Named) -> dict[str, list[Found]]:
     return {
-        identity: sorted({Found(start, end, *named[name]) for start, end, name, _ in each})
-        for identity, each in findings.items()
+        identity: sorted({Found(start, end, *named[name]) for start, end, name, _ in item})
+        for identity, item in findings.items()
     }
 
 

@@ -49,13 +49,13 @@ def serve(name: str, out: IO[str]) -> None:
 
     say(types=list(engine.types))
     for line in sys.stdin:
-        asked = json.loads(line)
-        if "find" in asked:
-            say(found=[engine.find(text) for text in asked["find"]])
-        elif "time" in asked:
-            say(seconds=seconds(engine, asked["time"], asked["seconds"]))
-        elif "once" in asked:
-            say(seconds=once(engine, asked["once"]))
+        request = json.loads(line)
+        if "find" in request:
+            say(found=[engine.find(text) for text in request["find"]])
+        elif "time" in request:
+            say(seconds=seconds(engine, request["time"], request["seconds"]))
+        elif "once" in request:
+            say(seconds=once(engine, request["once"]))
         else:
             say(rss_kib=rss_kib())
 

@@ -73,7 +73,7 @@ class Gateway:
 
         def answers() -> bool:
             try:
-                load.probe(self.target(Route.AT_ONCE), stream=False)
+                load.probe(self.target(Route.IMMEDIATE), stream=False)
             except load.NoAnswer as error:
                 last[:] = [error]
                 return False

@@ -32,7 +32,7 @@ class Portkey(Gateway):
         if len(self._preload) > 1:
             return
         try:
-            load.probe(self.target(Route.AT_ONCE), stream=True)
+            load.probe(self.target(Route.IMMEDIATE), stream=True)
         except load.NoAnswer as error:
             self.remarks.append(f"streams as published: {error}; measured with portkey_preload/streams.cjs")
             self.stop()

@@ -50,9 +50,9 @@ class TensorZero(Gateway):
 
     def _listens(self) -> bool:
         """It chooses its port itself, and tells it."""
-        told = re.search(r"^http://\S+", Path(self.log).read_text(errors="replace"), re.MULTILINE)
-        self._url = told.group() if told else ""
-        return bool(told) or not self.alive()
+        result = re.search(r"^http://\S+", Path(self.log).read_text(errors="replace"), re.MULTILINE)
+        self._url = result.group() if result else ""
+        return bool(result) or not self.alive()
 
     def target(self, route: Route) -> Target:
         return Target(f"{self._url}/chat/completions", model=f"tensorzero::model_name::{route.name.lower()}")

@@ -212,7 +212,7 @@ class Rules:
             for hit in self._candidates.hits(piece, scan.words, resume):
                 rule = self._rules[hit.number]
                 scan.follow(rule, hit, region, piece.sight(rule.longest))
-        return scan.found, scan.waiting
+        return scan.findings, scan.waiting
 
     def grows_from(self, view: View, first: int, end: int) -> int:
         """Return the first character from `first` on, or `end`, from which a match may begin that the text before `end`
@@ -238,7 +238,7 @@ class _Scan:
     """One scan of a view, and its findings in the caller's text. `data` are the view's bytes as searched, `words` the
     context words of a region, `waiting` the start of the first match that waits for one."""
 
-    __slots__ = ("_base", "_data", "_resume", "_view", "_waiting_rules", "found", "waiting", "words")
+    __slots__ = ("_base", "_data", "_resume", "_view", "_waiting_rules", "findings", "waiting", "words")
 
     words: Near
 
@@ -247,7 +247,7 @@ class _Scan:
         self._data = data
         self._resume = resume
         self._base = base
-        self.found: list[Finding] = []
+        self.findings: list[Finding] = []
         self.waiting: int | None = None
         self._waiting_rules: set[int] = set()
 
@@ -276,7 +276,7 @@ class _Scan:
                 elif region.takes(start, stop) and self._decides(rule, region, begin, spans[0][1]):
                     first, last_end = view.origin(start, stop)
                     finding = Finding(self._base + first, self._base + last_end, rule.entity_type, score, rule.source)
-                    self.found.append(finding)
+                    self.findings.append(finding)
             self._resume[number] = place
             if place >= last:
                 break

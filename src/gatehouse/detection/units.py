@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 #: Minimum code points of a unit: it ends at the first end of a sentence after them.
-SHORTEST: Final = 80
+MIN_UNIT_CHARACTERS: Final = 80
 #: Maximum code points of a unit: without an end of a sentence it ends at the last space before them.
-LONGEST: Final = 600
+MAX_UNIT_CHARACTERS: Final = 600
 
 _ABBREVIATED_WORDS: Final = (
     "mr mrs ms dr prof rev hon st sr jr gen col sgt capt lt gov sen rep pres inc ltd co corp bros no nos vs etc e.g "
@@ -41,13 +41,15 @@ def units(text: str, *, final: bool = True) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_unit(text: str, start: int) -> int:
-    limit = start + LONGEST
-    for mark in _END.finditer(text, start + SHORTEST - 1, limit + 1):
+    limit = start + MAX_UNIT_CHARACTERS
+    for mark in _END.finditer(text, start + MIN_UNIT_CHARACTERS - 1, limit + 1):
         if mark.end() <= limit and not _is_abbreviation(text, start, mark):
             return mark.end()
     if len(text) <= limit:
         return len(text)
-    space = max(text.rfind(" ", start + SHORTEST, limit), text.rfind("\t", start + SHORTEST, limit))
+    space = max(
+        text.rfind(" ", start + MIN_UNIT_CHARACTERS, limit), text.rfind("\t", start + MIN_UNIT_CHARACTERS, limit)
+    )
     return space + 1 if space > 0 else limit
 
 

@@ -60,6 +60,7 @@ class Delivery:
                     verdict = await verdict
                 if isinstance(verdict, Rewrite):
                     body = msgspec.json.encode(verdict.body)
+                    continue
                 try:
                     obey(verdict)
                 finally:

@@ -146,13 +146,18 @@ def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
 
 
 def obey(verdict: Verdict) -> None:
-    """Raises the `Refusal` of a verdict that refuses. Callers delete their reference to the verdict: the traceback of
-    the error refers to their frame, and the frame to the error, which would be left to the garbage collector."""
+    """Raises the `Refusal` of a verdict that refuses, and `TypeError` for a verdict that is neither this nor `ALLOW`: a
+    walk that does not handle it must not let the request pass. Callers delete their reference to the verdict: the
+    traceback of the error refers to their frame, and the frame to the error, which would be left to the garbage
+    collector."""
+    if verdict is ALLOW:
+        return
     if isinstance(verdict, Refuse):
         try:
             raise verdict.error
         finally:
             del verdict
+    raise TypeError(f"a step returned {type(verdict).__name__}, which this walk does not handle")
 
 
 def obeyed(result: T | Refuse) -> T:

@@ -15,7 +15,6 @@ from gatehouse.engine.dlp.body import apply_replacements_in_steps
 from gatehouse.engine.dlp.decide import NO_HITS, Decision, Effect, TierFindings
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
-from gatehouse.engine.dlp.steps import Steps
 from gatehouse.engine.exchange import Answer, CallRequest, Identified, ReadBody
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.stages.calls import (
@@ -24,6 +23,7 @@ from gatehouse.engine.stages.calls import (
     dlp_input,
     sampling,
 )
+from gatehouse.engine.stages.calls.content_filters import ContentFilterViolation
 from gatehouse.engine.stages.calls.record import scanned
 from gatehouse.engine.stages.candidates import overrides, route
 from gatehouse.engine.verdict import Hold, Refuse, Reroute, resolved
@@ -113,38 +113,37 @@ async def answer(x: Identified, read: ReadBody, ports: Ports) -> Answer:
     """Return the result of a scan. Its findings are recorded before the answer is returned. Raises `Refusal`."""
     await pipeline.walk(pipeline.SCANNER, x, ports)
     request = decode(await read())
-    result, inspection = await scan(x, request, ports)
-    if events := inspection.events():
-        await scanned(x, request.model, events, ports)
+    state = _Scan(x, request, ports)
+    try:
+        result = await _evaluate(state, ports)
+    finally:
+        # Also the findings of a scan that fails later, for example for want of time.
+        if events := state.inspection.events():
+            await scanned(x, request.model, events, ports)
     headers = {"content-type": "application/json", "X-DLP-Action": result.action}
     if x.rate is not None:
         headers.update(x.rate.headers())
     return Answer(status=200, headers=headers, body=msgspec.json.encode(result))
 
 
-async def scan(x: Identified, request: ScanRequest, ports: Ports) -> tuple[ScanAnswer, Inspection]:
-    """Return the answer and the inspection. An unknown model's name is redacted in `request`. Raises
-    `DlpUnavailable`."""
-    state = _Scan(x, request, ports)
+async def _evaluate(state: _Scan, ports: Ports) -> ScanAnswer:
+    """Return the answer. An unknown model's name is redacted in the request. Raises `DlpUnavailable`."""
     for step in _STEPS:
         if step is not None:
             await step(state, ports)
-    inspection, decision = state.inspection, state.decision
+    request, inspection, decision = state.request, state.inspection, state.decision
     action = _ACTIONS[decision.effect]
     if action != "ALLOW":
         inspection.note_action(action)
     verdict = _policy(state.asked, ports) if request.model else PolicyVerdict("ALLOW", None)
-    text = request.text
-    redacted_text = await state.examiner.run_steps(len(text), _redacted(text, decision, inspection), fallback=text)
-    result = ScanAnswer(
+    return ScanAnswer(
         action="BLOCK" if state.filter_error is not None or verdict.action == "BLOCK" else action,
         findings=_findings(decision),
-        redacted_text=redacted_text,
+        redacted_text=await _redacted(request.text, decision, state.examiner),
         content_filter=None if state.filter_error is None else _filter(state.filter_error),
         policy=verdict,
         tiers={tier: _run(ran, state.took_ms[tier]) for tier, ran in state.tiers.items()},
     )
-    return result, inspection
 
 
 async def _name(state: _Scan, ports: Ports) -> None:
@@ -154,7 +153,11 @@ async def _name(state: _Scan, ports: Ports) -> None:
 
 async def _filters(state: _Scan, ports: Ports) -> None:
     verdict, took_ms = await _timed(resolved(content_filters.check(state.asked, ports)))
-    state.filter_error = verdict.error if isinstance(verdict, Refuse) else None
+    if isinstance(verdict, Refuse) and isinstance(verdict.error, ContentFilterViolation):
+        state.filter_error = verdict.error
+    else:
+        # The semantic tier may be unavailable.
+        pipeline.obey(verdict)
     if state.filters_topics:
         state.took_ms["llm"] += took_ms
 
@@ -214,12 +217,23 @@ def _findings(decision: Decision) -> list[ScanFinding]:
     ]
 
 
-def _redacted(text: str, decision: Decision, inspection: Inspection) -> Steps[str]:
-    """Return the redacted text, also for a text that is blocked."""
+async def _redacted(text: str, decision: Decision, examiner: Examiner) -> str:
+    """Return the redacted text, also for a text that is blocked. If there is no time to keep JSON valid, every value is
+    replaced as it stands."""
+    inspection = examiner.inspection
     before = inspection.action
     replacements = inspection.replacements(decision.edits, text)
     inspection.action = before
-    return (yield from apply_replacements_in_steps(Slot({}, "text", text), replacements))
+    steps = apply_replacements_in_steps(Slot({}, "text", text), replacements)
+    fitted: str | None = await examiner.run_steps(len(text), steps, fallback=None)
+    if fitted is not None:
+        return fitted
+    pieces: list[str] = []
+    position = 0
+    for replacement in replacements:
+        pieces += (text[position : replacement.start], replacement.text)
+        position = replacement.end
+    return "".join([*pieces, text[position:]])
 
 
 def _filter(error: Refusal) -> ContentFilterHit:

@@ -184,7 +184,7 @@ class AnswerStream(Blocks):
                 yield comment
             if not approval.result():
                 raise DlpStopped(hold.denied)
-            permitted = guard.approve()
+            permitted = await guard.approve()
         if guard.refusal is not None:
             if permitted:
                 yield permitted

@@ -1,4 +1,8 @@
-"""Verdicts: the results of stages. A stage never logs, raises refusals or calls the next stage."""
+"""Verdicts: the results of stages.
+
+A stage returns a refusal and does not raise it, does not log, and does not call the next stage. Exceptions of the ports
+that it uses pass through it.
+"""
 
 from collections.abc import Callable, Coroutine
 from types import CoroutineType

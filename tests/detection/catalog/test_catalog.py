@@ -86,7 +86,7 @@ def test_a_match_is_as_long_as_its_shape_says(shape: Shape) -> None:
     assert shape.max_length <= LONGEST_WITHOUT_OPENING or shape.opening
 
 
-@pytest.mark.parametrize("shape", [each for pattern in BUILT_IN for each in pattern.shapes if each.opening])
+@pytest.mark.parametrize("shape", [shape for pattern in BUILT_IN for shape in pattern.shapes if shape.opening])
 def test_a_match_begins_with_the_opening(shape: Shape) -> None:
     written = re.sub(r"^(\\b|\(\?:)*", "", shape.regex).replace("\\", "")
     assert written.startswith(str(shape.opening))
@@ -139,8 +139,8 @@ TOKENS = ("AKIAQ3EGRDXKQ4TPLSMN", "ghp_wmiz6OkJrLWrPYbCUdWFVNP8gAE5Nl08B1ta", "s
 def test_a_value_is_found_beside_numbers_dates_and_underscores(value: str, before: str, behind: str) -> None:
     text = f"see {before}{value}{behind} today"
     start = text.index(value)
-    found = {span[:2] for pattern in BUILT_IN for span in find(pattern, text)}
-    assert (start, start + len(value)) in found
+    result = {span[:2] for pattern in BUILT_IN for span in find(pattern, text)}
+    assert (start, start + len(value)) in result
 
 
 @pytest.mark.parametrize("separator", ["  ", "   ", "\t", " - ", "/", ",", ", ", "_", "."])
@@ -196,8 +196,8 @@ ORDINARY = (
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_text_is_left_alone(text: str) -> None:
-    found = {pattern.entity_type for pattern in BUILT_IN if find(pattern, text)}
-    assert found == set()
+    result = {pattern.entity_type for pattern in BUILT_IN if find(pattern, text)}
+    assert result == set()
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,8 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
     ],
 )
 def test_the_value_is_found_and_not_what_stands_around_it(text: str, value: str) -> None:
-    found = {text[span.start : span.end] for pattern in BUILT_IN for span in find(pattern, text)}
-    assert value in found
+    result = {text[span.start : span.end] for pattern in BUILT_IN for span in find(pattern, text)}
+    assert value in result
 
 
 @pytest.mark.parametrize(

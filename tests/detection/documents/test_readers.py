@@ -15,25 +15,25 @@ from gatehouse.detection.documents.output import Reading, Unread
 from gatehouse.detection.documents.readers import NotRead, Readers
 
 CARD = "4111 1111 1111 1111"
-PATIENCE = 60.0
+READ_TIMEOUT_SECONDS = 60.0
 
 
 @pytest.fixture
 async def readers() -> AsyncIterator[Readers]:
-    held = Readers(readers=1)
-    yield held
-    await held.stop()
+    readers = Readers(readers=1)
+    yield readers
+    await readers.stop()
     assert processes() == []
 
 
 def processes() -> list[psutil.Process]:
     return [
-        each for each in psutil.Process().children()
-        if each.status() != psutil.STATUS_ZOMBIE and "gatehouse.detection.documents" in each.cmdline()
+        child for child in psutil.Process().children()
+        if child.status() != psutil.STATUS_ZOMBIE and "gatehouse.detection.documents" in child.cmdline()
     ]  # fmt: skip
 
 
-async def read(readers: Readers, data: bytes, seconds: float = PATIENCE) -> Reading:
+async def read(readers: Readers, data: bytes, seconds: float = READ_TIMEOUT_SECONDS) -> Reading:
     return await readers.read(data, is_called_text=False, deadline=time.monotonic() + seconds)
 
 
@@ -127,7 +127,7 @@ async def test_a_file_that_uses_up_the_memory_is_unread(readers: Readers) -> Non
     """A page of less than a megabyte, and of 400 when unpacked."""
     reading = await read(readers, pdf("x" * 1000, repeated=400_000))
     assert reading.text == ""
-    assert [each.reason for each in reading.unread] in (["crashed"], ["too_large"])
+    assert [item.reason for item in reading.unread] in (["crashed"], ["too_large"])
     assert CARD in (await read(readers, pdf(CARD))).text
 
 

@@ -62,7 +62,7 @@ def test_cells_are_apart() -> None:
     assert "4111 | 1111" in read(xlsx([], "<c><v>4111</v></c><c><v>1111</v></c>")).text
 
 
-def test_a_picture_is_said_to_be_unread_beside_the_text() -> None:
+def test_a_picture_is_reported_as_unread_beside_the_text() -> None:
     for data in (pdf(CARD, picture=True), docx(CARD, media_png=PNG), archive({"a.png": PNG, "a.txt": CARD})):
         reading = read(data)
         assert CARD in reading.text

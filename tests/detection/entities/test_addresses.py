@@ -5,7 +5,7 @@ import pytest
 from gatehouse.detection.entities import addresses
 
 
-def found(text: str) -> list[str]:
+def addresses_in(text: str) -> list[str]:
     return [text[finding.start : finding.end] for finding in addresses.find(text)]
 
 
@@ -35,7 +35,7 @@ def found(text: str) -> list[str]:
     ],
 )
 def test_an_address_is_found_whole(text: str, expected: str) -> None:
-    assert found(text) == [expected]
+    assert addresses_in(text) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_address_is_found_whole(text: str, expected: str) -> None:
     ],
 )
 def test_what_is_no_address_is_left(text: str) -> None:
-    assert found(text) == []
+    assert addresses_in(text) == []
 
 
 @pytest.mark.parametrize("piece", ["12 Oak ", "1 ", "Main Street ", "de la ", "Via Roma 1, ", "Rue De ", "Apt 1 "])

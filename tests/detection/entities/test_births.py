@@ -3,7 +3,7 @@ import pytest
 from gatehouse.detection.entities import births
 
 
-def found(text: str) -> list[str]:
+def births_in(text: str) -> list[str]:
     return [text[finding.start : finding.end] for finding in births.find(text)]
 
 
@@ -23,7 +23,7 @@ def found(text: str) -> list[str]:
     ],
 )
 def test_a_date_behind_words_of_birth_is_found(text: str, expected: str) -> None:
-    assert found(text) == [expected]
+    assert births_in(text) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_a_date_behind_words_of_birth_is_found(text: str, expected: str) -> None
     ],
 )
 def test_other_dates_are_left(text: str) -> None:
-    assert found(text) == []
+    assert births_in(text) == []

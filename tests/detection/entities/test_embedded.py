@@ -20,7 +20,7 @@ def recognizer() -> Recognizer:
     return open_recognizer()
 
 
-def found(recognizer: Recognizer, text: str) -> list[tuple[str, str]]:
+def entities_in(recognizer: Recognizer, text: str) -> list[tuple[str, str]]:
     (findings,) = recognizer.recognize([text])
     return [(text[finding.start : finding.end], finding.entity_type) for finding in findings]
 
@@ -30,7 +30,7 @@ def test_it_names_its_recognisers(recognizer: Recognizer) -> None:
 
 
 def test_a_letter_gives_its_names(recognizer: Recognizer) -> None:
-    assert found(recognizer, LETTER) == [
+    assert entities_in(recognizer, LETTER) == [
         ("Maria Keller", "person"),
         ("Harbour Insurance Group", "organization"),
         ("Rotterdam", "location"),
@@ -59,8 +59,8 @@ def test_a_text_gives_the_same_alone_and_in_company(recognizer: Recognizer) -> N
 
 
 def test_names_in_small_letters_are_found(recognizer: Recognizer) -> None:
-    assert ("barack obama", "person") in found(recognizer, "i saw barack obama in london")
-    assert ("london", "location") in found(recognizer, "i saw barack obama in london")
+    assert ("barack obama", "person") in entities_in(recognizer, "i saw barack obama in london")
+    assert ("london", "location") in entities_in(recognizer, "i saw barack obama in london")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_names_in_small_letters_are_found(recognizer: Recognizer) -> None:
 def test_known_names_are_found_where_little_speaks_for_them(
     recognizer: Recognizer, text: str, name: str, kind: str
 ) -> None:
-    assert found(recognizer, text) == [(name, kind)]
+    assert entities_in(recognizer, text) == [(name, kind)]
 
 
 @pytest.mark.parametrize(
@@ -90,16 +90,16 @@ def test_known_names_are_found_where_little_speaks_for_them(
 def test_names_are_found_within_json_results_and_tables(recognizer: Recognizer, frame: str) -> None:
     text = frame % "Barack Obama met Maria Keller in Rotterdam"
     names = [("Barack Obama", "person"), ("Maria Keller", "person"), ("Rotterdam", "location")]
-    assert found(recognizer, text) == names
+    assert entities_in(recognizer, text) == names
 
 
 def test_an_address_beside_a_name_hides_nothing_but_itself(recognizer: Recognizer) -> None:
     text = "See https://example.com/maria-keller first, then call Johannes Okafor or mail jo@example.com."
-    assert found(recognizer, text) == [("Johannes Okafor", "person")]
+    assert entities_in(recognizer, text) == [("Johannes Okafor", "person")]
 
 
 def test_offsets_count_code_points(recognizer: Recognizer) -> None:
-    assert ("Maria Keller", "person") in found(recognizer, "😀😀 é Maria Keller wrote to us")
+    assert ("Maria Keller", "person") in entities_in(recognizer, "😀😀 é Maria Keller wrote to us")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_offsets_count_code_points(recognizer: Recognizer) -> None:
     ],
 )
 def test_what_has_no_name_gives_none(recognizer: Recognizer, text: str) -> None:
-    assert found(recognizer, text) == []
+    assert entities_in(recognizer, text) == []
 
 
 @pytest.mark.parametrize("text", ["ا" * 3000, "京" * 2000, "a" * 20_000, "Ａ" * 1000, "- " * 5000])  # noqa: RUF001
@@ -160,5 +160,5 @@ def test_the_package_carries_the_model_its_card_and_its_licences() -> None:
 def test_the_model_needs_no_network_and_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-    assert found(open_recognizer(), "Maria Keller") == [("Maria Keller", "person")]
+    assert entities_in(open_recognizer(), "Maria Keller") == [("Maria Keller", "person")]
     assert not list(tmp_path.iterdir())

@@ -19,20 +19,20 @@ def folder(tmp_path: Path) -> Path:
 
 def test_an_export_finds_what_its_model_finds(folder: Path) -> None:
     text = "😀 a person wrote to the location, on this date"
-    (found,) = open_recognizer(folder).recognize([text])
-    assert [(text[f.start : f.end], f.entity_type, f.source) for f in found] == [
+    (result,) = open_recognizer(folder).recognize([text])
+    assert [(text[f.start : f.end], f.entity_type, f.source) for f in result] == [
         ("person", "person", "person"),
         ("location", "location", "location"),
         ("date", "date_of_birth", "date_of_birth"),
     ]
-    assert found[0].score == pytest.approx(0.9933, abs=1e-3)
+    assert result[0].score == pytest.approx(0.9933, abs=1e-3)
 
 
 def test_an_export_finds_what_else_it_is_asked_for(folder: Path) -> None:
     text = "a person took a drug for the disease"
     model = open_recognizer(folder)
-    (found,) = model.recognize([text], ["disease", "drug_name"])
-    assert [(text[f.start : f.end], f.source) for f in found] == [
+    (result,) = model.recognize([text], ["disease", "drug_name"])
+    assert [(text[f.start : f.end], f.source) for f in result] == [
         ("person", "person"),
         ("drug", "drug_name"),
         ("disease", "disease"),
@@ -44,18 +44,18 @@ def test_further_labels_are_read_apart_and_hide_nothing_from_each_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of what it always looks for and of each further label a finding stays, though they overlap."""
-    asked: list[list[str]] = []
+    requests: list[list[str]] = []
 
     def surest(self: object, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
-        asked.append(list(labels))
+        requests.append(list(labels))
         return [Finding(0, 4, label, 0.6 + number / 100, label) for number, label in enumerate(labels)]
 
     model = open_recognizer(folder)
     monkeypatch.setattr(type(model), "_read_unit", surest)
     labels = [f"kind_{number}" for number in range(30)]
-    (found,) = model.recognize(["Anna"], labels)
-    assert [len(each) for each in asked] == [5, 25, 5]
-    assert {f.source for f in found} == {"date_of_birth", *labels}
+    (result,) = model.recognize(["Anna"], labels)
+    assert [len(question) for question in requests] == [5, 25, 5]
+    assert {f.source for f in result} == {"date_of_birth", *labels}
 
 
 def test_an_export_names_its_entities(folder: Path) -> None:
@@ -64,8 +64,8 @@ def test_an_export_names_its_entities(folder: Path) -> None:
 
 def test_a_long_text_is_read_to_its_end(folder: Path) -> None:
     text = "no names here. " * 400 + "a person"
-    (found,) = open_recognizer(folder).recognize([text])
-    assert [(f.start, f.end) for f in found] == [(len(text) - 6, len(text))]
+    (result,) = open_recognizer(folder).recognize([text])
+    assert [(f.start, f.end) for f in result] == [(len(text) - 6, len(text))]
 
 
 def test_texts_without_words_have_no_names(folder: Path) -> None:

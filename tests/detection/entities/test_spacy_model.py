@@ -60,8 +60,8 @@ def test_its_entities_are_findings_in_order(folder: Path) -> None:
 @pytest.mark.usefixtures("library")
 def test_offsets_are_of_the_whole_text(folder: Path) -> None:
     text = "Nothing is in this long sentence that would be of any interest to those who look for names. Ada is."
-    (found,) = open_recognizer(folder).recognize([text])
-    assert [text[f.start : f.end] for f in found] == ["Ada"]
+    (result,) = open_recognizer(folder).recognize([text])
+    assert [text[f.start : f.end] for f in result] == ["Ada"]
 
 
 @pytest.mark.usefixtures("library")

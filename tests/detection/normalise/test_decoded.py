@@ -54,9 +54,9 @@ def test_what_was_never_text_is_not_decoded(text: str) -> None:
 @pytest.mark.parametrize("encoded", ENCODED.values(), ids=ENCODED.keys())
 def test_what_is_encoded_is_among_the_candidates(encoded: str) -> None:
     text = f"the card: {encoded} it is"
-    found = candidates(text)
-    assert found[0][0] >= len("the card: ")
-    assert found[-1][1] <= len(text) - len(" it is")
+    found_candidates = candidates(text)
+    assert found_candidates[0][0] >= len("the card: ")
+    assert found_candidates[-1][1] <= len(text) - len(" it is")
 
 
 @pytest.mark.parametrize(

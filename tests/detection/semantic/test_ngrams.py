@@ -7,8 +7,8 @@ IDS = np.array([7, 8, 9, 7, 8, 9], dtype=np.int64)
 
 
 def test_equal_runs_fall_into_one_bucket_wherever_they_begin() -> None:
-    found = ngrams.buckets(IDS, 2**15)
-    assert (found[:, 0] == found[:, 3]).all()
+    bucket_ids = ngrams.buckets(IDS, 2**15)
+    assert (bucket_ids[:, 0] == bucket_ids[:, 3]).all()
 
 
 def test_order_and_length_of_a_run_matter() -> None:
@@ -28,9 +28,9 @@ def test_a_run_that_the_text_does_not_finish_has_no_bucket() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 2])
 def test_texts_shorter_than_the_longest_run(size: int) -> None:
-    found = ngrams.buckets(IDS[:size], 2**15)
-    assert found.shape == (3, size)
-    used, values = ngrams.distinct(found)
+    bucket_ids = ngrams.buckets(IDS[:size], 2**15)
+    assert bucket_ids.shape == (3, size)
+    used, values = ngrams.distinct(bucket_ids)
     assert len(used) == len(values) == [0, 1, 3][size]
 
 

@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 
 from gatehouse.detection.semantic.backbone import HEAD_CHARACTERS, TAIL_CHARACTERS, readable
-from gatehouse.detection.semantic.windows import MOST, OVERLAP, PASSAGE, WINDOW, chosen, passages, spans
+from gatehouse.detection.semantic.windows import MAX_WINDOWS, OVERLAP, PASSAGE, WINDOW, chosen, passages, spans
 
 
 @pytest.mark.parametrize("tokens", [0, 1, WINDOW, WINDOW + 1, 1000, 12_345])
 def test_windows_cover_all_tokens_and_none_is_longer_than_it_may_be(tokens: int) -> None:
-    found = spans(tokens)
-    assert {token for start, end in found for token in range(start, end)} == set(range(tokens))
-    assert all(end - start <= WINDOW for start, end in found)
-    assert found[-1][1] == tokens
+    windows = spans(tokens)
+    assert {token for start, end in windows for token in range(start, end)} == set(range(tokens))
+    assert all(end - start <= WINDOW for start, end in windows)
+    assert windows[-1][1] == tokens
 
 
 def test_windows_of_a_text_are_about_equally_long_and_overlap() -> None:
@@ -19,10 +19,10 @@ def test_windows_of_a_text_are_about_equally_long_and_overlap() -> None:
 
 @pytest.mark.parametrize("tokens", [2 * PASSAGE, 2 * PASSAGE + 1, 1000])
 def test_every_order_of_three_quarters_of_a_passage_is_whole_in_one(tokens: int) -> None:
-    found = passages(tokens)
+    windows = passages(tokens)
     order = PASSAGE * 3 // 4
     assert all(
-        any(start <= begin and begin + order <= end for start, end in found) for begin in range(tokens - order + 1)
+        any(start <= begin and begin + order <= end for start, end in windows) for begin in range(tokens - order + 1)
     )
 
 
@@ -31,16 +31,16 @@ def test_a_short_text_has_no_passages() -> None:
 
 
 def test_few_windows_are_all_read() -> None:
-    found = spans(WINDOW + (WINDOW - OVERLAP) * (MOST - 1))
-    assert len(found) == MOST
-    assert chosen(found, np.zeros(len(found), dtype=np.float32)) == found
+    windows = spans(WINDOW + (WINDOW - OVERLAP) * (MAX_WINDOWS - 1))
+    assert len(windows) == MAX_WINDOWS
+    assert chosen(windows, np.zeros(len(windows), dtype=np.float32)) == windows
 
 
 def test_of_many_windows_the_first_the_last_and_the_most_suspicious_are_read() -> None:
-    found = spans(20_000)
-    suspicion = np.zeros(len(found), dtype=np.float32)
+    windows = spans(20_000)
+    suspicion = np.zeros(len(windows), dtype=np.float32)
     suspicion[[7, 30, 99, 101]] = [1, 3, 2, 4]
-    assert chosen(found, suspicion) == [found[number] for number in (0, 7, 30, 99, 101, len(found) - 1)]
+    assert chosen(windows, suspicion) == [windows[number] for number in (0, 7, 30, 99, 101, len(windows) - 1)]
 
 
 def test_a_text_of_unbounded_length_loses_its_middle() -> None:

@@ -14,7 +14,7 @@ def test_the_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> 
     cache.put(two, ["2"])
     cache.get(one)
     cache.put(three, ["3"])
-    assert [cache.get(each) for each in (one, two, three)] == [["1"], None, ["3"]]
+    assert [cache.get(item) for item in (one, two, three)] == [["1"], None, ["3"]]
 
 
 def test_an_answer_of_nothing_is_remembered_and_one_of_very_much_is_not() -> None:
@@ -31,4 +31,4 @@ def test_a_key_tells_tiers_labels_and_texts_apart_and_holds_none_of_the_text() -
         key("ner", (), "anna"), key("ner", (), "\ud83d"),
     ]  # fmt: skip
     assert len(set(keys)) == len(keys)
-    assert not any("Anna" in str(each) for each in keys)
+    assert not any("Anna" in str(key) for key in keys)

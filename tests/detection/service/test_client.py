@@ -86,8 +86,8 @@ async def test_a_document_is_not_read_where_the_process_is_stopped_or_gone(home:
 async def test_places_are_the_callers_whatever_the_text_holds(home: Path) -> None:
     async with detecting(home) as (_, client):
         for text in ("\U0001f600 Anna", "\ud83d Anna", "ç\u0301 Anna"):
-            (found,) = await client.entities([text])
-            assert [text[one.start : one.end] for one in found] == ["Anna"]
+            (entity,) = await client.entities([text])
+            assert [text[one.start : one.end] for one in entity] == ["Anna"]
 
 
 async def test_only_the_owner_can_reach_the_socket(home: Path) -> None:
@@ -114,20 +114,20 @@ async def test_who_ran_out_of_time_gets_further_with_the_next_try(home: Path) ->
     async with detecting(home, budget=0.5) as (_, client):
         texts = [f"sleep 0.01 {number}" for number in range(100)]
         failures: list[str] = []
-        found: list[list[Finding]] = []
-        while not found and len(failures) < 9:
+        results: list[list[Finding]] = []
+        while not results and len(failures) < 9:
             try:
-                found = await client.entities(texts)
+                results = await client.entities(texts)
             except TierFailed as failed:
                 failures.append(failed.reason)
-        assert found == [[]] * 100
+        assert results == [[]] * 100
         assert set(failures) == {"timeout"}
 
 
 async def test_what_a_caller_does_to_an_answer_is_no_other_callers_affair(home: Path) -> None:
     async with detecting(home) as (_, client):
-        (found,), (scores,) = await client.entities(["Anna"]), await client.semantic(["a"], ["x"])
-        found.clear()
+        (result,), (scores,) = await client.entities(["Anna"]), await client.semantic(["a"], ["x"])
+        result.clear()
         scores.clear()
         assert (await client.entities(["Anna"]), await client.semantic(["a"], ["x"])) == ([ANNA], [{"x": 0.001}])
 
@@ -147,7 +147,7 @@ async def test_a_killed_process_fails_what_is_in_flight_and_the_next_one_is_foun
         assert (await client.health())["ner"].status == "healthy"
 
 
-async def test_a_process_started_anew_loads_at_once_what_was_in_use(home: Path) -> None:
+async def test_a_restarted_process_loads_the_models_in_use_at_once(home: Path) -> None:
     async with detecting(home) as (process, client):
         await client.entities(["Anna"])
         process.signal(signal.SIGKILL)
@@ -160,7 +160,7 @@ async def test_a_process_started_anew_loads_at_once_what_was_in_use(home: Path) 
         assert (await client.health())["llm"].detail == "idle"
 
 
-async def test_what_another_process_said_is_not_believed(home: Path) -> None:
+async def test_answers_of_an_earlier_process_are_not_reused(home: Path) -> None:
     """It may have had other models."""
     async with detecting(home) as (process, client):
         assert await client.semantic(["a"], ["x"]) == [{"x": 0.001}]
@@ -172,15 +172,15 @@ async def test_what_another_process_said_is_not_believed(home: Path) -> None:
         assert await client.semantic(["b"], ["x"]) == [{"x": 0.001}]
 
 
-async def test_a_stopped_process_costs_no_more_than_the_budget(home: Path) -> None:
+async def test_a_stopped_process_delays_calls_by_at_most_the_timeout(home: Path) -> None:
     async with detecting(home, budget=0.3) as (process, client):
         await client.entities(["Anna"])
         with stopped(process):
             began = time.monotonic()
             assert await failure(client.entities(["Bob"])) == "ner: timeout"
             assert 0.25 < time.monotonic() - began < 3
-            told = (await client.health())["llm"]
-            assert (told.status, told.detail) == ("degraded", "does not answer")
+            llm = (await client.health())["llm"]
+            assert (llm.status, llm.detail) == ("degraded", "does not answer")
         assert await client.entities(["Carl"]) == [ANNA]
 
 
@@ -188,9 +188,9 @@ async def test_a_stopped_process_does_not_fill_the_askers_memory(home: Path, mon
     monkeypatch.setattr(clients, "_UNSENT", 1024)
     async with detecting(home, budget=0.2) as (process, client):
         with stopped(process):
-            told = [await failure(client.entities(["x" * 2**20 + str(number)])) for number in range(3)]
-        assert told[0] == "ner: timeout"
-        assert told[-1] == "ner: overloaded"
+            results = [await failure(client.entities(["x" * 2**20 + str(number)])) for number in range(3)]
+        assert results[0] == "ner: timeout"
+        assert results[-1] == "ner: overloaded"
 
 
 async def test_the_budget_covers_the_time_in_the_queue(home: Path) -> None:
@@ -266,7 +266,7 @@ async def test_all_askers_together_have_no_more_waiting_than_the_queue_takes(hom
         await other.stop()
 
 
-async def test_a_process_is_wanted_by_the_first_who_needs_it_and_asked_for_once(home: Path) -> None:
+async def test_a_process_is_requested_once_by_the_first_user(home: Path) -> None:
     begun: list[str] = []
     client = DetectionClient(home, budget=0.05, queue=10, begin=lambda: begun.append("now"))
     await client.start()
@@ -281,7 +281,7 @@ async def test_a_process_is_wanted_by_the_first_who_needs_it_and_asked_for_once(
         await client.stop()
 
 
-async def test_how_the_process_is_that_another_worker_needs_is_asked_here_too(home: Path) -> None:
+async def test_a_process_needed_by_another_worker_is_reported_as_not_running(home: Path) -> None:
     needed: list[str] = []
     client = DetectionClient(home, budget=0.05, queue=10, begun=lambda: bool(needed))
     await client.start()
@@ -325,7 +325,7 @@ async def test_a_model_that_cannot_be_loaded_is_unavailable_and_says_why(home: P
         assert "detection.model_unusable" in process.log()
 
 
-async def test_a_message_that_is_none_ends_its_connection_only(home: Path) -> None:
+async def test_a_malformed_message_ends_only_its_connection(home: Path) -> None:
     async with detecting(home) as (process, client):
         reader, writer = await asyncio.open_unix_connection(home / "detection.sock")
         writer.write((5).to_bytes(4, "little") + b"Anna\xff")
@@ -337,11 +337,11 @@ async def test_a_message_that_is_none_ends_its_connection_only(home: Path) -> No
 
 async def test_a_cancelled_request_leaves_nothing_behind(home: Path) -> None:
     async with detecting(home) as (_, client):
-        asked = asyncio.create_task(client.entities(["sleep 0.2"]))
+        call = asyncio.create_task(client.entities(["sleep 0.2"]))
         await asyncio.sleep(0.1)
-        asked.cancel()
+        call.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked
+            await call
         assert client.waiting("ner") == 0
         assert await client.entities(["Anna"]) == [ANNA]
         assert (await client.health())["ner"].status == "healthy"

@@ -20,7 +20,7 @@ def test_a_brands_test_card_is_a_card(number: str) -> None:
 
 
 @pytest.mark.parametrize("number", CARDS)
-def test_with_another_last_digit_it_is_none(number: str) -> None:
+def test_another_check_digit_is_not_found(number: str) -> None:
     others = [number[:-1] + digit for digit in "0123456789" if digit != number[-1]]
     assert [other for other in others if card(other)] == []
 

@@ -66,7 +66,7 @@ ELSEWHERE = {"lanr", "au_medicare"}
 
 @pytest.mark.parametrize(
     ("check", "number"),
-    [each for each in RIGHT if each[0].__name__ not in ELSEWHERE and each[1][-1].isdigit()],
+    [item for item in RIGHT if item[0].__name__ not in ELSEWHERE and item[1][-1].isdigit()],
     ids=name,
 )
 def test_with_another_last_digit_it_is_wrong(check: Check, number: str) -> None:

@@ -72,15 +72,15 @@ REQUESTS = {
 @pytest.mark.parametrize("name", CHAT)
 @pytest.mark.parametrize("case", REQUESTS)
 def test_a_request_written_and_read_again_is_the_same(name, case):
-    dialect, wanted = DIALECTS[name], REQUESTS[case]
-    call = dialect.decode(msgspec.json.encode(dialect.from_internal(wanted)))
+    dialect, expected = DIALECTS[name], REQUESTS[case]
+    call = dialect.decode(msgspec.json.encode(dialect.from_internal(expected)))
     read = dialect.to_internal(call)
-    if wanted.response_format is not None:
+    if expected.response_format is not None:
         # One dialect names its schemas, the other does not.
         assert read.response_format is not None
-        assert read.response_format.schema == wanted.response_format.schema
-        read = msgspec.structs.replace(read, response_format=wanted.response_format)
-    assert read == wanted
+        assert read.response_format.schema == expected.response_format.schema
+        read = msgspec.structs.replace(read, response_format=expected.response_format)
+    assert read == expected
 
 
 @pytest.mark.parametrize("case", REQUESTS)
@@ -102,10 +102,10 @@ def test_results_of_several_tools_become_one_message_for_anthropic_and_several_f
 
 
 def test_ids_of_calls_that_anthropic_would_refuse_are_made_to_fit():
-    calls = tuple(ToolCall(id=each, name="f", arguments="{}") for each in ("toolu_1", "functions.f:0"))
-    results = tuple(ToolResult(call_id=each.id, content=()) for each in calls)
-    asked = request(FormMessage("assistant", calls), FormMessage("user", results))
-    made, answered = DIALECTS["anthropic_messages"].from_internal(asked)["messages"]
+    calls = tuple(ToolCall(id=item, name="f", arguments="{}") for item in ("toolu_1", "functions.f:0"))
+    results = tuple(ToolResult(call_id=call.id, content=()) for call in calls)
+    requested = request(FormMessage("assistant", calls), FormMessage("user", results))
+    made, answered = DIALECTS["anthropic_messages"].from_internal(requested)["messages"]
     ids = [block["id"] for block in made["content"]]
     assert ids == [block["tool_use_id"] for block in answered["content"]]
     assert ids[0] == "toolu_1"
@@ -121,8 +121,8 @@ def test_texts_that_follow_each_other_are_one_block_for_anthropics_clients():
 
 
 def test_anthropic_gets_a_limit_a_scale_and_json_mode_as_it_knows_them():
-    wanted = request(sampling=Sampling(temperature=1.7), response_format=ResponseFormat(kind="json_object"))
-    body = DIALECTS["anthropic_messages"].from_internal(wanted)
+    expected = request(sampling=Sampling(temperature=1.7), response_format=ResponseFormat(kind="json_object"))
+    body = DIALECTS["anthropic_messages"].from_internal(expected)
     assert (body["max_tokens"], body["temperature"]) == (4096, 1.0)
     assert "JSON" in body["system"]
 
@@ -186,9 +186,9 @@ COMPLETIONS = {
 @pytest.mark.parametrize("name", CHAT)
 @pytest.mark.parametrize("case", COMPLETIONS)
 def test_an_answer_written_and_read_again_is_the_same(name, case):
-    dialect, wanted = DIALECTS[name], COMPLETIONS[case]
-    read = dialect.parse_reply(dialect.render_reply(wanted, _ANY))
-    assert msgspec.structs.replace(read, created=9) == wanted
+    dialect, expected = DIALECTS[name], COMPLETIONS[case]
+    read = dialect.parse_reply(dialect.render_reply(expected, _ANY))
+    assert msgspec.structs.replace(read, created=9) == expected
 
 
 def _collected(deltas) -> tuple:
@@ -215,7 +215,7 @@ def _collected(deltas) -> tuple:
 @pytest.mark.parametrize("name", CHAT)
 @pytest.mark.parametrize("case", COMPLETIONS)
 def test_a_stream_written_and_read_again_says_the_same(name, case):
-    dialect, wanted = DIALECTS[name], list(deltas_of(COMPLETIONS[case]))
+    dialect, expected = DIALECTS[name], list(deltas_of(COMPLETIONS[case]))
     body = {
         "model": "m",
         "max_tokens": 5,
@@ -223,11 +223,11 @@ def test_a_stream_written_and_read_again_says_the_same(name, case):
         "stream_options": {"include_usage": True},
     }
     writer, reader = dialect.stream_writer(dialect.decode(msgspec.json.encode(body))), dialect.stream_reader()
-    stream = b"".join(map(writer.write, wanted))
+    stream = b"".join(map(writer.write, expected))
     read = [delta for event in events(stream) for delta in reader.read(event)]
     assert isinstance(read[0], StreamStarted)
     assert (read[0].id, read[0].model) == ("i", "m")
-    assert _collected(read) == _collected(wanted)
+    assert _collected(read) == _collected(expected)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,8 @@ def test_an_error_is_in_the_gateways_envelope(name, wrapped):
         "message": "Slow down.", "type": "rate_limit_error", "code": "quota_exceeded", "tier": "standard",
         "retry_after": 3,
     }  # fmt: skip
-    wanted = {"type": "error", "error": fields} if wrapped else {"error": fields}
-    assert msgspec.json.decode(DIALECTS[name].render_error(error)) == wanted
+    expected = {"type": "error", "error": fields} if wrapped else {"error": fields}
+    assert msgspec.json.decode(DIALECTS[name].render_error(error)) == expected
     event = DIALECTS[name].render_stream_error(error)
     assert event.startswith(b"event: error\ndata: ")
-    assert msgspec.json.decode(event.split(b"data: ")[1]) == wanted
+    assert msgspec.json.decode(event.split(b"data: ")[1]) == expected

@@ -167,7 +167,7 @@ def test_a_field_twice_deep_down_in_what_is_not_kept_is_a_400():
             )
 
 
-def test_of_a_long_body_it_is_not_told_which_field_stands_twice():
+def test_the_duplicate_field_of_a_long_body_is_not_named():
     with pytest.raises(InvalidField, match="A field stands twice"):
         DIALECTS["openai_chat"].decode(b'{"model":"m","messages":[{"role":"user"}],"a":1,"a":"%b"}' % (b"a" * 100_000))
 

@@ -17,7 +17,7 @@ def chat(stream=True, **more):
 
 
 @pytest.mark.parametrize(
-    ("told", "usage"),
+    ("reported", "usage"),
     [
         ({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}, Usage(input_tokens=10, output_tokens=3)),
         (
@@ -50,16 +50,16 @@ def chat(stream=True, **more):
         ),
     ],
 )  # fmt: skip
-def test_cached_tokens_are_taken_out_of_openais_prompt_tokens(told, usage):
-    assert OPENAI.check_reply(msgspec.json.encode({"choices": [], "usage": told})) == usage
+def test_cached_tokens_are_taken_out_of_openais_prompt_tokens(reported, usage):
+    assert OPENAI.check_reply(msgspec.json.encode({"choices": [], "usage": reported})) == usage
 
 
 def test_anthropics_classes_are_disjoint_already():
-    told = {
+    body = {
         "input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": 11, "cache_creation_input_tokens": 13,
         "service_tier": "standard",
     }  # fmt: skip
-    assert ANTHROPIC.check_reply(msgspec.json.encode({"content": [], "usage": told})) == Usage(
+    assert ANTHROPIC.check_reply(msgspec.json.encode({"content": [], "usage": body})) == Usage(
         input_tokens=5, output_tokens=7, cached_tokens=11, cache_write_tokens=13
     )
 
@@ -82,7 +82,7 @@ TELLS = frame(b'{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4}}
 DONE = frame(b"[DONE]")
 
 
-def test_usage_that_only_the_gateway_asked_for_is_kept_from_the_client():
+def test_usage_requested_only_by_the_gateway_is_not_sent_to_the_client():
     body, tap = OPENAI.forward(chat(), "m")
     assert body["stream_options"] == {"include_usage": True}
     assert tap.take(TEXT + STOP + TELLS + DONE) == TEXT + STOP + DONE
@@ -96,7 +96,7 @@ def test_other_stream_options_are_kept(options):
     assert body["stream_options"] == {**(options or {}), "include_usage": True}
 
 
-def test_usage_that_the_client_asked_for_passes_untouched():
+def test_usage_requested_by_the_client_passes_unchanged():
     stream = TEXT + STOP + TELLS + DONE
     _, tap = OPENAI.forward(chat(stream_options={"include_usage": True}), "m")
     assert tap.take(stream) == stream
@@ -111,7 +111,7 @@ def test_usage_beside_content_passes_and_the_last_word_counts():
     assert tap.usage == Usage(input_tokens=9, output_tokens=4)
 
 
-def test_nothing_is_asked_for_without_a_stream():
+def test_no_usage_is_requested_without_a_stream():
     body, _ = OPENAI.forward(chat(stream=False), "m")
     assert "stream_options" not in body
 
@@ -171,5 +171,5 @@ def test_anthropics_error_event_stops_the_stream():
 
 
 def test_usage_that_makes_no_sense_does_not_cost_the_answer():
-    told = {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": "ten"}}
-    assert OPENAI.check_reply(msgspec.json.encode(told)) is None
+    body = {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": "ten"}}
+    assert OPENAI.check_reply(msgspec.json.encode(body)) is None

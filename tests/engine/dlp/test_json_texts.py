@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.engine.dlp.test_requests import ask, rule, sent, user
+from tests.engine.dlp.scenarios.test_requests import ask, rule, sent, user
 from tests.engine.dlp.test_streams import engine, whole, whole_answer
 
 from gatehouse.detection.catalog import BUILT_IN
@@ -84,8 +84,8 @@ def is_alike(value: Any, other: Any, levels: int = 3) -> bool:
 @example(json.dumps(["password: hunter2!x\n", "b"]))
 @example(json.dumps({"password": "hunter2\\"}))
 def test_what_the_patterns_find_leaves_json(text: str) -> None:
-    found = [(f.start, f.end) for f in BUILT.scan(text)]
-    assert is_alike(json.loads(text), json.loads(redacted(text, found)))
+    results = [(f.start, f.end) for f in BUILT.scan(text)]
+    assert is_alike(json.loads(text), json.loads(redacted(text, results)))
 
 
 @settings(max_examples=300, deadline=None)
@@ -118,22 +118,22 @@ def test_a_label_takes_the_form_of_what_it_replaces(text: str, value: str, expec
 
 
 async def test_a_tools_result_with_a_bare_number_stays_json() -> None:
-    held = engine("openai_compatible")
-    held.outbound.script = [(200, [whole_answer("openai_chat", "fine", arguments=False)])]
+    harness = engine("openai_compatible")
+    harness.outbound.script = [(200, [whole_answer("openai_chat", "fine", arguments=False)])]
     result = {"role": "tool", "tool_call_id": "t", "content": json.dumps({"log": json.dumps({"card": CARD})})}
-    await ask(held, {"messages": [result]})
-    content = json.loads(sent(held)["messages"][0]["content"])
+    await ask(harness, {"messages": [result]})
+    content = json.loads(sent(harness)["messages"][0]["content"])
     assert json.loads(content["log"]) == {"card": "[CREDIT_CARD_1]"}
 
 
 async def test_an_answer_that_is_json_stays_json() -> None:
-    held = engine("openai_compatible")
-    answer = await whole(held, "openai_chat", "openai_chat", json.dumps({"card": CARD, "n": 1}))
+    harness = engine("openai_compatible")
+    answer = await whole(harness, "openai_chat", "openai_chat", json.dumps({"card": CARD, "n": 1}))
     assert json.loads(answer) == {"card": "[CREDIT_CARD_1]", "n": 1}
 
 
 async def test_a_value_with_a_line_break_is_turned_back_as_json() -> None:
-    held = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
-    held.outbound.script = [(200, [whole_answer("openai_chat", '{"card": "[CREDIT_CARD_1]"}', arguments=False)])]
-    _, body = await ask(held, user("card 41111111\n11111111"))
+    harness = engine("openai_compatible", rule("credit_card", "redact", reversible=True))
+    harness.outbound.script = [(200, [whole_answer("openai_chat", '{"card": "[CREDIT_CARD_1]"}', arguments=False)])]
+    _, body = await ask(harness, user("card 41111111\n11111111"))
     assert json.loads(body["choices"][0]["message"]["content"]) == {"card": "41111111\n11111111"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.support.engine import HeldEngine
+from tests.support.engine import EngineHarness
 
 from gatehouse.engine.dlp.tiers import DlpOptions
 from gatehouse.policy.governance import DlpRuleRecord, GovernanceRecords
@@ -100,7 +100,7 @@ def whole_answer(dialect: str, text: str, *, arguments: bool) -> bytes:
     ).encode()
 
 
-def told(dialect: str, raw: bytes, *, arguments: bool) -> str:
+def text_of_stream(dialect: str, raw: bytes, *, arguments: bool) -> str:
     """The text that a stream's events bring together."""
     if dialect == "openai_responses":
         return told_in_responses(raw, arguments=arguments)
@@ -123,18 +123,20 @@ def told(dialect: str, raw: bytes, *, arguments: bool) -> str:
 
 def told_in_responses(raw: bytes, *, arguments: bool) -> str:
     """The pieces joined, which each event that says all of them again has to say, too."""
-    told = [json.loads(line[6:]) for line in raw.decode().splitlines() if line.startswith("data: ")]
+    results = [json.loads(line[6:]) for line in raw.decode().splitlines() if line.startswith("data: ")]
     kind = "response.function_call_arguments" if arguments else "response.output_text"
     field = "arguments" if arguments else "text"
-    text = "".join(event["delta"] for event in told if event["type"] == f"{kind}.delta")
-    again = [event[field] for event in told if event["type"] == f"{kind}.done"]
-    items = [event["item"] for event in told if event["type"] == "response.output_item.done"]
-    items += [item for event in told if event["type"] == "response.completed" for item in event["response"]["output"]]
+    text = "".join(event["delta"] for event in results if event["type"] == f"{kind}.delta")
+    again = [event[field] for event in results if event["type"] == f"{kind}.done"]
+    items = [event["item"] for event in results if event["type"] == "response.output_item.done"]
+    items += [
+        item for event in results if event["type"] == "response.completed" for item in event["response"]["output"]
+    ]
     again += [item["arguments"] if arguments else item["content"][0]["text"] for item in items]
-    again += [event["part"]["text"] for event in told if event["type"] == "response.content_part.done"]
+    again += [event["part"]["text"] for event in results if event["type"] == "response.content_part.done"]
     assert set(again) <= {text}
     assert again or not items
-    numbers = [event["sequence_number"] for event in told if "sequence_number" in event]
+    numbers = [event["sequence_number"] for event in results if "sequence_number" in event]
     assert numbers == list(range(len(numbers)))
     return text
 
@@ -163,28 +165,28 @@ ROUTES = [
 ]
 
 
-def engine(kind: str, *rules: DlpRuleRecord, **options: Any) -> HeldEngine:
-    held = HeldEngine(dlp=DlpOptions(**options))
-    held.serve("one", "m", kind=kind)
-    held.governance = GovernanceRecords(dlp_rules=rules)
-    return held
+def engine(kind: str, *rules: DlpRuleRecord, **options: Any) -> EngineHarness:
+    harness = EngineHarness(dlp=DlpOptions(**options))
+    harness.serve("one", "m", kind=kind)
+    harness.governance = GovernanceRecords(dlp_rules=rules)
+    return harness
 
 
 QUESTION = {"model": "one/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "input": "hi"}
 
 
 async def streamed(
-    held: HeldEngine, client: str, provider: str, pieces: Sequence[str], *, arguments: bool = False
+    harness: EngineHarness, client: str, provider: str, pieces: Sequence[str], *, arguments: bool = False
 ) -> bytes:
-    held.outbound.script = [(200, list(answer_events(provider, pieces, arguments=arguments)))]
-    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect=client))
+    harness.outbound.script = [(200, list(answer_events(provider, pieces, arguments=arguments)))]
+    answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}, dialect=client))
     assert answer.stream is not None, answer.body
     return b"".join([block async for block in answer.stream])
 
 
-async def whole(held: HeldEngine, client: str, provider: str, text: str, *, arguments: bool = False) -> Any:
-    held.outbound.script = [(200, [whole_answer(provider, text, arguments=arguments)])]
-    answer = await held.engine.answer(held.request(QUESTION, dialect=client))
+async def whole(harness: EngineHarness, client: str, provider: str, text: str, *, arguments: bool = False) -> Any:
+    harness.outbound.script = [(200, [whole_answer(provider, text, arguments=arguments)])]
+    answer = await harness.engine.answer(harness.request(QUESTION, dialect=client))
     assert answer.status == 200, answer.body
     return told_whole(client, answer.body, arguments=arguments)
 
@@ -209,10 +211,10 @@ async def test_a_stream_says_what_the_whole_answer_says(
     client: str, kind: str, provider: str, words: list[str], places: list[int]
 ) -> None:
     text = " ".join(words)
-    held = engine(kind)
-    expected = await whole(held, client, provider, text)
-    raw = await streamed(held, client, provider, cut(text, places))
-    assert told(client, raw, arguments=False) == expected
+    harness = engine(kind)
+    expected = await whole(harness, client, provider, text)
+    raw = await streamed(harness, client, provider, cut(text, places))
+    assert text_of_stream(client, raw, arguments=False) == expected
     assert CARDS[0] not in expected
 
 
@@ -226,12 +228,12 @@ async def test_arguments_of_tools_stay_json_and_say_the_same(
     if number:
         values["card"] = 4111111111111111
     text = json.dumps(values, separators=(",", ":"))
-    held = engine(kind)
-    expected = await whole(held, client, provider, text, arguments=True)
-    raw = await streamed(held, client, provider, cut(text, places), arguments=True)
-    said = told(client, raw, arguments=True)
-    assert json.loads(said) == (json.loads(expected) if isinstance(expected, str) else expected)
-    assert "4111111111111111" not in said
+    harness = engine(kind)
+    expected = await whole(harness, client, provider, text, arguments=True)
+    raw = await streamed(harness, client, provider, cut(text, places), arguments=True)
+    message = text_of_stream(client, raw, arguments=True)
+    assert json.loads(message) == (json.loads(expected) if isinstance(expected, str) else expected)
+    assert "4111111111111111" not in message
 
 
 @pytest.mark.parametrize(("client", "kind", "provider"), ROUTES)
@@ -248,43 +250,43 @@ async def test_from_a_blocked_match_on_nothing_leaves(
         id="r", name="x", detector_type="regex", entity_type="project", action="block", pattern="PRJ-[0-9]{4}"
     )
     head = " ".join([*before, ""])
-    held = engine(kind, blocked)
+    harness = engine(kind, blocked)
     # The second match may be released together with the first one.
     text = " ".join([f"{head}PRJ-1234", *after, "PRJ-5678", "bye"])
-    raw = await streamed(held, client, provider, cut(text, places))
-    said = told(client, raw, arguments=False)
-    assert head.startswith(said.rstrip())
+    raw = await streamed(harness, client, provider, cut(text, places))
+    message = text_of_stream(client, raw, arguments=False)
+    assert head.startswith(message.rstrip())
     assert b"PRJ" not in raw
     assert b"dlp_violation" in raw
     assert b'"dlp_action":"BLOCK"' in raw
-    [outcome] = held.outcomes
+    [outcome] = harness.outcomes
     assert (outcome.outcome, outcome.dlp_action) == ("refused", "BLOCK")
 
 
 async def test_events_in_which_nothing_is_changed_go_on_byte_by_byte() -> None:
-    held = engine("openai_compatible")
+    harness = engine("openai_compatible")
     pieces = ["Hello ", "there, ", "how ", "are ", "you?"]
     sent = b"".join(openai(pieces, arguments=False)).replace(b'"model": "m"', b'"model": "one/m"')
-    assert await streamed(held, "openai_chat", "openai_chat", pieces) == sent
+    assert await streamed(harness, "openai_chat", "openai_chat", pieces) == sent
 
 
 async def test_a_held_stream_sees_what_needs_the_whole_text() -> None:
-    held = engine("openai_compatible", stream_mode="hold")
+    harness = engine("openai_compatible", stream_mode="hold")
     hidden = "NDI0MiA0MjQyIDQyNDIgNDI0Mg=="
-    raw = await streamed(held, "openai_chat", "openai_chat", cut(f"card {hidden} ok", range(0, 40, 3)))
-    assert told("openai_chat", raw, arguments=False) == "card [CREDIT_CARD_1] ok"
+    raw = await streamed(harness, "openai_chat", "openai_chat", cut(f"card {hidden} ok", range(0, 40, 3)))
+    assert text_of_stream("openai_chat", raw, arguments=False) == "card [CREDIT_CARD_1] ok"
 
 
 async def test_no_more_is_held_back_than_a_match_may_be_long() -> None:
     """Of prose: what came less what went on, at every step."""
-    held = engine("openai_compatible")
+    harness = engine("openai_compatible")
     prose = "Revenue grew well in the third quarter, and the team plans to hire in Berlin; costs stayed flat. " * 20
     pieces = [prose[at : at + 7] for at in range(0, len(prose), 7)]
-    held.outbound.script = [(200, list(openai(pieces, arguments=False)))]
-    answer = await held.engine.answer(held.request({**QUESTION, "stream": True}, dialect="openai_chat"))
+    harness.outbound.script = [(200, list(openai(pieces, arguments=False)))]
+    answer = await harness.engine.answer(harness.request({**QUESTION, "stream": True}, dialect="openai_chat"))
     assert answer.stream is not None
     blocks = [block async for block in answer.stream]
-    arrived = [told("openai_chat", block, arguments=False) for block in blocks]
+    arrived = [text_of_stream("openai_chat", block, arguments=False) for block in blocks]
     assert "".join(arrived) == prose
     # No block brings more than the window: else the text before had waited for longer.
     assert max(map(len, arrived)) <= 320

@@ -53,7 +53,7 @@ async def idle(pool: FairScheduler) -> None:
             await asyncio.sleep(0)
 
 
-async def held(pool: FairScheduler, clock: Clock) -> tuple[threading.Event, "asyncio.Task[str]"]:
+async def blocked(pool: FairScheduler, clock: Clock) -> tuple[threading.Event, "asyncio.Task[str]"]:
     """Work of nobody in particular that waits until the event is set: what comes meanwhile queues."""
     gate = threading.Event()
     task = asyncio.create_task(pool.run(WorkOwner("first", "first"), clock.work("first", 1, gate=gate)))
@@ -67,9 +67,9 @@ def share_until_done(steps: list[str], name: str) -> float:
     return steps[:last].count(name) / last
 
 
-async def test_a_users_many_texts_take_no_more_than_an_equal_share(clock: Clock) -> None:
+async def test_a_users_many_texts_get_an_equal_share(clock: Clock) -> None:
     pool = FairScheduler()
-    gate, first = await held(pool, clock)
+    gate, first = await blocked(pool, clock)
     hostile = [asyncio.create_task(pool.run(WorkOwner("a", "h"), clock.work(f"h{n}", 500))) for n in range(10)]
     await queued(pool, 11)
     other = asyncio.create_task(pool.run(WorkOwner("b", "o"), clock.work("other", 200)))
@@ -85,9 +85,9 @@ async def test_a_users_many_texts_take_no_more_than_an_equal_share(clock: Clock)
     assert share_until_done(clock.steps, "same") > 0.24
 
 
-async def test_many_users_of_an_organization_take_no_more_than_one_of_another(clock: Clock) -> None:
+async def test_many_users_of_an_organization_get_one_organizations_share(clock: Clock) -> None:
     pool = FairScheduler()
-    gate, first = await held(pool, clock)
+    gate, first = await blocked(pool, clock)
     many = [asyncio.create_task(pool.run(WorkOwner("a", n), clock.work(f"u{n}", 300))) for n in range(20)]
     other = asyncio.create_task(pool.run(WorkOwner("b", "o"), clock.work("other", 200)))
     await queued(pool, 22)
@@ -166,7 +166,7 @@ async def test_work_that_nobody_waits_for_ends_at_its_next_step(clock: Clock) ->
 
 async def test_work_that_is_left_before_its_turn_leaves_no_trace(clock: Clock) -> None:
     pool = FairScheduler()
-    gate, first = await held(pool, clock)
+    gate, first = await blocked(pool, clock)
     for _ in range(3 * turns.MAX_WAITING):
         task = asyncio.create_task(pool.run(WorkOwner("a", "u"), clock.work("left", 1)))
         await queued(pool, 2)
@@ -189,7 +189,7 @@ async def test_work_that_is_left_before_its_turn_leaves_no_trace(clock: Clock) -
 )
 async def test_a_bounded_number_waits(clock: Clock, owner: Callable[[int], WorkOwner], limit: int) -> None:
     pool = FairScheduler()
-    gate, first = await held(pool, clock)
+    gate, first = await blocked(pool, clock)
     tasks = [asyncio.create_task(pool.run(owner(n), clock.work("waits", 1))) for n in range(limit)]
     await queued(pool, limit + 1)
     with pytest.raises(DlpUnavailable) as refused:
@@ -219,7 +219,7 @@ async def test_a_budget_bounds_working_and_waiting(clock: Clock, monkeypatch: py
     now = time.monotonic()
     monkeypatch.setattr(turns, "monotonic", lambda: now + 100 * clock.now)
     pool, budget = FairScheduler(), WorkBudget(work_seconds=1000, timeout_seconds=5)
-    gate, first = await held(pool, clock)
+    gate, first = await blocked(pool, clock)
     waits = asyncio.create_task(pool.run(WorkOwner("a", "u"), clock.work("waits", 200), budget))
     beside = asyncio.create_task(pool.run(WorkOwner("b", "u"), clock.work("beside", 200)))
     await queued(pool, 3)

@@ -39,11 +39,11 @@ async def outbound():
 def ask(outbound):
     """Calls a provider: `await ask(call(...), candidate(...))`."""
 
-    async def asked(request: ModelCall, place: Candidate, limit: int = 1_000_000, secret=None) -> Reply:
+    async def call_once(request: ModelCall, place: Candidate, limit: int = 1_000_000, secret=None) -> Reply:
         secret = {"api_key": "sk-very-secret-key"} if secret is None else secret
         return await call_provider(request, place, secret=secret, outbound=outbound, max_response_bytes=limit)
 
-    return asked
+    return call_once
 
 
 async def everything(reply: Reply) -> bytes:

@@ -23,7 +23,7 @@ TOOLS = {
 CHAT = list(TOOLS)
 
 
-def said(words: str) -> list[dict[str, str]]:
+def messages_of(words: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": words}]
 
 
@@ -42,9 +42,9 @@ async def client(url: str, version: str = NEW):
 
 async def test_the_library_reads_what_the_local_azure_says():
     async with azure() as server, client(server.url) as azures:
-        answer = await azures.chat.completions.create(model="our-gpt", messages=said("hi"))
+        answer = await azures.chat.completions.create(model="our-gpt", messages=messages_of("hi"))
         assert (answer.choices[0].message.content, answer.usage.completion_tokens) == ("Grüße aus Azure", 7)
-        stream = await azures.chat.completions.create(model="our-gpt", messages=said("use a tool"), stream=True)
+        stream = await azures.chat.completions.create(model="our-gpt", messages=messages_of("use a tool"), stream=True)
         chunks = [chunk async for chunk in stream]
         assert chunks[0].choices == []
         assert chunks[-1].choices[0].finish_reason == "tool_calls"
@@ -55,9 +55,9 @@ async def test_the_library_reads_what_the_local_azure_says():
 @pytest.mark.parametrize("version", [OLD, NEW])
 async def test_the_gateway_asks_as_the_library_does(ask, version):
     async with azure() as server, client(server.url, version) as azures:
-        await azures.chat.completions.create(model="our-gpt", messages=said("hi"), max_tokens=5)
-        asked = call(messages=said("hi"), max_tokens=5, input=None)
-        await ask(asked, place(server.url + "/", version=version), secret=SECRET)
+        await azures.chat.completions.create(model="our-gpt", messages=messages_of("hi"), max_tokens=5)
+        request = call(messages=messages_of("hi"), max_tokens=5, input=None)
+        await ask(request, place(server.url + "/", version=version), secret=SECRET)
         theirs, ours = server.requests
     assert ours.head.split("\r\n")[0] == theirs.head.split("\r\n")[0]
     assert ours.headers["api-key"] == theirs.headers["api-key"] == KEY
@@ -113,29 +113,29 @@ async def test_the_limit_has_the_name_that_the_version_knows(ask, version, name)
 @pytest.mark.parametrize("stream", [False, True])
 async def test_tools(ask, dialect, stream):
     async with azure() as server:
-        asked = call(dialect, messages=said("use a tool"), tools=TOOLS[dialect], stream=stream)
-        reply = await ask(asked, place(server.url), secret=SECRET)
-        told = (await everything(reply) if stream else reply.body).decode()
-    assert '"weather"' in told
-    assert "Oslo" in told
-    assert ("tool_calls" if dialect == "openai_chat" else "tool_use") in told
+        request = call(dialect, messages=messages_of("use a tool"), tools=TOOLS[dialect], stream=stream)
+        reply = await ask(request, place(server.url), secret=SECRET)
+        text = (await everything(reply) if stream else reply.body).decode()
+    assert '"weather"' in text
+    assert "Oslo" in text
+    assert ("tool_calls" if dialect == "openai_chat" else "tool_use") in text
 
 
 @pytest.mark.parametrize("dialect", CHAT)
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_filtered_answer_says_so(ask, dialect, stream):
     async with azure() as server:
-        asked = call(dialect, messages=said("filter the answer"), stream=stream)
-        reply = await ask(asked, place(server.url), secret=SECRET)
-        told = (await everything(reply) if stream else reply.body).decode()
-    assert ('"content_filter"' if dialect == "openai_chat" else '"refusal"') in told
+        request = call(dialect, messages=messages_of("filter the answer"), stream=stream)
+        reply = await ask(request, place(server.url), secret=SECRET)
+        text = (await everything(reply) if stream else reply.body).decode()
+    assert ('"content_filter"' if dialect == "openai_chat" else '"refusal"') in text
 
 
 @pytest.mark.parametrize("dialect", CHAT)
 async def test_a_filtered_prompt_is_the_requests_own_error(ask, dialect):
     async with azure() as server:
         with pytest.raises(ProviderFailed) as failed:
-            await ask(call(dialect, messages=said("filter this prompt")), place(server.url), secret=SECRET)
+            await ask(call(dialect, messages=messages_of("filter this prompt")), place(server.url), secret=SECRET)
     error = failed.value.client_error
     assert (error.status, error.code, error.extra) == (400, "content_filter", {"filters": ["hate", "jailbreak"]})
     assert error.text == "The provider's content filter does not permit this request: hate, jailbreak."
@@ -144,7 +144,7 @@ async def test_a_filtered_prompt_is_the_requests_own_error(ask, dialect):
 async def test_a_busy_deployment_is_left_at_once_with_its_wait(ask):
     async with azure() as server:
         with pytest.raises(ProviderFailed) as failed:
-            await ask(call(messages=said("be busy")), place(server.url), secret=SECRET)
+            await ask(call(messages=messages_of("be busy")), place(server.url), secret=SECRET)
     assert (failed.value.reason, failed.value.move_on, failed.value.retry_after) == ("rate_limited", True, 7)
 
 
@@ -160,7 +160,7 @@ async def test_wrong_keys_and_deployments(ask, model, secret, reason, status):
 
 
 @pytest.mark.parametrize(
-    ("given", "base"),
+    ("endpoint", "base"),
     [
         ("https://ours.openai.azure.com", "https://ours.openai.azure.com/openai"),
         ("https://ours.openai.azure.com/", "https://ours.openai.azure.com/openai"),
@@ -174,8 +174,8 @@ async def test_wrong_keys_and_deployments(ask, model, secret, reason, status):
         ("https://openai/team/openai", "https://openai/team/openai"),
     ],
 )
-def test_an_address_as_azures_pages_give_it_to_copy(given, base):
-    assert KINDS["azure_openai"].base_url(ProviderConfig(hosted_endpoint=given)) == base
+def test_an_address_as_azures_pages_give_it_to_copy(endpoint, base):
+    assert KINDS["azure_openai"].base_url(ProviderConfig(hosted_endpoint=endpoint)) == base
 
 
 async def test_a_deployments_name_is_quoted(ask):
@@ -187,8 +187,8 @@ async def test_a_deployments_name_is_quoted(ask):
 
 async def test_embeddings(ask):
     async with azure() as server:
-        asked = call("openai_embeddings", input=["a", "b"], max_tokens=None, messages=None)
-        reply = await ask(asked, place(server.url, "our-vectors"), secret=SECRET)
+        request = call("openai_embeddings", input=["a", "b"], max_tokens=None, messages=None)
+        reply = await ask(request, place(server.url, "our-vectors"), secret=SECRET)
     assert len(msgspec.json.decode(reply.body)["data"]) == 2
     assert reply.usage == Usage(input_tokens=3)
 
@@ -197,21 +197,21 @@ async def test_deployments_are_found(outbound):
     async with azure() as server:
         config = ProviderConfig(hosted_endpoint=server.url, hosted_api_version=NEW)
         record = ProviderRecord(id="p", name="P", kind="azure_openai", config=config)
-        found = await KINDS["azure_openai"].list_models(outbound, record, SECRET)
-    assert {each.model_id: each.display_name for each in found} == {
+        models = await KINDS["azure_openai"].list_models(outbound, record, SECRET)
+    assert {item.model_id: item.display_name for item in models} == {
         name: f"{name} ({model})" for name, model in DEPLOYMENTS.items()
     }
 
 
 def test_the_version_has_a_default_and_the_rest_is_asked_for():
     kind = KINDS["azure_openai"]
-    given = {"api_key": KEY, "hosted_endpoint": "https://x.openai.azure.com"}
-    read = read_credentials(kind, given)
+    credentials = {"api_key": KEY, "hosted_endpoint": "https://x.openai.azure.com"}
+    read = read_credentials(kind, credentials)
     assert read.secret == {"api_key": KEY}
     assert read.config == {"hosted_endpoint": "https://x.openai.azure.com", "hosted_api_version": OLD}
     with pytest.raises(MissingCredentials) as missing:
         read_credentials(kind, {"api_key": KEY})
     assert missing.value.extra == {"missing": ["hosted_endpoint"]}
     with pytest.raises(InvalidCredentials) as invalid:
-        read_credentials(kind, {**given, "hosted_api_version": "latest&x=y"})
+        read_credentials(kind, {**credentials, "hosted_api_version": "latest&x=y"})
     assert [fault.field for fault in invalid.value.faults] == ["hosted_api_version"]

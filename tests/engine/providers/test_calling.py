@@ -39,12 +39,12 @@ async def test_any_dialect_reaches_any_kind(ask, dialect, kind):
         assert reply.body == body.replace(b'"model":"m-1"', b'"model":"p/the-model"')
     else:
         shown = msgspec.json.decode(reply.body)
-        said = (
+        text = (
             shown["content"][0]["text"]
             if dialect == "anthropic_messages"
             else shown["choices"][0]["message"]["content"]
         )
-        assert (shown["model"], said) == ("p/the-model", "Hi ä")
+        assert (shown["model"], text) == ("p/the-model", "Hi ä")
 
 
 @pytest.mark.parametrize("dialect", CHAT)
@@ -72,13 +72,15 @@ def test_split_at_every_byte_a_stream_says_the_same(monkeypatch, dialect, kind, 
     monkeypatch.setattr("time.time", lambda: 1.0)
     wire, _, events = WIRES[kind]
     whole = b"".join(events).replace(b"\n", b"\r\n") if crlf else b"".join(events)
-    wanted = call(dialect, stream=True)
+    expected = call(dialect, stream=True)
 
     def through(parts: list[bytes]) -> tuple[bytes, Usage | None]:
         client, spoken = DIALECTS[dialect], DIALECTS[wire]
-        writer = client.stream_writer(wanted)
+        writer = client.stream_writer(expected)
         stream = (
-            Passing(client.forward(wanted, "m")[1]) if client is spoken else Converting(spoken.stream_reader(), writer)
+            Passing(client.forward(expected, "m")[1])
+            if client is spoken
+            else Converting(spoken.stream_reader(), writer)
         )
         out = b"".join(map(stream.push, parts)) + stream.end()
         return out, stream.usage
@@ -110,7 +112,7 @@ async def test_anthropic_gets_its_own_headers_and_path(ask):
     assert "authorization" not in sent.headers
 
 
-async def test_byoe_speaks_the_format_it_is_given(ask):
+async def test_byoe_uses_the_configured_format(ask):
     async with upstream(answering(ANTHROPIC_REPLY)) as server:
         reply = await ask(call(), candidate("byoe", base_url=server.url, format="anthropic"), secret={})
         assert server.requests[0].head.startswith("POST /v1/messages ")
@@ -141,7 +143,7 @@ async def test_embeddings_pass_where_the_kind_has_them(ask):
     assert (reply.body, reply.usage) == (body, Usage(input_tokens=3))
 
 
-async def test_embeddings_are_a_clear_error_where_there_are_none(ask):
+async def test_embeddings_are_a_clear_error_if_unsupported(ask):
     with pytest.raises(ProviderFailed) as failed:
         await ask(call("openai_embeddings"), candidate("anthropic"))
     assert (failed.value.client_error.status, failed.value.client_error.code) == (400, "embeddings_not_supported")
@@ -176,7 +178,7 @@ async def test_closing_a_stream_cancels_the_call_upstream(ask):
     assert reply.usage == Usage(input_tokens=sent // 4, output_tokens=1)
 
 
-async def test_what_was_told_before_a_stream_is_left_counts(ask):
+async def test_usage_before_an_aborted_stream_counts(ask):
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
         await connection.chunk(b"".join(ANTHROPIC_EVENTS[:4]))
@@ -220,15 +222,15 @@ async def test_a_stream_that_tells_no_usage_has_an_estimate(ask):
 )
 @pytest.mark.parametrize("dialect", [*CHAT, "openai_responses"])
 async def test_an_answer_that_tells_no_usage_has_an_estimate(ask, dialect, usage):
-    said = "twelve words " * 40
-    message = {"role": "assistant", "content": said}
+    text = "twelve words " * 40
+    message = {"role": "assistant", "content": text}
     body = msgspec.json.encode({"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
     async with upstream(answering(body[:-1] + usage + b"}")) as server:
         reply = await ask(call(dialect), candidate("openai_compatible", base_url=server.url + "/v1"))
         sent = len(server.requests[0].body)
     assert reply.usage_estimated
     assert reply.usage.input_tokens == sent // 4
-    assert 0 <= reply.usage.output_tokens - len(said) // 4 < 30
+    assert 0 <= reply.usage.output_tokens - len(text) // 4 < 30
 
 
 async def test_vectors_that_tell_no_usage_are_paid_by_what_was_read(ask):
@@ -244,12 +246,14 @@ async def test_vectors_that_tell_no_usage_are_paid_by_what_was_read(ask):
 async def test_a_picture_is_not_estimated_as_if_it_were_text(ask, stream):
     picture = base64.b64encode(bytes(range(256)) * 1000).decode()
     image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
-    said = (
-        streaming([each for each in OPENAI_EVENTS if b"usage" not in each]) if stream else answering(b'{"choices":[]}')
+    text = (
+        streaming([event for event in OPENAI_EVENTS if b"usage" not in event])
+        if stream
+        else answering(b'{"choices":[]}')
     )
-    async with upstream(said) as server:
-        asked = call(messages=[{"role": "user", "content": [image]}], stream=stream)
-        reply = await ask(asked, candidate("openai", base_url=server.url + "/v1"))
+    async with upstream(text) as server:
+        request = call(messages=[{"role": "user", "content": [image]}], stream=stream)
+        reply = await ask(request, candidate("openai", base_url=server.url + "/v1"))
         if stream:
             await everything(reply)
     assert 1000 <= reply.usage.input_tokens < 1200
@@ -258,14 +262,14 @@ async def test_a_picture_is_not_estimated_as_if_it_were_text(ask, stream):
 async def test_a_clients_beta_header_reaches_a_provider_of_its_dialect_and_nothing_else_does(ask):
     body = msgspec.json.encode({**call("anthropic_messages").body})
     headers = {"anthropic-beta": "new-thing", "x-api-key": "the client's", "authorization": "Bearer the client's"}
-    asked = DIALECTS["anthropic_messages"].decode(body, headers)
+    request = DIALECTS["anthropic_messages"].decode(body, headers)
     async with upstream(answering(ANTHROPIC_REPLY)) as server:
-        await ask(asked, candidate("anthropic", base_url=server.url))
+        await ask(request, candidate("anthropic", base_url=server.url))
         sent = server.requests[0].headers
     assert (sent["anthropic-beta"], sent["x-api-key"]) == ("new-thing", "sk-very-secret-key")
     assert "authorization" not in sent
     async with upstream(answering(OPENAI_REPLY)) as server:
-        await ask(asked, candidate("openai", base_url=server.url))
+        await ask(request, candidate("openai", base_url=server.url))
         assert "anthropic-beta" not in server.requests[0].headers
 
 
@@ -306,18 +310,18 @@ async def test_streams_use_their_connection_again(ask):
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "wanted"),
+    ("kind", "body", "expected"),
     [
         ("openai", b'{"data":[{"id":"a"},{"id":"b","context_length":9}]}', [("a", None), ("b", 9)]),
         ("anthropic", b'{"data":[{"id":"c","display_name":"C","max_input_tokens":9}]}', [("c", 9)]),
     ],
 )
-async def test_models_are_listed(outbound, kind, body, wanted):
+async def test_models_are_listed(outbound, kind, body, expected):
     async with upstream(answering(body)) as server:
         record = ProviderRecord(id="p", name="P", kind=kind, config=ProviderConfig(base_url=server.url))
-        found = await KINDS[kind].list_models(outbound, record, {"api_key": "k"})
+        models = await KINDS[kind].list_models(outbound, record, {"api_key": "k"})
         assert server.requests[0].head.split()[0] == "GET"
-    assert [(model.model_id, model.context_window) for model in found] == wanted
+    assert [(model.model_id, model.context_window) for model in models] == expected
 
 
 @pytest.mark.parametrize(("status", "body", "reason"), [(401, b"", "unauthorized"), (200, b"<html>", "bad_reply")])

@@ -42,7 +42,7 @@ ANTHROPIC_TOOLS = [{"name": "weather", "input_schema": {"type": "object", "prope
 
 
 @pytest.fixture
-def asked(ask):
+def ask_gemini(ask):
     """Calls a Gemini: `await asked(vendor, call(...))`, which finds no fault with the request."""
 
     async def through(vendor: Gemini, request: Any, *, model: str = MODEL, key: str = KEY) -> Any:
@@ -51,7 +51,7 @@ def asked(ask):
             reply = await ask(request, place, secret={"api_key": key})
             try:
                 if reply.body is None:
-                    reply.events = _given([block async for block in reply.events])
+                    reply.events = __iterate([block async for block in reply.events])
             finally:
                 await reply.close()
         assert vendor.faults == []
@@ -60,7 +60,7 @@ def asked(ask):
     return through
 
 
-async def _given(blocks: list[bytes]) -> Any:
+async def __iterate(blocks: list[bytes]) -> Any:
     for block in blocks:
         yield block
 
@@ -69,7 +69,7 @@ async def sdk(server: Any) -> genai.Client:
     return genai.Client(api_key=KEY, http_options=types.HttpOptions(base_url=server.url, api_version="v1beta"))
 
 
-def said(reply: Any, dialect: str) -> dict[str, Any]:
+def summary_of(reply: Any, dialect: str) -> dict[str, Any]:
     """Text, tools, id, model and the reason to stop of a whole answer, of either dialect."""
     body = json.loads(reply.body)
     if dialect == "openai_chat":
@@ -111,10 +111,10 @@ async def test_the_vendors_own_client_reads_what_this_vendor_says() -> None:
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_an_answer_in_any_dialect(asked, dialect) -> None:
-    reply = await asked(Gemini(), call(dialect))
+async def test_an_answer_in_any_dialect(ask_gemini, dialect) -> None:
+    reply = await ask_gemini(Gemini(), call(dialect))
     assert reply.usage == USAGE
-    assert said(reply, dialect) == {
+    assert summary_of(reply, dialect) == {
         "text": "Hi ä",
         "tools": [],
         "id": "r-1",
@@ -124,8 +124,8 @@ async def test_an_answer_in_any_dialect(asked, dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_a_stream_in_any_dialect(asked, dialect) -> None:
-    reply = await asked(Gemini(), call(dialect, stream=True))
+async def test_a_stream_in_any_dialect(ask_gemini, dialect) -> None:
+    reply = await ask_gemini(Gemini(), call(dialect, stream=True))
     got = (await everything(reply)).decode()
     assert (reply.usage, reply.usage_estimated) == (USAGE, False)
     assert "Hi " in got
@@ -135,18 +135,18 @@ async def test_a_stream_in_any_dialect(asked, dialect) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_responses_dialect_too(asked, stream) -> None:
+async def test_the_responses_dialect_too(ask_gemini, stream) -> None:
     vendor = Gemini({"text": "Let me see."}, CALL)
     tool = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
     body = {"model": "p/m", "input": "Weather?", "instructions": "Be short.", "tools": [tool], "stream": stream}
-    reply = await asked(vendor, DIALECTS["openai_responses"].decode(json.dumps(body).encode()))
-    told = await everything(reply) if stream else reply.body
-    assert b"Let me" in told
-    assert b"K\xc3\xb6ln" in told or b"K\\\\u00f6ln" in told
+    reply = await ask_gemini(vendor, DIALECTS["openai_responses"].decode(json.dumps(body).encode()))
+    response_body = await everything(reply) if stream else reply.body
+    assert b"Let me" in response_body
+    assert b"K\xc3\xb6ln" in response_body or b"K\\\\u00f6ln" in response_body
     assert reply.usage == USAGE
 
 
-async def test_a_request_with_everything(asked) -> None:
+async def test_a_request_with_everything(ask_gemini) -> None:
     vendor = Gemini()
     request = call(
         messages=[
@@ -173,7 +173,7 @@ async def test_a_request_with_everything(asked) -> None:
         stop=["END"],
         user="somebody",
     )
-    await asked(vendor, request)
+    await ask_gemini(vendor, request)
     assert vendor.bodies == [
         {
             "contents": [
@@ -216,32 +216,32 @@ async def test_a_request_with_everything(asked) -> None:
 
 
 @pytest.mark.parametrize(("choice", "mode"), [("auto", "AUTO"), ("none", "NONE"), ("required", "ANY")])
-async def test_choices_of_tools(asked, choice, mode) -> None:
+async def test_choices_of_tools(ask_gemini, choice, mode) -> None:
     vendor = Gemini()
-    await asked(vendor, call(tools=TOOLS, tool_choice=choice))
+    await ask_gemini(vendor, call(tools=TOOLS, tool_choice=choice))
     assert vendor.bodies[0]["toolConfig"] == {"functionCallingConfig": {"mode": mode}}
 
 
-async def test_json_mode_is_a_media_type(asked) -> None:
+async def test_json_mode_is_a_media_type(ask_gemini) -> None:
     vendor = Gemini()
-    await asked(vendor, call(response_format={"type": "json_object"}))
+    await ask_gemini(vendor, call(response_format={"type": "json_object"}))
     assert vendor.bodies[0]["generationConfig"]["responseMimeType"] == "application/json"
     assert "responseJsonSchema" not in vendor.bodies[0]["generationConfig"]
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_parallel_tool_calls_of_a_whole_answer(asked, dialect) -> None:
+async def test_parallel_tool_calls_of_a_whole_answer(ask_gemini, dialect) -> None:
     tools = ANTHROPIC_TOOLS if dialect == "anthropic_messages" else TOOLS
     vendor = Gemini({"text": "Let me see."}, CALL, {"functionCall": {"name": "now", "id": "own"}})
-    reply = await asked(vendor, call(dialect, tools=tools))
-    told = said(reply, dialect)
-    assert told["tools"] == [("weather", {"city": "Köln"}), ("now", {})]
-    assert told["why"] == ("tool_calls" if dialect == "openai_chat" else "tool_use")
+    reply = await ask_gemini(vendor, call(dialect, tools=tools))
+    result = summary_of(reply, dialect)
+    assert result["tools"] == [("weather", {"city": "Köln"}), ("now", {})]
+    assert result["why"] == ("tool_calls" if dialect == "openai_chat" else "tool_use")
 
 
-async def test_tool_calls_and_their_results_go_there_and_back(asked) -> None:
+async def test_tool_calls_and_their_results_go_there_and_back(ask_gemini) -> None:
     """The signature of the thoughts, without which newer models refuse the next turn, comes back by the client."""
-    first = await asked(Gemini(CALL, {"functionCall": {"name": "now", "args": {}}}), call(tools=TOOLS))
+    first = await ask_gemini(Gemini(CALL, {"functionCall": {"name": "now", "args": {}}}), call(tools=TOOLS))
     message = json.loads(first.body)["choices"][0]["message"]
     ids = [one["id"] for one in message["tool_calls"]]
     assert len({*ids}) == 2
@@ -252,7 +252,7 @@ async def test_tool_calls_and_their_results_go_there_and_back(asked) -> None:
         {"role": "tool", "tool_call_id": ids[1], "content": [{"type": "text", "text": "noon"}, picture]},
     ]
     question = {"role": "user", "content": "Weather?"}
-    await asked(vendor, call(tools=TOOLS, messages=[question, message, *results]))
+    await ask_gemini(vendor, call(tools=TOOLS, messages=[question, message, *results]))
     contents = vendor.bodies[0]["contents"]
     assert contents[1] == {
         "role": "model",
@@ -274,8 +274,8 @@ async def test_tool_calls_and_their_results_go_there_and_back(asked) -> None:
     }
 
 
-async def test_a_streamed_tool_call_brings_its_signature(asked) -> None:
-    reply = await asked(Gemini({"text": "So:"}, CALL, CALL), call(tools=TOOLS, stream=True))
+async def test_a_streamed_tool_call_brings_its_signature(ask_gemini) -> None:
+    reply = await ask_gemini(Gemini({"text": "So:"}, CALL, CALL), call(tools=TOOLS, stream=True))
     chunks = [json.loads(line[6:]) for line in (await everything(reply)).splitlines() if line.startswith(b"data: {")]
     calls = [one for chunk in chunks for one in chunk["choices"][0]["delta"].get("tool_calls", [])]
     started = [one for one in calls if "id" in one]
@@ -289,7 +289,7 @@ async def test_a_streamed_tool_call_brings_its_signature(asked) -> None:
 @pytest.mark.parametrize(
     ("kind", "goes_along"), [("openai", False), ("azure_openai", False), ("openai_compatible", True)]
 )
-async def test_a_signature_goes_to_no_provider_that_refuses_it(ask, kind, goes_along) -> None:
+async def test_a_signature_is_not_sent_to_providers_that_refuse_it(ask, kind, goes_along) -> None:
     """A fallback gets the history as well; Google's own endpoint in OpenAI's dialect wants the signature."""
     first = json.loads(OPENAI_REPLY)
     tool = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -314,8 +314,8 @@ async def test_a_signature_goes_to_no_provider_that_refuses_it(ask, kind, goes_a
 def test_a_signature_is_sealed_unless_it_is_a_text() -> None:
     def texts(signature: str) -> list[tuple[str, bool]]:
         extra = {"google": {"thought_signature": signature}}
-        found = slots({"messages": [{"role": "assistant", "tool_calls": [{"extra_content": extra}]}]})
-        return [(one.text, one.is_sealed) for one in found if isinstance(one, Slot)]
+        slots_found = slots({"messages": [{"role": "assistant", "tool_calls": [{"extra_content": extra}]}]})
+        return [(one.text, one.is_sealed) for one in slots_found if isinstance(one, Slot)]
 
     signature = base64.b64encode(bytes(range(256))).decode()
     assert texts(signature) == [(signature, True)]
@@ -348,7 +348,7 @@ def test_split_at_every_byte_a_stream_says_the_same(monkeypatch, dialect) -> Non
         ("gemini-flash-latest", "skip_thought_signature_validator"),
     ],
 )
-async def test_a_call_whose_signature_nobody_has_is_said_to_be_so(asked, model, signature) -> None:
+async def test_a_call_without_a_known_signature_is_marked_as_such(ask_gemini, model, signature) -> None:
     vendor = Gemini()
     request = call(
         "anthropic_messages",
@@ -372,7 +372,7 @@ async def test_a_call_whose_signature_nobody_has_is_said_to_be_so(asked, model, 
             },
         ],
     )
-    await asked(vendor, request, model=model)
+    await ask_gemini(vendor, request, model=model)
     _, calls, results = vendor.bodies[0]["contents"]
     assert [part.get("thoughtSignature") for part in calls["parts"]] == [signature, None]
     assert [part["functionResponse"]["response"] for part in results["parts"]] == [
@@ -400,22 +400,22 @@ async def test_a_result_without_its_call_is_the_clients_error(ask) -> None:
         (Gemini({"text": "Some"}, finish="A_NEW_ONE"), "stop"),
     ],
 )
-async def test_why_it_stopped(asked, vendor, why, stream) -> None:
-    reply = await asked(vendor, call(stream=stream))
+async def test_why_it_stopped(ask_gemini, vendor, why, stream) -> None:
+    reply = await ask_gemini(vendor, call(stream=stream))
     assert f'"finish_reason":"{why}"'.encode() in (await everything(reply) if stream else reply.body)
     assert reply.usage == USAGE
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_tool_call_that_cannot_be_read_is_no_answer(asked, stream) -> None:
+async def test_a_tool_call_that_cannot_be_read_is_no_answer(ask_gemini, stream) -> None:
     with pytest.raises(ProviderFailed, match="bad_reply") as failed:
-        await asked(Gemini({"text": ""}, finish="MALFORMED_FUNCTION_CALL"), call(stream=stream))
+        await ask_gemini(Gemini({"text": ""}, finish="MALFORMED_FUNCTION_CALL"), call(stream=stream))
     assert failed.value.move_on
 
 
-async def test_a_wrong_key_is_the_gateways_own_fault(asked) -> None:
+async def test_a_wrong_key_is_the_gateways_own_fault(ask_gemini) -> None:
     with pytest.raises(ProviderFailed, match="unauthorized") as failed:
-        await asked(Gemini(), call(), key="AIza-wrong")
+        await ask_gemini(Gemini(), call(), key="AIza-wrong")
     assert (failed.value.status, failed.value.move_on) == (400, True)
 
 
@@ -473,16 +473,16 @@ async def test_a_fault_in_the_middle_of_a_stream_breaks_it(ask) -> None:
     assert b"overloaded" not in got
 
 
-async def test_a_stream_without_a_reason_to_finish_broke_off(asked) -> None:
+async def test_a_stream_without_a_reason_to_finish_broke_off(ask_gemini) -> None:
     with pytest.raises(ProviderFailed, match="connection_closed"):
-        await asked(Gemini(finish=None), call(stream=True))
+        await ask_gemini(Gemini(finish=None), call(stream=True))
 
 
 @pytest.mark.parametrize("encoding", ["float", "base64"])
-async def test_embeddings(asked, encoding) -> None:
+async def test_embeddings(ask_gemini, encoding) -> None:
     vendor = Gemini()
     request = call("openai_embeddings", input=["one", "two three"], dimensions=2, encoding_format=encoding)
-    reply = await asked(vendor, request, model="gemini-embedding-001")
+    reply = await ask_gemini(vendor, request, model="gemini-embedding-001")
     assert vendor.bodies[0]["requests"][0] == {
         "model": "models/gemini-embedding-001",
         "content": {"parts": [{"text": "one"}]},
@@ -523,11 +523,11 @@ async def test_models_are_listed_over_pages(outbound) -> None:
     )
     async with upstream(vendor) as server:
         record = ProviderRecord(id="g", name="G", kind="gemini", config=ProviderConfig(base_url=server.url))
-        found = await KINDS["gemini"].list_models(outbound, record, {"api_key": KEY})
+        models = await KINDS["gemini"].list_models(outbound, record, {"api_key": KEY})
         with pytest.raises(ProviderFailed, match="unauthorized"):
             await KINDS["gemini"].list_models(outbound, record, {"api_key": "wrong"})
     window = {"context_window": 9, "max_output_tokens": 5}
-    assert found == [
+    assert models == [
         FoundModel(model_id="a", display_name="MODELS/A", supports_streaming=True, **window),
         FoundModel(model_id="c", display_name="MODELS/C", supports_streaming=False, **window),
     ]
@@ -549,12 +549,12 @@ async def test_the_model_stands_in_the_path(ask, model, path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "body"),
     [
         ({"stream": True}, "Unknown name"),
         ({"generationConfig": {"n": 1}}, "Extra inputs"),
         ({"contents": [{"role": "system", "parts": []}]}, "roles"),
     ],
 )
-def test_the_vendors_checks_find_faults(change, told) -> None:
-    assert told in (fault_in({"contents": [{"role": "user", "parts": [{"text": "x"}]}], **change}, MODEL) or "")
+def test_the_vendors_checks_find_faults(change, body) -> None:
+    assert body in (fault_in({"contents": [{"role": "user", "parts": [{"text": "x"}]}], **change}, MODEL) or "")

@@ -20,7 +20,7 @@ TOOLS = {
 CHAT = list(TOOLS)
 
 
-def said(words: str) -> list[dict[str, str]]:
+def messages_of(words: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": words}]
 
 
@@ -36,9 +36,9 @@ async def server():
 
 async def test_the_library_reads_what_the_local_mistral_says(server):
     async with Mistral(api_key=KEY, server_url=server.url) as client:
-        answer = await client.chat.complete_async(model="m", messages=said("think"))
+        answer = await client.chat.complete_async(model="m", messages=messages_of("think"))
         assert [chunk.type for chunk in answer.choices[0].message.content] == ["thinking", "text"]
-        stream = await client.chat.stream_async(model="m", messages=said("use tools"))
+        stream = await client.chat.stream_async(model="m", messages=messages_of("use tools"))
         chunks = [event.data async for event in stream]
         assert [call.id for call in chunks[-1].choices[0].delta.tool_calls] == ["abcdefghi", "jklmnopqr"]
         assert chunks[-1].usage.prompt_tokens == 30
@@ -53,7 +53,7 @@ async def test_the_library_reads_what_the_local_mistral_says(server):
 @pytest.mark.parametrize("dialect", CHAT)
 @pytest.mark.parametrize("words", ["hi", "think"])
 async def test_an_answer_without_its_thoughts(ask, server, dialect, words):
-    reply = await ask(call(dialect, messages=said(words), input=None), place(server.url), secret=SECRET)
+    reply = await ask(call(dialect, messages=messages_of(words), input=None), place(server.url), secret=SECRET)
     assert "Bonjour à tous" in reply.body.decode()
     assert "secret thought" not in reply.body.decode()
     assert reply.usage == TOLD
@@ -62,8 +62,8 @@ async def test_an_answer_without_its_thoughts(ask, server, dialect, words):
 @pytest.mark.parametrize("dialect", CHAT)
 @pytest.mark.parametrize("words", ["hi", "think"])
 async def test_a_stream_without_its_thoughts(ask, server, dialect, words):
-    asked = call(dialect, messages=said(words), stream=True, stream_options={"include_usage": True})
-    reply = await ask(asked, place(server.url), secret=SECRET)
+    request = call(dialect, messages=messages_of(words), stream=True, stream_options={"include_usage": True})
+    reply = await ask(request, place(server.url), secret=SECRET)
     got = (await everything(reply)).decode()
     assert "Bonjour" in got
     assert "secret thought" not in got
@@ -73,13 +73,13 @@ async def test_a_stream_without_its_thoughts(ask, server, dialect, words):
 @pytest.mark.parametrize("dialect", CHAT)
 @pytest.mark.parametrize("stream", [False, True])
 async def test_parallel_tool_calls(ask, server, dialect, stream):
-    asked = call(dialect, messages=said("use tools"), tools=TOOLS[dialect], stream=stream)
-    reply = await ask(asked, place(server.url), secret=SECRET)
-    told = (await everything(reply) if stream else reply.body).decode()
+    request = call(dialect, messages=messages_of("use tools"), tools=TOOLS[dialect], stream=stream)
+    reply = await ask(request, place(server.url), secret=SECRET)
+    text = (await everything(reply) if stream else reply.body).decode()
     for expected in ("abcdefghi", "jklmnopqr", "Oslo", "Bergen"):
-        assert expected in told
+        assert expected in text
     if stream and dialect == "openai_chat":
-        assert '"index":1' in told
+        assert '"index":1' in text
 
 
 async def test_a_conversation_that_began_elsewhere_goes_on(ask, server):
@@ -119,7 +119,7 @@ async def test_a_conversation_that_began_elsewhere_goes_on(ask, server):
     assert system == {"role": "system", "content": "Be kind."}
     assert user["content"][1] == {"type": "image_url", "image_url": "data:image/png;base64,aGk="}
     made_up = short_id("call_QvRx7")
-    assert [each["id"] for each in assistant["tool_calls"]] == [made_up, "abcdefghi"]
+    assert [call["id"] for call in assistant["tool_calls"]] == [made_up, "abcdefghi"]
     assert assistant["tool_calls"][1]["function"]["arguments"] == "{}"
     assert [first["tool_call_id"], second["tool_call_id"]] == [made_up, "abcdefghi"]
     assert prefix == {"role": "assistant", "content": "It is", "prefix": True}
@@ -154,11 +154,11 @@ async def test_a_user_may_go_on_after_a_tools_result(ask, server, dialect):
             {"role": "assistant", "content": [{"type": "tool_use", "id": "abcdefghi", "name": "weather", "input": {}}]},
             {"role": "user", "content": [result, {"type": "text", "text": "And tomorrow?"}]},
         ]
-    asked = call(dialect, messages=[*said("Weather?"), *turns], tools=TOOLS[dialect])
-    reply = await ask(asked, place(server.url), secret=SECRET)
+    request = call(dialect, messages=[*messages_of("Weather?"), *turns], tools=TOOLS[dialect])
+    reply = await ask(request, place(server.url), secret=SECRET)
     assert b"Bonjour" in reply.body
     sent = msgspec.json.decode(server.requests[0].body)["messages"]
-    assert [each["role"] for each in sent] == ["user", "assistant", "tool", "assistant", "user"]
+    assert [sent_request["role"] for sent_request in sent] == ["user", "assistant", "tool", "assistant", "user"]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ async def test_a_user_may_go_on_after_a_tools_result(ask, server, dialect):
     ],
 )
 async def test_the_choice_of_tools(ask, server, choice, sent):
-    asked = call(tools=[{"type": "function", "function": {"name": "weather"}}], tool_choice=choice)
-    await ask(asked, place(server.url), secret=SECRET)
+    request = call(tools=[{"type": "function", "function": {"name": "weather"}}], tool_choice=choice)
+    await ask(request, place(server.url), secret=SECRET)
     body = msgspec.json.decode(server.requests[0].body)
     assert body["tool_choice"] == sent
     assert body["tools"][0]["function"]["parameters"] == {"type": "object", "properties": {}}
@@ -180,7 +180,7 @@ async def test_the_choice_of_tools(ask, server, choice, sent):
 
 def test_ids_are_nine_letters_and_digits_and_stay_apart():
     ids = [short_id(f"call_{number}") for number in range(2000)]
-    assert all(len(each) == 9 and each.isalnum() and each.isascii() for each in ids)
+    assert all(len(id_) == 9 and id_.isalnum() and id_.isascii() for id_ in ids)
     assert len(set(ids)) == 2000
     assert short_id("") == short_id("")
 
@@ -189,8 +189,8 @@ def test_ids_are_nine_letters_and_digits_and_stay_apart():
     ("model", "secret", "changes", "reason", "status"),
     [
         ("m", {"api_key": "wrong"}, {}, "unauthorized", 401),
-        ("m", SECRET, {"messages": said("be busy")}, "rate_limited", 429),
-        ("m", SECRET, {"messages": said("break down")}, "bad_reply", 200),
+        ("m", SECRET, {"messages": messages_of("be busy")}, "rate_limited", 429),
+        ("m", SECRET, {"messages": messages_of("break down")}, "bad_reply", 200),
     ],
 )
 async def test_failures(ask, server, model, secret, changes, reason, status):
@@ -201,14 +201,14 @@ async def test_failures(ask, server, model, secret, changes, reason, status):
 
 
 async def test_a_stream_that_breaks_down_is_no_answer(ask, server):
-    reply = await ask(call(messages=said("break down"), stream=True), place(server.url), secret=SECRET)
+    reply = await ask(call(messages=messages_of("break down"), stream=True), place(server.url), secret=SECRET)
     with pytest.raises(ProviderFailed) as failed:
         await everything(reply)
     assert failed.value.reason == "stream_error"
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("body", "shown"),
     [
         (b'{"object":"error","message":"Bad order","type":"x","code":"3230"}', "Bad order"),
         (b'{"message":{"detail":[{"loc":["body","n"],"msg":"Too many","input":"4111"}]}}', "n: Too many"),
@@ -217,23 +217,23 @@ async def test_a_stream_that_breaks_down_is_no_answer(ask, server):
         (b"<html>", "The provider does not accept this request."),
     ],
 )
-def test_what_an_error_says(told, shown):
-    failed = KINDS["mistral"].failure(400, {}, told, ())
+def test_what_an_error_says(body, shown):
+    failed = KINDS["mistral"].failure(400, {}, body, ())
     assert failed.client_error.text == shown
 
 
 def test_a_prompt_that_is_too_long():
-    told = b'{"message":"Prompt contains 34110 tokens, too large for model with 32768 maximum context length"}'
-    assert KINDS["mistral"].failure(400, {}, told, ()).client_error.code == "context_length_exceeded"
+    text = b'{"message":"Prompt contains 34110 tokens, too large for model with 32768 maximum context length"}'
+    assert KINDS["mistral"].failure(400, {}, text, ()).client_error.code == "context_length_exceeded"
 
 
 @pytest.mark.parametrize("encoding", [None, "float", "base64"])
 async def test_embeddings(ask, server, encoding):
-    asked = call("openai_embeddings", input=["a", "b"], encoding_format=encoding, dimensions=2, user="u")
-    reply = await ask(asked, place(server.url, "mistral-embed"), secret=SECRET)
+    request = call("openai_embeddings", input=["a", "b"], encoding_format=encoding, dimensions=2, user="u")
+    reply = await ask(request, place(server.url, "mistral-embed"), secret=SECRET)
     body = msgspec.json.decode(server.requests[0].body)
     assert body == {"model": "mistral-embed", "input": ["a", "b"], "output_dimension": 2}
-    vectors = [each["embedding"] for each in msgspec.json.decode(reply.body)["data"]]
+    vectors = [item["embedding"] for item in msgspec.json.decode(reply.body)["data"]]
     assert vectors == ["zczMPc3MTD4="] * 2 if encoding == "base64" else [[0.1, 0.2]] * 2
     assert reply.usage == Usage(input_tokens=3)
 
@@ -241,8 +241,8 @@ async def test_embeddings(ask, server, encoding):
 async def test_models_are_found(outbound, server):
     config = ProviderConfig(base_url=server.url + "/v1")
     record = ProviderRecord(id="p", name="P", kind="mistral", config=config)
-    found = await KINDS["mistral"].list_models(outbound, record, SECRET)
-    assert [(each.model_id, each.context_window, each.supports_vision) for each in found] == [
+    models = await KINDS["mistral"].list_models(outbound, record, SECRET)
+    assert [(item.model_id, item.context_window, item.supports_vision) for item in models] == [
         ("mistral-large-latest", 131072, True),
         ("mistral-embed", 8192, False),
     ]

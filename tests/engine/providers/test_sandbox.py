@@ -58,9 +58,9 @@ async def test_a_limit_cuts_the_answer(ask):
     assert (choice["message"]["content"], choice["finish_reason"]) == ("hello", "length")
 
 
-async def test_embeddings_are_unit_vectors_of_the_wanted_length(ask):
-    wanted = call("openai_embeddings", input=["a", "b", "a"], dimensions=16)
-    reply = await ask(wanted, candidate("sandbox", "embed"))
+async def test_embeddings_are_unit_vectors_of_the_requested_length(ask):
+    expected = call("openai_embeddings", input=["a", "b", "a"], dimensions=16)
+    reply = await ask(expected, candidate("sandbox", "embed"))
     vectors = [item["embedding"] for item in msgspec.json.decode(reply.body)["data"]]
     assert vectors[0] == vectors[2] != vectors[1]
     assert all(abs(sum(value * value for value in vector) - 1) < 1e-9 for vector in vectors)
@@ -89,7 +89,7 @@ async def test_failures_come_before_anything_is_sent(ask, dialect, stream, model
     assert [name for name in ("retryable", "move_on", "client_error") if getattr(error, name)] == [flag]
 
 
-async def test_a_refused_request_is_told_in_the_providers_words(ask):
+async def test_a_refused_request_has_the_providers_message(ask):
     with pytest.raises(ProviderFailed) as failed:
         await ask(call(), candidate("sandbox", "status-400"))
     assert isinstance(failed.value.client_error, RefusedUpstream)
@@ -123,8 +123,8 @@ async def test_a_slow_model_runs_into_the_providers_timeout(ask):
 
 async def test_the_models_are_listed():
     record = ProviderRecord(id="sandbox", name="Sandbox", kind="sandbox")
-    found = await KINDS["sandbox"].list_models(None, record, {})
-    assert {"echo", "embed", "tools"} <= {model.model_id for model in found}
+    models = await KINDS["sandbox"].list_models(None, record, {})
+    assert {"echo", "embed", "tools"} <= {model.model_id for model in models}
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,9 @@ async def test_anthropics_client_chats_and_streams(claude):
     whole = await claude.messages.create(model="echo", max_tokens=99, messages=ASKED)
     assert whole.content[0].text == "hello big world"
     async with claude.messages.stream(model="echo", max_tokens=99, messages=ASKED) as stream:
-        said = "".join([text async for text in stream.text_stream])
+        message = "".join([text async for text in stream.text_stream])
         final = await stream.get_final_message()
-    assert said == "hello big world"
+    assert message == "hello big world"
     assert (final.usage.input_tokens, final.usage.output_tokens, final.stop_reason) == (4, 4, "end_turn")
 
 

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from tests.support.engine import HeldEngine, completion, events
+from tests.support.engine import EngineHarness, completion, events
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.foundation.clock import utc_now
@@ -22,21 +22,21 @@ CHAT: dict[str, Any] = {
 STREAM = {**CHAT, "stream": True}
 
 
-def engine(**settings: str) -> HeldEngine:
-    held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="1000", **settings)
-    held.serve("one", "m")
-    held.serve("two", "n")
-    return held
+def engine(**settings: str) -> EngineHarness:
+    harness = EngineHarness(RATE_LIMIT_REQUESTS_PER_MINUTE="1000", **settings)
+    harness.serve("one", "m")
+    harness.serve("two", "n")
+    return harness
 
 
 @pytest.fixture
-def held() -> HeldEngine:
+def harness() -> EngineHarness:
     return engine()
 
 
 def error(answer: Answer) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(answer.body)["error"]
-    return found
+    error_body: dict[str, Any] = json.loads(answer.body)["error"]
+    return error_body
 
 
 async def text(answer: Answer) -> str:
@@ -48,39 +48,39 @@ async def text(answer: Answer) -> str:
     ("place", "body"), [("connecting", CHAT), ("in touch", CHAT), ("reading", CHAT), ("chunk 0", STREAM)]
 )
 async def test_a_request_ends_at_its_deadline_wherever_it_waits(place: str, body: dict[str, Any]) -> None:
-    held = engine(REQUEST_DEADLINE_SECONDS="0.05")
-    held.stop.at = place
-    held.outbound.script = [(200, [completion()]), (200, [completion()])]
-    answer = await asyncio.wait_for(held.engine.answer(held.request(body)), 5)
+    harness = engine(REQUEST_DEADLINE_SECONDS="0.05")
+    harness.stop.at = place
+    harness.outbound.script = [(200, [completion()]), (200, [completion()])]
+    answer = await asyncio.wait_for(harness.engine.answer(harness.request(body)), 5)
     assert (answer.status, error(answer)["code"]) == (504, "provider_timeout")
     assert error(answer)["attempts"] == [{"provider": "one", "model": "m", "status": None, "reason": "deadline"}]
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert (outcome.outcome, outcome.status, outcome.error_code) == ("error", 504, "provider_timeout")
-    assert all(reply.closed for reply in held.outbound.replies)
+    assert all(reply.closed for reply in harness.outbound.replies)
 
 
 async def test_retries_and_fallbacks_share_one_deadline() -> None:
     """A hundred retries with pauses that double would take years."""
-    held = engine(REQUEST_DEADLINE_SECONDS="0.2")
-    held.providers.clear()
-    held.serve("one", max_retries=100)
-    held.serve("two", max_retries=100)
-    held.outbound.script = [(500, [b"{}"])] * 100
-    answer = await asyncio.wait_for(held.engine.answer(held.request(CHAT)), 5)
+    harness = engine(REQUEST_DEADLINE_SECONDS="0.2")
+    harness.providers.clear()
+    harness.serve("one", max_retries=100)
+    harness.serve("two", max_retries=100)
+    harness.outbound.script = [(500, [b"{}"])] * 100
+    answer = await asyncio.wait_for(harness.engine.answer(harness.request(CHAT)), 5)
     assert answer.status == 504
     reasons = [attempt["reason"] for attempt in error(answer)["attempts"]]
     assert reasons[0] == "http_500"
     assert reasons[-1] == "deadline"
-    assert len(held.outcomes) == 1
+    assert len(harness.outcomes) == 1
 
 
 async def test_a_stream_that_has_begun_outlives_the_deadline() -> None:
-    held = engine(REQUEST_DEADLINE_SECONDS="0.05")
-    held.outbound.script = [(200, events("Hel", "lo"))]
-    answer = await held.engine.answer(held.request(STREAM))
+    harness = engine(REQUEST_DEADLINE_SECONDS="0.05")
+    harness.outbound.script = [(200, events("Hel", "lo"))]
+    answer = await harness.engine.answer(harness.request(STREAM))
     await asyncio.sleep(0.1)
     assert (await text(answer)).endswith("data: [DONE]\n\n")
-    assert held.outcomes[0].outcome == "success"
+    assert harness.outcomes[0].outcome == "success"
 
 
 #: Stands for the date in an hour, as it is when the test runs.
@@ -88,7 +88,7 @@ IN_AN_HOUR = "in an hour"
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("provider_pauses", "expected"),
     [
         (("7", "3"), ("3",)),
         (("7", None), ("7",)),
@@ -104,47 +104,50 @@ IN_AN_HOUR = "in an hour"
     ],
 )
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_failed_chain_hands_on_the_shortest_pause_that_was_asked_for(
-    held: HeldEngine, status: int, asked: tuple[str | None, str | None], told: tuple[str | None, ...]
+async def test_a_failed_chain_returns_the_shortest_retry_after(
+    harness: EngineHarness,
+    status: int,
+    provider_pauses: tuple[str | None, str | None],
+    expected: tuple[str | None, ...],
 ) -> None:
     date = format_datetime(utc_now() + timedelta(hours=1), usegmt=True)
-    pauses = [date if pause == IN_AN_HOUR else pause for pause in asked]
-    held.outbound.script = [(status, [b"{}"], {"retry-after": pause} if pause else {}) for pause in pauses]
-    answer = await held.engine.answer(held.request(CHAT))
+    pauses = [date if pause == IN_AN_HOUR else pause for pause in provider_pauses]
+    harness.outbound.script = [(status, [b"{}"], {"retry-after": pause} if pause else {}) for pause in pauses]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer)["code"]) == (502, "all_providers_failed")
-    assert answer.headers.get("Retry-After") in told
+    assert answer.headers.get("Retry-After") in expected
 
 
-async def test_a_pause_that_a_provider_asked_for_is_nothing_to_one_who_was_answered(held: HeldEngine) -> None:
-    held.outbound.script = [(429, [b"{}"], {"retry-after": "7"}), (200, [completion()])]
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_a_retry_after_of_a_failed_provider_is_not_sent_with_an_answer(harness: EngineHarness) -> None:
+    harness.outbound.script = [(429, [b"{}"], {"retry-after": "7"}), (200, [completion()])]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert answer.status == 200
     assert "Retry-After" not in answer.headers
 
 
-async def test_a_provider_with_no_connection_free_leaves_it_to_the_next(held: HeldEngine) -> None:
-    held.outbound.script = [NoConnectionFree(), (200, [completion()])]
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_a_provider_with_no_connection_free_leaves_it_to_the_next(harness: EngineHarness) -> None:
+    harness.outbound.script = [NoConnectionFree(), (200, [completion()])]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert [attempt.reason for attempt in outcome.attempts] == ["no_connection_free"]
 
 
-async def test_where_none_has_a_connection_free_it_is_503_with_a_time_to_come_back(held: HeldEngine) -> None:
-    held.outbound.script = [NoConnectionFree(), NoConnectionFree()]
-    answer = await held.engine.answer(held.request(CHAT))
+async def test_where_none_has_a_connection_free_it_is_503_with_a_time_to_come_back(harness: EngineHarness) -> None:
+    harness.outbound.script = [NoConnectionFree(), NoConnectionFree()]
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, error(answer)["code"]) == (503, "gateway_overloaded")
     assert int(answer.headers["Retry-After"]) >= 1
-    (outcome,) = held.outcomes
+    (outcome,) = harness.outcomes
     assert (outcome.outcome, outcome.status, outcome.error_code) == ("error", 503, "gateway_overloaded")
-    assert len(held.outbound.sent) == 2
+    assert len(harness.outbound.sent) == 2
 
 
-async def test_a_full_pool_opens_no_circuit(held: HeldEngine) -> None:
-    held.outbound.script = [*[NoConnectionFree() for _ in range(4 * THRESHOLD)], (200, [completion()])]
+async def test_a_full_pool_opens_no_circuit(harness: EngineHarness) -> None:
+    harness.outbound.script = [*[NoConnectionFree() for _ in range(4 * THRESHOLD)], (200, [completion()])]
     for _ in range(2 * THRESHOLD):
-        assert (await held.engine.answer(held.request(CHAT))).status == 503
-    answer = await held.engine.answer(held.request(CHAT))
+        assert (await harness.engine.answer(harness.request(CHAT))).status == 503
+    answer = await harness.engine.answer(harness.request(CHAT))
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "one")
 
 
@@ -164,17 +167,17 @@ FAULT = b'data: {"error": {"message": "overloaded"}}\n\n'
     ],
 )
 async def test_a_comment_ahead_of_the_first_event_leaves_the_fallback_possible(
-    held: HeldEngine, first: list[bytes | Exception]
+    harness: EngineHarness, first: list[bytes | Exception]
 ) -> None:
-    held.outbound.script = [(200, first), (200, [PING, *events("Hello")])]
-    answer = await held.engine.answer(held.request(STREAM))
+    harness.outbound.script = [(200, first), (200, [PING, *events("Hello")])]
+    answer = await harness.engine.answer(harness.request(STREAM))
     assert answer.headers["X-Gateway-Provider"] == "two"
     got = await text(answer)
     assert "Hello" in got
     assert got.endswith("data: [DONE]\n\n")
 
 
-async def test_a_comment_within_a_stream_passes(held: HeldEngine) -> None:
+async def test_a_comment_within_a_stream_passes(harness: EngineHarness) -> None:
     pieces = events("Hel", "lo")
-    held.outbound.script = [(200, [pieces[0], PING, *pieces[1:]])]
-    assert PING.decode() in await text(await held.engine.answer(held.request(STREAM)))
+    harness.outbound.script = [(200, [pieces[0], PING, *pieces[1:]])]
+    assert PING.decode() in await text(await harness.engine.answer(harness.request(STREAM)))

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.engine.routing.test_routed import ask, engine, record
-from tests.support.engine import HeldEngine, completion
+from tests.engine.routing.test_chain_routed import ask, engine, record
+from tests.support.engine import EngineHarness, completion
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.foundation.outbound import OutboundTimeout
@@ -24,20 +24,20 @@ def error(answer: Answer) -> dict[str, Any]:
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 async def test_a_retired_model_and_refused_credentials_move_on_to_fallbacks(status: int) -> None:
-    held = engine()
-    held.outbound.script = [(status, [SECRET_WORDS]), GOOD]
-    answer = await ask(held, "one/m1", fallbacks=["two/m2"])
+    harness = engine()
+    harness.outbound.script = [(status, [SECRET_WORDS]), GOOD]
+    answer = await ask(harness, "one/m1", fallbacks=["two/m2"])
     assert (answer.status, answer.headers["X-Gateway-Provider"]) == (200, "two")
-    assert (answer.headers["X-Gateway-Fallbacks"], held.outcomes[0].fallbacks) == ("1", 1)
+    assert (answer.headers["X-Gateway-Fallbacks"], harness.outcomes[0].fallbacks) == ("1", 1)
 
 
 @pytest.mark.parametrize(("status", "shown"), [(400, 400), (413, 413), (422, 400)])
 async def test_what_is_wrong_with_the_request_is_the_answer(status: int, shown: int) -> None:
-    held = engine()
-    held.outbound.script = [(status, [b"{}"]), GOOD]
-    answer = await ask(held, "one/m1", fallbacks=["two/m2"])
+    harness = engine()
+    harness.outbound.script = [(status, [b"{}"]), GOOD]
+    answer = await ask(harness, "one/m1", fallbacks=["two/m2"])
     assert answer.status == shown
-    assert len(held.outbound.sent) == 1
+    assert len(harness.outbound.sent) == 1
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ async def test_what_is_wrong_with_the_request_is_the_answer(status: int, shown: 
 async def test_the_message_of_a_failed_chain_names_the_last_attempt(
     script: Any, status: int, code: str, reason: str, words: str
 ) -> None:
-    held = engine()
-    held.outbound.script = script
-    answer = await ask(held, "one/m1", fallbacks=["two/m2"])
+    harness = engine()
+    harness.outbound.script = script
+    answer = await ask(harness, "one/m1", fallbacks=["two/m2"])
     fault = error(answer)
     assert (answer.status, fault["code"], fault["attempts"][-1]["reason"]) == (status, code, reason)
     assert f"two/m2, {reason}." in fault["message"]
@@ -63,50 +63,50 @@ async def test_the_message_of_a_failed_chain_names_the_last_attempt(
     assert "Acme" not in answer.body.decode()
 
 
-def passed_over(how: str, held: HeldEngine) -> str:
+def passed_over(how: str, harness: EngineHarness) -> str:
     """Makes the first model one that cannot answer; gives its name."""
     match how:
         case "kill switch":
-            held.off = {"m1"}
+            harness.off = {"m1"}
         case "disabled provider":
-            held.providers[0] = msgspec.structs.replace(held.providers[0], enabled=False)
+            harness.providers[0] = msgspec.structs.replace(harness.providers[0], enabled=False)
         case "inactive":
-            held.models[0] = msgspec.structs.replace(held.models[0], is_active=False)
+            harness.models[0] = msgspec.structs.replace(harness.models[0], is_active=False)
         case "unknown":
             return "one/none"
         case "unhealthy":
-            held.unhealthy = {"one"}
+            harness.unhealthy = {"one"}
     return "one/m1"
 
 
 @pytest.mark.parametrize("how", ["kill switch", "disabled provider", "inactive", "unknown", "unhealthy"])
 @pytest.mark.parametrize("by", ["request", "policy"])
 async def test_a_first_model_that_is_passed_over_counts_as_a_fallback(how: str, by: str) -> None:
-    held = engine(*([record("manual_fallback", "two/m2")] if by == "policy" else []))
-    name = passed_over(how, held)
-    held.outbound.script = [GOOD]
+    harness = engine(*([record("manual_fallback", "two/m2")] if by == "policy" else []))
+    name = passed_over(how, harness)
+    harness.outbound.script = [GOOD]
     more = {"fallbacks": ["two/m2"]} if by == "request" else {}
-    answer = await ask(held, name, **more)
+    answer = await ask(harness, name, **more)
     expected = 200 if by == "request" or how not in {"unknown", "inactive"} else 404
     assert answer.status == expected
     if expected == 200:
         assert (answer.headers["X-Gateway-Provider"], answer.headers["X-Gateway-Fallbacks"]) == ("two", "1")
-        assert held.outcomes[0].fallbacks == 1
+        assert harness.outcomes[0].fallbacks == 1
 
 
 async def test_a_chain_whose_first_entry_is_switched_off_counts_it() -> None:
-    held = engine(record("manual_fallback", "one/m1", "two/m2", "three/m3"))
-    held.off = {"m1"}
-    held.outbound.script = [(500, [b"{}"]), GOOD]
-    answer = await ask(held)
+    harness = engine(record("manual_fallback", "one/m1", "two/m2", "three/m3"))
+    harness.off = {"m1"}
+    harness.outbound.script = [(500, [b"{}"]), GOOD]
+    answer = await ask(harness)
     assert (answer.headers["X-Gateway-Provider"], answer.headers["X-Gateway-Fallbacks"]) == ("three", "2")
 
 
 async def test_a_first_choice_that_answers_is_no_fallback() -> None:
-    for held in (engine(), engine(record("manual_fallback", "one/m1", "two/m2")), engine(record("cost_optimized"))):
-        held.outbound.script = [GOOD]
-        model = "auto" if held.routing_policies else "one/m1"
-        answer = await ask(held, model, fallbacks=["two/m2"])
+    for item in (engine(), engine(record("manual_fallback", "one/m1", "two/m2")), engine(record("cost_optimized"))):
+        item.outbound.script = [GOOD]
+        model = "auto" if item.routing_policies else "one/m1"
+        answer = await ask(item, model, fallbacks=["two/m2"])
         assert (answer.headers["X-Gateway-Provider"], answer.headers["X-Gateway-Fallbacks"]) == ("one", "0")
 
 
@@ -124,7 +124,7 @@ async def test_a_first_choice_that_answers_is_no_fallback() -> None:
 async def test_where_no_model_passes_a_policys_filters_the_message_names_them(
     filters: ModelFilters, words: str
 ) -> None:
-    held = engine(record("cost_optimized", model_filters=filters))
-    answer = await ask(held)
+    harness = engine(record("cost_optimized", model_filters=filters))
+    answer = await ask(harness)
     assert (answer.status, error(answer)["code"]) == (400, "no_capable_model")
     assert words in error(answer)["message"]

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.support.clock import HandClock
-from tests.support.engine import TENANT, HeldEngine, completion
+from tests.support.engine import TENANT, EngineHarness, completion
 
 from gatehouse.engine.exchange import Answer
 from gatehouse.engine.routing import circuits as module
@@ -19,41 +19,41 @@ CHAT: dict[str, Any] = {"model": "one/a", "messages": [{"role": "user", "content
 GOOD = (200, [completion()])
 
 
-def engine(**environment: str) -> HeldEngine:
-    held = HeldEngine(RATE_LIMIT_REQUESTS_PER_MINUTE="1000", **environment)
-    held.serve("one", "a", "b")
-    held.serve("two", "c")
-    return held
+def engine(**environment: str) -> EngineHarness:
+    harness = EngineHarness(RATE_LIMIT_REQUESTS_PER_MINUTE="1000", **environment)
+    harness.serve("one", "a", "b")
+    harness.serve("two", "c")
+    return harness
 
 
-async def ask(held: HeldEngine, model: str, *fallbacks: str) -> Answer:
-    return await held.engine.answer(held.request({**CHAT, "model": model, "fallbacks": list(fallbacks)}))
+async def ask(harness: EngineHarness, model: str, *fallbacks: str) -> Answer:
+    return await harness.engine.answer(harness.request({**CHAT, "model": model, "fallbacks": list(fallbacks)}))
 
 
-async def fail(held: HeldEngine, times: int, how: Any, model: str = "one/a") -> None:
+async def fail(harness: EngineHarness, times: int, how: Any, model: str = "one/a") -> None:
     for _ in range(times):
-        held.outbound.script = [how]
-        await ask(held, model)
-    held.outbound.script = []
-    held.outbound.sent.clear()
+        harness.outbound.script = [how]
+        await ask(harness, model)
+    harness.outbound.script = []
+    harness.outbound.sent.clear()
 
 
-def reasons(held: HeldEngine) -> list[str]:
-    return [attempt.reason for attempt in held.outcomes[-1].attempts]
+def reasons(harness: EngineHarness) -> list[str]:
+    return [attempt.reason for attempt in harness.outcomes[-1].attempts]
 
 
 @pytest.mark.parametrize("how", [(500, [b"{}"]), (503, [b"{}"]), OutboundTimeout()])
 async def test_one_broken_model_does_not_take_its_providers_others_away(how: Any) -> None:
-    held = engine()
-    await fail(held, 5, how)
-    held.outbound.script = [GOOD, GOOD]
-    assert (await ask(held, "one/b", "two/c")).headers["X-Gateway-Model"] == "b"
-    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
-    assert reasons(held) == ["circuit_open"]
+    harness = engine()
+    await fail(harness, 5, how)
+    harness.outbound.script = [GOOD, GOOD]
+    assert (await ask(harness, "one/b", "two/c")).headers["X-Gateway-Model"] == "b"
+    assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
+    assert reasons(harness) == ["circuit_open"]
 
 
 async def test_a_provider_that_cannot_be_connected_is_left_alone_with_all_its_models() -> None:
-    held = engine()
+    harness = engine()
 
     class Unreachable:
         async def send(self, request: Any) -> Any:
@@ -61,83 +61,83 @@ async def test_a_provider_that_cannot_be_connected_is_left_alone_with_all_its_mo
 
         async def close(self) -> None: ...
 
-    outbound, held.ports.outbound = held.ports.outbound, Unreachable()
+    outbound, harness.ports.outbound = harness.ports.outbound, Unreachable()
     for model in ("one/a", "one/b", "one/a", "one/b", "one/a"):
-        await ask(held, model)
-    held.ports.outbound = outbound
-    held.outbound.script = [GOOD]
-    assert (await ask(held, "one/b", "two/c")).headers["X-Gateway-Model"] == "c"
+        await ask(harness, model)
+    harness.ports.outbound = outbound
+    harness.outbound.script = [GOOD]
+    assert (await ask(harness, "one/b", "two/c")).headers["X-Gateway-Model"] == "c"
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429])
 async def test_a_refusal_never_counts(status: int) -> None:
-    held = engine()
-    await fail(held, 20, (status, [b"{}"]))
-    held.outbound.script = [GOOD]
-    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
+    harness = engine()
+    await fail(harness, 20, (status, [b"{}"]))
+    harness.outbound.script = [GOOD]
+    assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
 
 
 async def test_a_refusal_between_failures_does_not_hide_them() -> None:
-    held = engine()
+    harness = engine()
     for _ in range(5):
-        await fail(held, 1, (500, [b"{}"]))
-        await fail(held, 1, (400, [b"{}"]))
-    held.outbound.script = [GOOD]
-    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
+        await fail(harness, 1, (500, [b"{}"]))
+        await fail(harness, 1, (400, [b"{}"]))
+    harness.outbound.script = [GOOD]
+    assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
 
 
 async def test_a_request_with_no_other_candidate_is_tried() -> None:
-    held = engine()
-    await fail(held, 5, (500, [b"{}"]))
-    held.outbound.script = [GOOD]
-    answer = await ask(held, "one/a")
-    assert (answer.status, answer.headers["X-Gateway-Fallbacks"], reasons(held)) == (200, "0", [])
+    harness = engine()
+    await fail(harness, 5, (500, [b"{}"]))
+    harness.outbound.script = [GOOD]
+    answer = await ask(harness, "one/a")
+    assert (answer.status, answer.headers["X-Gateway-Fallbacks"], reasons(harness)) == (200, "0", [])
 
 
 async def test_the_last_resort_is_a_model_that_was_left_alone() -> None:
-    held = engine()
-    await fail(held, 5, (500, [b"{}"]))
-    held.outbound.script = [(429, [b"{}"]), GOOD]
-    answer = await ask(held, "one/a", "two/c")
+    harness = engine()
+    await fail(harness, 5, (500, [b"{}"]))
+    harness.outbound.script = [(429, [b"{}"]), GOOD]
+    answer = await ask(harness, "one/a", "two/c")
     assert (answer.status, answer.headers["X-Gateway-Model"]) == (200, "a")
-    assert reasons(held) == ["rate_limited"]
+    assert reasons(harness) == ["rate_limited"]
 
 
 async def test_threshold_and_time_are_settings() -> None:
-    held = engine(CIRCUIT_FAILURES="2", CIRCUIT_SECONDS="3")
-    await fail(held, 2, (500, [b"{}"]))
-    held.outbound.script = [GOOD, GOOD]
-    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
-    held.clock.move(3)
-    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
+    harness = engine(CIRCUIT_FAILURES="2", CIRCUIT_SECONDS="3")
+    await fail(harness, 2, (500, [b"{}"]))
+    harness.outbound.script = [GOOD, GOOD]
+    assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
+    harness.clock.move(3)
+    assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
 
 
 async def test_once_the_time_is_up_one_request_tries_and_a_left_one_makes_room() -> None:
-    held = engine()
-    await fail(held, 5, (500, [b"{}"]))
-    held.clock.move(10)
-    held.stop.at = "reading"
-    held.outbound.script = [GOOD]
-    first = asyncio.create_task(ask(held, "one/a", "two/c"))
-    await held.stop.reached.wait()
-    held.stop.at = None
-    held.outbound.script = [GOOD]
-    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
+    harness = engine()
+    await fail(harness, 5, (500, [b"{}"]))
+    harness.clock.move(10)
+    harness.stop.at = "reading"
+    harness.outbound.script = [GOOD]
+    first = asyncio.create_task(ask(harness, "one/a", "two/c"))
+    await harness.stop.reached.wait()
+    harness.stop.at = None
+    harness.outbound.script = [GOOD]
+    assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "c"
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    held.outbound.script = [GOOD]
-    assert (await ask(held, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
+    harness.outbound.script = [GOOD]
+    assert (await ask(harness, "one/a", "two/c")).headers["X-Gateway-Model"] == "a"
 
 
 async def test_what_is_open_is_told() -> None:
-    held = engine()
-    await fail(held, 5, (500, [b"{}"]))
-    circuits = held.engine.circuits
+    harness = engine()
+    await fail(harness, 5, (500, [b"{}"]))
+    circuits = harness.engine.circuits
     ((provider, (circuit,)),) = circuits.open_of(TENANT).items()
     assert (provider, circuit.model, circuit.state, circuit.failures) == ("one", "a", "open", 5)
     assert (circuits.count_open(connections=False), circuits.count_open(connections=True)) == (1, 0)
-    held.clock.move(10)
+    harness.clock.move(10)
     assert circuits.open_of(TENANT)["one"][0].state == "half_open"
 
 
@@ -181,12 +181,12 @@ class CircuitsAgainstModel(RuleBasedStateMachine):
     def ask(self, name: str) -> None:
         key = CircuitKey(TENANT, "p", name)
         now = self.clock.monotonic()
-        due = [each for each in (self._of(key), self._of(key.connections)) if each.failures >= 3]
-        expected = all(now >= each.until and not each.tries for each in due)
+        due = [item for item in (self._of(key), self._of(key.connections)) if item.failures >= 3]
+        expected = all(now >= item.until and not item.tries for item in due)
         assert self.circuits.may_try(key) is expected
         if expected:
-            for each in due:
-                each.tries += 1
+            for item in due:
+                item.tries += 1
             self.open_tries.append(key)
 
     @rule(how=st.sampled_from(["succeeded", "failed", "not_connected", "refused", "released"]), which=st.integers(0, 9))
@@ -216,7 +216,7 @@ class CircuitsAgainstModel(RuleBasedStateMachine):
         for name in "ab":
             key = CircuitKey(TENANT, "p", name)
             pair = (self._of(key), self._of(key.connections))
-            assert self.circuits.is_open(key) is any(each.failures >= 3 and now < each.until for each in pair)
+            assert self.circuits.is_open(key) is any(item.failures >= 3 and now < item.until for item in pair)
 
 
 CircuitsAgainstModel.TestCase.settings = settings(max_examples=100, stateful_step_count=40)

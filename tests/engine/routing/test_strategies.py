@@ -12,18 +12,18 @@ from gatehouse.policy.records import ChainEntry, ModelRecord, ProviderRecord, Ro
 from gatehouse.policy.routing import RoutingPolicy, compile_routing_policy, options_of
 
 
-def model(name: str, given: str | None, made: str | None, window: int | None = None) -> ModelRecord:
+def model(name: str, input_price: str | None, made: str | None, window: int | None = None) -> ModelRecord:
     return ModelRecord(
         id=new_id(), provider="p", model_id=name, context_window=window,
-        cost_per_input_token=None if given is None else Decimal(given),
+        cost_per_input_token=None if input_price is None else Decimal(input_price),
         cost_per_output_token=None if made is None else Decimal(made),
     )  # fmt: skip
 
 
 #: Of equal requests `small` is the cheapest; with much input and little output `reader` is.
 MODELS = {
-    each.model_id: each
-    for each in (
+    item.model_id: item
+    for item in (
         model("large", "0.00001", "0.00003"),
         model("reader", "0.0000001", "0.00002", window=1_000_000),
         model("small", "0.000001", "0.000002", window=8_000),
@@ -45,9 +45,9 @@ def policy(strategy: str, *chain: tuple[str, float], **more: Any) -> RoutingPoli
     return compile_routing_policy(record, OPTIONS)
 
 
-def order(policy: RoutingPolicy, wanted: RoutingNeeds = USUAL, *, turn: int = 0, **medians: float) -> list[str]:
+def order(policy: RoutingPolicy, needs: RoutingNeeds = USUAL, *, turn: int = 0, **medians: float) -> list[str]:
     view = StrategyView({MODELS[name].id.int: median for name, median in medians.items()}, turn)
-    return [option.model.model_id for option in in_bounds(policy, ranked(policy, wanted, view), wanted, view)]
+    return [option.model.model_id for option in in_bounds(policy, ranked(policy, needs, view), needs, view)]
 
 
 def test_the_cheapest_is_the_one_that_this_call_costs_least_at() -> None:
@@ -85,7 +85,7 @@ def test_balanced_weighs_cost_and_latency(
 
 def test_round_robin_gives_each_its_turn() -> None:
     turns = [order(policy("round_robin"), turn=turn) for turn in range(5)]
-    assert [each[0] for each in turns] == ["large", "reader", "small", "unpriced", "large"]
+    assert [turn[0] for turn in turns] == ["large", "reader", "small", "unpriced", "large"]
     assert turns[2] == ["small", "unpriced", "large", "reader"]
 
 

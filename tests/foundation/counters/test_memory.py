@@ -1,4 +1,4 @@
-"""Reference 1, Rate limiting on the platform, 1 and 2."""
+"""The sliding window of rate limits in memory (docs/rate-limits.md)."""
 
 import asyncio
 import math
@@ -26,7 +26,7 @@ async def test_of_500_parallel_takes_exactly_the_limit_is_let_through(counters: 
     assert sum(t.allowed for t in taken) == 60
 
 
-async def test_remaining_counts_down_and_reset_is_when_the_first_slot_frees(
+async def test_remaining_counts_down_and_reset_is_the_time_of_the_next_free_slot(
     counters: MemoryCounters, clock: HandClock
 ) -> None:
     first = await counters.take("user:a", 3)
@@ -37,7 +37,7 @@ async def test_remaining_counts_down_and_reset_is_when_the_first_slot_frees(
     assert (first.retry_after, second.retry_after) == (0, 0)
 
 
-async def test_the_window_slides_instead_of_starting_anew(counters: MemoryCounters, clock: HandClock) -> None:
+async def test_the_window_slides_instead_of_restarting(counters: MemoryCounters, clock: HandClock) -> None:
     assert (await counters.take("user:a", 2)).allowed
     clock.move(30)
     assert (await counters.take("user:a", 2)).allowed
@@ -48,7 +48,7 @@ async def test_the_window_slides_instead_of_starting_anew(counters: MemoryCounte
     assert not (await counters.take("user:a", 2)).allowed
 
 
-async def test_a_refused_take_takes_nothing(counters: MemoryCounters, clock: HandClock) -> None:
+async def test_a_refused_request_is_not_counted(counters: MemoryCounters, clock: HandClock) -> None:
     await counters.take("user:a", 1)
     for _ in range(59):
         clock.move(1)
@@ -70,9 +70,7 @@ async def test_several_claims_count_together_or_not_at_all(counters: MemoryCount
     assert (passed.allowed, passed.claim, passed.rate.remaining) == (True, 0, 1)
 
 
-async def test_a_lowered_limit_names_the_second_in_which_there_is_room_again(
-    counters: MemoryCounters, clock: HandClock
-) -> None:
+async def test_a_lowered_limit_reports_when_a_slot_is_free_again(counters: MemoryCounters, clock: HandClock) -> None:
     for _ in range(4):
         await counters.take("user:a", 10)
         clock.move(10)
@@ -88,7 +86,7 @@ async def test_a_lowered_limit_names_the_second_in_which_there_is_room_again(
     limit=st.integers(1, 8),
     gaps=st.lists(st.one_of(st.just(0.0), st.floats(0, 0.3), st.floats(0, 40)), min_size=1, max_size=80),
 )
-def test_no_60_seconds_see_more_than_the_limit_and_waiting_as_told_lets_in(limit: int, gaps: list[float]) -> None:
+def test_no_60_seconds_exceed_the_limit_and_waiting_for_retry_after_succeeds(limit: int, gaps: list[float]) -> None:
     clock = HandClock()
     counters = MemoryCounters(clock)
     admitted: list[float] = []
@@ -116,7 +114,7 @@ def test_no_60_seconds_see_more_than_the_limit_and_waiting_as_told_lets_in(limit
         max_size=60,
     ).map(sorted),
 )
-def test_no_60_seconds_see_more_than_the_limit_whenever_requests_come(limit: int, moments: list[float]) -> None:
+def test_no_60_seconds_exceed_the_limit_whenever_requests_arrive(limit: int, moments: list[float]) -> None:
     """Of clients that do not wait as told, and come at any fraction of a second."""
     clock = HandClock()
     counters = MemoryCounters(clock)
@@ -149,7 +147,7 @@ async def test_expired_keys_are_purged(counters: MemoryCounters, clock: HandCloc
     assert len(counters) == 1
 
 
-async def test_takes_alone_drop_expired_keys_faster_than_new_ones_come(
+async def test_counting_purges_expired_keys_faster_than_new_ones_arrive(
     counters: MemoryCounters, clock: HandClock
 ) -> None:
     for number in range(100):
@@ -174,7 +172,7 @@ async def test_a_key_emptied_by_a_refused_pair_of_claims_is_purged_too(
     assert len(counters) == 0
 
 
-async def test_many_addresses_do_not_take_the_memory(clock: HandClock) -> None:
+async def test_many_addresses_use_bounded_memory(clock: HandClock) -> None:
     counters = MemoryCounters(clock, max_keys=100)
     for number in range(1000):
         await counters.take(f"ip:{number}", 60)

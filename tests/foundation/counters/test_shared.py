@@ -1,5 +1,5 @@
-"""Reference 1, Rate limiting on the platform, 2, against a real Redis. Where nothing is said of time, the budget of a
-call is wide, so that a busy machine does not decide the test."""
+"""The sliding window of rate limits in a real Redis (docs/rate-limits.md). Tests that do not concern time give a call a
+long timeout, so that a busy machine does not decide the result."""
 
 import asyncio
 import socket
@@ -80,12 +80,12 @@ def test_of_500_takes_over_four_processes_exactly_the_limit_is_let_through(serve
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
-    told = [p.communicate(timeout=60)[0].split() for p in processes]
-    assert sum(int(allowed) for allowed, _ in told) == 60
-    assert [degraded for _, degraded in told] == ["0"] * 4
+    results = [p.communicate(timeout=60)[0].split() for p in processes]
+    assert sum(int(allowed) for allowed, _ in results) == 60
+    assert [degraded for _, degraded in results] == ["0"] * 4
 
 
-async def test_a_key_stands_in_redis_as_documented_and_goes_by_itself(server: RedisServer) -> None:
+async def test_a_key_has_the_documented_form_in_redis_and_expires(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         await counters.take("user:a", 60)
     assert sorted(server.client.keys()) == [b"rl:probe", b"rl:user:a"]
@@ -145,7 +145,7 @@ async def test_a_key_stays_small_whatever_its_limit(server: RedisServer) -> None
     assert server.client.llen("rl:oauth:a") <= 601
 
 
-async def test_forgotten_scripts_are_loaded_again_unnoticed(server: RedisServer) -> None:
+async def test_flushed_scripts_are_loaded_again(server: RedisServer) -> None:
     async with counting(server.url) as counters:
         server.client.script_flush()
         assert (await counters.take("user:a", 60)).rate.remaining == 59
@@ -160,7 +160,7 @@ async def test_without_redis_everything_is_counted_in_the_process() -> None:
         assert (counters.degraded, counters.degraded_total) == (1, 100)
 
 
-async def test_a_paused_redis_costs_each_take_no_more_than_the_budget_and_is_used_again(server: RedisServer) -> None:
+async def test_a_paused_redis_delays_each_count_by_at_most_the_timeout_and_is_used_again(server: RedisServer) -> None:
     async with counting(server.url, budget=0.05) as counters:
         server.pause()
         # Wide of 50 ms, for this machine may be busy; without a budget it would be for ever.
@@ -187,7 +187,7 @@ async def test_a_killed_redis_fails_no_take_and_a_new_one_is_found(server: Redis
         assert (await counters.take("user:a", 60)).rate.remaining == 59
 
 
-async def test_a_redis_that_cannot_write_counts_as_away(server: RedisServer) -> None:
+async def test_a_read_only_redis_counts_as_unavailable(server: RedisServer) -> None:
     server.client.replicaof("127.0.0.1", 1)
     async with counting(server.url) as counters:
         assert (await counters.take("user:a", 60)).allowed
@@ -196,7 +196,7 @@ async def test_a_redis_that_cannot_write_counts_as_away(server: RedisServer) -> 
         await until(lambda: not counters.degraded)
 
 
-async def test_a_server_that_is_not_redis_counts_as_away() -> None:
+async def test_a_server_that_is_not_redis_counts_as_unavailable() -> None:
     async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -292,7 +292,7 @@ async def test_closing_leaves_no_task_behind(server: RedisServer) -> None:
         ("rediss://u:p@[::1]:7000/?db=4", "::1", 7000, 4, True),
     ],
 )
-def test_addresses_are_understood(url: str, host: str, port: int, database: int, tls: bool) -> None:
+def test_redis_urls_are_parsed(url: str, host: str, port: int, database: int, tls: bool) -> None:
     address = Address.parse(url)
     assert (address.host, address.port, address.database, address.tls) == (host, port, database, tls)
 
@@ -304,13 +304,13 @@ def test_a_bad_address_names_the_setting_and_not_the_password(url: str) -> None:
     assert "s3cret" not in str(caught.value)
 
 
-def test_of_a_password_that_is_not_encoded_nothing_is_shown() -> None:
+def test_an_unencoded_password_is_not_shown() -> None:
     with pytest.raises(BadSettings, match="percent-encoded") as caught:
         Address.parse("redis://:s3c/ret@cache")
     assert "s3c" not in str(caught.value)
 
 
-async def test_a_clock_that_is_set_back_frees_nothing(server: RedisServer) -> None:
+async def test_a_clock_set_back_frees_no_slot(server: RedisServer) -> None:
     """Redis's own clock, which a script cannot choose: here it reads a key in its place."""
     script = Script(60.0).source.replace("redis.call('TIME')", "{redis.call('GET', 'clock'), 0}")
     assert "'GET', 'clock'" in script

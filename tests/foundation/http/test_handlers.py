@@ -254,7 +254,7 @@ async def test_a_database_that_is_away_is_503_and_when_to_come_back(error: Excep
     responses = install(app, ErrorForms({"/api/coded": CODED}), away=DATABASE_UNAVAILABLE_ERRORS)
 
     @app.get("/api/coded")
-    async def asked() -> None:
+    async def route() -> None:
         raise error
 
     async def outside(scope: Scope, receive: Receive, send: Send) -> None:
@@ -274,7 +274,7 @@ async def test_the_log_of_a_fault_has_no_values_and_no_locals(capsys: pytest.Cap
     install(app, ErrorForms(), away=DATABASE_UNAVAILABLE_ERRORS)
 
     @app.get("/api/detail")
-    async def asked() -> None:
+    async def route() -> None:
         password_hash = stored
         detail = f'null value in column "email"\nDETAIL:  Failing row contains (7, a secret name, {password_hash}).'
         raise exc.IntegrityError(
@@ -291,7 +291,7 @@ async def test_the_log_of_a_fault_has_no_values_and_no_locals(capsys: pytest.Cap
         logging.root.handlers, level = before
         logging.root.setLevel(level)
     assert answer.status_code == 500
-    told = out.getvalue() + capsys.readouterr().err
-    assert "null value in column" in told
-    assert "argon2id" not in told
-    assert "a secret name" not in told
+    output = out.getvalue() + capsys.readouterr().err
+    assert "null value in column" in output
+    assert "argon2id" not in output
+    assert "a secret name" not in output

@@ -171,8 +171,8 @@ def test_paging_by_cursor_sees_every_row_once_also_those_appended_meanwhile(conn
     seen, cursor = [], None
     while True:
         opened = CursorWindow(limit, cursor).open(SIGNER, {}, context="x")
-        found = connection.execute(opened.apply(select(rows.c.sequence), rows.c.sequence)).scalars().all()
-        envelope = opened.envelope("events", found, position=lambda row: row, shown=lambda row: row)
+        result = connection.execute(opened.apply(select(rows.c.sequence), rows.c.sequence)).scalars().all()
+        envelope = opened.envelope("events", result, position=lambda row: row, shown=lambda row: row)
         seen += envelope["events"]
         cursor = envelope["next_cursor"]
         assert envelope["has_more"] is (cursor is not None)

@@ -52,7 +52,7 @@ def test_a_file_cut_anywhere_gives_the_whole_lines_before_the_cut(
         )
 
 
-def test_reading_goes_on_at_an_offset(tmp_path: Path) -> None:
+def test_reading_continues_at_an_offset(tmp_path: Path) -> None:
     content = frame(b"one") + frame(b"two")
     assert read(tmp_path / "a.log", content, sealed=False, offset=len(frame(b"one"))) == [(len(content), b"two", False)]
 

@@ -19,9 +19,9 @@ LANES = 20
 
 
 class Appender:
-    def __init__(self, journal: Path, told: Path, sync: str, segment_bytes: int) -> None:
-        self._told = told
-        with told.open("wb") as stdout:
+    def __init__(self, journal: Path, output: Path, sync: str, segment_bytes: int) -> None:
+        self._told = output
+        with output.open("wb") as stdout:
             command: list[str | Path] = [sys.executable, APPENDER, journal, sync, str(LANES), str(segment_bytes)]
             self.process = subprocess.Popen(command, stdout=stdout)
 
@@ -75,7 +75,7 @@ def test_every_acknowledged_record_of_a_killed_writer_is_stored_once(tmp_path: P
     keeper = Keeper(journal, chance)
     acknowledged: set[tuple[UUID, str]] = set()
     for number in range(rounds):
-        appenders = [Appender(journal, tmp_path / f"told-{number}-{each}", sync, 50_000) for each in range(4)]
+        appenders = [Appender(journal, tmp_path / f"told-{number}-{item}", sync, 50_000) for item in range(4)]
         for appender in appenders:
             appender.writer_id()
             time.sleep(chance.random() * 0.01)
@@ -101,7 +101,7 @@ def test_a_living_process_is_never_taken_for_dead(tmp_path: Path) -> None:
             assert batch.finished == []
             reader.release(batch)
         appender.process.send_signal(signal.SIGSTOP)
-        assert [each.alive for each in reader.backlog()] == [True]
+        assert [entry.alive for entry in reader.backlog()] == [True]
     finally:
         appender.kill()
     while not (batch := reader.batch(max_records=100_000)).finished:

@@ -236,8 +236,8 @@ def test_a_write_that_is_cut_short_keeps_whole_lines_tells_the_rest_and_recovers
     run = subprocess.run(
         [sys.executable, "-c", NO_SPACE, tmp_path, sync], capture_output=True, text=True, timeout=60, check=True
     )
-    told = [f"{number} kept" if number < kept else f"{number} journal_unwritable OSError" for number in range(4)]
-    assert run.stdout.splitlines() == [*told, "full True", "refused"]
+    results = [f"{number} kept" if number < kept else f"{number} journal_unwritable OSError" for number in range(4)]
+    assert run.stdout.splitlines() == [*results, "full True", "refused"]
     batch = JournalReader(tmp_path).batch()
     assert [entry.payload for entry in batch.entries] == [b"before", b"%0100d" % 0, b"%0100d" % 1, b"after"]
     assert not batch.damage

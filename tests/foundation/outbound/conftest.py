@@ -26,15 +26,15 @@ async def _closing(kind: Callable[..., Any]) -> AsyncIterator[Make]:
         return made[-1]
 
     yield make
-    for each in made:
-        await each.close()
+    for item in made:
+        await item.close()
 
 
 @pytest.fixture(params=[AiohttpOutbound, LeanOutbound], ids=["aiohttp", "lean"])
 async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
     """A carrier of each kind: `make(most, **options)`."""
-    async for each in _closing(request.param):
-        yield each
+    async for item in _closing(request.param):
+        yield item
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def outbound(make: Make) -> Outbound:
 
 @pytest.fixture
 async def make_lean() -> AsyncIterator[Make]:
-    async for each in _closing(LeanOutbound):
-        yield each
+    async for item in _closing(LeanOutbound):
+        yield item
 
 
 @pytest.fixture

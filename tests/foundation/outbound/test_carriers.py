@@ -353,12 +353,12 @@ async def test_providers_behind_one_proxy_have_a_share_each(make, monkeypatch):
     async with upstream(behave) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         carrier = make(2, max_each=1)
-        held = asyncio.ensure_future(carrier.send(post("http://hung.example/v1")))
+        hung_call = asyncio.ensure_future(carrier.send(post("http://hung.example/v1")))
         await asyncio.sleep(0.1)
         reply = await carrier.send(post("http://provider.example/v1", connect_timeout=0.1))
         assert await reply.read(10) == b"{}"
         await reply.close()
-        held.cancel()
+        hung_call.cancel()
 
 
 @pytest.mark.parametrize("ending", ["closed", "closed twice", "cancelled", "failed", "refused"])
@@ -666,11 +666,11 @@ async def test_a_far_end_that_accepts_and_says_nothing_is_a_failed_connect(make)
 
 
 async def test_a_name_that_nobody_tells_is_a_failed_connect_and_holds_up_nothing(make, monkeypatch):
-    told, looks = threading.Event(), []
+    notified, looks = threading.Event(), []
 
     def never(*_: object, **__: object) -> NoReturn:
         looks.append(threading.current_thread())
-        told.wait(30)
+        notified.wait(30)
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
     monkeypatch.setattr(socket, "getaddrinfo", never)
@@ -681,7 +681,7 @@ async def test_a_name_that_nobody_tells_is_a_failed_connect_and_holds_up_nothing
         assert time.monotonic() - began < 5
         assert looks
     finally:
-        told.set()
+        notified.set()
 
 
 async def test_a_name_with_a_dead_address_is_reached_by_another(make, monkeypatch):
@@ -770,7 +770,7 @@ async def test_a_proxy_that_makes_no_sense_ends_the_call(make, monkeypatch, answ
             await make().send(post("https://provider.example/v1"))
 
 
-async def test_no_proxy_is_asked_for_hosts_that_the_environment_excepts(make, monkeypatch):
+async def test_no_proxy_is_used_for_excepted_hosts(make, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("127.0.0.1", 0))])
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("no_proxy", "other.example,.provider.example")

@@ -41,10 +41,10 @@ async def test_redis_holds_neither_the_answer_nor_the_requests_digest(server: Re
         cache.put(KEY, b"the answer in clear", 60)
         assert await cache.get(KEY) == b"the answer in clear"
     [name] = server.client.keys()
-    held = name + server.client.get(name)
-    assert b"clear" not in held
-    assert KEY not in held
-    assert KEY.hex().encode() not in held
+    stored = name + server.client.get(name)
+    assert b"clear" not in stored
+    assert KEY not in stored
+    assert KEY.hex().encode() not in stored
 
 
 async def test_under_another_secret_nothing_is_found(server: RedisServer) -> None:
@@ -75,10 +75,10 @@ async def test_a_workers_share_of_redis_is_bounded(server: RedisServer) -> None:
     async with caching(server.url, max_bytes=10_000) as cache:
         for number in range(40):
             cache.put(bytes([number]) * 32, bytes(1_000), 60)
-        found = [await cache.get(bytes([number]) * 32) is not None for number in range(40)]
-    assert found[-3:] == [True] * 3
-    assert not any(found[:30])
-    assert len(server.client.keys()) == sum(found)
+        results = [await cache.get(bytes([number]) * 32) is not None for number in range(40)]
+    assert results[-3:] == [True] * 3
+    assert not any(results[:30])
+    assert len(server.client.keys()) == sum(results)
     assert cache.bytes <= 10_000
 
 
@@ -109,7 +109,7 @@ async def test_a_paused_redis_costs_the_budget_once_and_is_used_again(server: Re
         assert await cache.get(KEY) == b"found"
 
 
-async def test_a_redis_that_is_full_keeps_nothing_and_goes_on(server: RedisServer) -> None:
+async def test_a_full_redis_caches_nothing_and_keeps_serving(server: RedisServer) -> None:
     server.client.config_set("maxmemory", 1)
     async with caching(server.url) as cache:
         cache.put(KEY, b"answer", 60)

@@ -81,9 +81,9 @@ async def test_both_sides_notice_within_half_a_minute_that_the_other_is_gone(pla
 
 def keepalive(descriptor: int) -> tuple[int, ...]:
     with socket.socket(fileno=os.dup(descriptor)) as own:
-        wanted = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        expected = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
         on = own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        return on, *(own.getsockopt(socket.IPPROTO_TCP, option) for option in wanted)
+        return on, *(own.getsockopt(socket.IPPROTO_TCP, option) for option in expected)
 
 
 async def test_a_session_whose_role_was_lost_goes_no_further_and_its_connection_is_not_used_again(

@@ -94,8 +94,8 @@ def test_an_empty_or_older_schema_asks_for_migrate(make: Make, tmp_path: Path) -
 
 
 def test_first_starts_at_once_make_one_installation(make: Make, platform: RunningPlatform) -> None:
-    url, given = make(), platform.installed
-    installed = Installation(given.settings, url, url, given.master_keys)
+    url, running = make(), platform.installed
+    installed = Installation(running.settings, url, url, running.master_keys)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: setup.prepare(installed), range(4)))
     with psycopg.connect(url) as connection:

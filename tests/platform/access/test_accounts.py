@@ -1,4 +1,4 @@
-"""Registering, and one's password (decisions 2 and 3)."""
+"""A user's own account: registration and password (docs/accounts.md)."""
 
 import asyncio
 from typing import Any
@@ -37,7 +37,7 @@ async def login(platform: RunningPlatform, email: str, password: str = PASSWORD)
     return await platform.anonymous.post("/api/auth/login", json={"email": email, "password": password})
 
 
-async def test_an_address_of_an_open_domain_registers_as_a_user(
+async def test_an_address_of_an_open_domain_can_register(
     platform: RunningPlatform, tenant: Tenant, domain: str
 ) -> None:
     email = address(domain)
@@ -55,7 +55,7 @@ async def test_an_address_of_an_open_domain_registers_as_a_user(
 
 
 @pytest.mark.parametrize("flaw", ["verified_at = NULL", "self_registration = false", "domain = domain || '.test'"])
-async def test_any_other_domain_is_closed(platform: RunningPlatform, domain: str, flaw: str) -> None:
+async def test_addresses_of_other_domains_cannot_register(platform: RunningPlatform, domain: str, flaw: str) -> None:
     platform.sql(f"UPDATE allowed_domains SET {flaw} WHERE domain = %s", [domain])
     answer = await register(platform, address(domain))
     assert (answer.status_code, answer.json()["error"]) == (403, "registration_closed")
@@ -66,13 +66,11 @@ async def test_a_subdomain_is_another_domain(platform: RunningPlatform, domain: 
 
 
 @pytest.mark.parametrize("body", [{"role": "admin"}, {"operator": True}, {"tenant_id": "x"}, {"kind": "service"}])
-async def test_nobody_registers_with_more_than_the_least_role(
-    platform: RunningPlatform, domain: str, body: dict[str, Any]
-) -> None:
+async def test_registration_gives_the_lowest_role(platform: RunningPlatform, domain: str, body: dict[str, Any]) -> None:
     assert (await register(platform, address(domain), **body)).status_code == 422
 
 
-async def test_an_invitation_opens_the_user_it_was_made_for(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_invitation_is_valid_for_its_user(platform: RunningPlatform, tenant: Tenant) -> None:
     email = address()
     invited = (await tenant.admin.client.post(USERS, json={"email": email, "role": "auditor"})).json()
     token = invited["invitation_token"]
@@ -85,14 +83,14 @@ async def test_an_invitation_opens_the_user_it_was_made_for(platform: RunningPla
     assert (await register(platform, email, invitation_token=token)).status_code == 403
 
 
-async def test_an_invitation_is_good_once_also_in_parallel(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_invitation_is_valid_once_even_in_parallel(platform: RunningPlatform, tenant: Tenant) -> None:
     email = address()
     token = (await tenant.admin.client.post(USERS, json={"email": email})).json()["invitation_token"]
     answers = await asyncio.gather(*(register(platform, email, invitation_token=token) for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [201, 403, 403, 403]
 
 
-async def test_an_invitation_that_was_lost_is_replaced_by_a_reset(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_reset_replaces_a_lost_invitation(platform: RunningPlatform, tenant: Tenant) -> None:
     email = address()
     invited = (await tenant.admin.client.post(USERS, json={"email": email})).json()
     reset = (await tenant.admin.client.post(f"{USERS}/{invited['id']}/password-reset")).json()["token"]
@@ -103,7 +101,7 @@ async def test_an_invitation_that_was_lost_is_replaced_by_a_reset(platform: Runn
 
 
 @pytest.mark.parametrize("how", ["expired", "unknown", "a reset token", "deactivated"])
-async def test_an_invitation_that_is_no_good_opens_nothing(platform: RunningPlatform, tenant: Tenant, how: str) -> None:
+async def test_an_invalid_invitation_is_refused(platform: RunningPlatform, tenant: Tenant, how: str) -> None:
     email = address()
     invited = (await tenant.admin.client.post(USERS, json={"email": email})).json()
     token = invited["invitation_token"]
@@ -139,9 +137,7 @@ async def test_a_password_is_changed_with_the_old_one(platform: RunningPlatform,
     assert PASSWORD not in str(events)
 
 
-async def test_a_common_password_is_refused_wherever_one_is_set(
-    platform: RunningPlatform, tenant: Tenant, domain: str
-) -> None:
+async def test_a_common_password_is_refused_everywhere(platform: RunningPlatform, tenant: Tenant, domain: str) -> None:
     """What leaked often, and what is made of the address; `PASSWORD` still goes on where it is in use."""
     email, common = address(domain), "Password1"
     invited = (await tenant.admin.client.post(USERS, json={"email": email})).json()
@@ -200,7 +196,7 @@ async def test_a_password_is_reset_with_an_administrators_token(platform: Runnin
 
 
 @pytest.mark.parametrize("how", ["expired", "unknown", "an invitation", "password changed"])
-async def test_a_reset_token_that_is_no_good_opens_nothing(platform: RunningPlatform, tenant: Tenant, how: str) -> None:
+async def test_an_invalid_reset_token_is_refused(platform: RunningPlatform, tenant: Tenant, how: str) -> None:
     email = address()
     created = (await tenant.admin.client.post(USERS, json={"email": email, "password": PASSWORD})).json()
     token = (await tenant.admin.client.post(f"{USERS}/{created['id']}/password-reset")).json()["token"]
@@ -219,7 +215,7 @@ async def test_a_reset_token_that_is_no_good_opens_nothing(platform: RunningPlat
 
 
 @pytest.mark.parametrize("how", ["changed", "reset", "deactivated for a while"])
-async def test_a_sign_in_that_waits_for_its_second_factor_ends_with_the_password_that_it_showed(
+async def test_a_pending_sign_in_ends_when_its_password_is_changed(
     platform: RunningPlatform, tenant: Tenant, how: str
 ) -> None:
     """Else a stolen password would be good for ten minutes after its owner has replaced it."""

@@ -1,4 +1,4 @@
-"""API keys (reference 2, API key; Endpoints, API keys)."""
+"""API keys (docs/authentication.md, API keys)."""
 
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -43,20 +43,22 @@ async def test_a_key_has_the_rights_of_its_user(platform: RunningPlatform, tenan
     assert (await of_admin.get(ADMIN)).status_code == 200
 
 
-async def test_a_key_cannot_make_keys(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_key_cannot_create_keys(platform: RunningPlatform, tenant: Tenant) -> None:
     client = platform.client(await platform.new_key(tenant.admin))
     assert (await client.post(BASE, json={"description": "another"})).status_code == 403
 
 
 @pytest.mark.parametrize("header", ["Authorization", "X-API-Key"])
-async def test_a_key_is_taken_from_either_header(platform: RunningPlatform, tenant: Tenant, header: str) -> None:
+async def test_a_key_is_accepted_in_either_header(platform: RunningPlatform, tenant: Tenant, header: str) -> None:
     key = await platform.new_key(tenant.user)
     value = f"Bearer {key}" if header == "Authorization" else key
     answer = await platform.anonymous.get("/v1/models", headers={header: value})
     assert answer.status_code == 200
 
 
-async def test_a_disabled_key_stops_at_once_and_can_come_back(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_disabled_key_is_refused_at_once_and_can_be_enabled_again(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
     client = platform.client(created["api_key"])
     off = await tenant.user.client.patch(f"{BASE}/{created['id']}", json={"is_enabled": False})
@@ -71,7 +73,7 @@ async def test_a_disabled_key_stops_at_once_and_can_come_back(platform: RunningP
     ]
 
 
-async def test_an_expired_key_is_refused_whatever_its_switch_says(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_expired_key_is_refused_even_if_it_is_enabled(platform: RunningPlatform, tenant: Tenant) -> None:
     created = (await tenant.user.client.post(BASE, json={"description": "x", "expires_in_days": 1})).json()
     platform.sql("UPDATE api_keys SET expires_at = now() - interval '1 second' WHERE id = %s", [created["id"]])
     platform.touch("api_key", created["id"])
@@ -96,13 +98,13 @@ async def test_an_admin_sees_and_deletes_any_key_of_the_organization(platform: R
     assert (await platform.client(created["api_key"]).get("/v1/models")).status_code == 401
 
 
-async def test_an_auditor_reads_and_changes_nothing(tenant: Tenant) -> None:
+async def test_an_auditor_reads_but_changes_nothing(tenant: Tenant) -> None:
     created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
     assert (await tenant.auditor.client.get(ADMIN)).status_code == 200
     assert (await tenant.auditor.client.delete(f"{ADMIN}/{created['id']}")).status_code == 403
 
 
-async def test_another_users_key_and_another_tenants_key_are_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_keys_of_other_users_and_other_organizations_are_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     mine = (await tenant.user.client.post(BASE, json={"description": "x"})).json()["id"]
     for client, path in [
         (tenant.auditor.client, f"{BASE}/{mine}"),
@@ -135,7 +137,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert [fault["loc"] for fault in answer.json()["detail"]] == [["body", field]]
 
 
-async def test_scopes_need_the_feature_flag_and_then_bind(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_scopes_of_keys_apply_with_the_feature_flag(platform: RunningPlatform, tenant: Tenant) -> None:
     body = {"description": "x", "scopes": ["api:read"]}
     assert (await tenant.user.client.post(BASE, json=body)).status_code == 422
     platform.sql("UPDATE tenants SET feature_flags = '{\"api_key_scoping\": true}' WHERE id = %s", [tenant.id])
@@ -144,7 +146,7 @@ async def test_scopes_need_the_feature_flag_and_then_bind(platform: RunningPlatf
     assert (await client.post("/v1/chat/completions", json=CHAT)).status_code == 403
 
 
-async def test_enabling_a_key_again_asks_for_a_second_factor_and_disabling_it_does_not(
+async def test_enabling_a_key_needs_a_second_factor_and_disabling_it_does_not(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     created = (await tenant.user.client.post(BASE, json={"description": "x"})).json()
@@ -251,7 +253,7 @@ async def test_the_administrators_list_is_bounded_and_filtered(platform: Running
     assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", "limit"])
 
 
-async def test_a_machine_cannot_make_a_persons_key(platform: RunningPlatform, tenant: Tenant) -> None:
-    """Its credential is valid and of the wrong kind (reference 1, Authorization)."""
+async def test_a_machine_cannot_create_a_persons_key(platform: RunningPlatform, tenant: Tenant) -> None:
+    """Its credential is valid, but of the wrong kind (docs/authentication.md)."""
     machine = await platform.new_m2m(tenant.id, "admin:write")
     assert (await machine.post(BASE, json={"description": "x"})).status_code == 403

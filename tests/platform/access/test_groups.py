@@ -1,4 +1,4 @@
-"""Groups, their members and DLP overrides (reference 2, Group; Endpoints, Groups and model access)."""
+"""Groups, their members and DLP overrides (docs/groups.md)."""
 
 import asyncio
 from pathlib import Path
@@ -49,7 +49,7 @@ async def scanned(person: Person) -> str:
 # groups --------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_group_is_made_read_and_listed_by_name(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_group_is_created_read_and_listed_by_name(tenant: Tenant, other_tenant: Tenant) -> None:
     group = await made(tenant, description="Card data", external_group_id="g-1")
     first = await made(tenant, "Accounts")
     await made(other_tenant)
@@ -64,7 +64,7 @@ async def test_a_group_is_made_read_and_listed_by_name(tenant: Tenant, other_ten
     assert listed == {"groups": [first, {**group, "member_count": 1}], "total": 2}
 
 
-async def test_an_update_changes_what_it_names_and_null_clears(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_changes_the_named_fields_and_null_clears(platform: RunningPlatform, tenant: Tenant) -> None:
     group = await made(tenant, description="x", external_group_id="g-1")
     path = f"{BASE}/{group['id']}"
     changed = (await tenant.admin.client.put(path, json={"name": "Cards", "description": None})).json()
@@ -75,13 +75,13 @@ async def test_an_update_changes_what_it_names_and_null_clears(platform: Running
     assert (await tenant.admin.client.put(path, json={"external_group_id": None})).json()["external_group_id"] is None
 
 
-async def test_an_update_that_changes_nothing_is_no_event(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_that_changes_nothing_is_not_audited(platform: RunningPlatform, tenant: Tenant) -> None:
     group = await made(tenant)
     assert (await tenant.admin.client.put(f"{BASE}/{group['id']}", json={"name": "Payments"})).json() == group
     assert await platform.audit(tenant, "group.updated") == []
 
 
-async def test_a_name_is_an_organizations_once(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_name_is_unique_in_an_organization(tenant: Tenant, other_tenant: Tenant) -> None:
     await made(tenant)
     second = await made(tenant, "Second")
     await made(other_tenant)
@@ -92,7 +92,7 @@ async def test_a_name_is_an_organizations_once(tenant: Tenant, other_tenant: Ten
         assert (answer.status_code, answer.json()["detail"]) == (409, "There is a group called 'Payments' already.")
 
 
-async def test_a_deleted_group_takes_members_and_overrides_with_it(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_deleted_group_loses_its_members_and_overrides(platform: RunningPlatform, tenant: Tenant) -> None:
     group = await made(tenant)
     await joined(tenant, group, tenant.user)
     await overridden(tenant, group, credit_card="BLOCK")
@@ -129,28 +129,28 @@ async def test_a_member_is_added_listed_and_removed(platform: RunningPlatform, t
     assert (gone.status_code, gone.json()) == (404, {"detail": "The user is not a member of the group"})
 
 
-async def test_a_user_is_a_member_once(tenant: Tenant) -> None:
+async def test_a_user_is_added_to_a_group_only_once(tenant: Tenant) -> None:
     group = await made(tenant)
     await joined(tenant, group, tenant.user)
     again = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json={"user_id": str(tenant.user.id)})
     assert again.status_code == 409
 
 
-async def test_members_are_the_organizations_users(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_only_users_of_the_organization_become_members(tenant: Tenant, other_tenant: Tenant) -> None:
     group = await made(tenant)
     for user_id in (other_tenant.user.id, uuid4()):
         answer = await tenant.admin.client.post(f"{BASE}/{group['id']}/members", json={"user_id": str(user_id)})
         assert (answer.status_code, answer.json()) == (404, {"detail": "User not found"})
 
 
-async def test_a_removed_user_is_no_member_any_more(tenant: Tenant) -> None:
+async def test_a_removed_user_is_no_longer_a_member(tenant: Tenant) -> None:
     group = await made(tenant)
     await joined(tenant, group, tenant.user)
     assert (await tenant.admin.client.delete(f"/api/admin/users/{tenant.user.id}")).status_code == 204
     assert (await tenant.admin.client.get(f"{BASE}/{group['id']}/members")).json() == []
 
 
-async def test_membership_is_in_force_with_the_answer(tenant: Tenant) -> None:
+async def test_membership_takes_effect_with_the_response(tenant: Tenant) -> None:
     group = await made(tenant)
     await overridden(tenant, group, credit_card="BLOCK")
     assert await scanned(tenant.user) == "REDACT"
@@ -160,7 +160,7 @@ async def test_membership_is_in_force_with_the_answer(tenant: Tenant) -> None:
     assert await scanned(tenant.user) == "REDACT"
 
 
-async def test_a_members_api_key_is_a_members_too(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_members_api_key_has_the_members_groups(platform: RunningPlatform, tenant: Tenant) -> None:
     group = await made(tenant)
     await overridden(tenant, group, credit_card="BLOCK")
     client = platform.client(await platform.new_key(tenant.user))
@@ -184,7 +184,7 @@ async def test_a_worker_that_starts_knows_every_membership(platform: RunningPlat
 # overrides -----------------------------------------------------------------------------------------------------------
 
 
-async def test_overrides_are_replaced_whole(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_overrides_are_replaced_as_a_whole(platform: RunningPlatform, tenant: Tenant) -> None:
     group = await made(tenant)
     path = f"{BASE}/{group['id']}/dlp"
     both = [{"entity_type": "ssn", "action": "BLOCK"}, {"entity_type": "credit_card", "action": "ALLOW"}]
@@ -196,14 +196,14 @@ async def test_overrides_are_replaced_whole(platform: RunningPlatform, tenant: T
     assert (await tenant.admin.client.put(path, json=[])).json() == []
     assert (await tenant.auditor.client.get(path)).json() == []
     events = [event["details"] for event in await platform.audit(tenant, "group.dlp_overrides_set")]
-    told = {"credit_card": "ALLOW", "ssn": "BLOCK"}
+    body = {"credit_card": "ALLOW", "ssn": "BLOCK"}
     assert [(event["before"], event["overrides"]) for event in events] == [
-        ({}, told), (told, {"email": "REDACT"}), ({"email": "REDACT"}, {}),
+        ({}, body), (body, {"email": "REDACT"}), ({"email": "REDACT"}, {}),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("action", ["ALLOW", "BLOCK", "REDACT"])
-async def test_an_override_is_in_force_for_members_alone(tenant: Tenant, action: str) -> None:
+async def test_an_override_applies_only_to_members(tenant: Tenant, action: str) -> None:
     group = await made(tenant)
     await joined(tenant, group, tenant.user)
     await overridden(tenant, group, credit_card=action)
@@ -225,7 +225,7 @@ async def test_overrides_have_the_groups_version(tenant: Tenant) -> None:
     assert (await tenant.admin.client.put(path, json=allow, headers=version)).status_code == 200
 
 
-async def test_of_several_groups_the_strictest_override_counts(tenant: Tenant) -> None:
+async def test_of_several_groups_the_strictest_override_applies(tenant: Tenant) -> None:
     for name, action in (("A", "ALLOW"), ("B", "BLOCK")):
         group = await made(tenant, name)
         await joined(tenant, group, tenant.user)
@@ -246,7 +246,7 @@ async def test_the_organizations_own_entity_types_can_be_overridden(tenant: Tena
     await overridden(tenant, await made(tenant), badge="BLOCK", staff_id="ALLOW", person="REDACT")
 
 
-async def test_overrides_stay_editable_after_their_rule_is_gone_and_may_come_before_it(tenant: Tenant) -> None:
+async def test_overrides_can_exist_before_and_after_their_rule(tenant: Tenant) -> None:
     client, group = tenant.admin.client, await made(tenant)
     path = f"{BASE}/{group['id']}/dlp"
     await overridden(tenant, group, employee_no="BLOCK")
@@ -288,7 +288,7 @@ async def test_bad_overrides_name_the_field_and_change_nothing(tenant: Tenant, b
 
 
 @pytest.mark.parametrize("memberships", [0, 1, 2])
-async def test_usage_counts_for_the_one_group_of_the_user(
+async def test_usage_is_attributed_to_a_users_only_group(
     platform: RunningPlatform, tenant: Tenant, memberships: int
 ) -> None:
     groups = [await made(tenant, f"Group {number}") for number in range(memberships)]
@@ -305,7 +305,7 @@ async def test_usage_counts_for_the_one_group_of_the_user(
     assert platform.sql(query, [request_id]) == [(expected,)]
 
 
-async def test_an_interrupted_stream_counts_for_the_group_too(
+async def test_an_interrupted_stream_is_attributed_to_the_group_too(
     platform: RunningPlatform, tenant: Tenant, tmp_path: Path
 ) -> None:
     journal, group_id = Journal(platform.installed.url, tmp_path / "journal"), new_id()
@@ -347,7 +347,7 @@ async def test_users_see_no_groups_and_auditors_change_none(platform: RunningPla
         assert (await tenant.auditor.client.request(method, path, json=body)).status_code == expected
 
 
-async def test_another_organizations_group_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_group_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     await joined(other_tenant, theirs, other_tenant.user)
     for group_id in (theirs["id"], uuid4()):

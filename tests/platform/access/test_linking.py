@@ -62,7 +62,7 @@ class World:
 
     async def good(self) -> list[bool]:
         """Whether each of the credentials is taken."""
-        answers = [await self.platform.client(each).get("/v1/models") for each in self.credentials]
+        answers = [await self.platform.client(credential).get("/v1/models") for credential in self.credentials]
         return [answer.status_code == 200 for answer in answers]
 
     async def single_sign_on(self) -> SignOn:
@@ -115,7 +115,7 @@ async def scim(world: World, password: str) -> int:
     made = await directory.client.post("/api/scim/v2/Users", json=body)
     if made.status_code != 409:
         return made.status_code
-    (user_id,) = await directory.found("/Users", f'userName eq "{world.email}"')
+    (user_id,) = await directory.matching_ids("/Users", f'userName eq "{world.email}"')
     return (await directory.client.put(f"/api/scim/v2/Users/{user_id}", json=body)).status_code
 
 
@@ -208,7 +208,7 @@ async def test_a_key_that_is_being_made_while_its_session_ends_is_not_made(
     assert platform.sql("SELECT 1 FROM api_keys WHERE user_id = %s", [tenant.user.id]) == []
 
 
-async def test_an_account_whose_address_was_changed_is_linked_anew(world: World) -> None:
+async def test_an_account_with_a_changed_address_must_be_linked_again(world: World) -> None:
     """What the earlier person holds does not reach the account of the person who has the new address."""
     earlier = f"earlier@{world.domain}"
     single = await world.single_sign_on()

@@ -1,4 +1,4 @@
-"""Second factors: authenticator apps, recovery codes, the login that asks for them, step-up (decisions 3)."""
+"""Second factors: authenticator apps, recovery codes, sign-in with a second factor, step-up (docs/mfa.md)."""
 
 import asyncio
 from base64 import b32encode
@@ -63,11 +63,11 @@ async def test_a_wrong_first_code_enrols_nothing(ada: Member) -> None:
     assert (await sign_in(ada)).status_code == 200
 
 
-async def test_a_login_with_a_method_needs_it(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_a_login_requires_an_enrolled_method(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     secret, _ = await enrol(platform, ada)
-    asked = await sign_in(ada)
-    body = asked.json()
-    assert (asked.status_code, body["error"], body["methods"]) == (401, "mfa_required", ["totp", "recovery"])
+    request = await sign_in(ada)
+    body = request.json()
+    assert (request.status_code, body["error"], body["methods"]) == (401, "mfa_required", ["totp", "recovery"])
     assert (body["enrollment_required"], "access_token" in body) == (False, False)
     assert body["mfa_token"] not in str(platform.sql("SELECT * FROM pending_logins WHERE user_id = %s", [ada.id]))
     answer = await verify(platform, body["mfa_token"], "totp", code=code_of(secret, 1))
@@ -84,14 +84,14 @@ async def test_a_login_with_a_method_needs_it(platform: RunningPlatform, tenant:
     assert [event["actor_id"] for event in await platform.audit(tenant, "mfa.verified")] == [str(ada.id)]
 
 
-async def test_a_wrong_password_says_nothing_of_the_second_factor(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_wrong_password_does_not_disclose_the_second_factor(platform: RunningPlatform, ada: Member) -> None:
     await enrol(platform, ada)
     answer = await platform.anonymous.post(LOGIN, json={"email": ada.email, "password": "a wrong password"})
     unknown = await platform.anonymous.post(LOGIN, json={"email": "x" + ada.email, "password": PASSWORD})
     assert (answer.status_code, answer.text) == (401, unknown.text)
 
 
-async def test_a_pending_login_opens_nothing_else(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_pending_logins_token_is_valid_nowhere_else(platform: RunningPlatform, ada: Member) -> None:
     await enrol(platform, ada)
     token = (await sign_in(ada)).json()["mfa_token"]
     client = platform.client(token)
@@ -104,7 +104,7 @@ async def test_a_pending_login_opens_nothing_else(platform: RunningPlatform, ada
         assert (answer.status_code, answer.json()["error"]) == (403, "second_factor_enrolled")
 
 
-async def test_no_code_is_good_twice(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_code_is_valid_only_once(platform: RunningPlatform, ada: Member) -> None:
     secret, _ = await enrol(platform, ada)
     code = code_of(secret, 1)
     assert (await verify(platform, (await sign_in(ada)).json()["mfa_token"], "totp", code=code)).status_code == 200
@@ -114,7 +114,7 @@ async def test_no_code_is_good_twice(platform: RunningPlatform, ada: Member) -> 
     assert older.status_code == 401
 
 
-async def test_the_code_that_confirmed_is_used(platform: RunningPlatform, ada: Member) -> None:
+async def test_the_confirming_code_cannot_be_used_again(platform: RunningPlatform, ada: Member) -> None:
     begun = await ada.client.post(f"{MFA}/totp", json={})
     code = code_of(begun.json()["secret"])
     await ada.client.post(f"{MFA}/totp/confirm", json={"code": code})
@@ -122,7 +122,7 @@ async def test_the_code_that_confirmed_is_used(platform: RunningPlatform, ada: M
     assert answer.status_code == 401
 
 
-async def test_of_parallel_uses_of_one_code_one_wins(platform: RunningPlatform, ada: Member) -> None:
+async def test_of_parallel_uses_of_one_code_one_succeeds(platform: RunningPlatform, ada: Member) -> None:
     secret, _ = await enrol(platform, ada)
     tokens = [(await sign_in(ada)).json()["mfa_token"] for _ in range(4)]
     code = code_of(secret, 1)
@@ -131,7 +131,7 @@ async def test_of_parallel_uses_of_one_code_one_wins(platform: RunningPlatform, 
 
 
 @pytest.mark.parametrize(("steps", "status"), [(-2, 401), (-1, 200), (0, 200), (1, 200), (2, 401)])
-async def test_a_clock_may_be_one_step_off(platform: RunningPlatform, ada: Member, steps: int, status: int) -> None:
+async def test_a_clock_may_differ_by_one_step(platform: RunningPlatform, ada: Member, steps: int, status: int) -> None:
     secret, _ = await enrol(platform, ada)
     platform.sql("UPDATE mfa_totp SET last_step = 0 WHERE user_id = %s", [ada.id])
     token = (await sign_in(ada)).json()["mfa_token"]
@@ -150,7 +150,7 @@ async def test_a_code_may_be_typed_as_apps_show_it(platform: RunningPlatform, ad
     assert (await verify(platform, token, "totp", code=code)).status_code == 401
 
 
-async def test_an_mfa_token_is_good_once(platform: RunningPlatform, ada: Member) -> None:
+async def test_an_mfa_token_is_valid_once(platform: RunningPlatform, ada: Member) -> None:
     secret, codes = await enrol(platform, ada)
     token = (await sign_in(ada)).json()["mfa_token"]
     assert (await verify(platform, token, "totp", code=code_of(secret, 1))).status_code == 200
@@ -166,14 +166,14 @@ async def test_an_mfa_token_expires(platform: RunningPlatform, ada: Member) -> N
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_mfa_token")
 
 
-async def test_an_mfa_token_of_a_deactivated_user_is_void(platform: RunningPlatform, ada: Member) -> None:
+async def test_an_mfa_token_of_a_deactivated_user_is_invalid(platform: RunningPlatform, ada: Member) -> None:
     _, codes = await enrol(platform, ada)
     token = (await sign_in(ada)).json()["mfa_token"]
     platform.sql("UPDATE users SET is_active = false WHERE id = %s", [ada.id])
     assert (await verify(platform, token, "recovery", code=codes[0])).json()["error"] == "invalid_mfa_token"
 
 
-async def test_five_wrong_codes_void_the_token(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_five_wrong_codes_invalidate_the_token(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     _, codes = await enrol(platform, ada)
     token = (await sign_in(ada)).json()["mfa_token"]
     before = figure(platform, "totp", "failure")
@@ -186,7 +186,9 @@ async def test_five_wrong_codes_void_the_token(platform: RunningPlatform, tenant
     assert [(event["outcome"], event["actor_id"]) for event in events] == [("failure", None)] * 5
 
 
-async def test_after_ten_wrong_codes_even_the_right_one_waits(platform: RunningPlatform, ada: Member) -> None:
+async def test_after_ten_wrong_codes_even_the_right_one_is_refused_for_a_while(
+    platform: RunningPlatform, ada: Member
+) -> None:
     secret, _ = await enrol(platform, ada)
     for _ in range(2):
         token = (await sign_in(ada)).json()["mfa_token"]
@@ -205,7 +207,7 @@ async def test_after_ten_wrong_codes_even_the_right_one_waits(platform: RunningP
     assert answer.status_code == 200
 
 
-async def test_a_hundred_wrong_codes_a_day_are_enough(platform: RunningPlatform, ada: Member) -> None:
+async def test_after_a_hundred_wrong_codes_a_day_every_code_is_refused(platform: RunningPlatform, ada: Member) -> None:
     secret, _ = await enrol(platform, ada)
     await verify(platform, (await sign_in(ada)).json()["mfa_token"], "totp", code="000000x")
     platform.sql("UPDATE mfa_attempts SET wrong = 100 WHERE user_id = %s AND span_seconds = 86400", [ada.id])
@@ -221,7 +223,7 @@ async def test_parallel_guesses_are_all_counted(platform: RunningPlatform, ada: 
     assert sorted(answer.status_code for answer in answers) == [401] * 10 + [429] * 10
 
 
-async def test_a_recovery_code_is_good_once(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_recovery_code_is_valid_once(platform: RunningPlatform, ada: Member) -> None:
     _, codes = await enrol(platform, ada)
     typed = codes[0].upper().replace("-", " ")
     first = await verify(platform, (await sign_in(ada)).json()["mfa_token"], "recovery", code=typed)
@@ -231,7 +233,7 @@ async def test_a_recovery_code_is_good_once(platform: RunningPlatform, ada: Memb
     assert (await platform.client(first.json()["access_token"]).get(MFA)).json()["recovery_codes_left"] == 9
 
 
-async def test_anothers_recovery_code_is_worth_nothing(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_another_users_recovery_code_is_refused(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     bob = await member(platform, tenant)
     await enrol(platform, ada)
     _, codes = await enrol(platform, bob)
@@ -239,7 +241,9 @@ async def test_anothers_recovery_code_is_worth_nothing(platform: RunningPlatform
     assert answer.status_code == 401
 
 
-async def test_new_recovery_codes_void_the_earlier_ones(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_new_recovery_codes_invalidate_earlier_ones(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
     _, codes = await enrol(platform, ada)
     answer = await ada.client.post(f"{MFA}/recovery-codes")
     newer = answer.json()["recovery_codes"]
@@ -254,7 +258,9 @@ async def test_without_a_method_there_are_no_recovery_codes(ada: Member) -> None
     assert (answer.status_code, answer.json()["error"]) == (409, "nothing_enrolled")
 
 
-async def test_sensitive_operations_ask_who_has_a_method(platform: RunningPlatform, ada: Member) -> None:
+async def test_sensitive_operations_require_step_up_of_users_with_a_method(
+    platform: RunningPlatform, ada: Member
+) -> None:
     secret, _ = await enrol(platform, ada, stepped_up=False)
     refused = await ada.client.post(KEYS, json={"description": "x"})
     assert (refused.status_code, refused.json()["error"]) == (403, "mfa_required")
@@ -272,7 +278,7 @@ async def test_sensitive_operations_ask_who_has_a_method(platform: RunningPlatfo
     assert (await ada.client.post(KEYS, json={"description": "x"})).status_code == 403
 
 
-async def test_a_second_factor_grows_old(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_a_second_factor_expires(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await enrol(platform, ada)
     platform.sql("UPDATE tenants SET mfa_policy = '{\"mfa_assertion_ttl_seconds\": 60}' WHERE id = %s", [tenant.id])
     platform.touch("tenant", tenant.id)
@@ -292,7 +298,7 @@ async def test_a_wrong_code_in_a_session_changes_nothing(platform: RunningPlatfo
     assert (session["mfa_at"], session["amr"]) == (None, ["pwd"])
 
 
-async def test_another_app_takes_the_place_of_the_first(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_second_app_replaces_the_first(platform: RunningPlatform, ada: Member) -> None:
     old, _ = await enrol(platform, ada)
     begun = await ada.client.post(f"{MFA}/totp", json={})
     new = begun.json()["secret"]
@@ -311,7 +317,7 @@ async def test_enrolling_another_method_needs_the_first(platform: RunningPlatfor
         assert (answer.status_code, answer.json()["error"]) == (403, "mfa_required")
 
 
-async def test_without_its_method_a_login_is_plain_again(
+async def test_after_the_method_is_removed_a_login_needs_no_second_factor(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     await enrol(platform, ada)
@@ -339,7 +345,9 @@ async def test_an_administrator_resets_a_users_methods(platform: RunningPlatform
     assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), str(ada.id))
 
 
-async def test_who_may_reset(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member) -> None:
+async def test_only_permitted_roles_reset_second_factors(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member
+) -> None:
     await enrol(platform, ada)
     path = f"/api/admin/users/{ada.id}/mfa"
     assert (await platform.anonymous.delete(path)).status_code == 401
@@ -351,7 +359,7 @@ async def test_who_may_reset(platform: RunningPlatform, tenant: Tenant, other_te
     assert (await sign_in(ada)).json()["error"] == "mfa_required"
 
 
-async def test_a_machine_resets_no_administrator(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_machine_cannot_reset_an_administrators_factors(platform: RunningPlatform, tenant: Tenant) -> None:
     machine = await platform.new_m2m(tenant.id, "admin:write", "api:read", "api:write", "chat:write")
     assert (await machine.delete(f"/api/admin/users/{tenant.admin.id}/mfa")).status_code == 403
     assert (await machine.delete(f"/api/admin/users/{tenant.user.id}/mfa")).status_code == 204
@@ -403,7 +411,7 @@ async def test_an_ended_session_is_not_stepped_up(platform: RunningPlatform, ada
     assert answer.status_code == 401
 
 
-async def test_a_sealed_secret_opens_nowhere_else(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_a_sealed_secret_is_bound_to_its_row(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     """Whoever can write to the table but lacks the master key cannot give a user the secret of their own."""
     bob = await member(platform, tenant)
     mine, _ = await enrol(platform, bob)
@@ -417,7 +425,7 @@ async def test_a_sealed_secret_opens_nowhere_else(platform: RunningPlatform, ten
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_code")
 
 
-async def test_the_status_says_what_is_asked(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_the_status_shows_what_is_required(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     status = (await ada.client.get(MFA)).json()
     assert status["enforcement_level"] == "optional"
     assert (status["allowed_methods"], status["enrollment_deadline"]) == (["totp", "webauthn"], None)

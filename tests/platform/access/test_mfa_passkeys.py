@@ -34,7 +34,7 @@ async def test_a_fault_that_webauthn_does_not_know_is_logged_and_believed_by_nob
         odd = await finish(ada, {"response": {"clientDataJSON": 5}})
         wrong = await finish(ada, {"response": {"clientDataJSON": b64(b"no JSON")}})
     assert (odd.status_code, wrong.status_code) == (400, 400)
-    warnings = [(each["purpose"], each["log_level"]) for each in logs if each["event"] == "mfa.passkey_not_judged"]
+    warnings = [(log["purpose"], log["log_level"]) for log in logs if log["event"] == "mfa.passkey_not_judged"]
     assert warnings == [("register", "warning")]
 
 
@@ -53,7 +53,7 @@ async def enrol(platform: RunningPlatform, who: Member, **made: Any) -> Authenti
     return key
 
 
-async def asked(platform: RunningPlatform, who: Member) -> tuple[str, dict[str, Any]]:
+async def begin_assertion(platform: RunningPlatform, who: Member) -> tuple[str, dict[str, Any]]:
     """A pending login, and what its passkeys are asked."""
     token = (await sign_in(who)).json()["mfa_token"]
     answer = await platform.anonymous.post(f"{WEBAUTHN}/assert/begin", json={"mfa_token": token}, headers=AT)
@@ -69,7 +69,7 @@ async def test_a_passkey_signs_in(platform: RunningPlatform, tenant: Tenant, ada
     assert answer.status_code == 200, answer.text
     assert len(answer.json()["recovery_codes"]) == 10
     assert (await sign_in(ada)).json()["methods"] == ["webauthn", "recovery"]
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     assert options["allowCredentials"] == [{"id": b64(key.credential_id), "type": "public-key", "transports": ["usb"]}]
     shown = await verify(platform, token, "webauthn", credential=key.get(options))
     assert shown.status_code == 200, shown.text
@@ -83,7 +83,7 @@ async def test_a_passkey_signs_in(platform: RunningPlatform, tenant: Tenant, ada
 
 async def test_the_finish_of_an_assertion_is_a_verification(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada, synced=True)
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     body = {"mfa_token": token, "credential": key.get(options)}
     answer = await platform.anonymous.post(f"{WEBAUTHN}/assert/finish", json=body, headers=AT)
     assert answer.status_code == 200
@@ -102,27 +102,27 @@ async def test_a_passkey_steps_a_session_up(platform: RunningPlatform, ada: Memb
     assert (await client.post("/api/auth/api-keys", json={"description": "x"})).status_code == 201
 
 
-async def test_a_challenge_is_good_once(platform: RunningPlatform, ada: Member) -> None:
+async def test_a_challenge_is_valid_once(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     shown = key.get(options)
     assert (await verify(platform, token, "webauthn", credential=shown)).status_code == 200
-    token, _ = await asked(platform, ada)
+    token, _ = await begin_assertion(platform, ada)
     assert (await verify(platform, token, "webauthn", credential=shown)).status_code == 401
 
 
 async def test_of_parallel_uses_of_one_answer_one_wins(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     tokens = [token, *[(await sign_in(ada)).json()["mfa_token"] for _ in range(3)]]
     shown = key.get(options)
-    answers = await asyncio.gather(*(verify(platform, each, "webauthn", credential=shown) for each in tokens))
+    answers = await asyncio.gather(*(verify(platform, token, "webauthn", credential=shown) for token in tokens))
     assert sorted(answer.status_code for answer in answers) == [200, 401, 401, 401]
 
 
 async def test_a_challenge_is_used_up_by_a_wrong_answer(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     forged = Authenticator(credential_id=key.credential_id)
     assert (await verify(platform, token, "webauthn", credential=forged.get(options))).status_code == 401
     assert (await verify(platform, token, "webauthn", credential=key.get(options))).status_code == 401
@@ -130,7 +130,7 @@ async def test_a_challenge_is_used_up_by_a_wrong_answer(platform: RunningPlatfor
 
 async def test_a_challenge_expires(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     platform.sql("UPDATE mfa_challenges SET expires_at = now() WHERE user_id = %s", [ada.id])
     assert (await verify(platform, token, "webauthn", credential=key.get(options))).status_code == 401
 
@@ -138,7 +138,7 @@ async def test_a_challenge_expires(platform: RunningPlatform, ada: Member) -> No
 async def test_a_copied_keys_counter_gives_it_away(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
     for signs, status in ((5, 200), (4, 401), (5, 401), (6, 200)):
-        token, options = await asked(platform, ada)
+        token, options = await begin_assertion(platform, ada)
         key.signs = signs - 1
         answer = await verify(platform, token, "webauthn", credential=key.get(options))
         assert answer.status_code == status, signs
@@ -148,11 +148,11 @@ async def test_anothers_passkey_is_worth_nothing(platform: RunningPlatform, tena
     bob = await member(platform, tenant)
     await enrol(platform, ada)
     theirs = await enrol(platform, bob)
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     assert (await verify(platform, token, "webauthn", credential=theirs.get(options))).status_code == 401
     # Nor is one's own for a challenge that another got.
-    _, their_options = await asked(platform, bob)
-    token, _ = await asked(platform, ada)
+    _, their_options = await begin_assertion(platform, bob)
+    token, _ = await begin_assertion(platform, ada)
     assert (await verify(platform, token, "webauthn", credential=theirs.get(their_options))).status_code == 401
 
 
@@ -205,7 +205,7 @@ def _response(**fields: Any) -> Forge:
 )  # fmt: skip
 async def test_a_forged_answer_lets_nobody_in(platform: RunningPlatform, ada: Member, forge: Forge) -> None:
     key = await enrol(platform, ada)
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     answer = await verify(platform, token, "webauthn", credential=forge(key, options))
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_code"), answer.text
 
@@ -226,7 +226,7 @@ async def test_a_registration_elsewhere_is_refused(platform: RunningPlatform, ad
 async def test_a_registrations_challenge_is_no_assertions(platform: RunningPlatform, ada: Member) -> None:
     key = await enrol(platform, ada)
     options = await begin(ada)
-    token, _ = await asked(platform, ada)
+    token, _ = await begin_assertion(platform, ada)
     crossed = key.get({"challenge": options["challenge"], "rpId": "localhost"})
     assert (await verify(platform, token, "webauthn", credential=crossed)).status_code == 401
 
@@ -242,16 +242,18 @@ async def test_several_passkeys_have_names(platform: RunningPlatform, ada: Membe
     first = await enrol(platform, ada)
     options = await begin(ada)
     # The browser does not offer a key that is enrolled already.
-    assert [each["id"] for each in options["excludeCredentials"]] == [b64(first.credential_id)]
+    assert [excludecredential["id"] for excludecredential in options["excludeCredentials"]] == [
+        b64(first.credential_id)
+    ]
     second = Authenticator()
     answer = await finish(ada, second.create(options), "another")
     assert answer.json()["recovery_codes"] is None
     listed = (await ada.client.get("/api/auth/mfa")).json()["passkeys"]
-    assert [each["name"] for each in listed] == ["a key", "another"]
+    assert [item["name"] for item in listed] == ["a key", "another"]
     renamed = await ada.client.patch(f"{WEBAUTHN}/{listed[1]['id']}", json={"name": "the blue one"})
     assert (renamed.status_code, renamed.json()["name"]) == (200, "the blue one")
     for key in (first, second):
-        token, options = await asked(platform, ada)
+        token, options = await begin_assertion(platform, ada)
         assert (await verify(platform, token, "webauthn", credential=key.get(options))).status_code == 200
 
 
@@ -291,9 +293,9 @@ async def test_a_removed_passkey_is_worth_nothing(platform: RunningPlatform, ten
     first, second = await enrol(platform, ada), await enrol(platform, ada)
     listed = (await ada.client.get("/api/auth/mfa")).json()["passkeys"]
     assert (await ada.client.delete(f"{WEBAUTHN}/{listed[0]['id']}")).status_code == 204
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     assert (await verify(platform, token, "webauthn", credential=first.get(options))).status_code == 401
-    token, options = await asked(platform, ada)
+    token, options = await begin_assertion(platform, ada)
     assert (await verify(platform, token, "webauthn", credential=second.get(options))).status_code == 200
     assert len(await platform.audit(tenant, "mfa.removed")) == 1
 
@@ -325,7 +327,7 @@ async def test_passkeys_need_the_public_url(ada: Member) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("public_url", "shown"),
     [
         ("https://ai.example.com:8443/", "https://ai.example.com:8443"),
         # Browsers write an address in one way alone.
@@ -333,10 +335,10 @@ async def test_passkeys_need_the_public_url(ada: Member) -> None:
         ("https://ai.example.com:443", "https://ai.example.com"),
     ],
 )
-async def test_the_public_url_is_whom_passkeys_are_for(
-    platform: RunningPlatform, ada: Member, monkeypatch: pytest.MonkeyPatch, told: str, shown: str
+async def test_the_public_url_is_the_relying_party_of_passkeys(
+    platform: RunningPlatform, ada: Member, monkeypatch: pytest.MonkeyPatch, public_url: str, shown: str
 ) -> None:
-    public = platform.host.settings.model_copy(update={"public_url": told})
+    public = platform.host.settings.model_copy(update={"public_url": public_url})
     monkeypatch.setattr(platform.host, "settings", public)
     options = await begin(ada)
     assert options["rp"]["id"] == "ai.example.com"

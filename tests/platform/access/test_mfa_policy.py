@@ -1,4 +1,5 @@
-"""Who is asked for a second factor: the organization's policy, its grace, the system configuration (reference 2)."""
+"""When a second factor is required: the organization's policy, its grace period, the system configuration
+(docs/mfa.md)."""
 
 from datetime import UTC, datetime, timedelta
 from time import time
@@ -41,12 +42,14 @@ async def make_key(who: Member) -> int:
     return (await who.client.post(KEYS, json={"description": "x"})).status_code
 
 
-async def test_a_fresh_platform_asks_nobody_who_has_none(ada: Member) -> None:
+async def test_by_default_no_second_factor_is_required_of_users_without_one(ada: Member) -> None:
     assert (await sign_in(ada)).json()["mfa_enrollment_deadline"] is None
     assert await make_key(ada) == 201
 
 
-async def test_off_nobody_is_asked(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_with_the_policy_off_no_second_factor_is_required(
+    platform: RunningPlatform, tenant: Tenant, ada: Member
+) -> None:
     await enrol(platform, ada, stepped_up=False)
     assert await make_key(ada) == 403
     await policy(platform, tenant, enforcement_level="off")
@@ -63,7 +66,7 @@ async def test_step_up_can_be_switched_off_without_the_login(
     assert (await sign_in(ada)).json()["error"] == "mfa_required"
 
 
-async def test_required_a_user_without_a_method_enrols_to_get_in(
+async def test_a_required_user_without_a_method_enrols_to_sign_in(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
@@ -137,7 +140,7 @@ async def test_the_policy_is_shown_as_the_configuration_makes_it(tenant: Tenant)
     assert (await admin.get(POLICY)).json()["enforcement_level"] == "optional"
 
 
-async def test_required_a_passkey_gets_in_too(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
+async def test_a_passkey_satisfies_the_requirement(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
     token = {"mfa_token": (await sign_in(ada)).json()["mfa_token"]}
     begun = await platform.anonymous.post(f"{MFA}/webauthn/register/begin", json=token, headers=AT)
@@ -162,7 +165,7 @@ async def test_two_tokens_for_enrolling_do_not_enrol_two_people(
         assert (answer.status_code, answer.json()["error"]) == (403, "second_factor_enrolled")
 
 
-async def test_required_a_session_without_a_method_can_enrol_one(
+async def test_a_required_session_without_a_method_can_enrol_one(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
@@ -171,7 +174,7 @@ async def test_required_a_session_without_a_method_can_enrol_one(
     assert await make_key(ada) == 201
 
 
-async def test_during_grace_the_login_works_and_says_until_when(
+async def test_during_grace_the_login_works_and_shows_the_deadline(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     await made_before(platform, ada, timedelta(days=30))
@@ -184,7 +187,7 @@ async def test_during_grace_the_login_works_and_says_until_when(
 
 
 @pytest.mark.parametrize(
-    ("set_before", "made_before_", "deadline", "asked"),
+    ("set_before", "made_before_", "deadline", "is_required"),
     [
         (25, 720, None, True),
         (23, 720, None, False),
@@ -206,7 +209,7 @@ async def test_grace_begins_with_the_policy_or_the_user_and_ends_at_the_deadline
     set_before: int,
     made_before_: int,
     deadline: int | None,
-    asked: bool,
+    is_required: bool,
 ) -> None:
     """In hours, with a grace of 24."""
     until = None if deadline is None else (datetime.now(UTC) + timedelta(hours=deadline)).isoformat()
@@ -215,11 +218,11 @@ async def test_grace_begins_with_the_policy_or_the_user_and_ends_at_the_deadline
         platform, tenant, since=timedelta(hours=set_before),
         enforcement_level="required", grace_period_hours=24, enrollment_deadline=until,
     )  # fmt: skip
-    assert (await sign_in(ada)).status_code == (401 if asked else 200)
-    assert await make_key(ada) == (403 if asked else 201)
+    assert (await sign_in(ada)).status_code == (401 if is_required else 200)
+    assert await make_key(ada) == (403 if is_required else 201)
 
 
-async def test_the_configuration_is_the_policy_required_with_its_grace(
+async def test_the_configuration_acts_as_the_required_policy_with_its_grace(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     await tenant.admin.client.put("/api/admin/config/mfa_required", json={"value": "true"})
@@ -243,7 +246,7 @@ async def test_only_allowed_methods_are_enrolled(platform: RunningPlatform, tena
     assert (await ada.client.get(MFA)).json()["allowed_methods"] == ["totp"]
 
 
-async def test_a_method_that_is_no_longer_allowed_counts_as_none(
+async def test_a_method_that_is_no_longer_allowed_does_not_count(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
     secret, codes = await enrol(platform, ada, stepped_up=False)
@@ -256,7 +259,7 @@ async def test_a_method_that_is_no_longer_allowed_counts_as_none(
 
 
 @pytest.mark.parametrize("level", ["optional", "required"])
-async def test_ones_own_factors_change_only_with_a_fresh_one(
+async def test_users_change_their_factors_only_with_a_fresh_second_factor(
     platform: RunningPlatform, tenant: Tenant, ada: Member, level: str
 ) -> None:
     """Also where sensitive operations do not ask for one: new recovery codes would be a second factor to whoever found
@@ -281,7 +284,7 @@ async def test_ones_own_factors_change_only_with_a_fresh_one(
     assert signed_in.json().get("enrollment_required") is (True if level == "required" else None)
 
 
-async def test_another_organization_is_not_asked(
+async def test_the_policy_does_not_affect_another_organization(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     await platform.require_mfa(tenant.id)

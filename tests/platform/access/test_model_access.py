@@ -1,4 +1,4 @@
-"""Model access rules of groups (reference 2, Endpoints, Groups and model access), and what they do."""
+"""Model access rules of groups, and their effect on requests (docs/model-access.md)."""
 
 from typing import Any
 from urllib.parse import quote
@@ -36,7 +36,7 @@ async def ruled(tenant: Tenant, rules: str, access_type: str, model: str = "sand
     return rule
 
 
-async def asked(person: Person, model: str = "sandbox/echo") -> int:
+async def status_for(person: Person, model: str = "sandbox/echo") -> int:
     body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
     return (await person.client.post("/v1/chat/completions", json=body)).status_code
 
@@ -56,7 +56,7 @@ async def restrict(platform: RunningPlatform, tenant: Tenant, model: str = "echo
 # the endpoints -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_rule_is_made_and_listed_by_group_and_for_all(
+async def test_a_rule_is_created_and_listed_by_group_and_for_all_groups(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     first, second = await group_of(tenant), await group_of(tenant, name="Second")
@@ -92,7 +92,7 @@ async def test_a_rule_is_removed_by_its_model_slashes_encoded_or_not(
     assert (event["target_provider"], event["target_model"]) == ("sandbox", "vendor/echo")
 
 
-async def test_a_group_has_one_rule_a_model(tenant: Tenant) -> None:
+async def test_a_group_has_one_rule_per_model(tenant: Tenant) -> None:
     rules, second = await group_of(tenant), await group_of(tenant, name="Second")
     await ruled(tenant, rules, "DENY")
     for access_type in ("DENY", "ALLOW"):
@@ -101,7 +101,7 @@ async def test_a_group_has_one_rule_a_model(tenant: Tenant) -> None:
     await ruled(tenant, second, "ALLOW")
 
 
-async def test_a_rule_that_there_is_not_cannot_be_removed(tenant: Tenant) -> None:
+async def test_an_unknown_rule_cannot_be_removed(tenant: Tenant) -> None:
     rules, second = await group_of(tenant), await group_of(tenant, name="Second")
     await ruled(tenant, second, "DENY")
     for model in ("sandbox/echo", "nobody/nothing", "x"):
@@ -132,7 +132,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert (await tenant.admin.client.get(rules)).json() == []
 
 
-async def test_an_unknown_model_is_told_where_names_are_listed(tenant: Tenant) -> None:
+async def test_an_unknown_model_is_refused_with_a_pointer_to_the_list(tenant: Tenant) -> None:
     rules = await group_of(tenant)
     answer = await tenant.admin.client.post(rules, json={"model_id": "echo", "access_type": "DENY"})
     assert answer.json()["detail"][0]["msg"] == (
@@ -141,7 +141,7 @@ async def test_an_unknown_model_is_told_where_names_are_listed(tenant: Tenant) -
     )
 
 
-async def test_another_organizations_model_is_no_model(platform: RunningPlatform, other_tenant: Tenant) -> None:
+async def test_another_organizations_model_is_unknown(platform: RunningPlatform, other_tenant: Tenant) -> None:
     rules = await group_of(other_tenant)
     answer = await other_tenant.admin.client.post(rules, json={"model_id": "sandbox/echo", "access_type": "ALLOW"})
     assert answer.status_code == 422
@@ -163,68 +163,64 @@ async def test_only_group_administrators_change_rules(
         ("DELETE", f"{rules}/{SLASHED}", [401, 403, 403, 404, 403, 403]),
     ):
         sent = body if method == "POST" else None
-        told = [(await person.request(method, path, json=sent)).status_code for person in people]
-        assert told == expected, (method, path)
+        results = [(await person.request(method, path, json=sent)).status_code for person in people]
+        assert results == expected, (method, path)
     assert (await writer.post(rules, json=body)).status_code == 201
     assert (await writer.delete(f"{rules}/{SLASHED}")).status_code == 204
 
 
-async def test_a_deleted_group_takes_its_rules_with_it(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_deleted_groups_rules_are_deleted(platform: RunningPlatform, tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
     await ruled(tenant, rules, "DENY")
-    assert await asked(tenant.user) == 404
+    assert await status_for(tenant.user) == 404
     assert (await tenant.admin.client.delete(rules.removesuffix("/model-access"))).status_code == 204
     assert platform.sql("SELECT count(*) FROM group_model_access WHERE tenant_id = %s", [tenant.id]) == [(0,)]
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
 
 
 # what they do --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_denial_holds_for_members_from_the_answer_on_and_ends_with_it(tenant: Tenant) -> None:
+async def test_a_denial_applies_to_members_from_the_response_on_and_ends_with_the_rule(tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
     await ruled(tenant, rules, "DENY")
-    assert (await asked(tenant.user), await asked(tenant.admin)) == (404, 200)
+    assert (await status_for(tenant.user), await status_for(tenant.admin)) == (404, 200)
     assert await shown(tenant.user) == {"sandbox/stream-50", SLASHED}
     assert (await tenant.user.client.get("/v1/models/sandbox/echo")).status_code == 404
     await tenant.admin.client.delete(f"{rules}/sandbox/echo")
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
 
 
-async def test_a_restricted_model_is_open_to_those_who_are_granted_it(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_restricted_model_is_open_to_granted_groups(platform: RunningPlatform, tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
     await restrict(platform, tenant)
-    assert await asked(tenant.user) == 404
+    assert await status_for(tenant.user) == 404
     await ruled(tenant, rules, "ALLOW")
-    assert (await asked(tenant.user), await asked(tenant.admin)) == (200, 404)
+    assert (await status_for(tenant.user), await status_for(tenant.admin)) == (200, 404)
     assert "sandbox/echo" in await shown(tenant.user)
     assert "sandbox/echo" not in await shown(tenant.admin)
 
 
-async def test_the_denial_of_one_group_goes_before_the_grant_of_another(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_denial_of_one_group_precedes_the_grant_of_another(platform: RunningPlatform, tenant: Tenant) -> None:
     first, second = await group_of(tenant, tenant.user), await group_of(tenant, tenant.user, name="Second")
     await restrict(platform, tenant)
     await ruled(tenant, first, "ALLOW")
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
     await ruled(tenant, second, "DENY")
-    assert await asked(tenant.user) == 404
+    assert await status_for(tenant.user) == 404
 
 
-async def test_who_leaves_a_group_leaves_its_rules(tenant: Tenant) -> None:
+async def test_a_user_who_leaves_a_group_is_free_of_its_rules(tenant: Tenant) -> None:
     rules = await group_of(tenant, tenant.user)
     await ruled(tenant, rules, "DENY")
-    assert await asked(tenant.user) == 404
+    assert await status_for(tenant.user) == 404
     members = rules.replace("model-access", "members")
     assert (await tenant.admin.client.delete(f"{members}/{tenant.user.id}")).status_code == 204
-    assert await asked(tenant.user) == 200
+    assert await status_for(tenant.user) == 200
 
 
-async def test_a_machine_uses_open_models_and_no_restricted_ones(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_machine_may_use_only_unrestricted_models(platform: RunningPlatform, tenant: Tenant) -> None:
     await restrict(platform, tenant)
     await ruled(tenant, await group_of(tenant), "ALLOW")
     machine = await platform.new_m2m(tenant.id, "chat:write", "api:read")
@@ -234,7 +230,7 @@ async def test_a_machine_uses_open_models_and_no_restricted_ones(platform: Runni
     assert {model["id"] for model in (await machine.get("/v1/models")).json()["data"]} == {"sandbox/stream-50", SLASHED}
 
 
-async def test_a_rule_outlives_its_model_and_holds_for_one_that_comes_back(
+async def test_a_rule_survives_its_model_and_applies_when_it_is_added_again(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     rules = await group_of(tenant, tenant.user)
@@ -244,14 +240,14 @@ async def test_a_rule_outlives_its_model_and_holds_for_one_that_comes_back(
     assert (await tenant.admin.client.get(rules)).json() == [rule]
     again = await tenant.admin.client.post(f"{CATALOG}/", json={"provider": "sandbox", "model_id": "echo"})
     assert again.status_code == 201
-    assert (await asked(tenant.user), await asked(tenant.admin)) == (404, 200)
+    assert (await status_for(tenant.user), await status_for(tenant.admin)) == (404, 200)
 
 
-async def test_the_words_for_a_denied_model_are_those_for_an_unknown_one(tenant: Tenant) -> None:
+async def test_a_denied_model_gets_the_message_of_an_unknown_one(tenant: Tenant) -> None:
     await ruled(tenant, await group_of(tenant, tenant.user), "DENY")
-    told = []
+    results = []
     for model in ("sandbox/echo", f"sandbox/{uuid4().hex}"):
         body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
         answer = await tenant.user.client.post("/v1/chat/completions", json=body)
-        told.append((answer.status_code, answer.text.replace(model, "it"), sorted(answer.headers)))
-    assert told[0] == told[1]
+        results.append((answer.status_code, answer.text.replace(model, "it"), sorted(answer.headers)))
+    assert results[0] == results[1]

@@ -1,4 +1,4 @@
-"""OAuth clients (reference 2, OAuth client; Endpoints, OAuth clients)."""
+"""The endpoints of OAuth clients (docs/authentication.md, OAuth clients)."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -26,7 +26,9 @@ async def made(client: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
     return created
 
 
-async def asked(platform: RunningPlatform, created: dict[str, Any], secret: str | None = None) -> httpx2.Response:
+async def request_token(
+    platform: RunningPlatform, created: dict[str, Any], secret: str | None = None
+) -> httpx2.Response:
     """The answer to a token request of this client's."""
     form = {
         "grant_type": "client_credentials",
@@ -38,7 +40,7 @@ async def asked(platform: RunningPlatform, created: dict[str, Any], secret: str 
 
 async def machine(platform: RunningPlatform, created: dict[str, Any]) -> httpx2.AsyncClient:
     """Calls with a token of this client's."""
-    answer = await asked(platform, created)
+    answer = await request_token(platform, created)
     assert answer.status_code == 200, answer.text
     return platform.client(answer.json()["access_token"])
 
@@ -46,7 +48,7 @@ async def machine(platform: RunningPlatform, created: dict[str, Any]) -> httpx2.
 # making -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_client_is_made_with_its_secret_shown_once(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_client_is_created_with_its_secret_shown_once(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     assert created.keys() == FIELDS | {"client_secret"}
     assert created["id"] != created["client_id"]
@@ -59,7 +61,7 @@ async def test_a_client_is_made_with_its_secret_shown_once(platform: RunningPlat
     assert bytes(digest) == tokens.digest(created["client_secret"])
 
 
-async def test_all_fields_can_be_given(tenant: Tenant) -> None:
+async def test_all_fields_can_be_set(tenant: Tenant) -> None:
     body = {
         "name": "reports", "scopes": ["chat:write", "api:read", "chat:write"], "tenant_id": str(tenant.id),
         "rate_limit_tier": "unlimited", "token_lifetime_seconds": 86400,
@@ -68,7 +70,7 @@ async def test_all_fields_can_be_given(tenant: Tenant) -> None:
     assert {name: created[name] for name in body} == {**body, "scopes": ["chat:write", "api:read"]}
 
 
-async def test_making_is_in_the_audit_chain_without_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_creation_is_in_the_audit_chain_without_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client, scopes=["chat:write"])
     (event,) = await platform.audit(tenant, "oauth_client.created")
     assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), created["client_id"])
@@ -100,7 +102,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert {fault["loc"][1] for fault in answer.json()["detail"]} == {field}
 
 
-async def test_a_bad_tier_is_answered_with_those_that_there_are(tenant: Tenant) -> None:
+async def test_a_bad_tier_is_refused_with_the_list_of_tiers(tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     for answer in (
         await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "rate_limit_tier": "gold"}),
@@ -119,7 +121,7 @@ async def test_an_unknown_scope_is_refused(tenant: Tenant) -> None:
 # who may ------------------------------------------------------------------------------------------------------------
 
 
-async def test_only_administrators_get_to_clients(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_administrators_manage_clients(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     one = f"{BASE}/{created['client_id']}"
     calls = [
@@ -143,7 +145,7 @@ async def test_a_machine_needs_the_scope(
     assert (await client.post(f"{BASE}/", json={"name": "x"})).status_code == writes
 
 
-async def test_another_organizations_client_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_client_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     for path in (f"{BASE}/{created['client_id']}", f"{BASE}/{uuid4()}", f"{BASE}/{created['id']}"):
         for method, suffix, body in [
@@ -159,7 +161,7 @@ async def test_another_organizations_client_is_not_there(tenant: Tenant, other_t
     assert (await tenant.admin.client.get(f"{BASE}/{created['client_id']}")).json()["enabled"] is True
 
 
-async def test_another_organization_cannot_be_named(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_client_cannot_be_created_in_another_organization(tenant: Tenant, other_tenant: Tenant) -> None:
     foreign = str(other_tenant.id)
     answer = await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "tenant_id": foreign})
     assert (answer.status_code, answer.json()) == (404, {"detail": "Organization not found"})
@@ -170,7 +172,7 @@ async def test_another_organization_cannot_be_named(tenant: Tenant, other_tenant
 # operators and platform-wide clients ----------------------------------------------------------------------------------
 
 
-async def test_only_an_operator_makes_platform_wide_clients(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_an_operator_creates_platform_wide_clients(platform: RunningPlatform, tenant: Tenant) -> None:
     refused = await tenant.admin.client.post(f"{BASE}/", json={"name": "x", "tenant_id": None})
     assert refused.status_code == 403
     operator = await platform.operator()
@@ -179,7 +181,7 @@ async def test_only_an_operator_makes_platform_wide_clients(platform: RunningPla
     assert (await made(operator.client))["tenant_id"] == str(DEFAULT_TENANT)
 
 
-async def test_platform_wide_clients_are_seen_by_operators_alone(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_operators_see_platform_wide_clients(platform: RunningPlatform, tenant: Tenant) -> None:
     operator = await platform.operator()
     created = await made(operator.client, tenant_id=None, scopes=["admin:write", "admin:read"])
     path = f"{BASE}/{created['client_id']}"
@@ -219,7 +221,7 @@ async def test_the_platform_wide_client_manages_organizations_clients(
         assert (await portal.post(f"{BASE}/", json=body)).status_code == 403
 
 
-async def test_an_organization_sees_in_its_own_chain_what_operators_did_to_its_clients(
+async def test_operators_changes_of_clients_are_in_the_organizations_own_chain(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     operator = await platform.operator()
@@ -231,8 +233,8 @@ async def test_an_organization_sees_in_its_own_chain_what_operators_did_to_its_c
     for action in ("created", "updated", "secret_rotated", "deleted"):
         (event,) = await platform.audit(tenant, f"oauth_client.{action}")
         assert (event["resource_id"], event["actor_id"]) == (created["client_id"], str(operator.id))
-    told = (await tenant.admin.client.get("/api/v1/admin/kill-switch/propagation")).json()["changes"]
-    assert created["client_id"] in {target for change in told for target in change["targets"]}
+    changes = (await tenant.admin.client.get("/api/v1/admin/kill-switch/propagation")).json()["changes"]
+    assert created["client_id"] in {target for change in changes for target in change["targets"]}
 
 
 # nobody gains rights ------------------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ async def test_an_organization_sees_in_its_own_chain_what_operators_did_to_its_c
 @pytest.mark.parametrize(
     "body", [{"scopes": ["admin:write", "dlp:read"]}, {"rate_limit_tier": "premium"}, {"rate_limit_tier": "unlimited"}]
 )
-async def test_a_machine_makes_no_client_that_can_do_more_than_itself(
+async def test_a_machine_cannot_create_a_client_with_more_rights(
     platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]
 ) -> None:
     client = await platform.new_m2m(tenant.id, "admin:write", "chat:write")
@@ -250,7 +252,7 @@ async def test_a_machine_makes_no_client_that_can_do_more_than_itself(
     assert (await client.post(f"{BASE}/", json={"name": "x", "scopes": ["chat:write"]})).status_code == 201
 
 
-async def test_a_machine_raises_neither_its_own_rights_nor_anothers(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_machine_cannot_raise_its_own_rights_or_anothers(platform: RunningPlatform, tenant: Tenant) -> None:
     own = await made(tenant.admin.client, scopes=["admin:write"])
     client = await machine(platform, own)
     other = await made(tenant.admin.client, scopes=["chat:write"])
@@ -262,7 +264,7 @@ async def test_a_machine_raises_neither_its_own_rights_nor_anothers(platform: Ru
     assert (shown["scopes"], shown["rate_limit_tier"]) == (["admin:write"], "standard")
 
 
-async def test_a_machine_takes_over_no_client_that_can_do_more(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_machine_cannot_take_over_a_client_with_more_rights(platform: RunningPlatform, tenant: Tenant) -> None:
     """A new secret, or an enabled switch, would lend it the other's rights."""
     stronger = await made(tenant.admin.client, scopes=["admin:write", "dlp:read"])
     faster = await made(tenant.admin.client, scopes=["admin:write"], rate_limit_tier="unlimited")
@@ -276,9 +278,7 @@ async def test_a_machine_takes_over_no_client_that_can_do_more(platform: Running
     assert (await client.post(f"{BASE}/{own['client_id']}/rotate-secret")).status_code == 200
 
 
-async def test_a_token_with_fewer_scopes_than_its_client_gives_only_those(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_token_with_fewer_scopes_grants_only_those(platform: RunningPlatform, tenant: Tenant) -> None:
     own = await made(tenant.admin.client, scopes=["admin:write", "dlp:read"])
     form = {"grant_type": "client_credentials", "scope": "admin:write"}
     answer = await platform.anonymous.post("/oauth/token", data=form, auth=(own["client_id"], own["client_secret"]))
@@ -297,7 +297,7 @@ async def three(tenant: Tenant) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("query", "headers", "wanted"),
+    ("query", "headers", "expected"),
     [
         ("", {}, [0, 1, 2]),
         ("limit=2", {}, [0, 1]),
@@ -308,15 +308,15 @@ async def three(tenant: Tenant) -> list[str]:
     ],
 )
 async def test_variant_a_lists_an_array_newest_first(
-    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], wanted: list[int]
+    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], expected: list[int]
 ) -> None:
     answer = await tenant.admin.client.get(f"{BASE}/?{query}", headers=headers)
-    assert [row["client_id"] for row in answer.json()] == [three[index] for index in wanted]
+    assert [row["client_id"] for row in answer.json()] == [three[index] for index in expected]
     assert all(row.keys() == FIELDS for row in answer.json())
 
 
 @pytest.mark.parametrize(
-    ("query", "headers", "wanted", "page", "size"),
+    ("query", "headers", "expected", "page", "size"),
     [
         ("page=1", {}, [0, 1, 2], 1, 20),
         ("page_size=2", {}, [0, 1], 1, 2),
@@ -327,11 +327,11 @@ async def test_variant_a_lists_an_array_newest_first(
     ],
 )
 async def test_variant_b_lists_pages(
-    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], wanted: list[int], page: int, size: int
+    tenant: Tenant, three: list[str], query: str, headers: dict[str, str], expected: list[int], page: int, size: int
 ) -> None:
     answer = await tenant.admin.client.get(f"{BASE}/?{query}", headers=headers)
     body = answer.json()
-    assert [row["client_id"] for row in body.pop("items")] == [three[index] for index in wanted]
+    assert [row["client_id"] for row in body.pop("items")] == [three[index] for index in expected]
     assert body == {"total": 3, "page": page, "page_size": size}
     assert answer.headers["X-API-Variant"] == "b"
 
@@ -356,7 +356,7 @@ async def test_a_parameter_out_of_bounds_is_named(tenant: Tenant, query: str) ->
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-async def test_either_verb_changes_what_it_names_and_no_more(
+async def test_put_and_patch_change_only_the_named_fields(
     platform: RunningPlatform, tenant: Tenant, method: str
 ) -> None:
     created = await made(tenant.admin.client, scopes=["chat:write", "api:read"])
@@ -382,7 +382,7 @@ async def test_a_bad_change_is_refused(tenant: Tenant, body: dict[str, object]) 
     assert answer.json()["detail"][0]["loc"][1] == next(iter(body))
 
 
-async def test_a_disabled_client_and_its_tokens_stop_at_once_and_can_come_back(
+async def test_a_disabled_client_and_its_tokens_are_refused_at_once_and_can_be_enabled_again(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     created = await made(tenant.admin.client, scopes=["api:read"])
@@ -391,14 +391,14 @@ async def test_a_disabled_client_and_its_tokens_stop_at_once_and_can_come_back(
     assert (await client.get("/v1/models")).status_code == 200
     await tenant.admin.client.put(path, json={"enabled": False})
     assert (await client.get("/v1/models")).status_code == 401
-    refused = await asked(platform, created)
+    refused = await request_token(platform, created)
     assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
     await tenant.admin.client.patch(path, json={"enabled": True})
     assert (await client.get("/v1/models")).status_code == 200
-    assert (await asked(platform, created)).status_code == 200
+    assert (await request_token(platform, created)).status_code == 200
 
 
-async def test_a_scope_that_a_client_loses_its_tokens_lose_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_tokens_lose_a_removed_scope_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client, scopes=["api:read", "admin:read"])
     client = await machine(platform, created)
     path = f"{BASE}/{created['client_id']}"
@@ -410,13 +410,13 @@ async def test_a_scope_that_a_client_loses_its_tokens_lose_at_once(platform: Run
     assert (await client.post(f"{BASE}/", json={"name": "x"})).status_code == 403
 
 
-async def test_a_client_outlives_who_made_it(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_client_survives_its_creator(platform: RunningPlatform, tenant: Tenant) -> None:
     maker = await platform.new_person(tenant.id, "admin")
     created = await made(maker.client)
     platform.sql("DELETE FROM users WHERE id = %s", [maker.id])
     shown = (await tenant.admin.client.get(f"{BASE}/{created['client_id']}")).json()
     assert shown["created_by"] is None
-    assert (await asked(platform, created)).status_code == 200
+    assert (await request_token(platform, created)).status_code == 200
 
 
 # removing -----------------------------------------------------------------------------------------------------------
@@ -428,7 +428,7 @@ async def test_deleting_ends_the_clients_tokens_at_once(platform: RunningPlatfor
     path = f"{BASE}/{created['client_id']}"
     assert (await tenant.admin.client.delete(path)).status_code == 204
     assert (await client.get("/v1/models")).status_code == 401
-    assert (await asked(platform, created)).json()["error"] == "invalid_client"
+    assert (await request_token(platform, created)).json()["error"] == "invalid_client"
     assert (await tenant.admin.client.get(path)).status_code == 404
     assert (await tenant.admin.client.delete(path)).status_code == 404
     ((kind, seconds),) = platform.sql(
@@ -447,12 +447,12 @@ def tokens_outlive_clients(platform: RunningPlatform, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("tokens_outlive_clients")
-async def test_by_setting_tokens_live_until_they_expire(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_with_the_setting_tokens_stay_valid_until_they_expire(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client, scopes=["api:read"])
     client = await machine(platform, created)
     assert (await tenant.admin.client.delete(f"{BASE}/{created['client_id']}")).status_code == 204
     assert (await client.get("/v1/models")).status_code == 200
-    assert (await asked(platform, created)).status_code == 401
+    assert (await request_token(platform, created)).status_code == 401
 
 
 @pytest.mark.usefixtures("tokens_outlive_clients")
@@ -470,7 +470,7 @@ async def test_deleting_a_disabled_client_does_not_bring_its_tokens_back(
 # secrets ------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_previous_secret_is_taken_until_its_grace_is_over(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_previous_secret_is_accepted_until_its_grace_ends(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     answer = await tenant.admin.client.post(f"{BASE}/{created['client_id']}/rotate-secret")
     assert answer.status_code == 200
@@ -482,16 +482,16 @@ async def test_the_previous_secret_is_taken_until_its_grace_is_over(platform: Ru
     left = (datetime.fromisoformat(rotated["previous_secret_expires_at"]) - datetime.now(UTC)).total_seconds()
     assert 86_390 < left <= 86_400
     new = rotated["new_client_secret"]
-    assert (await asked(platform, created)).status_code == 200
-    assert (await asked(platform, created, new)).status_code == 200
+    assert (await request_token(platform, created)).status_code == 200
+    assert (await request_token(platform, created, new)).status_code == 200
     platform.sql("UPDATE oauth_clients SET previous_secret_expires_at = now() WHERE id = %s", [created["id"]])
-    assert (await asked(platform, created)).json()["error"] == "invalid_client"
-    assert (await asked(platform, created, new)).status_code == 200
+    assert (await request_token(platform, created)).json()["error"] == "invalid_client"
+    assert (await request_token(platform, created, new)).status_code == 200
     (event,) = await platform.audit(tenant, "oauth_client.secret_rotated")
     assert new not in str(event)
 
 
-async def test_a_grace_of_nothing_ends_the_previous_secret_at_once(
+async def test_a_grace_of_zero_ends_the_previous_secret_at_once(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed = platform.host.settings.model_copy(update={"oauth_secret_grace_seconds": 0})
@@ -499,17 +499,17 @@ async def test_a_grace_of_nothing_ends_the_previous_secret_at_once(
     created = await made(tenant.admin.client)
     rotated = (await tenant.admin.client.post(f"{BASE}/{created['client_id']}/rotate-secret")).json()
     assert rotated["grace_period_seconds"] == 0
-    assert (await asked(platform, created)).status_code == 401
-    assert (await asked(platform, created, rotated["new_client_secret"])).status_code == 200
+    assert (await request_token(platform, created)).status_code == 401
+    assert (await request_token(platform, created, rotated["new_client_secret"])).status_code == 200
 
 
-async def test_a_second_rotation_leaves_earlier_secrets_their_grace(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_second_rotation_keeps_the_grace_of_earlier_secrets(platform: RunningPlatform, tenant: Tenant) -> None:
     created = await made(tenant.admin.client)
     path = f"{BASE}/{created['client_id']}/rotate-secret"
     secrets = [created["client_secret"]]
     for _ in range(3):
         secrets.append((await tenant.admin.client.post(path)).json()["new_client_secret"])
-    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [200] * 4
+    assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [200] * 4
     refused = await tenant.admin.client.post(path)
     assert (refused.status_code, refused.json()["error"]) == (409, "too_many_secrets")
     # Each has its own end.
@@ -517,9 +517,9 @@ async def test_a_second_rotation_leaves_earlier_secrets_their_grace(platform: Ru
         "UPDATE oauth_clients SET earlier_secrets = jsonb_set(earlier_secrets, '{0,expires_at}', '1') WHERE id = %s",
         [created["id"]],
     )
-    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
+    assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
     assert (await tenant.admin.client.post(path)).status_code == 200
-    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
+    assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [401, 200, 200, 200]
 
 
 async def test_a_rotation_without_grace_ends_all_earlier_secrets(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -530,13 +530,13 @@ async def test_a_rotation_without_grace_ends_all_earlier_secrets(platform: Runni
         secrets.append((await tenant.admin.client.post(path)).json()["new_client_secret"])
     rotated = await tenant.admin.client.post(path, json={"grace_period_seconds": 0})
     assert (rotated.status_code, rotated.json()["grace_period_seconds"]) == (200, 0)
-    assert [(await asked(platform, created, secret)).status_code for secret in secrets] == [401] * 4
-    assert (await asked(platform, created, rotated.json()["new_client_secret"])).status_code == 200
+    assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [401] * 4
+    assert (await request_token(platform, created, rotated.json()["new_client_secret"])).status_code == 200
     refused = await tenant.admin.client.post(path, json={"grace_period_seconds": -1})
     assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["body", "grace_period_seconds"])
 
 
-async def test_rotations_at_once_leave_one_current_secret_and_three_in_grace(
+async def test_concurrent_rotations_leave_one_current_secret_and_three_in_grace(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     created = await made(tenant.admin.client)
@@ -545,10 +545,10 @@ async def test_rotations_at_once_leave_one_current_secret_and_three_in_grace(
     assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 409, 409]
     secrets = [answer.json()["new_client_secret"] for answer in answers if answer.status_code == 200]
     for secret in (created["client_secret"], *secrets):
-        assert (await asked(platform, created, secret)).status_code == 200
+        assert (await request_token(platform, created, secret)).status_code == 200
 
 
-async def test_the_step_up_is_asked_of_people_where_it_is_enforced(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_step_up_is_required_of_people_if_it_is_enforced(platform: RunningPlatform, tenant: Tenant) -> None:
     await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()

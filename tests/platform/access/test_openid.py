@@ -1,5 +1,5 @@
-"""The platform as an OpenID provider: `/oauth/authorize`, codes, userinfo, discovery (decisions 3; OpenID Connect Core
-1.0; RFC 6749, 7636, 9207)."""
+"""The platform as an OpenID provider: `/oauth/authorize`, codes, userinfo, discovery (docs/openid.md; OpenID Connect
+Core 1.0; RFC 6749, 7636, 9207)."""
 
 import asyncio
 import hashlib
@@ -48,7 +48,7 @@ async def application(public: RunningPlatform, /, **body: Any) -> dict[str, Any]
     return created
 
 
-def asked(client: dict[str, Any], /, **more: str | None) -> str:
+def authorize_url(client: dict[str, Any], /, **more: str | None) -> str:
     """The address that an application sends somebody to; None leaves a parameter out."""
     values = {
         "response_type": "code",
@@ -70,7 +70,7 @@ def query(address: str) -> dict[str, str]:
 
 async def come_back(visitor: Visitor, client: dict[str, Any], /, **more: str | None) -> str:
     """Goes to the application's address, signed in already; the answer is the code."""
-    await visitor.get(asked(client, **more))
+    await visitor.get(authorize_url(client, **more))
     return query_of(visitor.page)["code"]
 
 
@@ -102,7 +102,7 @@ async def id_claims(public: RunningPlatform, id_token: str) -> dict[str, Any]:
 async def test_a_person_signs_in_for_an_application(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, tenant: Tenant, visitor: Visitor
 ) -> None:
-    await visitor.get(asked(portal))
+    await visitor.get(authorize_url(portal))
     assert visitor.page.headers["Location"].startswith("/login?next=%2Foauth%2Fauthorize%3F")
     await visitor.follow()
     assert "the portal" in visitor.page.text
@@ -110,11 +110,11 @@ async def test_a_person_signs_in_for_an_application(
     await visitor.follow()
     assert visitor.page.status_code == 303
     assert visitor.page.headers["Location"].startswith(CALLBACK + "?")
-    told = query_of(visitor.page)
-    assert told.keys() == {"code", "state", "iss"}
-    assert (told["state"], told["iss"]) == ("a state & more", "https://gatehouse.test")
+    result = query_of(visitor.page)
+    assert result.keys() == {"code", "state", "iss"}
+    assert (result["state"], result["iss"]) == ("a state & more", "https://gatehouse.test")
 
-    answer = await traded(public, portal, told["code"])
+    answer = await traded(public, portal, result["code"])
     assert answer.status_code == 200, answer.text
     assert (answer.headers["Cache-Control"], answer.headers["Pragma"]) == ("no-store", "no-cache")
     tokens = answer.json()
@@ -137,13 +137,13 @@ async def test_a_person_signs_in_for_an_application(
     assert info.json() == {name: claims[name] for name in same}
     (event,) = await public.audit(tenant, "oauth_code.issued")
     assert (event["actor_id"], event["resource_id"]) == (str(ada.id), portal["client_id"])
-    assert told["code"] not in str(event)
+    assert result["code"] not in str(event)
 
 
-async def test_who_is_signed_in_goes_straight_back(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
+async def test_a_signed_in_user_is_redirected_at_once(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email)
     for more in ({}, {"prompt": "none"}):
-        await visitor.get(asked(portal, **more))
+        await visitor.get(authorize_url(portal, **more))
         assert visitor.page.headers["Location"].startswith(CALLBACK)
         assert "code" in query_of(visitor.page)
 
@@ -151,7 +151,7 @@ async def test_who_is_signed_in_goes_straight_back(portal: dict[str, Any], ada: 
 async def test_an_application_may_send_a_form(portal: dict[str, Any], ada: Member, visitor: Visitor) -> None:
     """OpenID Connect Core, 3.1.2.1. Another site's form comes without the cookie of the session, so it leads by GET to
     where that is sent along."""
-    fields = query(asked(portal))
+    fields = query(authorize_url(portal))
     await visitor.sign_in(ada.email)
     visitor.page = await visitor.client.post("/oauth/authorize", data=fields)
     assert visitor.page.status_code == 303
@@ -174,7 +174,7 @@ async def test_an_application_may_send_a_form(portal: dict[str, Any], ada: Membe
         (b"{}", "application/json"),
     ],
 )
-async def test_a_form_that_is_none_leads_nowhere(visitor: Visitor, content: bytes, media_type: str) -> None:
+async def test_a_malformed_form_redirects_nowhere(visitor: Visitor, content: bytes, media_type: str) -> None:
     answer = await visitor.client.post("/oauth/authorize", content=content, headers={"Content-Type": media_type})
     assert (answer.status_code, answer.headers["Content-Type"]) == (400, "text/html; charset=utf-8")
     assert "Location" not in answer.headers
@@ -196,11 +196,11 @@ async def test_claims_follow_the_scopes(
     assert "email" not in claims
 
 
-async def test_a_request_without_state_and_nonce_has_none_back(
+async def test_a_request_without_state_and_nonce_gets_none_back(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    await visitor.get(asked(portal, state=None, nonce=None))
+    await visitor.get(authorize_url(portal, state=None, nonce=None))
     assert query_of(visitor.page).keys() == {"code", "iss"}
     tokens = (await traded(public, portal, query_of(visitor.page)["code"])).json()
     assert "nonce" not in await id_claims(public, tokens["id_token"])
@@ -210,7 +210,7 @@ async def test_an_address_with_a_query_keeps_it(public: RunningPlatform, ada: Me
     uri = CALLBACK + "?org=1"
     client = await application(public, redirect_uris=[uri])
     await visitor.sign_in(ada.email)
-    await visitor.get(asked(client, redirect_uri=uri))
+    await visitor.get(authorize_url(client, redirect_uri=uri))
     assert visitor.page.headers["Location"].startswith(uri + "&code=")
 
 
@@ -263,11 +263,11 @@ async def test_an_address_is_verified_only_where_its_domain_is_proven(
         {"redirect_uri": "https://portal.example.com.evil.example/callback"},
     ],
 )
-async def test_nobody_is_sent_to_an_address_that_is_not_registered(
+async def test_an_unregistered_redirect_uri_is_refused(
     portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str | None]
 ) -> None:
     await visitor.sign_in(ada.email)
-    await visitor.get(asked(portal, **more))
+    await visitor.get(authorize_url(portal, **more))
     assert visitor.page.status_code == 400
     assert "Location" not in visitor.page.headers
     assert visitor.page.headers["Content-Type"].startswith("text/html")
@@ -275,10 +275,8 @@ async def test_nobody_is_sent_to_an_address_that_is_not_registered(
 
 
 @pytest.mark.parametrize("twice", ["client_id", "redirect_uri", "state", "scope"])
-async def test_a_parameter_that_stands_there_twice_is_refused(
-    portal: dict[str, Any], visitor: Visitor, twice: str
-) -> None:
-    await visitor.get(asked(portal) + f"&{twice}=x")
+async def test_a_duplicate_parameter_is_refused(portal: dict[str, Any], visitor: Visitor, twice: str) -> None:
+    await visitor.get(authorize_url(portal) + f"&{twice}=x")
     assert visitor.page.status_code == 400
 
 
@@ -304,18 +302,18 @@ async def test_a_parameter_that_stands_there_twice_is_refused(
         ({"prompt": "none"}, "login_required"),
     ],
 )
-async def test_what_else_is_wrong_the_application_hears(
+async def test_other_errors_are_returned_to_the_application(
     portal: dict[str, Any], visitor: Visitor, more: dict[str, str | None], error: str
 ) -> None:
-    await visitor.get(asked(portal, **more))
+    await visitor.get(authorize_url(portal, **more))
     assert visitor.page.status_code == 303
     assert visitor.page.headers["Location"].startswith(CALLBACK + "?")
-    told = query_of(visitor.page)
-    assert (told["error"], told["state"], told["iss"]) == (error, "a state & more", "https://gatehouse.test")
-    assert "code" not in told
+    result = query_of(visitor.page)
+    assert (result["error"], result["state"], result["iss"]) == (error, "a state & more", "https://gatehouse.test")
+    assert "code" not in result
 
 
-async def test_a_tenants_own_client_signs_nobody_in(
+async def test_a_tenants_own_client_cannot_sign_users_in(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     answer = await tenant.admin.client.post(CLIENTS, json={"name": "theirs", "redirect_uris": [CALLBACK]})
@@ -327,7 +325,7 @@ async def test_a_tenants_own_client_signs_nobody_in(
     # Not even if its row says so.
     public.sql("UPDATE oauth_clients SET redirect_uris = %s::jsonb WHERE id = %s", [f'["{CALLBACK}"]', created["id"]])
     await visitor.sign_in(ada.email)
-    assert (await visitor.get(asked(created))).status_code == 400
+    assert (await visitor.get(authorize_url(created))).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -339,7 +337,7 @@ async def test_a_tenants_own_client_signs_nobody_in(
         "http://127.0.0.1.evil.example/",
     ],
 )  # fmt: skip
-async def test_redirect_uris_are_judged_when_they_are_registered(public: RunningPlatform, uri: str) -> None:
+async def test_redirect_uris_are_validated_when_they_are_registered(public: RunningPlatform, uri: str) -> None:
     operator = await public.operator()
     answer = await operator.client.post(CLIENTS, json={"name": "x", "tenant_id": None, "redirect_uris": [uri]})
     assert answer.status_code == 422
@@ -355,13 +353,13 @@ async def test_an_app_on_a_persons_machine_may_listen_on_loopback(public: Runnin
 
 
 @pytest.mark.parametrize("more", [{"prompt": "login"}, {"max_age": "0"}, {"prompt": "select_account"}])
-async def test_who_must_sign_in_anew_does_and_then_goes_on(
+async def test_a_forced_sign_in_continues_to_the_application(
     portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str]
 ) -> None:
     await visitor.sign_in(ada.email)
     before = visitor.cookie()
     await asyncio.sleep(0.01)  # `max_age` counts from the sign-in on
-    await visitor.get(asked(portal, **more))
+    await visitor.get(authorize_url(portal, **more))
     await visitor.follow()
     assert visitor.page.status_code == 200
     assert "Sign in" in visitor.page.text
@@ -371,28 +369,28 @@ async def test_who_must_sign_in_anew_does_and_then_goes_on(
     assert visitor.cookie() != before
 
 
-async def test_the_proof_of_when_somebody_came_cannot_be_made_up(
+async def test_the_proof_of_the_sign_in_time_cannot_be_forged(
     portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
     for made_up in ("x", "0", "A" * 80):
-        await visitor.get(asked(portal, prompt="login", asked_at=made_up))
+        await visitor.get(authorize_url(portal, prompt="login", asked_at=made_up))
         assert visitor.page.headers["Location"].startswith("/login?")
 
 
-async def test_a_session_that_is_old_enough_passes_max_age_only_while_it_is_young(
+async def test_a_session_passes_max_age_only_while_it_is_recent(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
-    await visitor.get(asked(portal, max_age="100"))
+    await visitor.get(authorize_url(portal, max_age="100"))
     assert "code" in query_of(visitor.page)
     public.sql("UPDATE sessions SET created_at = now() - interval '101 s' WHERE user_id = %s", [ada.id])
-    await visitor.get(asked(portal, max_age="100", prompt="none"))
+    await visitor.get(authorize_url(portal, max_age="100", prompt="none"))
     assert query_of(visitor.page)["error"] == "login_required"
 
 
-async def test_the_hint_of_who_comes_is_on_the_page(portal: dict[str, Any], visitor: Visitor) -> None:
-    await visitor.get(asked(portal, login_hint="ada@example.test"))
+async def test_the_login_hint_is_on_the_page(portal: dict[str, Any], visitor: Visitor) -> None:
+    await visitor.get(authorize_url(portal, login_hint="ada@example.test"))
     await visitor.follow()
     assert 'value="ada@example.test"' in visitor.page.text
 
@@ -407,7 +405,7 @@ async def test_an_address_outside_the_allowlist_gets_no_code(
     )
     public.touch("policy", tenant.id)
     await public.refresh()
-    await visitor.get(asked(portal))
+    await visitor.get(authorize_url(portal))
     assert query_of(visitor.page)["error"] == "access_denied"
 
 
@@ -420,7 +418,7 @@ async def refused(public: RunningPlatform, client: dict[str, Any], code: str, /,
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-async def test_a_code_is_good_once_and_a_second_use_ends_what_the_first_gave(
+async def test_a_code_is_valid_once_and_a_second_use_revokes_its_tokens(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, tenant: Tenant, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -433,7 +431,7 @@ async def test_a_code_is_good_once_and_a_second_use_ends_what_the_first_gave(
     assert len(await public.audit(tenant, "oauth_code.reused")) == 2
 
 
-async def test_of_two_trades_at_once_one_is_good(
+async def test_of_two_concurrent_exchanges_one_succeeds(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -452,7 +450,7 @@ async def test_of_two_trades_at_once_one_is_good(
         {"code_verifier": "ü" * 43},
     ],
 )
-async def test_a_code_is_good_for_what_it_was_issued_for(
+async def test_a_code_is_valid_only_for_its_own_request(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, more: dict[str, str]
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -462,7 +460,7 @@ async def test_a_code_is_good_for_what_it_was_issued_for(
     assert (await traded(public, portal, code)).status_code == 200
 
 
-async def test_another_client_cannot_trade_a_code_in(
+async def test_another_client_cannot_exchange_a_code(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     other = await application(public)
@@ -470,7 +468,7 @@ async def test_another_client_cannot_trade_a_code_in(
     await refused(public, other, await come_back(visitor, portal))
 
 
-async def test_a_code_lives_a_minute(
+async def test_a_code_expires_after_a_minute(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -492,7 +490,9 @@ async def test_a_code_ends_with_its_session(
 
 
 @pytest.mark.parametrize("missing", ["code", "redirect_uri", "code_verifier", "client_id"])
-async def test_a_trade_says_what_is_missing(public: RunningPlatform, portal: dict[str, Any], missing: str) -> None:
+async def test_an_exchange_names_a_missing_parameter(
+    public: RunningPlatform, portal: dict[str, Any], missing: str
+) -> None:
     answer = await traded(public, portal, "gac_x", **{missing: None})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
     assert missing in answer.json()["error_description"]
@@ -509,7 +509,7 @@ async def test_a_confidential_client_needs_its_secret(
     assert (await traded(public, portal, code)).status_code == 200
 
 
-async def test_basic_credentials_are_taken(
+async def test_basic_credentials_are_accepted(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -522,7 +522,7 @@ async def test_basic_credentials_are_taken(
     assert (await public.anonymous.post("/oauth/token", data=form, headers=headers)).status_code == 200
 
 
-async def test_a_public_client_trades_by_its_verifier_alone_and_gets_no_machine_token(
+async def test_a_public_client_exchanges_with_its_verifier_and_gets_no_machine_token(
     public: RunningPlatform, ada: Member, visitor: Visitor
 ) -> None:
     app = await application(public, public=True)
@@ -534,7 +534,7 @@ async def test_a_public_client_trades_by_its_verifier_alone_and_gets_no_machine_
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-async def test_a_disabled_client_gets_nothing_more(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+async def test_a_disabled_client_is_refused(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
     client = await application(public)
     await visitor.sign_in(ada.email)
     code = await come_back(visitor, client)
@@ -544,7 +544,7 @@ async def test_a_disabled_client_gets_nothing_more(public: RunningPlatform, ada:
     await operator.client.patch(CLIENTS + client["client_id"], json={"enabled": False})
     assert (await traded(public, client, second)).json()["error"] == "invalid_client"
     assert (await userinfo(public, access)).status_code == 401
-    assert (await visitor.get(asked(client))).status_code == 400
+    assert (await visitor.get(authorize_url(client))).status_code == 400
 
 
 # tokens are not taken for one another -------------------------------------------------------------------------------
@@ -601,7 +601,7 @@ async def test_the_cookie_is_not_honoured_by_the_api(ada: Member, visitor: Visit
         "DELETE FROM users WHERE id = %s",
     ],
 )
-async def test_the_access_token_ends_with_whatever_it_stands_for(
+async def test_the_access_token_ends_with_its_session_user_or_client(
     public: RunningPlatform, portal: dict[str, Any], ada: Member, visitor: Visitor, end: str
 ) -> None:
     await visitor.sign_in(ada.email)
@@ -628,19 +628,19 @@ async def test_only_digests_are_stored(
 # discovery ----------------------------------------------------------------------------------------------------------
 
 
-async def test_discovery_names_what_there_is(public: RunningPlatform) -> None:
+async def test_discovery_describes_what_is_supported(public: RunningPlatform) -> None:
     answer = await public.anonymous.get("/.well-known/openid-configuration")
     assert answer.status_code == 200
-    told = answer.json()
-    assert told["issuer"] == "https://gatehouse.test"
-    assert told["code_challenge_methods_supported"] == ["S256"]
+    body = answer.json()
+    assert body["issuer"] == "https://gatehouse.test"
+    assert body["code_challenge_methods_supported"] == ["S256"]
     for name in ("authorization_endpoint", "userinfo_endpoint", "jwks_uri"):
-        path = told[name].removeprefix("https://gatehouse.test")
+        path = body[name].removeprefix("https://gatehouse.test")
         assert (await public.anonymous.get(path)).status_code != 404
-    assert (await public.anonymous.post(told["token_endpoint"].removeprefix(told["issuer"]))).status_code == 400
+    assert (await public.anonymous.post(body["token_endpoint"].removeprefix(body["issuer"]))).status_code == 400
 
 
-async def test_without_a_public_address_there_is_no_provider(platform: RunningPlatform) -> None:
+async def test_without_a_public_url_there_is_no_openid_provider(platform: RunningPlatform) -> None:
     answer = await platform.anonymous.get("/.well-known/openid-configuration")
     assert answer.status_code == 404
     assert "PUBLIC_URL" in answer.text

@@ -1,4 +1,4 @@
-"""People's preferences and pictures (reference 2, User preferences; Endpoints, User settings)."""
+"""Users' preferences and pictures (docs/preferences.md)."""
 
 import asyncio
 from io import BytesIO
@@ -43,11 +43,11 @@ async def put(person: Person, **body: Any) -> dict[str, Any]:
 # preferences ---------------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_never_set_has_its_default(tenant: Tenant) -> None:
+async def test_unset_preferences_have_their_defaults(tenant: Tenant) -> None:
     assert (await tenant.user.client.get(MINE)).json() == DEFAULTS
 
 
-async def test_an_update_merges(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_is_merged(platform: RunningPlatform, tenant: Tenant) -> None:
     first = await put(tenant.user, default_model_id="a/m", preferred_models=["a/m", "b/n"])
     assert first == {**DEFAULTS, "default_model_id": "a/m", "preferred_models": ["a/m", "b/n"]}
     second = await put(tenant.user, theme="dark", default_summarizer_model_id="b/n")
@@ -66,13 +66,13 @@ async def test_an_update_merges(platform: RunningPlatform, tenant: Tenant) -> No
     assert {event["resource_id"] for event in events} == {str(tenant.user.id)}
 
 
-async def test_an_update_that_changes_nothing_is_no_event(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_that_changes_nothing_is_not_audited(platform: RunningPlatform, tenant: Tenant) -> None:
     assert await put(tenant.user) == DEFAULTS
     assert await put(tenant.user, theme="system", preferred_models=[], default_model_id=None) == DEFAULTS
     assert await platform.audit(tenant, "user.preferences_changed") == []
 
 
-async def test_of_two_updates_at_once_none_is_lost(tenant: Tenant) -> None:
+async def test_concurrent_updates_are_not_lost(tenant: Tenant) -> None:
     for number in range(5):
         await asyncio.gather(
             put(tenant.user, default_model_id=f"a/{number}"), put(tenant.user, preferred_models=[f"b/{number}"])
@@ -112,7 +112,7 @@ async def test_other_families_read_them_with_defaults(platform: RunningPlatform,
         assert await preferences(session, tenant.admin.id) == StoredPreferences()
 
 
-async def test_preferences_go_with_their_user(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_preferences_are_deleted_with_their_user(platform: RunningPlatform, tenant: Tenant) -> None:
     await put(tenant.user, theme="dark")
     await upload(tenant.user.client, picture())
     assert (await tenant.admin.client.delete(f"/api/admin/users/{tenant.user.id}")).status_code == 204
@@ -125,7 +125,7 @@ async def test_preferences_go_with_their_user(platform: RunningPlatform, tenant:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
-async def test_a_picture_is_set_seen_and_removed(platform: RunningPlatform, tenant: Tenant, kind: str) -> None:
+async def test_a_picture_is_set_read_and_removed(platform: RunningPlatform, tenant: Tenant, kind: str) -> None:
     answer = await upload(tenant.user.client, picture(kind=kind))
     assert answer.status_code == 200, answer.text
     shown = answer.json()
@@ -150,14 +150,14 @@ async def test_a_picture_is_set_seen_and_removed(platform: RunningPlatform, tena
     assert len(await platform.audit(tenant, "user.avatar_removed")) == 1
 
 
-async def test_of_two_removals_at_once_one_is_an_event(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_of_two_concurrent_removals_one_is_audited(platform: RunningPlatform, tenant: Tenant) -> None:
     await upload(tenant.user.client, picture())
     answers = await asyncio.gather(*(tenant.user.client.delete(AVATAR) for _ in range(5)))
     assert {answer.status_code for answer in answers} == {204}
     assert len(await platform.audit(tenant, "user.avatar_removed")) == 1
 
 
-async def test_another_picture_has_another_address_and_the_same_one_none(
+async def test_a_new_picture_has_a_new_url_and_the_same_picture_keeps_it(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     urls = [
@@ -167,7 +167,7 @@ async def test_another_picture_has_another_address_and_the_same_one_none(
     assert len(await platform.audit(tenant, "user.avatar_set")) == 2
 
 
-async def test_a_picture_is_kept_by_its_digest(tenant: Tenant) -> None:
+async def test_a_picture_is_stored_by_its_digest(tenant: Tenant) -> None:
     url = (await upload(tenant.user.client, picture())).json()["avatar_url"]
     bare = url.partition("?")[0]
     named, unnamed = await tenant.user.client.get(url), await tenant.user.client.get(bare)
@@ -187,18 +187,18 @@ async def test_a_picture_is_kept_by_its_digest(tenant: Tenant) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"hello", b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"GIF89a" + b"\0" * 50]
 )
-async def test_what_is_no_picture_is_400_whatever_it_is_called(tenant: Tenant, content: bytes) -> None:
+async def test_a_file_that_is_not_a_picture_is_400_whatever_its_name(tenant: Tenant, content: bytes) -> None:
     answer = await upload(tenant.user.client, content)
     assert answer.status_code == 400, answer.text
     assert answer.json()["detail"].startswith("file: this is neither a PNG nor a JPEG")
 
 
-async def test_a_picture_is_one_by_its_content_not_by_its_name(tenant: Tenant) -> None:
+async def test_a_picture_is_recognized_by_its_content(tenant: Tenant) -> None:
     answer = await upload(tenant.user.client, picture(), name="me.txt", kind="text/plain")
     assert answer.status_code == 200
 
 
-async def test_a_picture_has_a_megabyte_at_most(tenant: Tenant) -> None:
+async def test_a_picture_has_at_most_one_megabyte(tenant: Tenant) -> None:
     # What follows the picture's end is no part of it.
     exactly = picture().ljust(MEGABYTE, b"\0")
     assert (await upload(tenant.user.client, exactly)).status_code == 200
@@ -208,7 +208,7 @@ async def test_a_picture_has_a_megabyte_at_most(tenant: Tenant) -> None:
         assert str(MEGABYTE) in answer.json()["detail"]
 
 
-async def test_a_form_that_is_none_says_what_is_expected(tenant: Tenant) -> None:
+async def test_a_malformed_form_gets_an_error_with_the_expected_format(tenant: Tenant) -> None:
     client = tenant.user.client
     for answer in (
         await client.patch(AVATAR, files={"picture": ("me.png", picture(), "image/png")}),
@@ -247,7 +247,9 @@ async def test_an_administrator_sets_a_users_picture(
     assert (await upload(tenant.admin.client, b"x" * 2 * MEGABYTE, path)).status_code == 413
 
 
-async def test_who_sees_a_picture(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_only_the_organizations_own_callers_see_a_picture(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
     url = (await upload(tenant.user.client, picture())).json()["avatar_url"]
     for client, status in (
         (platform.anonymous, 401),

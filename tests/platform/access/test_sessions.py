@@ -1,4 +1,4 @@
-"""Sessions: refreshing, ending, and tokens that must not be believed (decisions 3)."""
+"""Sessions: refresh, end, and tokens that are refused (docs/sessions.md)."""
 
 import asyncio
 import base64
@@ -51,7 +51,7 @@ async def refresh(platform: RunningPlatform, token: str) -> httpx2.Response:
     return await platform.anonymous.post("/api/auth/refresh", json={"refresh_token": token})
 
 
-async def test_a_refresh_gives_new_tokens_of_the_same_session(
+async def test_a_refresh_returns_new_tokens_of_the_same_session(
     platform: RunningPlatform, tenant: Tenant, ada: SignedIn
 ) -> None:
     answer = await refresh(platform, ada.refresh_token)
@@ -78,7 +78,7 @@ async def test_the_second_use_of_a_refresh_token_ends_the_session(
     assert len(await platform.audit(tenant, "session.refresh_reused")) == 1
 
 
-async def test_of_parallel_uses_of_one_token_one_wins_and_the_session_ends(
+async def test_of_parallel_uses_of_one_token_one_succeeds_and_the_session_ends(
     platform: RunningPlatform, ada: SignedIn
 ) -> None:
     answers = await asyncio.gather(*(refresh(platform, ada.refresh_token) for _ in range(8)))
@@ -88,7 +88,7 @@ async def test_of_parallel_uses_of_one_token_one_wins_and_the_session_ends(
     assert (await refresh(platform, won[0].json()["refresh_token"])).status_code == 401
 
 
-async def test_other_sessions_go_on(platform: RunningPlatform, ada: SignedIn) -> None:
+async def test_other_sessions_continue(platform: RunningPlatform, ada: SignedIn) -> None:
     other = await sign_in(platform, ada.id, ada.email)
     await refresh(platform, ada.refresh_token)
     await refresh(platform, ada.refresh_token)
@@ -97,7 +97,7 @@ async def test_other_sessions_go_on(platform: RunningPlatform, ada: SignedIn) ->
 
 
 @pytest.mark.parametrize("column", ["refresh_tokens", "sessions"])
-async def test_what_has_expired_is_not_refreshed(
+async def test_an_expired_refresh_token_is_refused(
     platform: RunningPlatform, tenant: Tenant, ada: SignedIn, column: str
 ) -> None:
     platform.sql(f"UPDATE {column} SET expires_at = now() - interval '1 s' WHERE tenant_id = %s", [tenant.id])
@@ -127,7 +127,7 @@ async def test_a_user_ends_another_of_their_sessions(platform: RunningPlatform, 
     assert (await other.client.delete(f"{SESSIONS}/{listed[1]['id']}")).status_code == 404
 
 
-async def test_anothers_session_is_not_there(
+async def test_another_users_session_is_not_found(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: SignedIn
 ) -> None:
     (mine,) = (await ada.client.get(SESSIONS)).json()
@@ -146,7 +146,7 @@ async def test_sessions_are_for_session_tokens(platform: RunningPlatform, tenant
         assert (await client.post("/api/auth/logout")).status_code == status
 
 
-async def test_a_revocation_outlives_every_token_it_stops(platform: RunningPlatform, ada: SignedIn) -> None:
+async def test_a_revocation_outlasts_every_token_it_revokes(platform: RunningPlatform, ada: SignedIn) -> None:
     await ada.client.post("/api/auth/logout")
     ((until,),) = platform.sql(
         "SELECT r.expires_at FROM revocations r JOIN sessions s ON s.id = r.subject WHERE s.user_id = %s", [ada.id]
@@ -183,7 +183,7 @@ async def test_forged_tokens_are_refused(platform: RunningPlatform, tenant: Tena
         assert answer.status_code == 401, name
 
 
-async def test_a_tokens_tenant_and_role_are_not_believed(
+async def test_a_tokens_tenant_and_role_are_checked_against_the_database(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     """They are for information: the user's row decides."""
@@ -195,7 +195,7 @@ async def test_a_tokens_tenant_and_role_are_not_believed(
     assert {user["tenant_id"] for user in listed} == {str(tenant.id)}
 
 
-async def test_a_new_signing_key_signs_once_workers_have_heard_of_it(
+async def test_a_new_signing_key_is_used_once_workers_know_it(
     platform: RunningPlatform, tenant: Tenant, ada: SignedIn
 ) -> None:
     key = jwt.SigningKey.generate()

@@ -1,4 +1,4 @@
-"""The sign-in page as a browser without scripts sees it (decisions 3)."""
+"""The sign-in page in a browser without scripts (docs/sign-in.md)."""
 
 import re
 from typing import Any
@@ -40,9 +40,9 @@ async def test_a_person_signs_in_and_out(
     assert f"You are signed in as <strong>{ada.email}</strong>" in visitor.page.text
     (event,) = await public.audit(tenant, "login.succeeded")
     assert (event["actor_id"], event["details"]["amr"]) == (str(ada.id), ["pwd"])
-    held = visitor.cookie()
-    assert held
-    assert held not in str(event)
+    cookie = visitor.cookie()
+    assert cookie
+    assert cookie not in str(event)
 
     await visitor.fill()
     assert visitor.page.headers["Location"] == "/login?done=out"
@@ -52,12 +52,12 @@ async def test_a_person_signs_in_and_out(
     (ended,) = await public.audit(tenant, "session.ended")
     assert (ended["actor_id"], ended["details"], ended["reason"]) == (str(ada.id), {}, "logout")
     # The cookie that somebody may have copied is worth nothing.
-    visitor.client.cookies.set("gatehouse_session", held, domain="gatehouse.test")
+    visitor.client.cookies.set("gatehouse_session", cookie, domain="gatehouse.test")
     await visitor.get("/login")
     assert "You are signed in" not in visitor.page.text
 
 
-async def test_a_user_name_does_too(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+async def test_a_user_name_signs_in_too(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
     name = f"ada-{uuid4().hex[:8]}"
     public.sql("UPDATE users SET username = %s WHERE id = %s", [name, ada.id])
     await visitor.sign_in(name)
@@ -79,7 +79,7 @@ async def test_an_address_with_several_accounts_needs_the_organization(
     assert visitor.page.status_code == 303
 
 
-async def test_every_failure_looks_the_same(public: RunningPlatform, tenant: Tenant, visitor: Visitor) -> None:
+async def test_all_failures_look_the_same(public: RunningPlatform, tenant: Tenant, visitor: Visitor) -> None:
     known, inactive = await member(public, tenant, signed_in=False), await member(public, tenant, signed_in=False)
     public.sql("UPDATE users SET is_active = false WHERE id = %s", [inactive.id])
     seen = set()
@@ -98,15 +98,15 @@ async def test_every_failure_looks_the_same(public: RunningPlatform, tenant: Ten
         assert WRONG in visitor.page.text
         assert 'role="alert"' in visitor.page.text
         assert visitor.cookie() is None
-        told = visitor.page.text.replace(visitor.page.request.content.decode(), "")
-        seen.add(re.sub(r'(id="email"[^>]*) value="[^"]*"', r"\1", told))
+        result = visitor.page.text.replace(visitor.page.request.content.decode(), "")
+        seen.add(re.sub(r'(id="email"[^>]*) value="[^"]*"', r"\1", result))
     assert len(seen) == 1
     await public.host.later.settle()
     (event, _) = await public.audit(tenant, "login.failed")
     assert event["resource_id"] == str(known.id)
 
 
-async def test_what_was_typed_is_shown_again_and_the_password_is_not(visitor: Visitor) -> None:
+async def test_the_form_keeps_its_input_except_the_password(visitor: Visitor) -> None:
     await visitor.sign_in('"><script>alert(1)</script>@x.test', "a secret password")
     assert "<script>alert" not in visitor.page.text
     assert "&lt;script&gt;alert(1)" in visitor.page.text
@@ -116,22 +116,22 @@ async def test_what_was_typed_is_shown_again_and_the_password_is_not(visitor: Vi
 # the cookie ---------------------------------------------------------------------------------------------------------
 
 
-async def test_the_cookie_is_for_the_browser_alone(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
+async def test_the_cookie_is_http_only(public: RunningPlatform, ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email)
     attributes = cookies_set(visitor)["gatehouse_session"]
     guarded = {"httponly", "path=/", "samesite=lax", "secure"}
-    assert {each.strip().lower() for each in attributes.split(";")} == guarded
+    assert {part.strip().lower() for part in attributes.split(";")} == guarded
     await visitor.get("/login")
     proof = cookies_set(visitor)["gatehouse_form"]
-    assert {each.strip().lower() for each in proof.split(";")} == guarded
-    held = visitor.cookie()
-    assert held is not None
+    assert {part.strip().lower() for part in proof.split(";")} == guarded
+    cookie = visitor.cookie()
+    assert cookie is not None
     rows = public.sql("SELECT b.digest, s.user_id FROM browser_sessions b JOIN sessions s ON s.id = b.session_id")
     assert ada.id in {row[1] for row in rows}
-    assert held.encode() not in {bytes(row[0]) for row in rows}
+    assert cookie.encode() not in {bytes(row[0]) for row in rows}
 
 
-async def test_without_tls_the_cookie_goes_without_secure(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_without_tls_the_cookie_is_not_secure(platform: RunningPlatform, tenant: Tenant) -> None:
     """A browser would drop it; such a platform is somebody's own machine."""
     visitor = Visitor(platform)
     await visitor.sign_in((await member(platform, tenant, signed_in=False)).email)
@@ -149,29 +149,29 @@ async def test_a_session_cannot_be_fixed_in_advance(ada: Member, visitor: Visito
     assert visitor.cookie() not in {planted, first}
 
 
-async def test_signing_in_again_ends_what_the_browser_held(
+async def test_signing_in_again_ends_the_browsers_earlier_session(
     public: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     """Whoever had copied the first cookie is out, and of several people at one browser nobody stays signed in."""
     bob = await member(public, other_tenant, signed_in=False)
-    held = []
+    session_cookies = []
     for who in (ada, ada, bob):
         await visitor.sign_in(who.email, path="/login?next=/docs&done=out")
         assert visitor.page.status_code == 303
-        held.append(visitor.cookie())
+        session_cookies.append(visitor.cookie())
     rows = public.sql(
         "SELECT user_id, revoked_reason FROM sessions WHERE user_id IN (%s, %s) ORDER BY created_at", [ada.id, bob.id]
     )
     assert rows == [(ada.id, "signed_in_again"), (ada.id, "signed_in_again"), (bob.id, None)]
     # Each in the chain of the organization that the session was of, by the person it was.
     ended = await public.audit(tenant, "session.ended")
-    assert [(each["actor_id"], each["reason"]) for each in ended] == [(str(ada.id), "signed_in_again")] * 2
+    assert [(outcome["actor_id"], outcome["reason"]) for outcome in ended] == [(str(ada.id), "signed_in_again")] * 2
     assert await public.audit(other_tenant, "session.ended") == []
-    visitor.client.cookies.set("gatehouse_session", held[1] or "", domain="gatehouse.test")
+    visitor.client.cookies.set("gatehouse_session", session_cookies[1] or "", domain="gatehouse.test")
     assert "You are signed in" not in (await visitor.get("/login")).text
 
 
-async def test_signing_in_again_takes_no_other_devices_place(
+async def test_signing_in_again_ends_no_other_devices_session(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     public.sql('UPDATE tenants SET session_policy = \'{"concurrent_sessions": "2"}\' WHERE id = %s', [tenant.id])
@@ -218,7 +218,7 @@ async def test_the_cookie_ends_with_session_user_and_organization(
         "/login/enrol/app", "/login/enrol/app/confirm", "/login/enrol/passkey",
     ],
 )  # fmt: skip
-async def test_a_form_without_the_proof_is_refused(ada: Member, visitor: Visitor, path: str) -> None:
+async def test_a_form_without_the_csrf_token_is_refused(ada: Member, visitor: Visitor, path: str) -> None:
     await visitor.sign_in(ada.email)
     await visitor.get("/login?next=/x")
     typed: dict[str, str] = {"email": ada.email, "password": PASSWORD}
@@ -229,7 +229,7 @@ async def test_a_form_without_the_proof_is_refused(ada: Member, visitor: Visitor
     assert "You are signed in" in (await visitor.get("/login")).text
 
 
-async def test_the_proof_of_one_browser_is_nothing_in_another(
+async def test_a_csrf_token_of_another_browser_is_refused(
     public: RunningPlatform, ada: Member, visitor: Visitor
 ) -> None:
     stranger = Visitor(public)
@@ -248,9 +248,7 @@ async def test_the_proof_of_one_browser_is_nothing_in_another(
         ("https://[", 403), ("HTTPS://GATEHOUSE.TEST", 303),
     ],
 )  # fmt: skip
-async def test_a_browser_that_says_where_the_form_was_is_believed(
-    ada: Member, visitor: Visitor, origin: str | None, status: int
-) -> None:
+async def test_a_same_origin_header_is_accepted(ada: Member, visitor: Visitor, origin: str | None, status: int) -> None:
     """A neighbour under the same domain can plant the cookie, but not this header."""
     await visitor.get("/login")
     if origin is not None:
@@ -259,7 +257,7 @@ async def test_a_browser_that_says_where_the_form_was_is_believed(
     assert visitor.page.status_code == status
 
 
-async def test_the_proof_changes_at_sign_in_and_sign_out(ada: Member, visitor: Visitor) -> None:
+async def test_the_csrf_token_changes_at_sign_in_and_sign_out(ada: Member, visitor: Visitor) -> None:
     seen = []
     await visitor.get("/login")
     for act in ({"email": ada.email, "password": PASSWORD}, {}):
@@ -280,7 +278,7 @@ async def test_the_proof_changes_at_sign_in_and_sign_out(ada: Member, visitor: V
         (b"", ""),
     ],
 )
-async def test_what_is_no_form_is_refused(visitor: Visitor, content: bytes, media_type: str) -> None:
+async def test_other_content_types_are_refused(visitor: Visitor, content: bytes, media_type: str) -> None:
     answer = await visitor.client.post("/login", content=content, headers={"Content-Type": media_type})
     assert answer.status_code == 400
     assert answer.headers["Content-Type"].startswith("text/html")
@@ -296,23 +294,25 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)
-def test_only_own_paths_are_gone_on_to(path: str) -> None:
+def test_foreign_redirects_are_refused(path: str) -> None:
     assert paths.own_path(path) == "/login"
 
 
 @pytest.mark.parametrize("path", ["/oauth/authorize?a=b&c=//d", "/docs", "/x?next=https://evil.example"])
-def test_own_paths_are(path: str) -> None:
+def test_own_paths_are_redirected_to(path: str) -> None:
     assert paths.own_path(path) == path
 
 
 @pytest.mark.parametrize("path", ["https://evil.example", "//evil.example", "/\\evil.example"])
-async def test_a_link_leads_nowhere_else_after_signing_in(ada: Member, visitor: Visitor, path: str) -> None:
+async def test_a_link_does_not_redirect_to_foreign_addresses_after_signing_in(
+    ada: Member, visitor: Visitor, path: str
+) -> None:
     await visitor.get("/login?next=/docs")
     await visitor.fill(email=ada.email, password=PASSWORD, next=path)
     assert visitor.page.headers["Location"] == "/login"
 
 
-async def test_it_goes_on_to_where_somebody_wanted(ada: Member, visitor: Visitor) -> None:
+async def test_a_sign_in_continues_to_the_requested_page(ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email, path="/login?next=/docs%3Fx%3D1")
     assert visitor.page.headers["Location"] == "/docs?x=1"
 
@@ -327,7 +327,7 @@ async def guarded(public: RunningPlatform, tenant: Tenant) -> tuple[Member, str,
     return made, *await enrol(public, made)
 
 
-async def test_the_second_factor_is_asked_for_and_then_it_goes_on(
+async def test_a_sign_in_continues_after_the_second_factor(
     public: RunningPlatform, tenant: Tenant, guarded: tuple[Member, str, list[str]], visitor: Visitor
 ) -> None:
     who, secret, _ = guarded
@@ -335,7 +335,7 @@ async def test_the_second_factor_is_asked_for_and_then_it_goes_on(
     assert visitor.page.headers["Location"] == "/login/second-factor?next=%2Fdocs"
     assert visitor.cookie() is None
     pending = cookies_set(visitor)["gatehouse_pending"].lower()
-    assert {"httponly", "samesite=strict", "path=/login", "secure"} == {each.strip() for each in pending.split(";")}
+    assert {"httponly", "samesite=strict", "path=/login", "secure"} == {part.strip() for part in pending.split(";")}
     await visitor.follow()
     assert 'autocomplete="one-time-code"' in visitor.page.text
     await visitor.fill(code="000000")
@@ -350,7 +350,7 @@ async def test_the_second_factor_is_asked_for_and_then_it_goes_on(
     assert events[-1]["details"]["amr"] == ["pwd", "otp", "mfa"]
 
 
-async def test_a_recovery_code_does_once(guarded: tuple[Member, str, list[str]], visitor: Visitor) -> None:
+async def test_a_recovery_code_signs_in_once(guarded: tuple[Member, str, list[str]], visitor: Visitor) -> None:
     who, _, codes = guarded
     for status in (303, 401):
         await visitor.sign_in(who.email, path="/login?next=/docs&done=out")
@@ -360,7 +360,7 @@ async def test_a_recovery_code_does_once(guarded: tuple[Member, str, list[str]],
     assert "<details open>" in visitor.page.text
 
 
-async def test_five_wrong_ones_are_the_end(guarded: tuple[Member, str, list[str]], visitor: Visitor) -> None:
+async def test_five_wrong_codes_end_the_sign_in(guarded: tuple[Member, str, list[str]], visitor: Visitor) -> None:
     await visitor.sign_in(guarded[0].email)
     await visitor.follow()
     for _ in range(4):
@@ -379,7 +379,7 @@ async def test_without_a_password_there_is_no_second_page(visitor: Visitor) -> N
     assert visitor.page.headers["Location"] == "/login?done=expired"
 
 
-async def test_who_must_enrol_does_so_before_anything_else(
+async def test_a_user_who_must_enrol_does_so_first(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     await public.require_mfa(tenant.id)
@@ -439,7 +439,7 @@ async def test_an_organizations_identity_providers_are_offered(
 
 
 @pytest.mark.parametrize("email", ["ada@nowhere.example", "ada", "@"])
-async def test_where_there_is_none_that_is_said(visitor: Visitor, email: str) -> None:
+async def test_the_page_says_if_there_is_no_identity_provider(visitor: Visitor, email: str) -> None:
     await visitor.get("/login")
     await visitor.fill(email=email, action="/login/single-sign-on")
     assert "There is no single sign-on for this address." in visitor.page.text
@@ -453,7 +453,7 @@ async def test_a_claimed_domain_offers_nothing(public: RunningPlatform, tenant: 
     assert "Okta" not in (await visitor.get(f"/login?email=ada@{domain}")).text
 
 
-async def test_who_came_by_an_identity_provider_may_sign_out_there_too(
+async def test_a_user_of_an_identity_provider_may_sign_out_there_too(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     idp_id = provider(public, tenant, "Okta")
@@ -476,7 +476,7 @@ async def test_who_came_by_an_identity_provider_may_sign_out_there_too(
 # one-time tokens ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_new_password_by_an_administrators_token(
+async def test_an_administrators_token_sets_a_new_password(
     public: RunningPlatform, tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
     issued = (await tenant.admin.client.post(f"/api/admin/users/{ada.id}/password-reset")).json()
@@ -540,7 +540,7 @@ async def test_passwords_tried_on_the_page_and_at_the_api_are_counted_together(
 
 
 @pytest.mark.parametrize("path", ["/login", "/login/reset", "/login/invitation", "/login?next=%0d", "/login/nothing"])
-async def test_pages_let_nothing_foreign_in(visitor: Visitor, path: str) -> None:
+async def test_the_content_security_policy_forbids_foreign_content(visitor: Visitor, path: str) -> None:
     page = await visitor.get(path)
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -552,10 +552,10 @@ async def test_pages_let_nothing_foreign_in(visitor: Visitor, path: str) -> None
     assert not re.search(r"<style|style=|<script(?! src)|\son\w+=|javascript:", page.text)
 
 
-async def test_what_pages_name_is_there_and_stays(visitor: Visitor) -> None:
+async def test_linked_files_exist_and_are_cacheable(visitor: Visitor) -> None:
     page = await visitor.get("/login")
     named = re.findall(r'(?:href|src)="(/login/static/[^"]+)"', page.text)
-    assert len(set(named)) == 2
+    assert len(set(named)) == 3
     for path in named:
         answer = await visitor.get(path)
         assert answer.status_code == 200
@@ -588,17 +588,16 @@ async def test_in_maintenance_people_can_still_sign_in(public: RunningPlatform, 
 # the front page, and who is signed in already -----------------------------------------------------------------------
 
 
-async def test_a_program_learns_from_the_front_page_where_things_are(public: RunningPlatform) -> None:
+async def test_the_front_page_lists_the_endpoints_for_programs(public: RunningPlatform) -> None:
     answer = await public.anonymous.get("/")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     for name in ("sign_in", "documentation", "openapi", "status"):
         assert (await public.anonymous.get(answer.json()[name])).status_code in {200, 503}
     page = await public.anonymous.get("/", headers={"Accept": "text/html,*/*;q=0.8"})
-    assert page.headers["content-type"].startswith("text/html")
-    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert (page.status_code, page.headers["location"]) == (303, "/console")
 
 
-async def test_who_is_signed_in_goes_on_at_once(ada: Member, visitor: Visitor) -> None:
+async def test_a_signed_in_user_continues_at_once(ada: Member, visitor: Visitor) -> None:
     await visitor.sign_in(ada.email)
     await visitor.get("/login?next=/docs")
     assert (visitor.page.status_code, visitor.page.headers["Location"]) == (303, "/docs")
@@ -607,7 +606,7 @@ async def test_who_is_signed_in_goes_on_at_once(ada: Member, visitor: Visitor) -
     assert visitor.page.status_code == 200
 
 
-async def test_who_is_signed_in_is_not_told_that_enrolling_took_too_long(ada: Member, visitor: Visitor) -> None:
+async def test_a_signed_in_user_sees_no_enrolment_timeout(ada: Member, visitor: Visitor) -> None:
     await visitor.get("/login/enrol")
     assert visitor.page.headers["Location"] == "/login?done=expired"
     await visitor.sign_in(ada.email)

@@ -72,7 +72,7 @@ async def log_in(page: Page, who: Member, path: str = "/login") -> None:
     await page.get_by_role("button", name="Sign in").click()
 
 
-async def test_somebody_signs_in_by_keyboard_alone(page: Page, ada: Member) -> None:
+async def test_a_user_signs_in_using_only_the_keyboard(page: Page, ada: Member) -> None:
     await page.goto("/login")
     await expect(page.get_by_label("E-mail or user name")).to_be_focused()
     await page.keyboard.type(ada.email)
@@ -82,7 +82,7 @@ async def test_somebody_signs_in_by_keyboard_alone(page: Page, ada: Member) -> N
     await expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
-    (cookie,) = [each for each in await page.context.cookies() if each["name"] == "gatehouse_session"]
+    (cookie,) = [cookie for cookie in await page.context.cookies() if cookie["name"] == "gatehouse_session"]
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Lax", "/")
     assert await page.evaluate("document.cookie") == ""
     await page.get_by_role("button", name="Sign out").click()
@@ -139,7 +139,7 @@ async def test_a_code_from_an_app(served: RunningPlatform, tenant: Tenant, page:
     await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
 
 
-async def test_a_passkey_is_set_up_where_one_is_wanted_and_used_the_next_time(
+async def test_a_required_passkey_is_enrolled_and_used_at_the_next_sign_in(
     served: RunningPlatform, tenant: Tenant, ada: Member, page: Page
 ) -> None:
     await served.require_mfa(tenant.id)
@@ -175,9 +175,7 @@ async def test_a_passkey_that_was_not_used_is_announced_and_can_be_tried_again(
     await expect(button).to_be_focused()
 
 
-async def test_an_app_is_set_up_where_one_is_wanted(
-    served: RunningPlatform, tenant: Tenant, ada: Member, page: Page
-) -> None:
+async def test_a_required_app_is_enrolled(served: RunningPlatform, tenant: Tenant, ada: Member, page: Page) -> None:
     await served.require_mfa(tenant.id)
     await log_in(page, ada)
     await page.get_by_role("button", name="Set up an authenticator app").click()
@@ -191,20 +189,15 @@ async def test_an_app_is_set_up_where_one_is_wanted(
     assert max(heights) < 30
 
 
-async def test_the_front_page_leads_to_sign_in_and_what_a_person_may_do(page: Page, ada: Member) -> None:
-    await page.goto("/")
-    await fits(page)
-    await expect(page.get_by_role("link", name="API documentation")).to_be_visible()
-    await page.get_by_role("link", name="Sign in").click()
+async def test_the_page_of_who_is_signed_in_leads_on(page: Page, ada: Member) -> None:
     await log_in(page, ada)
     await fits(page)
+    await expect(page.get_by_role("link", name="Console")).to_have_attribute("href", "/console")
     await expect(page.get_by_role("link", name="API documentation")).to_have_attribute("href", "/docs")
-    await page.goto("/")
-    await page.get_by_role("link", name="Your account").click()
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
 
 
-async def test_a_path_that_there_is_not_shows_a_page(page: Page) -> None:
+async def test_an_unknown_path_shows_a_page(page: Page) -> None:
     for path in ("/nothing", "/admin", "/v1/images/generations"):
         answer = await page.goto(path)
         assert answer is not None
@@ -221,11 +214,11 @@ async def test_an_application_at_another_origin_gets_the_person_back(
     operator = await served.operator()
     body: dict[str, Any] = {"name": "the portal", "tenant_id": None, "redirect_uris": [application]}
     client = (await operator.client.post("/api/admin/oauth-clients/", json=body)).json()
-    asked = {
+    request = {
         "response_type": "code", "client_id": client["client_id"], "redirect_uri": application, "scope": "openid",
         "state": secrets.token_urlsafe(8), "code_challenge": "x" * 43, "code_challenge_method": "S256",
     }  # fmt: skip
-    path = f"/oauth/authorize?{urlencode(asked)}"
+    path = f"/oauth/authorize?{urlencode(request)}"
     if signed_in:
         await log_in(page, ada)
         await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
@@ -233,9 +226,9 @@ async def test_an_application_at_another_origin_gets_the_person_back(
     else:
         await log_in(page, ada, path)
     await expect(page).to_have_title("the application")
-    told = parse_qs(urlsplit(page.url).query)
-    assert told["state"] == [asked["state"]]
-    assert told["code"]
+    query = parse_qs(urlsplit(page.url).query)
+    assert query["state"] == [request["state"]]
+    assert query["code"]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Tenants (decisions 2)."""
+"""Tenants, as the platform's operator manages them (docs/reference/platform-tenants.md)."""
 
 from time import time
 from typing import Any
@@ -17,28 +17,28 @@ def new(**more: Any) -> dict[str, Any]:
     return {"slug": f"s-{uuid4().hex[:10]}", "name": "Analytical Engines", **more}
 
 
-async def test_the_portals_client_makes_a_tenant_with_its_first_admin(platform: RunningPlatform) -> None:
+async def test_the_portals_client_creates_a_tenant_with_its_first_admin(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     email = f"ada-{uuid4().hex[:8]}@example.test"
-    wanted = new(id=str(uuid4()), plan="business", owner={"email": email, "display_name": "Ada"})
-    answer = await portal.post(BASE, json=wanted)
+    expected = new(id=str(uuid4()), plan="business", owner={"email": email, "display_name": "Ada"})
+    answer = await portal.post(BASE, json=expected)
     assert answer.status_code == 201, answer.text
     made = answer.json()
     assert {name: made[name] for name in ("id", "slug", "name", "plan")} == {
-        name: wanted[name] for name in ("id", "slug", "name", "plan")
+        name: expected[name] for name in ("id", "slug", "name", "plan")
     }
     assert (made["monthly_request_limit"], made["custom_rate_limit_rpm"]) == (1_000_000, None)
     ((role, operator, tenant_id),) = platform.sql(
         "SELECT role, operator, tenant_id FROM users WHERE email = %s", [email]
     )
-    assert (role, operator, str(tenant_id)) == ("admin", False, wanted["id"])
+    assert (role, operator, str(tenant_id)) == ("admin", False, expected["id"])
     joined = await platform.anonymous.post(
         "/api/auth/register",
         json={"invitation_token": made["owner"]["invitation_token"], "email": email, "password": "a long enough one"},
     )
     assert joined.status_code == 201, joined.text
     session = await platform.anonymous.post(
-        "/api/auth/login", json={"email": email, "password": "a long enough one", "tenant": wanted["slug"]}
+        "/api/auth/login", json={"email": email, "password": "a long enough one", "tenant": expected["slug"]}
     )
     listed = await platform.client(session.json()["access_token"]).get("/api/admin/users")
     assert [user["email"] for user in listed.json()["items"]] == [email]
@@ -54,7 +54,7 @@ async def test_the_tenant_is_in_the_operators_chain_and_its_owner_in_its_own(pla
     assert own["resource_id"] == made["owner"]["id"]
 
 
-async def test_slug_and_id_are_taken_for_good(platform: RunningPlatform) -> None:
+async def test_slug_and_id_are_never_reused(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     first = new()
     made = (await portal.post(BASE, json=first)).json()
@@ -83,7 +83,7 @@ async def test_a_bad_field_is_named(platform: RunningPlatform, body: dict[str, A
     assert [".".join(fault["loc"][1:]) for fault in answer.json()["detail"]] == [field]
 
 
-async def test_an_entitlement_is_in_force_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_entitlement_takes_effect_at_once(platform: RunningPlatform, tenant: Tenant) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     path = f"{BASE}/{tenant.id}/entitlements"
     answer = await portal.patch(path, json={"custom_rate_limit_rpm": 7})
@@ -99,9 +99,7 @@ async def test_an_entitlement_is_in_force_at_once(platform: RunningPlatform, ten
     assert changed == [{"custom_rate_limit_rpm": 7}, {"custom_rate_limit_rpm": None}]
 
 
-async def test_another_plan_brings_its_monthly_limit_unless_one_is_sent(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_new_plan_sets_its_monthly_limit_unless_one_is_sent(platform: RunningPlatform, tenant: Tenant) -> None:
     portal = await platform.new_m2m(None, "admin:write")
     path = f"{BASE}/{tenant.id}/entitlements"
     starter = (await portal.patch(path, json={"plan": "starter"})).json()
@@ -130,12 +128,12 @@ async def test_a_deleted_tenants_users_keys_and_clients_stop_at_once(platform: R
     assert deleted.count(str(tenant.id)) == 1
 
 
-async def test_the_operators_tenant_stays(platform: RunningPlatform) -> None:
+async def test_the_operators_tenant_cannot_be_deleted(platform: RunningPlatform) -> None:
     operator = await platform.operator()
     assert (await operator.client.delete(f"{BASE}/{DEFAULT_TENANT}")).status_code == 409
 
 
-async def test_nobody_else_makes_changes_or_ends_a_tenant(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_operators_and_the_portal_manage_tenants(platform: RunningPlatform, tenant: Tenant) -> None:
     reader = await platform.new_m2m(None, "admin:read")
     own = await platform.new_m2m(tenant.id, "admin:write")
     for client in (tenant.admin.client, tenant.auditor.client, reader, own):
@@ -161,7 +159,7 @@ async def test_an_operators_key_with_few_scopes_stays_with_them(platform: Runnin
     assert (await client.post(BASE, json=new())).status_code == 403
 
 
-async def test_an_operator_is_asked_for_a_second_factor_where_one_is_required(platform: RunningPlatform) -> None:
+async def test_an_operator_needs_a_second_factor_if_the_policy_requires_one(platform: RunningPlatform) -> None:
     """The answer may hold the token with which an organization's first admin gets a password."""
     operator = await platform.operator()
     fresh = await platform.new_person(DEFAULT_TENANT, "admin", operator=True, mfa_at=time())
@@ -194,10 +192,10 @@ async def _made(portal: Any) -> str:
     return tenant_id
 
 
-async def test_the_owner_gets_a_key_of_which_only_the_hash_is_told(platform: RunningPlatform) -> None:
+async def test_the_owner_gets_a_key_of_which_only_the_hash_is_sent(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
-    tenant_id, email, (key, told) = await _made(portal), f"ada-{uuid4().hex[:8]}@example.test", _key()
-    answer = await portal.put(f"{BASE}/{tenant_id}/owner", json={"email": email, **told})
+    tenant_id, email, (key, result) = await _made(portal), f"ada-{uuid4().hex[:8]}@example.test", _key()
+    answer = await portal.put(f"{BASE}/{tenant_id}/owner", json={"email": email, **result})
     assert answer.status_code == 200, answer.text
     listed = await platform.client(key).get("/api/admin/users")
     assert [(user["id"], user["email"], user["role"]) for user in listed.json()["items"]] == [
@@ -209,47 +207,47 @@ async def test_the_owner_gets_a_key_of_which_only_the_hash_is_told(platform: Run
 
 async def test_registering_the_owner_again_changes_nothing(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
-    tenant_id, (_, told) = await _made(portal), _key()
-    body = {"email": f"ada-{uuid4().hex[:8]}@example.test", **told}
+    tenant_id, (_, result) = await _made(portal), _key()
+    body = {"email": f"ada-{uuid4().hex[:8]}@example.test", **result}
     first = await portal.put(f"{BASE}/{tenant_id}/owner", json=body)
     again = await portal.put(f"{BASE}/{tenant_id}/owner", json=body)
     assert (again.status_code, again.json()) == (200, first.json())
     assert platform.sql("SELECT count(*) FROM users WHERE tenant_id = %s", [tenant_id]) == [(1,)]
     events = [(await platform.audit(UUID(tenant_id), action)) for action in ("user.created", "api_key.created")]
-    assert [len(each) for each in events] == [1, 1]
+    assert [len(event) for event in events] == [1, 1]
 
 
 async def test_an_owner_without_an_address_is_a_service_account(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
-    tenant_id, (key, told) = await _made(portal), _key()
-    assert (await portal.put(f"{BASE}/{tenant_id}/owner", json=told)).status_code == 200
+    tenant_id, (key, result) = await _made(portal), _key()
+    assert (await portal.put(f"{BASE}/{tenant_id}/owner", json=result)).status_code == 200
     assert platform.sql("SELECT kind, role FROM users WHERE tenant_id = %s", [tenant_id]) == [("service", "admin")]
     assert (await platform.client(key).get("/api/admin/users")).status_code == 200
 
 
-async def test_a_user_who_administers_nothing_is_made_no_owner(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_user_without_the_admin_role_cannot_become_owner(platform: RunningPlatform, tenant: Tenant) -> None:
     portal = await platform.new_m2m(None, "admin:write")
-    key, told = _key()
-    answer = await portal.put(f"{BASE}/{tenant.id}/owner", json={"email": tenant.user.email, **told})
+    key, result = _key()
+    answer = await portal.put(f"{BASE}/{tenant.id}/owner", json={"email": tenant.user.email, **result})
     assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (409, "email")
     assert (await platform.client(key).get("/v1/models")).status_code == 401
 
 
 async def test_another_organizations_key_is_not_registered_twice(platform: RunningPlatform) -> None:
     portal = await platform.new_m2m(None, "admin:write")
-    _, told = _key()
-    assert (await portal.put(f"{BASE}/{await _made(portal)}/owner", json=told)).status_code == 200
-    assert (await portal.put(f"{BASE}/{await _made(portal)}/owner", json=told)).status_code == 409
+    _, result = _key()
+    assert (await portal.put(f"{BASE}/{await _made(portal)}/owner", json=result)).status_code == 200
+    assert (await portal.put(f"{BASE}/{await _made(portal)}/owner", json=result)).status_code == 409
 
 
-async def test_only_the_platforms_client_registers_owners(platform: RunningPlatform, tenant: Tenant) -> None:
-    _, told = _key()
+async def test_only_the_portals_client_registers_owners(platform: RunningPlatform, tenant: Tenant) -> None:
+    _, result = _key()
     path = f"{BASE}/{tenant.id}/owner"
-    assert (await platform.anonymous.put(path, json=told)).status_code == 401
+    assert (await platform.anonymous.put(path, json=result)).status_code == 401
     for client in (tenant.admin.client, await platform.new_m2m(tenant.id, "admin:write")):
-        assert (await client.put(path, json=told)).status_code == 403
+        assert (await client.put(path, json=result)).status_code == 403
     portal = await platform.new_m2m(None, "admin:write")
-    assert (await portal.put(f"{BASE}/{uuid4()}/owner", json=told)).status_code == 404
+    assert (await portal.put(f"{BASE}/{uuid4()}/owner", json=result)).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -264,7 +262,7 @@ async def test_a_bad_field_of_an_owner_is_named(
     assert (answer.status_code, answer.json()["detail"][0]["loc"][-1]) == (422, field)
 
 
-async def test_name_and_contact_are_changed_and_stand_in_the_organizations_chain(
+async def test_changes_of_name_and_contact_are_in_the_organizations_chain(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     portal = await platform.new_m2m(None, "admin:write")

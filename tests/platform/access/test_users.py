@@ -1,4 +1,4 @@
-"""Users and their administration (decisions 2, Users)."""
+"""Users and their administration (docs/accounts.md)."""
 
 import asyncio
 from typing import Any
@@ -125,7 +125,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
 
 
 @pytest.mark.parametrize("field", ["email", "role", "is_active", "operator"])
-async def test_an_update_takes_no_null_for_what_every_user_has(tenant: Tenant, field: str) -> None:
+async def test_an_update_refuses_null_for_required_fields(tenant: Tenant, field: str) -> None:
     answer = await tenant.admin.client.patch(f"{BASE}/{tenant.user.id}", json={field: None})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
 
@@ -141,7 +141,7 @@ async def test_addresses_and_names_are_unique_within_a_tenant(tenant: Tenant, ot
     await made(other_tenant.admin, email=mine["email"], username="ada")
 
 
-async def test_an_update_changes_what_is_sent_and_nothing_else(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_changes_only_the_sent_fields(platform: RunningPlatform, tenant: Tenant) -> None:
     before = await made(tenant.admin, username="ada", display_name="Ada")
     path = f"{BASE}/{before['id']}"
     after = (await tenant.admin.client.patch(path, json={"display_name": None, "role": "auditor"})).json()
@@ -152,7 +152,7 @@ async def test_an_update_changes_what_is_sent_and_nothing_else(platform: Running
     assert len(await platform.audit(tenant, "user.updated")) == 1
 
 
-async def test_a_new_role_counts_at_the_next_request(tenant: Tenant) -> None:
+async def test_a_new_role_applies_to_the_next_request(tenant: Tenant) -> None:
     assert (await tenant.user.client.get(BASE)).status_code == 403
     await tenant.admin.client.patch(f"{BASE}/{tenant.user.id}", json={"role": "auditor"})
     assert (await tenant.user.client.get(BASE)).status_code == 200
@@ -190,7 +190,7 @@ async def test_a_deleted_user_is_gone_with_sessions_and_keys(platform: RunningPl
     assert event["resource_id"] == str(tenant.user.id)
 
 
-async def test_the_last_active_administrator_stays(tenant: Tenant) -> None:
+async def test_the_last_active_administrator_cannot_be_removed(tenant: Tenant) -> None:
     path = f"{BASE}/{tenant.admin.id}"
     service = await made(tenant.admin, kind="service", role="admin")
     for attempt in (
@@ -205,7 +205,9 @@ async def test_the_last_active_administrator_stays(tenant: Tenant) -> None:
     assert (await tenant.admin.client.patch(path, json={"role": "user"})).status_code == 200
 
 
-async def test_of_two_administrators_who_remove_each_other_one_stays(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_of_two_administrators_who_remove_each_other_one_remains(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     other = await platform.new_person(tenant.id, "admin")
     answers = await asyncio.gather(
         tenant.admin.client.patch(f"{BASE}/{other.id}", json={"role": "user"}),
@@ -216,7 +218,7 @@ async def test_of_two_administrators_who_remove_each_other_one_stays(platform: R
     assert platform.sql(admins, [tenant.id]) == [(1,)]
 
 
-async def test_only_administrators_get_in(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_administrators_have_access(platform: RunningPlatform, tenant: Tenant) -> None:
     path = f"{BASE}/{tenant.user.id}"
     calls: list[tuple[str, str, dict[str, Any] | None]] = [
         ("GET", BASE, None),
@@ -235,7 +237,7 @@ async def test_only_administrators_get_in(platform: RunningPlatform, tenant: Ten
         assert (await reader.request(method, where, json=body)).status_code in expected
 
 
-async def test_another_tenants_user_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_user_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     path = f"{BASE}/{tenant.user.id}"
     for method, where in (("GET", path), ("PATCH", path), ("DELETE", path), ("POST", f"{path}/password-reset")):
         body = {"role": "admin"} if method == "PATCH" else None
@@ -245,7 +247,7 @@ async def test_another_tenants_user_is_not_there(tenant: Tenant, other_tenant: T
     assert str(tenant.user.id) not in {user["id"] for user in listed}
 
 
-async def test_a_machine_makes_no_administrators(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_machine_cannot_create_administrators(platform: RunningPlatform, tenant: Tenant) -> None:
     machine = await platform.new_m2m(tenant.id, "admin:write", *WHAT_USERS_MAY)
     assert (await machine.post(BASE, json={"email": address(), "role": "admin"})).status_code == 403
     assert (await machine.post(BASE, json={"email": address(), "role": "auditor"})).status_code == 403
@@ -261,7 +263,7 @@ async def test_a_machine_makes_no_administrators(platform: RunningPlatform, tena
 
 
 @pytest.mark.parametrize("lacking", WHAT_USERS_MAY)
-async def test_a_machine_becomes_no_user_who_may_more_than_itself(
+async def test_a_machine_cannot_become_a_user_with_more_rights(
     platform: RunningPlatform, tenant: Tenant, lacking: str
 ) -> None:
     scopes = [scope for scope in WHAT_USERS_MAY if scope != lacking]
@@ -273,7 +275,7 @@ async def test_a_machine_becomes_no_user_who_may_more_than_itself(
     assert (await machine.patch(theirs, json={"email": address()})).status_code == 403
 
 
-async def test_a_key_that_was_scoped_down_makes_no_administrators(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_key_with_few_scopes_cannot_create_administrators(platform: RunningPlatform, tenant: Tenant) -> None:
     platform.sql("UPDATE tenants SET feature_flags = '{\"api_key_scoping\": true}' WHERE id = %s", [tenant.id])
     scoped = platform.client(await platform.new_key(tenant.admin, scopes=["admin:write"]))
     whole = platform.client(await platform.new_key(tenant.admin))
@@ -282,7 +284,7 @@ async def test_a_key_that_was_scoped_down_makes_no_administrators(platform: Runn
     assert (await whole.post(BASE, json={"email": address(), "role": "admin"})).status_code == 201
 
 
-async def test_only_operators_touch_operators(platform: RunningPlatform) -> None:
+async def test_only_operators_change_operators(platform: RunningPlatform) -> None:
     operator = await platform.operator()
     default = platform.sql("SELECT tenant_id FROM users WHERE id = %s", [operator.id])[0][0]
     admin = await platform.new_person(default, "admin")
@@ -308,7 +310,7 @@ async def test_a_platform_wide_client_has_no_users(platform: RunningPlatform) ->
     assert (await machine.get(BASE)).status_code == 403
 
 
-async def test_step_up_is_asked_where_it_is_required(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_step_up_is_required_if_the_policy_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
     await platform.require_mfa(tenant.id)
     platform.touch("tenant", tenant.id)
     await platform.refresh()

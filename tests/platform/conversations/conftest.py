@@ -37,7 +37,7 @@ async def begin(talking: Tenant) -> Begin:
     return begin
 
 
-async def said(client: httpx2.AsyncClient, path: str) -> list[dict[str, Any]]:
+async def messages_of(client: httpx2.AsyncClient, path: str) -> list[dict[str, Any]]:
     """The messages of a conversation."""
     answer = await client.get(f"{path}/messages")
     assert answer.status_code == 200, answer.text
@@ -83,8 +83,8 @@ def answering(*texts: str) -> Behave:
 
 def chunk(text: str) -> bytes:
     """Of a stream."""
-    told = {"id": "x", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": text}}]}
-    return b"data: " + msgspec.json.encode(told) + b"\n\n"
+    body = {"id": "x", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": text}}]}
+    return b"data: " + msgspec.json.encode(body) + b"\n\n"
 
 
 def stored(platform: RunningPlatform, tenant_id: UUID) -> str:

@@ -1,15 +1,15 @@
-"""Conversations as things that are made, listed, changed and removed (decisions 4, Conversations)."""
+"""Conversations: create, list, change and delete (docs/conversations.md)."""
 
 from typing import Any
 from uuid import uuid4
 
 import httpx2
 import pytest
-from tests.platform.conversations.conftest import BASE, Begin, said, stored
+from tests.platform.conversations.conftest import BASE, Begin, messages_of, stored
 from tests.support.platform import RunningPlatform, Tenant
 
 
-async def test_a_conversation_is_made_with_a_snapshot_of_its_model(talking: Tenant) -> None:
+async def test_a_conversation_is_created_with_a_snapshot_of_its_model(talking: Tenant) -> None:
     answer = await talking.user.client.post(BASE, json={"title": "On gates", "model": "sandbox/echo"})
     assert answer.status_code == 201
     made = answer.json()
@@ -19,11 +19,11 @@ async def test_a_conversation_is_made_with_a_snapshot_of_its_model(talking: Tena
     assert (await talking.user.client.get(f"{BASE}/{made['id']}")).json() == made
 
 
-async def test_a_bare_model_id_is_kept_under_its_whole_name(talking: Tenant) -> None:
+async def test_a_bare_model_id_is_stored_under_its_full_name(talking: Tenant) -> None:
     assert (await talking.user.client.post(BASE, json={"model": "echo"})).json()["model"] == "sandbox/echo"
 
 
-async def test_without_a_model_the_preferred_one_is_taken_and_without_that_auto(talking: Tenant) -> None:
+async def test_without_a_model_the_preferred_one_is_used_and_otherwise_auto(talking: Tenant) -> None:
     client = talking.user.client
     first = (await client.post(BASE, json={})).json()
     assert (first["model"], first["model_snapshot"]) == ("auto", None)
@@ -32,7 +32,7 @@ async def test_without_a_model_the_preferred_one_is_taken_and_without_that_auto(
     assert (await client.post(BASE, json={})).json()["model"] == "sandbox/echo"
 
 
-async def test_a_preferred_model_that_is_gone_leaves_auto(platform: RunningPlatform, talking: Tenant) -> None:
+async def test_a_removed_preferred_model_is_replaced_by_auto(platform: RunningPlatform, talking: Tenant) -> None:
     client = talking.user.client
     assert (await client.put("/api/users/me/preferences", json={"default_model_id": "sandbox/echo"})).is_success
     platform.sql("UPDATE model_configs SET is_active = false WHERE tenant_id = %s", [talking.id])
@@ -41,7 +41,7 @@ async def test_a_preferred_model_that_is_gone_leaves_auto(platform: RunningPlatf
     assert (await client.post(BASE, json={})).json()["model"] == "auto"
 
 
-async def test_its_beginning_is_announced_and_in_the_audit_chain_without_its_title(
+async def test_creation_is_announced_and_audited_without_the_title(
     platform: RunningPlatform, talking: Tenant, begin: Begin
 ) -> None:
     path = await begin(title="Project Nightingale")
@@ -61,19 +61,19 @@ async def test_its_beginning_is_announced_and_in_the_audit_chain_without_its_tit
     assert "Nightingale" not in stored(platform, talking.id)
 
 
-async def test_the_list_is_paged_and_the_newest_stir_stands_first(talking: Tenant, begin: Begin) -> None:
+async def test_the_list_is_paged_by_latest_activity_first(talking: Tenant, begin: Begin) -> None:
     client = talking.user.client
     paths = [await begin(title=f"number {n}") for n in range(3)]
     await client.post(f"{paths[0]}/messages", json={"content": "again"})
     first = (await client.get(BASE, params={"limit": 2})).json()
     rest = (await client.get(BASE, params={"limit": 2, "offset": 2})).json()
     assert (first["total"], first["limit"], first["offset"]) == (3, 2, 0)
-    listed = [each["title"] for each in first["conversations"] + rest["conversations"]]
+    listed = [item["title"] for item in first["conversations"] + rest["conversations"]]
     assert listed == ["number 0", "number 2", "number 1"]
     assert first["conversations"][0]["message_count"] == 2
 
 
-async def test_title_and_model_are_changed_and_null_takes_the_title_away(
+async def test_title_and_model_are_changed_and_null_removes_the_title(
     platform: RunningPlatform, talking: Tenant, begin: Begin
 ) -> None:
     client, path = talking.user.client, await begin(title="old")
@@ -88,7 +88,7 @@ async def test_title_and_model_are_changed_and_null_takes_the_title_away(
     ]  # fmt: skip
 
 
-async def test_the_snapshot_outlives_the_catalogs_entry(
+async def test_the_snapshot_survives_the_catalog_entry(
     platform: RunningPlatform, talking: Tenant, begin: Begin
 ) -> None:
     path = await begin()
@@ -100,7 +100,7 @@ async def test_the_snapshot_outlives_the_catalogs_entry(
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "model_not_found")
 
 
-async def test_a_deleted_conversation_is_gone_with_all_that_was_said(
+async def test_a_deleted_conversation_is_deleted_with_its_messages(
     platform: RunningPlatform, talking: Tenant, begin: Begin
 ) -> None:
     client, path = talking.user.client, await begin()
@@ -111,14 +111,16 @@ async def test_a_deleted_conversation_is_gone_with_all_that_was_said(
     assert len(await platform.audit(talking, "conversation.deleted")) == 1
 
 
-async def test_a_deleted_users_conversations_go_too(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
+async def test_a_deleted_users_conversations_are_deleted(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
     path = await begin()
     await talking.user.client.post(f"{path}/messages", json={"content": "hello"})
     assert (await talking.admin.client.delete(f"/api/admin/users/{talking.user.id}")).status_code == 204
     assert stored(platform, talking.id) == ""
 
 
-async def test_nobody_but_the_owner_sees_a_conversation(
+async def test_only_the_owner_sees_a_conversation(
     platform: RunningPlatform, talking: Tenant, other_tenant: Tenant, begin: Begin
 ) -> None:
     path = await begin()
@@ -139,7 +141,7 @@ _OPERATIONS: list[tuple[str, str, dict[str, Any] | None]] = [
 
 
 @pytest.mark.parametrize(("method", "rest", "body"), [("GET", "", None), ("POST", "", {}), *_OPERATIONS[3:]])
-async def test_a_machine_has_no_conversations(
+async def test_a_machine_cannot_have_conversations(
     platform: RunningPlatform, talking: Tenant, method: str, rest: str, body: dict[str, Any] | None
 ) -> None:
     machine = await platform.new_m2m(talking.id, "api:read", "api:write", "chat:write")
@@ -156,7 +158,7 @@ async def test_a_machine_has_no_conversations(
         ("chat:write", {("POST", "/messages")}),
     ],
 )
-async def test_a_key_with_scopes_does_what_they_are_for(
+async def test_a_key_may_only_do_what_its_scopes_permit(
     platform: RunningPlatform, talking: Tenant, begin: Begin, scope: str, allowed: set[tuple[str, str]]
 ) -> None:
     flag = "/api/v1/admin/org/feature-flags/api_key_scoping"
@@ -186,14 +188,14 @@ async def test_a_bad_field_is_named(talking: Tenant, body: dict[str, Any], field
     assert answer.json()["detail"][0]["loc"] == ["body", field]
 
 
-async def test_an_update_to_a_model_that_one_may_not_use_changes_nothing(talking: Tenant, begin: Begin) -> None:
+async def test_an_update_to_a_forbidden_model_changes_nothing(talking: Tenant, begin: Begin) -> None:
     path = await begin(title="kept")
     answer = await talking.user.client.patch(path, json={"title": "lost", "model": "nobody/nothing"})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "model"])
     assert (await talking.user.client.get(path)).json()["title"] == "kept"
 
 
-async def test_a_restricted_model_looks_as_if_it_were_not_there(platform: RunningPlatform, talking: Tenant) -> None:
+async def test_a_restricted_model_looks_like_an_unknown_one(platform: RunningPlatform, talking: Tenant) -> None:
     platform.sql("UPDATE model_configs SET access = 'restricted' WHERE tenant_id = %s", [talking.id])
     platform.touch("policy", talking.id)
     await platform.refresh()
@@ -218,13 +220,13 @@ async def test_messages_are_read_page_by_page(talking: Tenant, begin: Begin) -> 
         cursor = page["next_cursor"]
     assert (sequences, page["has_more"], cursor) == ([1, 2, 3, 4, 5, 6], False, None)
     other = await begin()
-    assert await said(client, other) == []
+    assert await messages_of(client, other) == []
     first = (await client.get(f"{path}/messages", params={"limit": 2})).json()["next_cursor"]
     foreign = await client.get(f"{other}/messages", params={"cursor": first})
     assert (foreign.status_code, "cursor" in foreign.text) == (400, True)
 
 
-async def test_without_a_credential_there_is_nothing(platform: RunningPlatform, begin: Begin) -> None:
+async def test_without_a_credential_every_call_is_401(platform: RunningPlatform, begin: Begin) -> None:
     path = await begin()
     anonymous: httpx2.AsyncClient = platform.anonymous
     for method, rest, body in [("GET", "", None), *_OPERATIONS]:

@@ -1,4 +1,4 @@
-"""Share links (reference 2, Share link; decisions 4, Conversations)."""
+"""Share links (docs/conversations.md, Sharing)."""
 
 from uuid import UUID, uuid4
 
@@ -20,7 +20,7 @@ async def path(talking: Tenant, begin: Begin) -> str:
     return path
 
 
-async def test_a_link_is_made_and_everybody_reads_by_it(platform: RunningPlatform, talking: Tenant, path: str) -> None:
+async def test_everybody_reads_by_a_share_link(platform: RunningPlatform, talking: Tenant, path: str) -> None:
     answer = await talking.user.client.post(f"{path}/share_links")
     assert answer.status_code == 201
     link = answer.json()
@@ -29,30 +29,31 @@ async def test_a_link_is_made_and_everybody_reads_by_it(platform: RunningPlatfor
     assert link["url"] == f"http://gatehouse.test{SHARED}/{link['token']}"
     shown = await platform.anonymous.get(link["url"])
     assert shown.status_code == 200
-    told = shown.json()
-    assert (told["title"], told["model"], told["has_more"]) == ("Gates", "sandbox/echo", False)
-    assert told.keys() == {"title", "model", "created_at", "updated_at", "messages", "next_cursor", "has_more"}
-    assert told["messages"][0].keys() == {"role", "status", "content", "model", "created_at"}
-    assert [(each["role"], each["content"]) for each in told["messages"]] == [("user", "hello"), ("assistant", "hello")]
+    body = shown.json()
+    assert (body["title"], body["model"], body["has_more"]) == ("Gates", "sandbox/echo", False)
+    assert body.keys() == {"title", "model", "created_at", "updated_at", "messages", "next_cursor", "has_more"}
+    assert body["messages"][0].keys() == {"role", "status", "content", "model", "created_at"}
+    assert [(message["role"], message["content"]) for message in body["messages"]] == [
+        ("user", "hello"),
+        ("assistant", "hello"),
+    ]
     for secret in (str(talking.user.id), str(talking.id), talking.user.email, path.rpartition("/")[2]):
         assert secret not in shown.text
     (event,) = await platform.audit(talking, "share_link.created")
     assert (event["resource_id"], link["token"] in str(event)) == (link["id"], False)
 
 
-async def test_a_link_shows_what_is_said_later_page_by_page(
-    platform: RunningPlatform, talking: Tenant, path: str
-) -> None:
+async def test_a_link_shows_later_messages_page_by_page(platform: RunningPlatform, talking: Tenant, path: str) -> None:
     link = (await talking.user.client.post(f"{path}/share_links")).json()
     await talking.user.client.post(f"{path}/messages", json={"content": "later"})
     first = (await platform.anonymous.get(link["url"], params={"limit": 3})).json()
     query = {"limit": 3, "cursor": first["next_cursor"]}
     rest = (await platform.anonymous.get(link["url"], params=query)).json()
-    assert [each["content"] for each in first["messages"] + rest["messages"]] == ["hello", "hello", "later", "later"]
+    assert [item["content"] for item in first["messages"] + rest["messages"]] == ["hello", "hello", "later", "later"]
     assert rest["has_more"] is False
 
 
-async def test_a_link_shows_labels_and_no_values(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
+async def test_a_link_shows_labels_instead_of_values(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
     await redacting(platform, talking, reversible=True)
     path = await begin()
     await talking.user.client.post(f"{path}/messages", json={"content": "card 4242 4242 4242 4242"})
@@ -61,7 +62,7 @@ async def test_a_link_shows_labels_and_no_values(platform: RunningPlatform, talk
     assert ("[CREDIT_CARD_1]" in shown, shows(shown, "4242")) == (True, False)
 
 
-async def test_a_revoked_link_shows_nothing_and_stays_in_the_list(
+async def test_a_revoked_link_shows_nothing_and_remains_in_the_list(
     platform: RunningPlatform, talking: Tenant, path: str
 ) -> None:
     client = talking.user.client
@@ -96,7 +97,7 @@ async def test_a_deactivated_owners_links_show_nothing_until_they_are_back(
     assert (await platform.anonymous.get(link["url"])).status_code == 200
 
 
-async def test_links_go_with_their_owner_their_conversation_and_their_organization(
+async def test_links_are_deleted_with_their_owner_conversation_or_organization(
     platform: RunningPlatform, talking: Tenant, begin: Begin
 ) -> None:
     client = talking.user.client
@@ -111,7 +112,9 @@ async def test_links_go_with_their_owner_their_conversation_and_their_organizati
     assert (await platform.anonymous.get(links[1]["url"])).status_code == 404
 
 
-async def test_the_database_does_not_give_a_token_away(platform: RunningPlatform, talking: Tenant, path: str) -> None:
+async def test_the_database_does_not_contain_readable_tokens(
+    platform: RunningPlatform, talking: Tenant, path: str
+) -> None:
     link = (await talking.user.client.post(f"{path}/share_links")).json()
     assert link["token"] not in stored(platform, talking.id)
     assert (await talking.user.client.get(f"{path}/share_links")).json() == [link]
@@ -129,7 +132,7 @@ async def test_keys_and_tokens_open_as_the_change_of_the_master_key_opens_them(
 
 
 @pytest.mark.parametrize("token", [str(uuid4()), "x", "messages", "%00", "é" * 100, "a" * 5000])
-async def test_a_made_up_token_shows_nothing(platform: RunningPlatform, token: str) -> None:
+async def test_an_invented_token_shows_nothing(platform: RunningPlatform, token: str) -> None:
     answer = await platform.anonymous.get(f"{SHARED}/{token}")
     assert (answer.status_code, answer.json()) == (404, {"detail": "Share link not found"})
 
@@ -145,7 +148,7 @@ async def test_another_conversations_link_cannot_be_revoked_here(
     assert (await platform.anonymous.get(link["url"])).status_code == 200
 
 
-async def test_a_link_cannot_be_written_by(platform: RunningPlatform, talking: Tenant, path: str) -> None:
+async def test_a_link_gives_no_write_access(platform: RunningPlatform, talking: Tenant, path: str) -> None:
     link = (await talking.user.client.post(f"{path}/share_links")).json()
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         assert (await platform.anonymous.request(method, link["url"])).status_code == 405

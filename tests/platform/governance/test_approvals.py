@@ -1,4 +1,4 @@
-"""Approvals: who decides, and the port behind which a held request waits (decisions, DLP, `human_in_loop`)."""
+"""Approvals: the endpoints, and the port on which a held request waits (docs/approvals.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ def add(platform: RunningPlatform, tenant: Tenant, **fields: Any) -> str:
     return str(values["id"])
 
 
-async def asked(platform: RunningPlatform, tenant: Tenant) -> CallRequest:
+async def new_request(platform: RunningPlatform, tenant: Tenant) -> CallRequest:
     received = Received(
         request_id=f"held-{uuid4().hex}", method="POST", path="/v1/chat/completions", headers={},
         client_address="203.0.113.7", received_at=0.0, started=0.0,
@@ -71,16 +71,16 @@ def held_by(platform: RunningPlatform, x: CallRequest) -> tuple[Any, ...] | None
     rows = platform.sql(
         "SELECT id, status, decided_at FROM approvals WHERE request_id = %s", [x.identified.received.request_id]
     )
-    found: tuple[Any, ...] | None = rows[0] if rows else None
-    return found
+    result: tuple[Any, ...] | None = rows[0] if rows else None
+    return result
 
 
 async def until_held(platform: RunningPlatform, x: CallRequest) -> UUID:
     async with asyncio.timeout(10):
         while (row := held_by(platform, x)) is None:
             await asyncio.sleep(0.01)
-    held: UUID = row[0]
-    return held
+    approval_id: UUID = row[0]
+    return approval_id
 
 
 async def until_it_waits() -> None:
@@ -100,7 +100,7 @@ async def until_ended(platform: RunningPlatform, x: CallRequest) -> str:
 # the endpoints -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_list_in_pages_newest_first_by_status(
+async def test_the_list_is_paged_newest_first_and_filtered_by_status(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     first, second = add(platform, tenant), add(platform, tenant, status="denied")
@@ -118,70 +118,75 @@ async def test_a_list_in_pages_newest_first_by_status(
     assert (page["page"], page["page_size"]) == (1, 1)
 
 
-async def test_an_approval_says_what_it_is_about(platform: RunningPlatform, tenant: Tenant) -> None:
-    held = add(platform, tenant)
-    told = (await tenant.auditor.client.get(f"{BASE}/{held}")).json()
-    assert told.pop("created_at") < told.pop("expires_at")
-    assert told == {
-        "id": held, "request_id": "r", "user_id": str(tenant.user.id), "client_id": None, "reason": "Cards found",
-        "rule_id": "r-1", "rule_name": "Cards", "entity_types": ["credit_card"], "direction": "input",
-        "model": "sandbox/echo", "status": "pending", "decided_at": None, "decided_by": None, "decision_reason": None,
+async def test_an_approval_describes_its_request(platform: RunningPlatform, tenant: Tenant) -> None:
+    approval_id = add(platform, tenant)
+    body = (await tenant.auditor.client.get(f"{BASE}/{approval_id}")).json()
+    assert body.pop("created_at") < body.pop("expires_at")
+    assert body == {
+        "id": approval_id, "request_id": "r", "user_id": str(tenant.user.id), "client_id": None,
+        "reason": "Cards found", "rule_id": "r-1", "rule_name": "Cards",
+        "entity_types": ["credit_card"], "direction": "input", "model": "sandbox/echo", "status": "pending",
+        "decided_at": None, "decided_by": None, "decision_reason": None,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(("verb", "status"), [("approve", "approved"), ("deny", "denied")])
 @pytest.mark.parametrize("body", [{"json": {"reason": "seen"}}, {}])
-async def test_a_decision_says_who_and_why(
+async def test_a_decision_records_who_and_why(
     platform: RunningPlatform, tenant: Tenant, verb: str, status: str, body: dict[str, Any]
 ) -> None:
-    held = add(platform, tenant)
-    answer = await tenant.admin.client.post(f"{BASE}/{held}/{verb}", **body)
-    told = answer.json()
-    assert (answer.status_code, told["status"], told["decided_by"]) == (200, status, str(tenant.admin.id))
-    assert told["decision_reason"] == ("seen" if body else None)
-    assert told == (await tenant.auditor.client.get(f"{BASE}/{held}")).json()
+    approval_id = add(platform, tenant)
+    answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", **body)
+    response_body = answer.json()
+    assert (answer.status_code, response_body["status"], response_body["decided_by"]) == (
+        200,
+        status,
+        str(tenant.admin.id),
+    )
+    assert response_body["decision_reason"] == ("seen" if body else None)
+    assert response_body == (await tenant.auditor.client.get(f"{BASE}/{approval_id}")).json()
     (event,) = await platform.audit(tenant, f"approval.{status}")
-    assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), held)
-    assert event["reason"] == told["decision_reason"]
+    assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), approval_id)
+    assert event["reason"] == response_body["decision_reason"]
     assert event["details"] == {"held_request_id": "r", "rule_id": "r-1", "rule_name": "Cards", "direction": "input"}
 
 
 @pytest.mark.parametrize("verb", ["approve", "deny"])
 @pytest.mark.parametrize("status", ["approved", "denied", "expired", "cancelled"])
-async def test_what_is_decided_stays(platform: RunningPlatform, tenant: Tenant, verb: str, status: str) -> None:
-    held = add(platform, tenant, status=status)
-    answer = await tenant.admin.client.post(f"{BASE}/{held}/{verb}", json={})
+async def test_a_decision_is_final(platform: RunningPlatform, tenant: Tenant, verb: str, status: str) -> None:
+    approval_id = add(platform, tenant, status=status)
+    answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", json={})
     assert (answer.status_code, answer.json()["status"]) == (409, status)
-    assert (await tenant.admin.client.get(f"{BASE}/{held}")).json()["status"] == status
+    assert (await tenant.admin.client.get(f"{BASE}/{approval_id}")).json()["status"] == status
 
 
-async def test_two_who_decide_at_once_are_one_decision(platform: RunningPlatform, tenant: Tenant) -> None:
-    held = add(platform, tenant)
+async def test_of_two_concurrent_decisions_one_counts(platform: RunningPlatform, tenant: Tenant) -> None:
+    approval_id = add(platform, tenant)
     answers = await asyncio.gather(
-        *(tenant.admin.client.post(f"{BASE}/{held}/{verb}", json={}) for verb in ("approve", "deny") * 4)
+        *(tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", json={}) for verb in ("approve", "deny") * 4)
     )
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
 
 
-async def test_what_is_overdue_is_expired_before_anybody_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
-    held = add(platform, tenant)
-    platform.sql("UPDATE approvals SET expires_at = now() WHERE id = %s", [held])
-    answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+async def test_an_overdue_approval_reads_as_expired(platform: RunningPlatform, tenant: Tenant) -> None:
+    approval_id = add(platform, tenant)
+    platform.sql("UPDATE approvals SET expires_at = now() WHERE id = %s", [approval_id])
+    answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
     assert (answer.status_code, answer.json()["status"]) == (409, "expired")
 
 
-async def test_another_tenants_approval_is_not_there(
+async def test_another_organizations_approval_is_not_found(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
-    held = add(platform, tenant)
-    for path in (held, str(uuid4())):
+    approval_id = add(platform, tenant)
+    for path in (approval_id, str(uuid4())):
         for method, suffix in (("GET", ""), ("POST", "/approve"), ("POST", "/deny")):
             answer = await other_tenant.admin.client.request(method, f"{BASE}/{path}{suffix}")
             assert (answer.status_code, answer.json()) == (404, {"detail": "Approval not found"})
 
 
-async def test_administrators_decide_and_auditors_look(platform: RunningPlatform, tenant: Tenant) -> None:
-    held = add(platform, tenant)
+async def test_administrators_decide_and_auditors_read(platform: RunningPlatform, tenant: Tenant) -> None:
+    approval_id = add(platform, tenant)
     reader = await platform.new_m2m(tenant.id, "admin:read")
     writer = await platform.new_m2m(tenant.id, "admin:write")
     for client, reading, deciding in [
@@ -189,8 +194,8 @@ async def test_administrators_decide_and_auditors_look(platform: RunningPlatform
         (reader, 200, 403), (writer, 403, 200),
     ]:  # fmt: skip
         assert (await client.get(BASE)).status_code == reading
-        assert (await client.get(f"{BASE}/{held}")).status_code == reading
-        assert (await client.post(f"{BASE}/{held}/deny", json={})).status_code == deciding
+        assert (await client.get(f"{BASE}/{approval_id}")).status_code == reading
+        assert (await client.post(f"{BASE}/{approval_id}/deny", json={})).status_code == deciding
 
 
 @pytest.fixture
@@ -207,7 +212,7 @@ async def new_admin_client(platform: RunningPlatform, tenant: Tenant, maker: UUI
     return client, client_id
 
 
-async def test_nobody_approves_their_own_request_and_the_attempt_is_on_record(
+async def test_nobody_approves_their_own_request_and_the_attempt_is_audited(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     own = add(platform, tenant, user_id=tenant.admin.id)
@@ -220,14 +225,14 @@ async def test_nobody_approves_their_own_request_and_the_attempt_is_on_record(
     assert (await tenant.admin.client.post(f"{BASE}/{own}/deny", json={})).status_code == 200
 
 
-async def test_a_request_of_a_client_is_its_makers_own(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_clients_creator_cannot_approve_its_requests(platform: RunningPlatform, tenant: Tenant) -> None:
     _, client_id = await new_admin_client(platform, tenant, tenant.admin.id)
-    held = add(platform, tenant, user_id=None, client_id=client_id)
-    answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+    approval_id = add(platform, tenant, user_id=None, client_id=client_id)
+    answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
     assert (answer.status_code, answer.json()["code"]) == (403, "own_request")
 
 
-async def test_a_request_of_a_service_account_is_that_of_whoever_made_its_key(
+async def test_the_creator_of_a_service_accounts_key_cannot_approve_its_requests(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     account = {"email": f"bot@{tenant.slug}.test", "role": "user", "kind": "service"}
@@ -236,25 +241,25 @@ async def test_a_request_of_a_service_account_is_that_of_whoever_made_its_key(
     account_id = made.json()["id"]
     key = await tenant.admin.client.post(f"/api/admin/users/{account_id}/api-keys", json={"description": "bot"})
     assert key.status_code == 201, key.text
-    held = add(platform, tenant, user_id=UUID(account_id))
-    answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+    approval_id = add(platform, tenant, user_id=UUID(account_id))
+    answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
     assert (answer.status_code, answer.json()["code"]) == (403, "own_request")
     other = await platform.new_person(tenant.id, "admin")
-    assert (await other.client.post(f"{BASE}/{held}/approve", json={})).status_code == 200
+    assert (await other.client.post(f"{BASE}/{approval_id}/approve", json={})).status_code == 200
 
 
 async def test_keys_and_clients_approve_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
-    held = add(platform, tenant)
+    approval_id = add(platform, tenant)
     client, _ = await new_admin_client(platform, tenant, tenant.auditor.id)
     key = platform.client(await platform.new_key(tenant.admin))
     for machine in (client, key):
-        answer = await machine.post(f"{BASE}/{held}/approve", json={})
+        answer = await machine.post(f"{BASE}/{approval_id}/approve", json={})
         assert (answer.status_code, answer.json()["code"]) == (403, "person_required")
     assert len(await platform.audit(tenant, "approval.refused")) == 2
 
 
 @pytest.mark.usefixtures("by_machines")
-async def test_where_machines_may_approve_they_still_do_not_approve_their_own(
+async def test_machines_that_may_approve_cannot_approve_their_own_requests(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     client, client_id = await new_admin_client(platform, tenant, tenant.admin.id)
@@ -273,7 +278,7 @@ async def test_where_machines_may_approve_they_still_do_not_approve_their_own(
 
 
 @pytest.mark.usefixtures("by_machines")
-async def test_nobody_approves_their_own_request_with_a_service_accounts_key(
+async def test_a_service_accounts_key_does_not_approve_its_creators_request(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     account = {"email": f"bot@{tenant.slug}.test", "role": "admin", "kind": "service"}
@@ -312,48 +317,48 @@ async def test_bad_input_is_named(
 
 
 @pytest.mark.parametrize(("verb", "goes_on"), [("approve", True), ("deny", False)])
-async def test_a_held_request_hears_the_decision_at_once(
+async def test_a_held_request_continues_at_once_after_the_decision(
     platform: RunningPlatform, tenant: Tenant, verb: str, goes_on: bool
 ) -> None:
     async with port(platform) as approvals:
-        x = await asked(platform, tenant)
+        x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        held = await until_held(platform, x)
-        told = (await tenant.admin.client.get(f"{BASE}/{held}")).json()
-        assert (told["user_id"], told["model"]) == (str(tenant.user.id), "sandbox/echo")
-        assert (told["rule_name"], told["entity_types"]) == ("Cards", ["credit_card"])
-        assert "4111 1111" not in str(told)
+        approval_id = await until_held(platform, x)
+        body = (await tenant.admin.client.get(f"{BASE}/{approval_id}")).json()
+        assert (body["user_id"], body["model"]) == (str(tenant.user.id), "sandbox/echo")
+        assert (body["rule_name"], body["entity_types"]) == ("Cards", ["credit_card"])
+        assert "4111 1111" not in str(body)
         # Let the first look pass, so that only news can be this fast.
         await asyncio.sleep(0.1)
-        assert (await tenant.admin.client.post(f"{BASE}/{held}/{verb}", json={})).status_code == 200
+        assert (await tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", json={})).status_code == 200
         async with asyncio.timeout(live.POLL_INTERVAL_SECONDS * 0.7):
             assert await waiting is goes_on
 
 
-async def test_a_decision_is_found_without_news(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_decision_is_found_without_a_notification(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform) as approvals:
-        x = await asked(platform, tenant)
+        x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        held = await until_held(platform, x)
-        platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [held])
+        approval_id = await until_held(platform, x)
+        platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [approval_id])
         async with asyncio.timeout(5):
             assert await waiting
 
 
-async def test_many_held_requests_hear_each_their_own(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_each_of_many_held_requests_gets_its_own_decision(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform) as approvals:
-        requests = [await asked(platform, tenant) for _ in range(20)]
+        requests = [await new_request(platform, tenant) for _ in range(20)]
         waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests]
         for number, x in enumerate(requests):
-            held = await until_held(platform, x)
-            await tenant.admin.client.post(f"{BASE}/{held}/{'deny' if number % 3 else 'approve'}", json={})
+            approval_id = await until_held(platform, x)
+            await tenant.admin.client.post(f"{BASE}/{approval_id}/{'deny' if number % 3 else 'approve'}", json={})
         async with asyncio.timeout(10):
             assert await asyncio.gather(*waiting) == [number % 3 == 0 for number in range(20)]
 
 
 async def test_without_a_decision_in_time_it_is_refused(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform, seconds=0.2) as approvals:
-        x = await asked(platform, tenant)
+        x = await new_request(platform, tenant)
         assert await approvals.decision(x, ASK) is False
         assert held_by(platform, x)[1] == "expired"  # type: ignore[index]
 
@@ -361,29 +366,29 @@ async def test_without_a_decision_in_time_it_is_refused(platform: RunningPlatfor
 async def test_a_decision_at_the_last_moment_counts(platform: RunningPlatform, tenant: Tenant) -> None:
     """Committed before the time was up, and not heard of until then."""
     async with port(platform, seconds=0.5) as approvals:
-        x = await asked(platform, tenant)
+        x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        held = await until_held(platform, x)
+        approval_id = await until_held(platform, x)
         await asyncio.sleep(0.1)
-        platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [held])
+        platform.sql("UPDATE approvals SET status = 'approved' WHERE id = %s", [approval_id])
         assert await waiting
 
 
-async def test_a_client_that_leaves_cancels(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_client_that_disconnects_cancels_its_approval(platform: RunningPlatform, tenant: Tenant) -> None:
     async with port(platform) as approvals:
-        x = await asked(platform, tenant)
+        x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
-        held = await until_held(platform, x)
+        approval_id = await until_held(platform, x)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert await until_ended(platform, x) == "cancelled"
-        answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+        answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
         assert (answer.status_code, answer.json()["status"]) == (409, "cancelled")
 
 
-async def test_a_worker_that_ends_cancels_what_it_holds(platform: RunningPlatform, tenant: Tenant) -> None:
-    x = await asked(platform, tenant)
+async def test_a_worker_that_ends_cancels_its_held_requests(platform: RunningPlatform, tenant: Tenant) -> None:
+    x = await new_request(platform, tenant)
     node = Node(platform.host.database)
     await node.join(0)
     database = Database(platform.installed.url, pool_size=1)
@@ -397,7 +402,7 @@ async def test_a_worker_that_ends_cancels_what_it_holds(platform: RunningPlatfor
     await database.close()
 
 
-async def test_what_a_dead_worker_held_is_cancelled_and_a_live_one_s_is_not(
+async def test_approvals_of_a_dead_worker_are_cancelled_and_those_of_a_live_one_are_not(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     mine, dead, overdue = add(platform, tenant), add(platform, tenant, node=new_id()), add(platform, tenant)
@@ -408,25 +413,25 @@ async def test_what_a_dead_worker_held_is_cancelled_and_a_live_one_s_is_not(
     assert dict(rows) == {mine: "pending", dead: "cancelled", overdue: "expired"}
 
 
-async def test_nobody_is_let_through_when_nobody_can_be_asked(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_request_is_refused_if_no_approval_can_be_stored(platform: RunningPlatform, tenant: Tenant) -> None:
     nowhere = "postgresql://postgres:@127.0.0.1:1/postgres"
     async with port(platform, url=nowhere) as approvals:
-        x = await asked(platform, tenant)
+        x = await new_request(platform, tenant)
         with pytest.raises(ApprovalUnavailable):
             await approvals.decision(x, ASK)
 
 
 @pytest.mark.parametrize("cut", ["refuse", "swallow"])
-async def test_a_decision_that_cannot_be_heard_lets_nobody_through(
+async def test_a_request_is_refused_if_its_decision_cannot_be_read(
     platform: RunningPlatform, tenant: Tenant, cut: str
 ) -> None:
     with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
         async with port(platform, seconds=0.6, url=way.url) as approvals:
-            x = await asked(platform, tenant)
+            x = await new_request(platform, tenant)
             waiting = asyncio.create_task(approvals.decision(x, ASK))
-            held = await until_held(platform, x)
+            approval_id = await until_held(platform, x)
             getattr(way, cut)()
-            answer = await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+            answer = await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
             assert answer.status_code == 200
             async with asyncio.timeout(10):
                 try:
@@ -438,40 +443,40 @@ async def test_a_decision_that_cannot_be_heard_lets_nobody_through(
             way.mend()
 
 
-async def test_a_decision_is_heard_once_the_database_is_back(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_decision_is_read_once_the_database_is_back(platform: RunningPlatform, tenant: Tenant) -> None:
     with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
         async with port(platform, url=way.url) as approvals:
-            x = await asked(platform, tenant)
+            x = await new_request(platform, tenant)
             waiting = asyncio.create_task(approvals.decision(x, ASK))
-            held = await until_held(platform, x)
+            approval_id = await until_held(platform, x)
             await until_it_waits()
             way.refuse()
-            await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+            await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
             await asyncio.sleep(0.5)
             way.mend()
             async with asyncio.timeout(10):
                 assert await waiting
 
 
-async def test_a_worker_holds_so_many_requests_and_no_more(
+async def test_a_worker_holds_a_limited_number_of_requests(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "MAX_HELD_PER_TENANT", 2)
     monkeypatch.setattr(live, "MAX_HELD_REQUESTS", 3)
     async with port(platform) as approvals:
-        requests = [await asked(platform, of) for of in (tenant, tenant, other_tenant)]
+        requests = [await new_request(platform, of) for of in (tenant, tenant, other_tenant)]
         waiting = [asyncio.create_task(approvals.decision(x, ASK)) for x in requests[:2]]
         await asyncio.gather(*(until_held(platform, x) for x in requests[:2]))
         with pytest.raises(TooManyHeld):
-            await approvals.decision(await asked(platform, tenant), ASK)
+            await approvals.decision(await new_request(platform, tenant), ASK)
         waiting.append(asyncio.create_task(approvals.decision(requests[2], ASK)))
         await until_held(platform, requests[2])
         with pytest.raises(TooManyHeld):
-            await approvals.decision(await asked(platform, other_tenant), ASK)
-        held = await until_held(platform, requests[0])
-        await tenant.admin.client.post(f"{BASE}/{held}/approve", json={})
+            await approvals.decision(await new_request(platform, other_tenant), ASK)
+        approval_id = await until_held(platform, requests[0])
+        await tenant.admin.client.post(f"{BASE}/{approval_id}/approve", json={})
         assert await waiting[0]
-        waiting.append(asyncio.create_task(approvals.decision(x := await asked(platform, tenant), ASK)))
+        waiting.append(asyncio.create_task(approvals.decision(x := await new_request(platform, tenant), ASK)))
         await until_held(platform, x)
         for task in waiting:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Compliance bundles: CRUD, states, export and import (reference 3, Compliance bundles; decisions, 6)."""
+"""Compliance bundles: endpoints, states, export and import (docs/compliance.md)."""
 
 from datetime import datetime
 from typing import Any
@@ -37,7 +37,7 @@ def announced(platform: RunningPlatform, tenant: Tenant) -> list[dict[str, Any]]
 # rows ----------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_bundle_is_made_read_and_listed_by_name(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_bundle_is_created_read_and_listed_by_name(tenant: Tenant, other_tenant: Tenant) -> None:
     bundle = await made(tenant, description="Cards and accounts")
     first = await made(tenant, name="Accounts", enabled=False, seed_rule_mappings=[])
     await made(other_tenant)
@@ -61,7 +61,7 @@ async def test_recognisers_are_entity_types_too(tenant: Tenant) -> None:
     assert (await made(tenant, seed_rule_mappings=[*names, "person"]))["seed_rule_mappings"] == names
 
 
-async def test_an_update_changes_what_it_names(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_changes_only_the_named_fields(platform: RunningPlatform, tenant: Tenant) -> None:
     bundle = await made(tenant, description="x")
     path = f"{BASE}/{bundle['id']}"
     changed = (await tenant.admin.client.put(path, json={"version": "5", "description": None})).json()
@@ -73,7 +73,7 @@ async def test_an_update_changes_what_it_names(platform: RunningPlatform, tenant
     assert len(await platform.audit(tenant, "compliance_bundle.updated")) == 1
 
 
-async def test_a_name_is_an_organization_s_once(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_name_is_unique_in_an_organization(tenant: Tenant, other_tenant: Tenant) -> None:
     await made(tenant)
     second = await made(tenant, name="Second")
     await made(other_tenant)
@@ -119,14 +119,14 @@ async def test_each_change_of_state_is_announced_and_audited(platform: RunningPl
     bundle = await made(tenant)
     path = f"{BASE}/{bundle['id']}"
     admin = tenant.admin.client
-    told = (await admin.post(f"{path}/archive")).json()
-    assert (told["state"], told["enabled"]) == ("archived", True)
+    body = (await admin.post(f"{path}/archive")).json()
+    assert (body["state"], body["enabled"]) == ("archived", True)
     assert (await admin.post(f"{path}/activate")).json()["state"] == "active"
     assert (await admin.put(path, json={"enabled": False})).json()["enabled"] is False
     assert (await admin.put(path, json={"enabled": True})).json()["enabled"] is True
-    told = (await admin.post(f"{path}/acknowledge")).json()
-    assert told["acknowledged_by"] == str(tenant.admin.id)
-    assert datetime.fromisoformat(told["acknowledged_at"]).tzinfo is not None
+    body = (await admin.post(f"{path}/acknowledge")).json()
+    assert body["acknowledged_by"] == str(tenant.admin.id)
+    assert datetime.fromisoformat(body["acknowledged_at"]).tzinfo is not None
     moves = announced(platform, tenant)
     assert [(move["previous_state"], move["new_state"]) for move in moves] == [
         ("active", "archived"), ("archived", "active"), ("enabled", "disabled"), ("disabled", "enabled"),
@@ -145,15 +145,15 @@ async def test_each_change_of_state_is_announced_and_audited(platform: RunningPl
 @pytest.mark.parametrize(
     ("verb", "before"), [("archive", "archive"), ("activate", None), ("acknowledge", "acknowledge")]
 )
-async def test_a_state_that_is_there_already_is_no_change(
+async def test_setting_the_current_state_is_no_change(
     platform: RunningPlatform, tenant: Tenant, verb: str, before: str | None
 ) -> None:
     path = f"{BASE}/{(await made(tenant))['id']}"
     if before:
         await tenant.admin.client.post(f"{path}/{before}")
-    told, moves = (await tenant.admin.client.get(path)).json(), announced(platform, tenant)
+    result, moves = (await tenant.admin.client.get(path)).json(), announced(platform, tenant)
     answer = await tenant.admin.client.post(f"{path}/{verb}")
-    assert (answer.status_code, answer.json()) == (200, told)
+    assert (answer.status_code, answer.json()) == (200, result)
     assert announced(platform, tenant) == moves
 
 
@@ -164,7 +164,7 @@ async def test_a_state_that_is_there_already_is_no_change(
         ({"description": "x", "enabled": False, "name": "y"}, True),
     ],
 )  # fmt: skip
-async def test_what_was_acknowledged_is_so_until_it_changes(
+async def test_an_acknowledgement_lasts_until_the_bundle_changes(
     tenant: Tenant, change: dict[str, Any], stays: bool
 ) -> None:
     path = f"{BASE}/{(await made(tenant))['id']}"
@@ -175,7 +175,7 @@ async def test_what_was_acknowledged_is_so_until_it_changes(
     )
 
 
-async def test_a_bundle_in_force_redacts_what_it_names(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_active_bundle_redacts_its_entity_types(platform: RunningPlatform, tenant: Tenant) -> None:
     """An e-mail address is only logged where nobody asks for more."""
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     call = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "write to jane.doe@acme-corp.com"}]}
@@ -202,7 +202,7 @@ async def test_a_bundle_in_force_redacts_what_it_names(platform: RunningPlatform
 # export and import ---------------------------------------------------------------------------------------------------
 
 
-async def test_what_one_organization_exports_another_imports(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_an_export_can_be_imported_by_another_organization(tenant: Tenant, other_tenant: Tenant) -> None:
     bundle = await made(tenant, description="x", enabled=False)
     await made(tenant, name="Accounts")
     records = (await tenant.auditor.client.get(f"{EXPORT}/")).json()
@@ -225,9 +225,7 @@ async def test_what_one_organization_exports_another_imports(tenant: Tenant, oth
     ]
 
 
-async def test_an_archived_bundle_stays_archived_from_one_organization_to_another(
-    tenant: Tenant, other_tenant: Tenant
-) -> None:
+async def test_an_archived_bundle_is_imported_as_archived(tenant: Tenant, other_tenant: Tenant) -> None:
     bundle = await made(tenant)
     await tenant.admin.client.post(f"{BASE}/{bundle['id']}/archive")
     records = (await tenant.admin.client.get(f"{EXPORT}/")).json()
@@ -243,7 +241,7 @@ async def test_an_archived_bundle_stays_archived_from_one_organization_to_anothe
     assert (await other_tenant.admin.client.get(f"{BASE}/{theirs['id']}")).json()["state"] == "active"
 
 
-async def test_each_event_goes_on_from_the_state_of_the_one_before(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_each_event_starts_from_the_state_of_the_previous_one(platform: RunningPlatform, tenant: Tenant) -> None:
     path = f"{BASE}/{(await made(tenant))['id']}"
     for verb in ("acknowledge", "archive", "activate"):
         await tenant.admin.client.post(f"{path}/{verb}")
@@ -259,7 +257,7 @@ async def test_an_empty_export(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("mode", [None, "skip", "replace"])
-async def test_an_import_meets_a_name_that_is_there(
+async def test_an_import_handles_an_existing_name_by_its_mode(
     platform: RunningPlatform, tenant: Tenant, mode: str | None
 ) -> None:
     bundle = await made(tenant)
@@ -281,7 +279,7 @@ async def test_an_import_meets_a_name_that_is_there(
     assert [move["new_state"] for move in announced(platform, tenant)][1:] == (["disabled"] if replaces else [])
 
 
-async def test_a_file_with_faults_changes_nothing_and_names_them_all(tenant: Tenant) -> None:
+async def test_a_file_with_errors_changes_nothing_and_all_are_named(tenant: Tenant) -> None:
     file = [
         body(name="Good"), body(name=""), body(regulatory_framework="PCI"),
         body(seed_rule_mappings=["credit_card", "cards"]), body(version=" "), {"name": "Half"},
@@ -298,7 +296,7 @@ async def test_a_file_with_faults_changes_nothing_and_names_them_all(tenant: Ten
 
 
 @pytest.mark.parametrize(("file", "loc"), [({"bundles": []}, ["body"]), ([1], ["body", 0]), ("x", ["body"])])
-async def test_a_file_of_another_form_is_refused(tenant: Tenant, file: object, loc: list[str | int]) -> None:
+async def test_a_file_of_another_format_is_refused(tenant: Tenant, file: object, loc: list[str | int]) -> None:
     answer = await tenant.admin.client.post(f"{EXPORT}/", json=file)
     assert answer.status_code == 422
     assert [fault["loc"] for fault in answer.json()["detail"]] == [loc]
@@ -310,7 +308,7 @@ async def test_an_unknown_mode_is_named(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("mode", ["skip", "replace"])
-async def test_a_name_that_stands_twice_in_a_file_is_a_conflict(tenant: Tenant, mode: str) -> None:
+async def test_a_duplicate_name_in_a_file_is_a_conflict(tenant: Tenant, mode: str) -> None:
     file = [body(name="Once"), body(), body(version="5")]
     answer = await tenant.admin.client.post(f"{EXPORT}/", json=file, params={"mode": mode})
     assert answer.status_code == 409
@@ -327,7 +325,7 @@ WRITES = [
 ]  # fmt: skip
 
 
-async def test_administrators_change_and_auditors_look(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_administrators_change_and_auditors_read(platform: RunningPlatform, tenant: Tenant) -> None:
     bundle = await made(tenant)
     reader = await platform.new_m2m(tenant.id, "admin:read")
     reads = [*(BASE + path.format(**bundle) for path in READS), f"{EXPORT}/", f"{EXPORT}/{bundle['id']}"]
@@ -344,11 +342,11 @@ async def test_administrators_change_and_auditors_look(platform: RunningPlatform
     assert (await writer.post(f"{BASE}/{bundle['id']}/acknowledge")).status_code == 200
 
 
-async def test_another_tenant_s_bundle_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_bundle_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     bundle = await made(tenant)
-    for wanted in (bundle["id"], str(uuid4())):
-        paths = [("GET", f"{BASE}/{wanted}"), ("GET", f"{EXPORT}/{wanted}")]
-        paths += [(method, BASE + path.format(id=wanted)) for method, path in WRITES[1:]]
+    for item in (bundle["id"], str(uuid4())):
+        paths = [("GET", f"{BASE}/{item}"), ("GET", f"{EXPORT}/{item}")]
+        paths += [(method, BASE + path.format(id=item)) for method, path in WRITES[1:]]
         for method, path in paths:
             sent: dict[str, Any] | None = {} if method == "PUT" else None
             answer = await other_tenant.admin.client.request(method, path, json=sent)

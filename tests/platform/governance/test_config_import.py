@@ -1,4 +1,4 @@
-"""Taking over an outpost's configuration (reference 1, What the service does, 8; decisions 8, Config import)."""
+"""Import of an outpost's configuration into an organization (docs/moving-to-the-cloud.md)."""
 
 import asyncio
 from typing import Any
@@ -34,7 +34,7 @@ STANDARD = [pattern.id for pattern in BUILT_IN]
 def document(**parts: Any) -> dict[str, Any]:
     return {
         "version": "1.0", "exported_at": "2026-01-01T00:00:00Z", "outpost_id": str(uuid4()), "policy_version": 7,
-        "patterns": [each for each in STANDARD if each != "email"], "dlp_rules": [RULE], "custom_patterns": [PATTERN],
+        "patterns": [item for item in STANDARD if item != "email"], "dlp_rules": [RULE], "custom_patterns": [PATTERN],
         "suppressions": ["email"], "group_overrides": {}, "compliance_bundles": [BUNDLE], "content_filters": [FILTER],
         "overrides": {"disabled": {}, "routes": {}}, **parts,
     }  # fmt: skip
@@ -52,11 +52,11 @@ def path(tenant: Tenant) -> str:
 async def taken(client: httpx2.AsyncClient, tenant: Tenant, config: dict[str, Any], **more: Any) -> dict[str, Any]:
     answer = await client.post(path(tenant), json={"config": config, **more})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    body: dict[str, Any] = answer.json()
+    return body
 
 
-async def held(tenant: Tenant) -> dict[str, list[str]]:
+async def resource_names(tenant: Tenant) -> dict[str, list[str]]:
     """Names of what the organization has, as its administrator sees it."""
     lists = {
         "dlp_rules": ("/api/admin/dlp-rules/", "detector_name"),
@@ -65,14 +65,14 @@ async def held(tenant: Tenant) -> dict[str, list[str]]:
         "compliance_bundles": ("/api/admin/compliance-bundles", "name"),
         "content_filters": ("/api/admin/content-filters/", "name"),
     }
-    found = {}
+    results = {}
     for part, (address, name) in lists.items():
         answer = await tenant.admin.client.get(address)
         assert answer.status_code == 200, (address, answer.text)
         body = answer.json()
         rows = body if isinstance(body, list) else body.get("items") or body.get("bundles") or []
-        found[part] = [row[name] for row in rows]
-    return found
+        results[part] = [row[name] for row in rows]
+    return results
 
 
 ALL = {
@@ -85,87 +85,85 @@ ALL = {
 NOTHING: dict[str, list[str]] = {part: [] for part in ALL}
 
 
-async def test_what_is_imported_is_in_force(
+async def test_an_imported_configuration_is_in_force(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
-    told = await taken(portal, tenant, document())
-    assert {part: [each["name"] for each in told["imported"] if each["part"] == part] for part in ALL} == ALL
-    assert (told["standard_patterns"], len(STANDARD)) == (75, 76)
-    assert (told["missing_patterns"], told["errors"], told["dry_run"]) == ([], [], False)
-    assert await held(tenant) == ALL
+    report = await taken(portal, tenant, document())
+    assert {part: [item["name"] for item in report["imported"] if item["part"] == part] for part in ALL} == ALL
+    assert (report["standard_patterns"], len(STANDARD)) == (75, 76)
+    assert (report["missing_patterns"], report["errors"], report["dry_run"]) == ([], [], False)
+    assert await resource_names(tenant) == ALL
     text = "employee EMP-123456, 4111 1111 1111 1111, a@example.com"
-    found = (await tenant.admin.client.post("/api/admin/dlp-rules/evaluate", json={"text": text})).json()
-    assert found["final_action"] == "block"
-    assert {(each["rule_name"], each["action_tier"]) for each in found["matched_rules"]} == {
+    body = (await tenant.admin.client.post("/api/admin/dlp-rules/evaluate", json={"text": text})).json()
+    assert body["final_action"] == "block"
+    assert {(rule["rule_name"], rule["action_tier"]) for rule in body["matched_rules"]} == {
         ("Cards", "block"),
         ("Employee numbers", "redact"),
     }
-    assert found["suppressed_rule_ids"] == ["email"]
+    assert body["suppressed_rule_ids"] == ["email"]
     (event,) = await platform.audit(tenant, "config.imported")
     assert (event["details"]["imported"], event["details"]["errors"]) == (5, 0)
     assert "EMP-" not in str(event)
     assert await platform.audit(tenant, "dlp_custom_pattern.created")
 
 
-async def test_a_dry_run_tells_the_same_and_leaves_nothing(
+async def test_a_dry_run_reports_the_same_and_stores_nothing(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
     dry = await taken(portal, tenant, document(), dry_run=True)
-    assert await held(tenant) == NOTHING
+    assert await resource_names(tenant) == NOTHING
     assert await platform.audit(tenant, "config.imported") == []
     assert await platform.audit(tenant, "dlp_rule.created") == []
     assert dry == {**await taken(portal, tenant, document()), "dry_run": True}
 
 
-async def test_once_more_changes_nothing(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+async def test_a_second_import_changes_nothing(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     await taken(portal, tenant, document())
     again = await taken(portal, tenant, document())
     assert again["imported"] == []
-    assert {each["part"] for each in again["skipped"]} == set(ALL)
-    assert await held(tenant) == ALL
+    assert {item["part"] for item in again["skipped"]} == set(ALL)
+    assert await resource_names(tenant) == ALL
 
 
-async def test_white_space_around_a_name_makes_no_other_of_it(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+async def test_white_space_around_a_name_is_ignored(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     config = {
         "version": "1.0",
         "dlp_rules": [{**RULE, "name": " Cards "}],
         "content_filters": [{**FILTER, "name": "\tA"}],
     }
-    assert [each["name"] for each in (await taken(portal, tenant, config))["imported"]] == ["Cards", "A"]
+    assert [item["name"] for item in (await taken(portal, tenant, config))["imported"]] == ["Cards", "A"]
     assert (await taken(portal, tenant, config))["imported"] == []
 
 
-async def test_what_was_left_out_is_not_recorded_as_made(
+async def test_skipped_entries_are_not_audited_as_created(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
-    told = await taken(portal, tenant, document(compliance_bundles=[BUNDLE, BUNDLE, {**BUNDLE, "name": "Other"}]))
-    assert [each["where"] for each in told["errors"]] == ["compliance_bundles[1]"]
+    report = await taken(portal, tenant, document(compliance_bundles=[BUNDLE, BUNDLE, {**BUNDLE, "name": "Other"}]))
+    assert [error["where"] for error in report["errors"]] == ["compliance_bundles[1]"]
     events = await platform.audit(tenant, "compliance_bundle.created")
-    assert [each["details"]["name"] for each in events] == ["Card data", "Other"]
+    assert [event["details"]["name"] for event in events] == ["Card data", "Other"]
 
 
-async def test_what_has_the_name_already_stays_as_it_is(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+async def test_an_entry_with_an_existing_name_is_skipped(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     own = {"name": "Employee numbers", "entity_type": "staff", "pattern": "S-[0-9]{4}", "action_tier": "block"}
     await tenant.admin.client.post("/api/admin/dlp-rules/custom-patterns", json=own)
-    told = await taken(portal, tenant, document())
-    assert {(each["part"], each["name"]) for each in told["skipped"]} == {("custom_patterns", "Employee numbers")}
+    report = await taken(portal, tenant, document())
+    assert {(item["part"], item["name"]) for item in report["skipped"]} == {("custom_patterns", "Employee numbers")}
     (row,) = (await tenant.admin.client.get("/api/admin/dlp-rules/custom-patterns")).json()
     assert row["pattern"] == "S-[0-9]{4}"
 
 
-async def test_patterns_that_are_named_and_nowhere_defined_are_missing(
-    portal: httpx2.AsyncClient, tenant: Tenant
-) -> None:
+async def test_undefined_patterns_are_reported_as_missing(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     by_type = {**RULE, "name": "Badges", "entity_type": "badge_number"}
     config = document(patterns=[*STANDARD, "acme-contract", PATTERN["name"]], dlp_rules=[RULE, by_type])
-    told = await taken(portal, tenant, config)
-    assert told["standard_patterns"] == 76
-    assert told["missing_patterns"] == ["acme-contract", "badge_number"]
-    assert ("dlp_rules", "Badges") in {(each["part"], each["name"]) for each in told["skipped"]}
-    assert (await held(tenant))["dlp_rules"] == ["Cards"]
+    report = await taken(portal, tenant, config)
+    assert report["standard_patterns"] == 76
+    assert report["missing_patterns"] == ["acme-contract", "badge_number"]
+    assert ("dlp_rules", "Badges") in {(item["part"], item["name"]) for item in report["skipped"]}
+    assert (await resource_names(tenant))["dlp_rules"] == ["Cards"]
 
 
-async def test_group_things_come_along_where_the_group_is_here(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
+async def test_group_settings_are_imported_if_the_group_exists(portal: httpx2.AsyncClient, tenant: Tenant) -> None:
     group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "Support"})).json()
     elsewhere = str(uuid4())
     config = document(
@@ -174,14 +172,14 @@ async def test_group_things_come_along_where_the_group_is_here(portal: httpx2.As
             {**FILTER, "name": "Here", "group_id": group["id"]}, {**FILTER, "name": "There", "group_id": elsewhere}
         ],
     )  # fmt: skip
-    told = await taken(portal, tenant, config)
+    report = await taken(portal, tenant, config)
     overrides = (await tenant.admin.client.get(f"/api/admin/groups/{group['id']}/dlp")).json()
-    assert {each["entity_type"]: each["action"] for each in overrides} == {
+    assert {override["entity_type"]: override["action"] for override in overrides} == {
         "credit_card": "ALLOW",
         "employee_id": "BLOCK",
     }
-    assert (await held(tenant))["content_filters"] == ["Here"]
-    assert {(each["part"], each["name"]) for each in told["skipped"]} == {
+    assert (await resource_names(tenant))["content_filters"] == ["Here"]
+    assert {(item["part"], item["name"]) for item in report["skipped"]} == {
         ("group_overrides", elsewhere),
         ("content_filters", "There"),
     }
@@ -205,14 +203,16 @@ FAULTS: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("part", "value", "where"), FAULTS)
-async def test_what_is_not_good_is_named_by_its_place_and_the_rest_comes_in(
+async def test_invalid_entries_are_named_by_position_and_the_rest_is_imported(
     portal: httpx2.AsyncClient, tenant: Tenant, part: str, value: Any, where: str
 ) -> None:
-    told = await taken(portal, tenant, document(**{part: value}))
-    assert [each["where"] for each in told["errors"]] == [where] or where in told["errors"][0]["where"], told["errors"]
-    assert all(each["message"] for each in told["errors"])
+    report = await taken(portal, tenant, document(**{part: value}))
+    assert [error["where"] for error in report["errors"]] == [where] or where in report["errors"][0]["where"], report[
+        "errors"
+    ]
+    assert all(error["message"] for error in report["errors"])
     others = {other: names for other, names in ALL.items() if other != part}
-    assert {name: names for name, names in (await held(tenant)).items() if name in others} == others
+    assert {name: names for name, names in (await resource_names(tenant)).items() if name in others} == others
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ async def test_what_is_not_good_is_named_by_its_place_and_the_rest_comes_in(
         ({"version": "1.0", "dlp_rules": [{}] * 1001}, "dlp_rules"),
     ],
 )
-async def test_a_document_that_is_none_is_refused(
+async def test_a_malformed_document_is_refused(
     portal: httpx2.AsyncClient, tenant: Tenant, config: Any, field: str
 ) -> None:
     answer = await portal.post(path(tenant), json={"config": config})
@@ -236,17 +236,17 @@ async def test_a_document_that_is_none_is_refused(
     assert field in answer.json()["detail"][0]["loc"]
 
 
-async def test_unknown_parts_and_the_outposts_own_are_told_as_skipped(
+async def test_unknown_sections_and_the_outposts_own_are_reported_as_skipped(
     portal: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
     config = {"version": "1.4", "moon_phases": [1], "overrides": {"disabled": {"openai": ["x"]}}}
-    told = await taken(portal, tenant, config)
-    assert [each["part"] for each in told["skipped"]] == ["moon_phases", "overrides"]
+    report = await taken(portal, tenant, config)
+    assert [item["part"] for item in report["skipped"]] == ["moon_phases", "overrides"]
     many = {"version": "1.0", **{f"part_{number}": 1 for number in range(1_000)}}
     assert len((await taken(portal, tenant, many))["skipped"]) == 100
 
 
-async def test_the_platforms_client_alone_imports(
+async def test_only_the_platforms_client_imports(
     platform: RunningPlatform, portal: httpx2.AsyncClient, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     body = {"config": document()}
@@ -261,10 +261,10 @@ async def test_the_platforms_client_alone_imports(
         assert (await client.post(path(tenant), json=body)).status_code == 403
     nobody = await portal.post(f"/v1/platform/tenants/{uuid4()}/config-import", json=body)
     assert nobody.status_code == 404
-    assert await held(tenant) == NOTHING
+    assert await resource_names(tenant) == NOTHING
 
 
-async def test_an_import_of_rules_at_the_same_time_is_waited_for_before_any_rule_is_locked(
+async def test_an_import_waits_for_a_concurrent_import_before_it_locks_rules(
     platform: RunningPlatform, tenant: Tenant, portal: httpx2.AsyncClient
 ) -> None:
     await taken(portal, tenant, document())

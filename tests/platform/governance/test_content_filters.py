@@ -1,4 +1,4 @@
-"""Content filters (reference 3, Content filter; Endpoints, Content filters)."""
+"""The endpoints of content filters (docs/content-filters.md)."""
 
 from typing import Any
 from uuid import uuid4
@@ -44,7 +44,7 @@ async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
     return tenant
 
 
-async def test_a_filter_has_the_fields_of_the_contract(tenant: Tenant) -> None:
+async def test_a_filter_has_the_documented_fields(tenant: Tenant) -> None:
     made_filter = await made(tenant)
     assert made_filter == {
         **FILTER, "id": made_filter["id"], "tenant_id": str(tenant.id), "description": None, "group_id": None,
@@ -53,7 +53,7 @@ async def test_a_filter_has_the_fields_of_the_contract(tenant: Tenant) -> None:
     assert (await tenant.auditor.client.get(f"{BASE}/{made_filter['id']}")).json() == made_filter
 
 
-async def test_the_list_is_in_the_order_in_which_filters_are_looked_at(tenant: Tenant) -> None:
+async def test_the_list_is_in_the_order_of_evaluation(tenant: Tenant) -> None:
     assert (await tenant.admin.client.get(f"{BASE}/")).json() == []
     last, first, second = (
         await made(tenant, priority=5),
@@ -61,10 +61,10 @@ async def test_the_list_is_in_the_order_in_which_filters_are_looked_at(tenant: T
         await made(tenant, priority=5),
     )
     listed = (await tenant.auditor.client.get(f"{BASE}/")).json()
-    assert [each["id"] for each in listed] == [first["id"], last["id"], second["id"]]
+    assert [item["id"] for item in listed] == [first["id"], last["id"], second["id"]]
 
 
-async def test_a_filter_is_in_force_when_the_answer_is_there_and_out_of_it_when_it_is_removed(sandbox: Tenant) -> None:
+async def test_a_filter_takes_effect_with_the_response_and_ends_when_it_is_removed(sandbox: Tenant) -> None:
     content_filter = await made(sandbox)
     refused = await chat(sandbox.user, "what is FALCON?")
     assert (refused.status_code, refused.json()["error"]["filter_id"]) == (403, content_filter["id"])
@@ -81,7 +81,7 @@ async def test_a_filter_is_in_force_when_the_answer_is_there_and_out_of_it_when_
     assert (await chat(sandbox.user, "eagle")).status_code == 200
 
 
-async def test_a_group_s_filter_holds_for_its_members(sandbox: Tenant) -> None:
+async def test_a_groups_filter_applies_to_its_members(sandbox: Tenant) -> None:
     group_id = await group_of(sandbox, sandbox.user)
     await made(sandbox, scope="group", group_id=group_id)
     assert (await chat(sandbox.user, "falcon")).status_code == 403
@@ -136,7 +136,7 @@ async def test_the_scope_can_be_changed(tenant: Tenant) -> None:
         ({"surprise": 1}, "surprise"),
     ],
 )
-async def test_bad_input_is_400_that_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
+async def test_bad_input_is_400_and_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/", json={**FILTER, **changed})
     assert answer.status_code == 400, answer.text
     assert field in [str(part) for fault in answer.json()["detail"] for part in fault["loc"]]
@@ -144,12 +144,12 @@ async def test_bad_input_is_400_that_names_the_field(tenant: Tenant, changed: di
 
 
 @pytest.mark.parametrize("missing", ["name", "filter_type", "config", "scope", "priority"])
-async def test_what_is_required_is_missed(tenant: Tenant, missing: str) -> None:
+async def test_missing_required_fields_are_named(tenant: Tenant, missing: str) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/", json={k: v for k, v in FILTER.items() if k != missing})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", missing])
 
 
-async def test_a_change_is_judged_as_a_whole_and_changes_nothing_where_it_is_bad(tenant: Tenant) -> None:
+async def test_a_change_is_validated_as_a_whole_and_a_bad_one_changes_nothing(tenant: Tenant) -> None:
     content_filter = await made(tenant)
     path = f"{BASE}/{content_filter['id']}"
     for body in ({"filter_type": "topic_block"}, {"config": {"keywords": []}}, {"name": None}, {"priority": None}):
@@ -160,7 +160,7 @@ async def test_a_change_is_judged_as_a_whole_and_changes_nothing_where_it_is_bad
     assert changed == {**content_filter, **body, "updated_at": changed["updated_at"]}
 
 
-async def test_another_organization_s_filter_and_group_are_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_filter_and_group_are_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     for method, body in (("GET", None), ("PUT", {"name": "mine"}), ("DELETE", None)):
         answer = await tenant.admin.client.request(method, f"{BASE}/{theirs['id']}", json=body)
@@ -170,7 +170,7 @@ async def test_another_organization_s_filter_and_group_are_not_there(tenant: Ten
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "group_id"])
 
 
-async def test_who_may(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_permitted_roles_have_access(platform: RunningPlatform, tenant: Tenant) -> None:
     path = f"{BASE}/{(await made(tenant))['id']}"
     reader = await platform.new_m2m(tenant.id, "admin:read")
     for client, reads, writes in (
@@ -184,7 +184,7 @@ async def test_who_may(platform: RunningPlatform, tenant: Tenant) -> None:
             assert (await client.request(method, to, json=body)).status_code == writes
 
 
-async def test_each_change_is_in_the_audit_log_without_the_words(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_every_change_is_in_the_audit_log_without_the_keywords(platform: RunningPlatform, tenant: Tenant) -> None:
     content_filter = await made(tenant)
     path = f"{BASE}/{content_filter['id']}"
     await tenant.admin.client.put(path, json={"enabled": False})
@@ -196,7 +196,7 @@ async def test_each_change_is_in_the_audit_log_without_the_words(platform: Runni
         assert "Falcon" not in str(event)
 
 
-async def test_there_is_an_end_to_keywords(tenant: Tenant) -> None:
+async def test_the_number_of_keywords_is_limited(tenant: Tenant) -> None:
     words = [f"word{n}" for n in range(1_000)]
     many = {"keywords": words}
     for _ in range(10):
@@ -208,11 +208,11 @@ async def test_there_is_an_end_to_keywords(tenant: Tenant) -> None:
     await made(tenant)
 
 
-async def test_filters_can_be_tried_out(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_filters_can_be_tested(platform: RunningPlatform, tenant: Tenant) -> None:
     group_id = await group_of(tenant)
     words = await made(tenant)
     own = await made(tenant, name="Own", scope="group", group_id=group_id, priority=1, config={"keywords": ["eagle"]})
-    told = await made(
+    result = await made(
         tenant, name="Tone", filter_type="custom_instruction", config={"instruction": "Be brief."}, priority=0
     )
     await made(tenant, name="Off", enabled=False, config={"keywords": ["sparrow"]})
@@ -220,12 +220,12 @@ async def test_filters_can_be_tried_out(platform: RunningPlatform, tenant: Tenan
     async def tried(text: str, **more: Any) -> dict[str, Any]:
         answer = await tenant.admin.client.post(f"{BASE}/test", json={"text": text, **more})
         assert answer.status_code == 200, answer.text
-        told: dict[str, Any] = answer.json()
-        return told
+        body: dict[str, Any] = answer.json()
+        return body
 
     assert await tried("eagle, sparrow") == {
         "blocked": False, "blocked_by": None, "filters_evaluated": 2, "failed": [], "failure": None,
-        "instructions": [{"id": told["id"], "name": "Tone", "instruction": "Be brief."}],
+        "instructions": [{"id": result["id"], "name": "Tone", "instruction": "Be brief."}],
     }  # fmt: skip
     blocked = {"id": words["id"], "name": "Project names", "filter_type": "keyword_block"}
     assert (await tried("Project\tX"))["blocked_by"] == blocked

@@ -1,4 +1,4 @@
-"""Suppressions and custom patterns (decisions of the contract: DLP)."""
+"""Suppressions and custom patterns (docs/dlp-rules.md)."""
 
 from typing import Any
 from uuid import uuid4
@@ -21,8 +21,8 @@ PATTERN: dict[str, Any] = {
 async def evaluated(tenant: Tenant, text: str) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/evaluate", json={"text": text})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
@@ -32,21 +32,21 @@ async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
     return pattern
 
 
-async def test_a_suppressed_pattern_finds_nothing_until_the_suppression_goes(tenant: Tenant) -> None:
+async def test_a_suppressed_pattern_finds_nothing_until_the_suppression_is_removed(tenant: Tenant) -> None:
     body = {"pattern_id": "credit-card", "reason": "test cards only"}
     answer = await tenant.admin.client.post(SUPPRESSIONS, json=body)
     made = answer.json()
     assert answer.status_code == 201
     assert made == {**body, "id": made["id"], "created_at": made["created_at"], "created_by": str(tenant.admin.id)}
     assert (await tenant.auditor.client.get(SUPPRESSIONS)).json() == [made]
-    told = await evaluated(tenant, CARD)
-    assert (told["final_action"], told["suppressed_rule_ids"]) == ("allow", ["credit-card"])
+    evaluation = await evaluated(tenant, CARD)
+    assert (evaluation["final_action"], evaluation["suppressed_rule_ids"]) == ("allow", ["credit-card"])
     assert (await tenant.admin.client.delete(f"{SUPPRESSIONS}/{made['id']}")).status_code == 204
     assert (await evaluated(tenant, CARD))["final_action"] == "redact"
     assert (await tenant.admin.client.get(SUPPRESSIONS)).json() == []
 
 
-async def test_a_suppression_is_the_organizations_own(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_suppression_applies_only_to_its_organization(tenant: Tenant, other_tenant: Tenant) -> None:
     await tenant.admin.client.post(SUPPRESSIONS, json={"pattern_id": "credit-card"})
     assert (await evaluated(other_tenant, CARD))["final_action"] == "redact"
     assert (await other_tenant.admin.client.get(SUPPRESSIONS)).json() == []
@@ -58,7 +58,7 @@ async def test_a_pattern_is_suppressed_once(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"pattern_id": "no-such-pattern"}, {"pattern_id": 5}, {"pattern_id": ""}])
-async def test_a_bad_suppression_is_400_that_names_the_field(tenant: Tenant, body: dict[str, Any]) -> None:
+async def test_a_bad_suppression_is_400_and_names_the_field(tenant: Tenant, body: dict[str, Any]) -> None:
     answer = await tenant.admin.client.post(SUPPRESSIONS, json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "pattern_id"])
 
@@ -77,11 +77,11 @@ async def test_a_custom_pattern_has_its_fields_and_defaults(tenant: Tenant) -> N
     assert (await tenant.auditor.client.get(PATTERNS)).json() == [pattern]
 
 
-async def test_a_custom_pattern_is_in_force_when_the_answer_is_there(tenant: Tenant) -> None:
+async def test_a_custom_pattern_takes_effect_with_the_response(tenant: Tenant) -> None:
     pattern = await made(tenant)
-    told = await evaluated(tenant, "Ask EMP-123456.")
-    assert (told["final_action"], told["custom_org_patterns"]) == ("redact", ["Employee numbers"])
-    (rule,) = told["matched_rules"]
+    evaluation = await evaluated(tenant, "Ask EMP-123456.")
+    assert (evaluation["final_action"], evaluation["custom_org_patterns"]) == ("redact", ["Employee numbers"])
+    (rule,) = evaluation["matched_rules"]
     assert (rule["rule_id"], rule["source"]) == (pattern["id"], "organization")
     changed = {"pattern": "BADGE-[0-9]{3}", "action_tier": "block"}
     answer = await tenant.admin.client.put(f"{PATTERNS}/{pattern['id']}", json=changed)
@@ -89,17 +89,17 @@ async def test_a_custom_pattern_is_in_force_when_the_answer_is_there(tenant: Ten
     assert (await evaluated(tenant, "Ask EMP-123456."))["final_action"] == "allow"
     assert (await evaluated(tenant, "Ask BADGE-123."))["final_action"] == "block"
     assert (await tenant.admin.client.delete(f"{PATTERNS}/{pattern['id']}")).status_code == 204
-    told = await evaluated(tenant, "Ask BADGE-123.")
-    assert (told["final_action"], told["custom_org_patterns"]) == ("allow", [])
+    evaluation = await evaluated(tenant, "Ask BADGE-123.")
+    assert (evaluation["final_action"], evaluation["custom_org_patterns"]) == ("allow", [])
 
 
-async def test_context_words_decide_where_the_threshold_asks_for_them(tenant: Tenant) -> None:
+async def test_context_words_decide_if_the_threshold_requires_them(tenant: Tenant) -> None:
     await made(tenant, context_words=["badge"], confidence_threshold=0.9)
     assert (await evaluated(tenant, "Ask EMP-123456."))["final_action"] == "allow"
     assert (await evaluated(tenant, "The badge is EMP-123456."))["final_action"] == "redact"
 
 
-async def test_a_disabled_custom_pattern_is_as_good_as_absent(tenant: Tenant) -> None:
+async def test_a_disabled_custom_pattern_finds_nothing(tenant: Tenant) -> None:
     await made(tenant, enabled=False)
     assert (await evaluated(tenant, "Ask EMP-123456."))["custom_org_patterns"] == []
 
@@ -127,7 +127,7 @@ async def test_names_are_unique_in_an_organization(tenant: Tenant, other_tenant:
         ({"enabled": None}, "enabled"),
     ],
 )
-async def test_a_bad_custom_pattern_is_400_that_names_the_field_and_changes_nothing(
+async def test_a_bad_custom_pattern_is_400_names_the_field_and_changes_nothing(
     tenant: Tenant, changed: dict[str, Any], field: str
 ) -> None:
     pattern = await made(tenant, name="there")
@@ -166,7 +166,7 @@ async def test_every_change_is_in_the_audit_chain_without_the_pattern(
     assert len(await platform.audit(tenant, "dlp_suppression.deleted")) == 1
 
 
-async def test_what_is_another_organizations_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_resources_of_another_organization_are_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     pattern = await made(tenant)
     suppression = (await tenant.admin.client.post(SUPPRESSIONS, json={"pattern_id": "iban"})).json()
     client = other_tenant.admin.client

@@ -1,4 +1,4 @@
-"""DLP rules (reference 3, DLP rule; Endpoints, DLP rules)."""
+"""The endpoints of DLP rules (docs/dlp-rules.md)."""
 
 from datetime import datetime
 from typing import Any
@@ -30,11 +30,11 @@ async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
 async def action(tenant: Tenant, text: str = TEXT) -> str:
     answer = await tenant.admin.client.post(f"{BASE}/evaluate", json={"text": text})
     assert answer.status_code == 200, answer.text
-    told: str = answer.json()["final_action"]
-    return told
+    action: str = answer.json()["final_action"]
+    return action
 
 
-async def test_a_rule_has_the_fields_and_defaults_of_the_contract(tenant: Tenant) -> None:
+async def test_a_rule_has_the_documented_fields_and_defaults(tenant: Tenant) -> None:
     rule = await made(tenant)
     assert rule == {**RULE, "id": rule["id"], "enabled": True, "confidence_threshold": 0.5, "stream_max_length": None}
     assert (await tenant.admin.client.get(f"{BASE}/{rule['id']}")).json() == rule
@@ -57,7 +57,7 @@ RE2: list[tuple[str, str, bool]] = [
 
 
 @pytest.mark.parametrize(("pattern", "value", "unbounded"), RE2)
-async def test_a_pattern_means_what_re2_means_up_to_the_model(
+async def test_a_pattern_has_the_meaning_of_re2_up_to_the_model(
     platform: RunningPlatform, tenant: Tenant, pattern: str, value: str, unbounded: bool
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
@@ -73,7 +73,7 @@ async def test_a_pattern_means_what_re2_means_up_to_the_model(
     assert answer.json()["choices"][0]["message"]["content"].startswith("[EMPLOYEE_ID_")
 
 
-async def test_a_rule_is_in_force_when_the_answer_is_there_and_out_of_it_when_it_is_removed(tenant: Tenant) -> None:
+async def test_a_rule_takes_effect_with_the_response_and_ends_when_it_is_removed(tenant: Tenant) -> None:
     rule = await made(tenant)
     assert await action(tenant) == "redact"
     await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})
@@ -100,7 +100,7 @@ async def test_the_list_is_filtered(tenant: Tenant) -> None:
         assert (await tenant.admin.client.get(f"{BASE}/", params=query)).json() == expected, query
 
 
-async def test_each_change_writes_a_version_that_outlives_the_rule(tenant: Tenant) -> None:
+async def test_every_change_stores_a_version_that_survives_the_rule(tenant: Tenant) -> None:
     rule = await made(tenant)
     await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"action_tier": "block"})
     await tenant.admin.client.delete(f"{BASE}/{rule['id']}")
@@ -118,7 +118,7 @@ async def test_each_change_writes_a_version_that_outlives_the_rule(tenant: Tenan
     assert moments == sorted(moments, reverse=True)
 
 
-async def test_the_audit_chain_tells_every_change_without_the_pattern(
+async def test_every_change_is_in_the_audit_chain_without_the_pattern(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     rule = await made(tenant)
@@ -162,7 +162,7 @@ async def test_the_audit_chain_tells_every_change_without_the_pattern(
         ({"detector_type": "llm", "config_json": {"labels": ["x"], "threshold": 2}}, "config_json.threshold"),
     ],
 )
-async def test_a_bad_body_is_400_that_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
+async def test_a_bad_body_is_400_and_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/", json={**RULE, **changed})
     assert answer.status_code == 400, answer.text
     named = {".".join(map(str, fault["loc"][1:])) for fault in answer.json()["detail"]}
@@ -215,7 +215,7 @@ async def test_a_bad_pattern_is_400_with_its_reason_and_place_and_changes_nothin
     assert await action(tenant) == "redact"
 
 
-async def test_what_was_good_for_one_detector_is_judged_again_for_another(tenant: Tenant) -> None:
+async def test_a_changed_detector_validates_the_pattern_again(tenant: Tenant) -> None:
     rule = await made(tenant)
     answer = await tenant.admin.client.put(f"{BASE}/{rule['id']}", json={"detector_type": "ner"})
     assert answer.status_code == 400
@@ -225,7 +225,7 @@ async def test_what_was_good_for_one_detector_is_judged_again_for_another(tenant
     assert (answer.status_code, answer.json()) == (200, {**rule, **both})
 
 
-async def test_a_rule_without_a_pattern_speaks_for_the_built_in_patterns_of_its_type(tenant: Tenant) -> None:
+async def test_a_rule_without_a_pattern_applies_to_the_built_in_patterns_of_its_type(tenant: Tenant) -> None:
     card = "Pay with 4111 1111 1111 1111."
     assert await action(tenant, card) == "redact"
     await made(tenant, entity_type="credit_card", action_tier="log_only", config_json={})
@@ -248,9 +248,9 @@ async def test_an_export_imports_into_another_organization(tenant: Tenant, other
     assert exported["rules"][0] == {name: value for name, value in first.items() if name not in COMPUTED}
     answer = await other_tenant.admin.client.post(f"{BASE}/import", json=exported)
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert (told["imported"], told["skipped"], told["errors"]) == (2, 0, [])
-    assert told["rules"] == (await other_tenant.admin.client.get(f"{BASE}/")).json()
+    body = answer.json()
+    assert (body["imported"], body["skipped"], body["errors"]) == (2, 0, [])
+    assert body["rules"] == (await other_tenant.admin.client.get(f"{BASE}/")).json()
     assert (await other_tenant.admin.client.get(f"{BASE}/export")).json()["rules"] == exported["rules"]
     assert await action(other_tenant) == "redact"
 
@@ -263,14 +263,14 @@ async def test_an_export_imports_into_another_organization(tenant: Tenant, other
         ("rename", 2, 0, ["Employee numbers", "Employee numbers_imported", "New"], ["redact", "block", "block"]),
     ],
 )
-async def test_an_import_meets_names_that_there_are(
+async def test_an_import_handles_existing_names_by_its_mode(
     tenant: Tenant, mode: str, imported: int, skipped: int, names: list[str], tiers: list[str]
 ) -> None:
     there = await made(tenant)
     rules = [{**RULE, "action_tier": "block"}, {**RULE, "detector_name": "New", "action_tier": "block"}]
     answer = await tenant.admin.client.post(f"{BASE}/import", json={"rules": rules, "conflict_mode": mode})
-    told = answer.json()
-    assert (told["imported"], told["skipped"], len(told["rules"])) == (imported, skipped, imported)
+    body = answer.json()
+    assert (body["imported"], body["skipped"], len(body["rules"])) == (imported, skipped, imported)
     listed = (await tenant.admin.client.get(f"{BASE}/")).json()
     assert [rule["detector_name"] for rule in listed] == names
     assert [rule["action_tier"] for rule in listed] == tiers
@@ -279,7 +279,7 @@ async def test_an_import_meets_names_that_there_are(
     assert len(versions) == (2 if mode == "overwrite" else 1)
 
 
-async def test_overwriting_with_its_own_export_changes_nothing_though_names_stand_twice(tenant: Tenant) -> None:
+async def test_overwriting_with_its_own_export_changes_nothing_even_with_duplicate_names(tenant: Tenant) -> None:
     await made(tenant)
     await made(tenant, entity_type="credit_card", config_json={})
     before = (await tenant.admin.client.get(f"{BASE}/")).json()
@@ -289,7 +289,7 @@ async def test_overwriting_with_its_own_export_changes_nothing_though_names_stan
     assert (await tenant.admin.client.get(f"{BASE}/")).json() == before
 
 
-async def test_overwriting_adds_what_stands_in_the_file_more_often_than_here(tenant: Tenant) -> None:
+async def test_overwriting_adds_duplicates_that_only_the_file_has(tenant: Tenant) -> None:
     there = await made(tenant)
     rules = [{**RULE, "action_tier": "block"}, {**RULE, "action_tier": "log_only"}]
     answer = await tenant.admin.client.post(f"{BASE}/import", json={"rules": rules, "conflict_mode": "overwrite"})
@@ -302,7 +302,7 @@ async def test_overwriting_adds_what_stands_in_the_file_more_often_than_here(ten
     assert listed[0]["id"] == there["id"]
 
 
-async def test_a_name_that_is_no_unicode_is_told_as_far_as_it_can_be(tenant: Tenant) -> None:
+async def test_a_name_with_invalid_unicode_is_reported_with_replacements(tenant: Tenant) -> None:
     headers = {"content-type": "application/json"}
     file = b'{"rules": [{"detector_name": "a\\ud800"}]}'
     answer = await tenant.admin.client.post(f"{BASE}/import", content=file, headers=headers)
@@ -319,30 +319,30 @@ async def test_renaming_goes_on_until_the_name_is_free(tenant: Tenant) -> None:
     assert names == ["Employee numbers", "Employee numbers_imported", "Employee numbers_imported_imported"]
 
 
-async def test_a_name_that_stands_twice_is_409_in_skip_mode_and_nothing_is_imported(tenant: Tenant) -> None:
+async def test_a_duplicate_name_is_409_in_skip_mode_and_nothing_is_imported(tenant: Tenant) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/import", json={"rules": [RULE, RULE]})
     assert (answer.status_code, "Employee numbers" in answer.json()["detail"]) == (409, True)
     assert (await tenant.admin.client.get(f"{BASE}/")).json() == []
 
 
-async def test_what_is_not_good_is_told_and_the_rest_imported(tenant: Tenant) -> None:
+async def test_invalid_rules_are_reported_and_the_rest_is_imported(tenant: Tenant) -> None:
     bad = [
         {**RULE, "detector_name": "no pattern", "config_json": {}},
         RULE,
         {**RULE, "detector_name": "bad pattern", "config_json": {"pattern": "("}},
         {"detector_name": 7},
     ]
-    told = (await tenant.admin.client.post(f"{BASE}/import", json={"rules": bad})).json()
-    assert (told["imported"], [rule["detector_name"] for rule in told["rules"]]) == (1, ["Employee numbers"])
-    assert [(fault["index"], fault["detector_name"]) for fault in told["errors"]] == [
+    body = (await tenant.admin.client.post(f"{BASE}/import", json={"rules": bad})).json()
+    assert (body["imported"], [rule["detector_name"] for rule in body["rules"]]) == (1, ["Employee numbers"])
+    assert [(fault["index"], fault["detector_name"]) for fault in body["errors"]] == [
         (0, "no pattern"),
         (2, "bad pattern"),
         (3, None),
     ]
-    assert told["errors"][1]["error"] == "config_json.pattern: missing ) (position 1)"
+    assert body["errors"][1]["error"] == "config_json.pattern: missing ) (position 1)"
 
 
-async def test_an_import_that_is_none_is_400(tenant: Tenant) -> None:
+async def test_a_malformed_import_is_400(tenant: Tenant) -> None:
     for body in ({}, {"rules": {}}, {"rules": [], "conflict_mode": "merge"}, {"rules": [], "version": "2.0"}):
         assert (await tenant.admin.client.post(f"{BASE}/import", json=body)).status_code == 400, body
 
@@ -358,7 +358,7 @@ async def test_there_are_at_most_a_thousand_rules(platform: RunningPlatform, ten
     assert platform.sql("SELECT count(*) FROM dlp_rules WHERE tenant_id = %s", [tenant.id]) == [(1000,)]
 
 
-async def test_another_organizations_rule_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_rule_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     rule = await made(tenant)
     client = other_tenant.admin.client
     for method, path in [("GET", ""), ("PUT", ""), ("DELETE", ""), ("GET", "/versions")]:

@@ -36,8 +36,8 @@ async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
 async def replayed(tenant: Tenant, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(REPLAY, json=body)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 # the setting ------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ async def test_a_long_request_is_cut(platform: RunningPlatform, sandbox: Tenant)
     assert [len(text) for text in revealed["contents"]] == [99_990, 10]
 
 
-def test_a_sample_opens_for_its_own_row_alone() -> None:
+def test_a_sealed_sample_is_bound_to_its_row() -> None:
     sealer = Sealer({"k": bytes(32)}, "k")
     tenant_id, sample_id = uuid4(), uuid4()
     sealed = contents.SealingSampler(sealer).seal(tenant_id, sample_id, encode(Contents(texts=["a", "b"])))
@@ -203,15 +203,15 @@ async def test_vectors_are_no_texts(platform: RunningPlatform, sandbox: Tenant) 
 async def test_a_streams_answer_is_kept_as_one_text(
     platform: RunningPlatform, sandbox: Tenant, path: str, more: dict[str, Any]
 ) -> None:
-    said = "My card is 4111 1111 1111 1111."
+    text = "My card is 4111 1111 1111 1111."
     field = "input" if path.endswith("responses") else "messages"
-    body = {"model": "sandbox/echo", field: [{"role": "user", "content": said}], "stream": True, **more}
+    body = {"model": "sandbox/echo", field: [{"role": "user", "content": text}], "stream": True, **more}
     answer = await sandbox.user.client.post(path, json=body)
     assert answer.status_code == 200, answer.text
     await drained(platform)
     (sample,) = (await sandbox.admin.client.get(SAMPLES)).json()["samples"]
     shown = (await sandbox.admin.client.post(f"{SAMPLES}/{sample['id']}/reveal")).json()
-    assert shown["contents"] == [said]
+    assert shown["contents"] == [text]
     assert shown["answer"].count("My card is [CREDIT_CARD_1].") == 1
     assert (sample["answer_texts"], shown["dlp_action"]) == (len(shown["answer"]), "redact")
 
@@ -282,7 +282,7 @@ async def test_samples_are_removed_when_their_days_are_over_unless_records_are_h
 # looking and labelling --------------------------------------------------------------------------------------------
 
 
-async def test_who_looks_at_a_sample_is_on_record(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_reading_a_sample_is_audited(platform: RunningPlatform, sandbox: Tenant) -> None:
     sample_id = await kept(platform, sandbox, "Hello", CARD)
     path = f"{SAMPLES}/{sample_id}/reveal"
     for person in (sandbox.auditor, sandbox.user):
@@ -332,7 +332,9 @@ async def test_a_sample_is_removed(platform: RunningPlatform, tenant: Tenant) ->
     assert event["resource_id"] == str(sample_id)
 
 
-async def test_a_reviewer_says_what_policy_rules_should_have_said(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_reviewer_labels_the_expected_decision_of_policy_rules(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     sample_id = str(add(platform, tenant))
     shown = (await labelled(tenant, sample_id, expected_action="BLOCK")).json()
     assert (shown["labels"], shown["expected_action"], shown["labelled_by"]) == (None, "BLOCK", str(tenant.admin.id))
@@ -375,10 +377,10 @@ async def test_another_organizations_sample_is_not_there(
 async def test_a_draft_rule_is_tried_on_recorded_requests(platform: RunningPlatform, sandbox: Tenant) -> None:
     await kept(platform, sandbox, "Nothing here")
     sample_id = await kept(platform, sandbox, "Hello", CARD)
-    told = await replayed(sandbox, add_rule=PROJECT, recorded={"last": 10})
-    assert Replayed.model_validate(told, extra="forbid").model_dump(mode="json") == told
-    assert (told["samples"], told["totals"]["block"], told["totals_now"]["redact"]) == (2, 1, 1)
-    first, second = told["results"]
+    replay = await replayed(sandbox, add_rule=PROJECT, recorded={"last": 10})
+    assert Replayed.model_validate(replay, extra="forbid").model_dump(mode="json") == replay
+    assert (replay["samples"], replay["totals"]["block"], replay["totals_now"]["redact"]) == (2, 1, 1)
+    first, second = replay["results"]
     assert (first["id"], first["action"], first["action_now"]) == (sample_id, "block", "redact")
     keys = ("rule_name", "direction", "text", "excerpt")
     assert [tuple(match[key] for key in keys) for match in first["matches"]] == [
@@ -386,8 +388,8 @@ async def test_a_draft_rule_is_tried_on_recorded_requests(platform: RunningPlatf
         ("Projects", "input", 1, "s 9999 9999 9999 9999, or ask xxxxxx-99."),
         ("Projects", "output", 0, "rd is [CREDIT_CARD_1], or ask xxxxxx-99."),
     ]
-    assert (told["changed"], first["action_then"], second["action_then"]) == ([sample_id], "redact", "allow")
-    assert told["totals_then"] == {"allow": 1, "log_only": 0, "redact": 1, "prompt": 0, "block": 0}
+    assert (replay["changed"], first["action_then"], second["action_then"]) == ([sample_id], "redact", "allow")
+    assert replay["totals_then"] == {"allow": 1, "log_only": 0, "redact": 1, "prompt": 0, "block": 0}
     assert (second["action"], second["matches"]) == ("allow", [])
     (event,) = await platform.audit(sandbox, "dlp_sample.replayed")
     assert event["details"] == {"draft": "dlp_rules", "samples": 2, "last": 10, "days": None, "labelled": None}
@@ -398,8 +400,8 @@ async def test_an_excerpt_masks_what_is_found_now_and_not_by_the_draft(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     await kept(platform, sandbox, CARD)
-    told = await replayed(sandbox, rules=[PROJECT], suppressions=["credit-card"], recorded={})
-    match, _ = told["results"][0]["matches"]
+    replay = await replayed(sandbox, rules=[PROJECT], suppressions=["credit-card"], recorded={})
+    match, _ = replay["results"][0]["matches"]
     assert match["excerpt"] == "s 9999 9999 9999 9999, or ask xxxxxx-99."
 
 
@@ -409,9 +411,9 @@ async def test_a_draft_is_measured_by_reviewers_labels(platform: RunningPlatform
     for sample_id, there in zip(ids, (True, False, True, False), strict=True):
         await labelled(sandbox, sample_id, labels={"project": there})
     await kept(platform, sandbox, "Aurora-3")
-    told = await replayed(sandbox, add_rule=PROJECT, recorded={})
-    assert (told["samples"], told["labelled"]) == (5, 4)
-    assert told["measures"] == [
+    replay = await replayed(sandbox, add_rule=PROJECT, recorded={})
+    assert (replay["samples"], replay["labelled"]) == (5, 4)
+    assert replay["measures"] == [
         {
             "entity_type": "project", "right": 1, "wrong": 1, "missed": 1, "precision": 0.5, "recall": 0.5,
             "right_now": 0, "wrong_now": 0, "missed_now": 2, "precision_now": None, "recall_now": 0.0,
@@ -431,8 +433,8 @@ async def test_samples_that_are_too_old_or_do_not_open_are_left_out(platform: Ru
         [sample_id],
     )
     assert old
-    told = await replayed(sandbox, recorded={"days": 2})
-    assert [one["id"] for one in told["results"]] == [sample_id]
+    replay = await replayed(sandbox, recorded={"days": 2})
+    assert [one["id"] for one in replay["results"]] == [sample_id]
 
 
 async def test_a_sample_of_the_version_before_is_read(platform: RunningPlatform, sandbox: Tenant) -> None:
@@ -448,11 +450,11 @@ async def test_a_sample_of_the_version_before_is_read(platform: RunningPlatform,
     )
     shown = (await sandbox.admin.client.post(f"{SAMPLES}/{sample_id}/reveal")).json()
     assert (shown["contents"], shown["answer"], shown["context"]) == (["Hello", CARD], None, None)
-    told = await replayed(sandbox, add_rule=PROJECT, recorded={})
-    (result,) = told["results"]
+    replay = await replayed(sandbox, add_rule=PROJECT, recorded={})
+    (result,) = replay["results"]
     assert (result["action"], result["action_now"], result["action_then"]) == ("block", "redact", None)
     # What was done then is not known: it is compared with what is in force.
-    assert (told["changed"], sum(told["totals_then"].values())) == ([str(sample_id)], 0)
+    assert (replay["changed"], sum(replay["totals_then"].values())) == ([str(sample_id)], 0)
 
 
 async def test_the_overrides_of_the_callers_groups_hold(platform: RunningPlatform, sandbox: Tenant) -> None:

@@ -1,4 +1,4 @@
-"""Trying out patterns and the policy (reference 3, Endpoints, DLP rules: test, evaluate)."""
+"""Trials of patterns and of the policy (docs/dlp-rules.md)."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -52,15 +52,15 @@ def detectors(platform: RunningPlatform) -> Iterator[None]:
 async def tried(tenant: Tenant, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/test", json=body)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 async def evaluated(tenant: Tenant, text: str, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/evaluate", json={"text": text, **body})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 async def add_rule(tenant: Tenant, **changed: Any) -> str:
@@ -88,8 +88,10 @@ def new_group(platform: RunningPlatform, tenant: Tenant, *members: UUID, **overr
 
 
 async def test_a_regex_shows_what_it_finds_in_the_callers_own_code_points(tenant: Tenant) -> None:
-    told = await tried(tenant, rule_type="regex", pattern="EMP-[0-9]{6}", sample_text=" \u00e9\U0001f600 EMP-123456 x ")
-    assert told == {
+    trial = await tried(
+        tenant, rule_type="regex", pattern="EMP-[0-9]{6}", sample_text=" \u00e9\U0001f600 EMP-123456 x "
+    )
+    assert trial == {
         "matches": [
             {"start": 4, "end": 14, "matched_text": "EMP-123456", "entity_type": "custom", "action": "log_only"}
         ],
@@ -102,55 +104,55 @@ async def test_a_regex_shows_what_it_finds_in_the_callers_own_code_points(tenant
 
 
 async def test_a_regex_is_shown_with_the_rules_type_and_action(tenant: Tenant) -> None:
-    told = await tried(
+    trial = await tried(
         tenant, rule_type="regex", pattern="x", sample_text="xx", entity_type="my_x", action_tier="block"
     )
-    assert [(match["entity_type"], match["action"]) for match in told["matches"]] == [("my_x", "block")] * 2
+    assert [(match["entity_type"], match["action"]) for match in trial["matches"]] == [("my_x", "block")] * 2
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)b", "a{900}(b{900}){2}", r"\p{L}{1,900}", "(?:(?:a{100}){100}){100}"])
-async def test_a_bad_pattern_is_told_and_is_no_error(tenant: Tenant, pattern: str) -> None:
-    told = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 1_000)
-    assert (told["valid_pattern"], told["matches"], told["match_count"]) == (False, [], 0)
-    assert told["error"]
+async def test_a_bad_pattern_is_reported_in_a_successful_response(tenant: Tenant, pattern: str) -> None:
+    trial = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 1_000)
+    assert (trial["valid_pattern"], trial["matches"], trial["match_count"]) == (False, [], 0)
+    assert trial["error"]
 
 
-async def test_a_pattern_finds_what_re2_finds_and_says_what_a_stream_looks_at(tenant: Tenant) -> None:
-    told = await tried(tenant, rule_type="regex", pattern="[0-9]+", sample_text="1" * 5_000)
-    assert [(match["start"], match["end"]) for match in told["matches"]] == [(0, 5_000)]
-    assert told["stream_max_length"] == 4_096
+async def test_a_pattern_finds_what_re2_finds_and_reports_its_stream_window(tenant: Tenant) -> None:
+    trial = await tried(tenant, rule_type="regex", pattern="[0-9]+", sample_text="1" * 5_000)
+    assert [(match["start"], match["end"]) for match in trial["matches"]] == [(0, 5_000)]
+    assert trial["stream_max_length"] == 4_096
 
 
-async def test_a_search_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch, tenant: Tenant) -> None:
+async def test_a_search_that_takes_too_long_is_reported(monkeypatch: pytest.MonkeyPatch, tenant: Tenant) -> None:
     monkeypatch.setattr(walks, "MIN_SEARCHED_BYTES", 0)
     pattern = "a(?:[^b]*b)?"
-    told = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 100_000)
-    assert (told["valid_pattern"], "too long" in told["error"]) == (True, True)
+    trial = await tried(tenant, rule_type="regex", pattern=pattern, sample_text="a" * 100_000)
+    assert (trial["valid_pattern"], "too long" in trial["error"]) == (True, True)
     await add_rule(tenant, entity_type="greedy", config_json={"pattern": pattern})
     evaluation = await evaluated(tenant, "a" * 100_000)
     assert evaluation["final_action"] == "block"
     assert any("regex: too_long" in sentence for sentence in evaluation["decision_trace"])
 
 
-async def test_matches_are_cut_at_a_thousand_and_counted_all(tenant: Tenant) -> None:
-    told = await tried(tenant, rule_type="regex", pattern="[0-9]", sample_text="7 " * 3_000)
-    assert (len(told["matches"]), told["match_count"]) == (1_000, 3_000)
+async def test_matches_are_listed_up_to_a_thousand_and_all_are_counted(tenant: Tenant) -> None:
+    trial = await tried(tenant, rule_type="regex", pattern="[0-9]", sample_text="7 " * 3_000)
+    assert (len(trial["matches"]), trial["match_count"]) == (1_000, 3_000)
 
 
 @pytest.mark.parametrize("rule_type", ["ner", "gliner"])
-async def test_labels_ask_the_entities_tier(tenant: Tenant, rule_type: str) -> None:
+async def test_labels_are_sent_to_the_entities_tier(tenant: Tenant, rule_type: str) -> None:
     text = "It rained. Then Ada came."
-    told = await tried(tenant, rule_type=rule_type, pattern="PER, organisation", sample_text=text)
-    assert [(match["start"], match["matched_text"], match["entity_type"]) for match in told["matches"]] == [
+    trial = await tried(tenant, rule_type=rule_type, pattern="PER, organisation", sample_text=text)
+    assert [(match["start"], match["matched_text"], match["entity_type"]) for match in trial["matches"]] == [
         (16, "Ada", "person")
     ]
     assert (await tried(tenant, rule_type=rule_type, pattern="location", sample_text=text))["match_count"] == 0
 
 
 @pytest.mark.parametrize("labels", ["dragon", "person, dragon", " , "])
-async def test_an_unknown_label_is_told(tenant: Tenant, labels: str) -> None:
-    told = await tried(tenant, rule_type="ner", pattern=labels, sample_text="Ada")
-    assert (told["valid_pattern"], "date_of_birth" in told["error"]) == (False, True)
+async def test_an_unknown_label_is_reported(tenant: Tenant, labels: str) -> None:
+    trial = await tried(tenant, rule_type="ner", pattern=labels, sample_text="Ada")
+    assert (trial["valid_pattern"], "date_of_birth" in trial["error"]) == (False, True)
 
 
 MEDICINES = {
@@ -163,17 +165,17 @@ async def test_names_of_recognisers_may_be_written_in_any_case_in_rules_too(tena
     await add_rule(
         tenant, detector_name="people", detector_type="ner", entity_type="staff", config_json={"entities": ["PERSON"]}
     )
-    told = await evaluated(tenant, "Then Ada came.")
-    assert [(rule["entity_type"], rule["match_count"]) for rule in told["matched_rules"]] == [("staff", 1)]
+    evaluation = await evaluated(tenant, "Then Ada came.")
+    assert [(rule["entity_type"], rule["match_count"]) for rule in evaluation["matched_rules"]] == [("staff", 1)]
 
 
-async def test_rule_and_test_refuse_in_the_same_words_what_the_model_does_not_recognise(tenant: Tenant) -> None:
-    told = await tried(tenant, rule_type="gliner", pattern="Drug Name, disease", sample_text="a drug")
+async def test_rule_and_test_refuse_unrecognised_labels_with_the_same_message(tenant: Tenant) -> None:
+    trial = await tried(tenant, rule_type="gliner", pattern="Drug Name, disease", sample_text="a drug")
     expected = (
         "'drug_name' is not recognised: known are person, organization, location, address, date_of_birth."
         " Other names need a GLiNER model: set NER_MODEL_PATH to its folder"
     )
-    assert (told["valid_pattern"], told["error"]) == (False, expected)
+    assert (trial["valid_pattern"], trial["error"]) == (False, expected)
     answers = [
         await tenant.admin.client.post(f"{BASE}/", json=MEDICINES),
         await tenant.admin.client.post(f"{BASE}/replay", json={"samples": ["x"], "rules": [MEDICINES]}),
@@ -197,13 +199,13 @@ def gliner(platform: RunningPlatform, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("gliner")
 async def test_with_a_gliner_model_a_rule_looks_for_names_of_its_own(platform: RunningPlatform, tenant: Tenant) -> None:
-    told = await tried(tenant, rule_type="gliner", pattern="Drug Name, disease", sample_text="a drug for a person")
-    assert [(match["matched_text"], match["entity_type"]) for match in told["matches"]] == [("drug", "drug_name")]
+    trial = await tried(tenant, rule_type="gliner", pattern="Drug Name, disease", sample_text="a drug for a person")
+    assert [(match["matched_text"], match["entity_type"]) for match in trial["matches"]] == [("drug", "drug_name")]
     await add_rule(tenant, **MEDICINES)
     key = await platform.new_key(tenant.user)
     answer = await platform.client(key).post("/v1/scan", json={"text": "a drug for a person"})
     scanned = answer.json()
-    assert (scanned["redacted_text"], [found["entity_type"] for found in scanned["findings"]]) == (
+    assert (scanned["redacted_text"], [finding["entity_type"] for finding in scanned["findings"]]) == (
         "a [PRESCRIPTION_1] for a person",
         ["prescription"],
     )
@@ -220,17 +222,17 @@ async def test_a_rule_can_be_disabled_and_not_enabled_after_the_model_is_gone(
     assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "0")
 
 
-async def test_a_label_that_is_none_is_told(tenant: Tenant) -> None:
+async def test_an_invalid_label_is_reported(tenant: Tenant) -> None:
     for labels in ("<<SEP>>", "person, <b>", ",".join(["person"] * 51)):
-        told = await tried(tenant, rule_type="gliner", pattern=labels, sample_text="Ada")
-        assert (told["valid_pattern"], bool(told["error"])) == (False, True)
+        trial = await tried(tenant, rule_type="gliner", pattern=labels, sample_text="Ada")
+        assert (trial["valid_pattern"], bool(trial["error"])) == (False, True)
 
 
-async def test_a_tier_that_gives_no_answer_is_told(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_failed_tier_is_reported(platform: RunningPlatform, tenant: Tenant) -> None:
     platform.host.ports.detectors = Away()
-    told = await tried(tenant, rule_type="ner", pattern="person", sample_text="Ada")
-    assert (told["valid_pattern"], told["match_count"]) == (True, 0)
-    assert "timeout" in told["error"]
+    trial = await tried(tenant, rule_type="ner", pattern="person", sample_text="Ada")
+    assert (trial["valid_pattern"], trial["match_count"]) == (True, 0)
+    assert "timeout" in trial["error"]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +245,7 @@ async def test_a_tier_that_gives_no_answer_is_told(platform: RunningPlatform, te
         ({"rule_type": "regex", "pattern": "a", "sample_text": "a" * 100_001}, "sample_text"),
     ],
 )
-async def test_a_bad_test_is_400_that_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+async def test_a_bad_test_is_400_and_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/test", json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
 
@@ -251,15 +253,15 @@ async def test_a_bad_test_is_400_that_names_the_field(tenant: Tenant, body: dict
 # evaluate -----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_evaluation_has_the_fields_of_the_contract(tenant: Tenant) -> None:
-    told = await evaluated(tenant, CARD, org_id=str(tenant.id))
-    assert set(told) == {
+async def test_an_evaluation_has_the_documented_fields(tenant: Tenant) -> None:
+    evaluation = await evaluated(tenant, CARD, org_id=str(tenant.id))
+    assert set(evaluation) == {
         "text_length", "org_id", "rules_evaluated", "rules_matched", "final_action", "matched_rules",
         "suppressed_rule_ids", "custom_org_patterns", "decision_trace",
     }  # fmt: skip
-    assert (told["text_length"], told["org_id"]) == (len(CARD), str(tenant.id))
-    assert (told["rules_evaluated"], told["rules_matched"], told["final_action"]) == (76, 1, "redact")
-    (rule,) = told["matched_rules"]
+    assert (evaluation["text_length"], evaluation["org_id"]) == (len(CARD), str(tenant.id))
+    assert (evaluation["rules_evaluated"], evaluation["rules_matched"], evaluation["final_action"]) == (76, 1, "redact")
+    (rule,) = evaluation["matched_rules"]
     (match,) = rule.pop("matches")
     assert CARD[match["start"] : match["end"]] == "4111 1111 1111 1111"
     assert rule == {
@@ -271,17 +273,17 @@ async def test_an_evaluation_has_the_fields_of_the_contract(tenant: Tenant) -> N
         "match_count": 1,
         "source": "platform",
     }
-    assert told["decision_trace"][-1] == f"final action: redact, decided by {rule['rule_name']}"
-    assert "4111 1111" not in str(told["decision_trace"])
+    assert evaluation["decision_trace"][-1] == f"final action: redact, decided by {rule['rule_name']}"
+    assert "4111 1111" not in str(evaluation["decision_trace"])
 
 
-async def test_matches_are_cut_at_twenty_and_counted_all(tenant: Tenant) -> None:
+async def test_matches_are_listed_up_to_twenty_and_all_are_counted(tenant: Tenant) -> None:
     await add_rule(tenant, entity_type="number", config_json={"pattern": "N[0-9]"})
     (rule,) = (await evaluated(tenant, "N7 " * 50))["matched_rules"]
     assert (len(rule["matches"]), rule["match_count"]) == (20, 50)
 
 
-async def test_all_tiers_are_asked_and_the_strongest_action_wins(tenant: Tenant) -> None:
+async def test_all_tiers_run_and_the_strongest_action_wins(tenant: Tenant) -> None:
     people = await add_rule(
         tenant, detector_name="people", detector_type="ner", entity_type="person", action_tier="block"
     )
@@ -289,15 +291,15 @@ async def test_all_tiers_are_asked_and_the_strongest_action_wins(tenant: Tenant)
         tenant, detector_name="injection", detector_type="llm", entity_type="prompt_injection", action_tier="log_only",
         config_json={"labels": ["prompt injection"], "threshold": 0.7},
     )  # fmt: skip
-    told = await evaluated(tenant, f"Ada, ignore all that. {CARD}")
-    assert told["final_action"] == "block"
-    assert [rule["rule_id"] for rule in told["matched_rules"]] == [people, "credit-card", injection]
-    told = await evaluated(tenant, "Ada went home.")
-    assert (told["final_action"], told["rules_matched"]) == ("block", 1)
-    assert any("below its threshold" in sentence for sentence in told["decision_trace"])
+    evaluation = await evaluated(tenant, f"Ada, ignore all that. {CARD}")
+    assert evaluation["final_action"] == "block"
+    assert [rule["rule_id"] for rule in evaluation["matched_rules"]] == [people, "credit-card", injection]
+    evaluation = await evaluated(tenant, "Ada went home.")
+    assert (evaluation["final_action"], evaluation["rules_matched"]) == ("block", 1)
+    assert any("below its threshold" in sentence for sentence in evaluation["decision_trace"])
 
 
-async def test_what_would_be_asked_about_is_blocked_where_nobody_is_asked(tenant: Tenant) -> None:
+async def test_a_prompt_action_blocks_if_approvals_are_disabled(tenant: Tenant) -> None:
     await add_rule(tenant, entity_type="project", action_tier="prompt", config_json={"pattern": "Aurora"})
     assert (await evaluated(tenant, "About Aurora."))["final_action"] == "block"
     flag = "/api/v1/admin/org/feature-flags/human_in_loop"
@@ -305,33 +307,29 @@ async def test_what_would_be_asked_about_is_blocked_where_nobody_is_asked(tenant
     assert (await evaluated(tenant, "About Aurora."))["final_action"] == "prompt"
 
 
-async def test_with_dlp_switched_off_nothing_is_done_and_the_trace_says_so(tenant: Tenant) -> None:
+async def test_with_dlp_disabled_the_trace_says_that_nothing_was_inspected(tenant: Tenant) -> None:
     flag = "/api/v1/admin/org/feature-flags/dlp_enabled"
     assert (await tenant.admin.client.patch(flag, json={"enabled": False})).status_code == 200
-    told = await evaluated(tenant, CARD)
-    assert (told["final_action"], told["rules_evaluated"], told["matched_rules"]) == ("allow", 0, [])
-    assert "dlp_enabled" in told["decision_trace"][0]
+    evaluation = await evaluated(tenant, CARD)
+    assert (evaluation["final_action"], evaluation["rules_evaluated"], evaluation["matched_rules"]) == ("allow", 0, [])
+    assert "dlp_enabled" in evaluation["decision_trace"][0]
 
 
-async def test_a_tier_that_gives_no_answer_blocks_or_passes_by_the_fail_mode(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_failed_tier_blocks_or_passes_by_the_fail_mode(platform: RunningPlatform, tenant: Tenant) -> None:
     await add_rule(tenant, detector_name="people", detector_type="ner", entity_type="person")
     ports = platform.host.ports
     ports.detectors = Away()
     ports.dlp = msgspec.structs.replace(ports.dlp, fail_mode="closed")
-    told = await evaluated(tenant, CARD)
-    assert (told["final_action"], told["rules_matched"]) == ("block", 1)
-    assert any("ner: timeout" in sentence for sentence in told["decision_trace"])
+    evaluation = await evaluated(tenant, CARD)
+    assert (evaluation["final_action"], evaluation["rules_matched"]) == ("block", 1)
+    assert any("ner: timeout" in sentence for sentence in evaluation["decision_trace"])
     ports.dlp = msgspec.structs.replace(ports.dlp, fail_mode="open")
-    told = await evaluated(tenant, CARD)
-    assert told["final_action"] == "redact"
-    assert any("ner: timeout" in sentence for sentence in told["decision_trace"])
+    evaluation = await evaluated(tenant, CARD)
+    assert evaluation["final_action"] == "redact"
+    assert any("ner: timeout" in sentence for sentence in evaluation["decision_trace"])
 
 
-async def test_a_groups_overrides_hold_for_the_group_and_for_its_members(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_groups_overrides_apply_to_the_group_and_its_members(platform: RunningPlatform, tenant: Tenant) -> None:
     lenient = new_group(platform, tenant, tenant.user.id, tenant.auditor.id, credit_card="ALLOW")
     strict = new_group(platform, tenant, tenant.auditor.id, credit_card="BLOCK")
     platform.touch("policy", tenant.id)
@@ -345,12 +343,12 @@ async def test_a_groups_overrides_hold_for_the_group_and_for_its_members(
         ({"user_id": str(tenant.auditor.id)}, "block"),
         ({"user_id": str(tenant.user.id), "group_id": str(strict)}, "block"),
     ]:
-        told = await evaluated(tenant, CARD, **body)
-        assert told["final_action"] == action, body
-        assert told["matched_rules"][0]["action_tier"] == "redact"
+        evaluation = await evaluated(tenant, CARD, **body)
+        assert evaluation["final_action"] == action, body
+        assert evaluation["matched_rules"][0]["action_tier"] == "redact"
 
 
-async def test_what_is_another_organizations_is_not_there(
+async def test_resources_of_another_organization_are_not_found(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     theirs = new_group(platform, other_tenant)
@@ -368,7 +366,7 @@ async def test_what_is_another_organizations_is_not_there(
     ("body", "field"),
     [({}, "text"), ({"text": 5}, "text"), ({"text": "x", "group_id": "x"}, "group_id")],
 )
-async def test_a_bad_evaluation_is_400_that_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+async def test_a_bad_evaluation_is_400_and_names_the_field(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     answer = await tenant.admin.client.post(f"{BASE}/evaluate", json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
 
@@ -379,7 +377,7 @@ async def test_a_lone_surrogate_is_400_too(tenant: Tenant) -> None:
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "text"])
 
 
-async def test_a_long_trace_is_cut_and_its_end_kept(tenant: Tenant) -> None:
+async def test_a_long_trace_is_cut_but_keeps_its_end(tenant: Tenant) -> None:
     await add_rule(tenant, entity_type="number", config_json={"pattern": "N[0-9]"})
     trace = (await evaluated(tenant, "N7 " * 5_000))["decision_trace"]
     assert len(trace) == 1_002
@@ -402,16 +400,16 @@ async def test_a_dry_run_has_a_limit_of_its_own(tenant: Tenant, platform: Runnin
     assert (rule.limit, rule.tier) == (10, "POST /api/admin/dlp-rules/test")
 
 
-async def test_the_gateway_does_what_an_evaluation_says(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_gateway_acts_as_an_evaluation_predicts(platform: RunningPlatform, tenant: Tenant) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     rule = await add_rule(tenant, entity_type="project", action_tier="block", config_json={"pattern": "Aurora-[0-9]+"})
     client = platform.client(await platform.new_key(tenant.user))
     for text in ("About Aurora-7.", CARD, "Nothing to see."):
-        told = await evaluated(tenant, text, user_id=str(tenant.user.id))
+        evaluation = await evaluated(tenant, text, user_id=str(tenant.user.id))
         messages = [{"role": "user", "content": text}]
         answer = await client.post("/v1/chat/completions", json={"model": "sandbox/echo", "messages": messages})
-        assert answer.headers["x-dlp-action"].lower() == told["final_action"]
-        if told["final_action"] == "block":
+        assert answer.headers["x-dlp-action"].lower() == evaluation["final_action"]
+        if evaluation["final_action"] == "block":
             assert (answer.status_code, answer.json()["error"]["rule_id"]) == (403, rule)
         else:
             assert answer.status_code == 200

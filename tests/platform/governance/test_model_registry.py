@@ -1,4 +1,4 @@
-"""The model registry, both variants (reference 3, Model registry entry; States; Endpoints, Model registry)."""
+"""The model registry in both variants (docs/model-registry.md)."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import product
@@ -13,7 +13,7 @@ from gatehouse.platform.governance.model_registry.schemas import Status
 BASE = "/api/admin/models"
 A, B = {"X-API-Variant": "a"}, {"X-API-Variant": "b"}
 CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hi"}]}
-#: The contract's table (reference 3, Model validation status), and `unclassified`, which moves as `draft` does.
+#: Permitted changes of the status (docs/model-registry.md, Validation). `unclassified` changes as `draft` does.
 PERMITTED = {
     ("draft", "pending_validation"), ("unclassified", "pending_validation"), ("pending_validation", "in_validation"),
     ("in_validation", "validated"), ("in_validation", "needs_remediation"), ("in_validation", "deprecated"),
@@ -62,14 +62,14 @@ async def test_an_entry_has_the_fields_of_both_variants(platform: RunningPlatfor
     assert event["details"]["risk_tier"] == "unclassified"
 
 
-async def test_every_field_can_be_given(tenant: Tenant) -> None:
-    given = body(
+async def test_every_field_can_be_set(tenant: Tenant) -> None:
+    value = body(
         display_name="GPT-4o", risk_tier="tier_1", validation_status="unclassified", owner="Model risk",
         description="Answers customers", tags={"team": "payments"},
     )  # fmt: skip
-    answer = await tenant.admin.client.post(BASE, json=given, headers=B)
+    answer = await tenant.admin.client.post(BASE, json=value, headers=B)
     assert answer.status_code == 201, answer.text
-    assert given.items() <= answer.json().items()
+    assert value.items() <= answer.json().items()
 
 
 async def test_variant_b_requires_a_tier(tenant: Tenant) -> None:
@@ -80,7 +80,7 @@ async def test_variant_b_requires_a_tier(tenant: Tenant) -> None:
     assert (await made(tenant, B, risk_tier="tier_4"))["risk_tier"] == "tier_4"
 
 
-async def test_in_a_the_pair_and_in_b_the_id_is_there_once(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_in_variant_a_the_pair_and_in_b_the_id_is_unique(tenant: Tenant, other_tenant: Tenant) -> None:
     await made(tenant, A)
     await made(other_tenant, A)
     again = await tenant.admin.client.post(BASE, json=body(), headers=A)
@@ -101,13 +101,13 @@ async def test_tags_are_a_list_in_a_and_an_object_in_b(tenant: Tenant, tags: Any
     assert (await tenant.admin.client.get(path, headers=B)).json()["tags"] == {"prod": "", "a": ""}
 
 
-async def test_tags_are_replaced_whole(tenant: Tenant) -> None:
+async def test_tags_are_replaced_as_a_whole(tenant: Tenant) -> None:
     entry = await made(tenant, B, risk_tier="tier_1", tags={"team": "payments", "stage": "pilot"})
     changed = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"tags": {"stage": "live"}}, headers=B)
     assert changed.json()["tags"] == {"stage": "live"}
 
 
-async def test_an_update_changes_what_it_names(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_changes_only_the_named_fields(platform: RunningPlatform, tenant: Tenant) -> None:
     entry = await made(tenant, owner="Ada", display_name="GPT", description="x")
     path = f"{BASE}/{entry['id']}"
     sent = {"risk_tier": "tier_2", "owner": None, "display_name": None, "description": "x", "provider": "openai"}
@@ -151,7 +151,9 @@ async def test_a_deleted_entry_is_gone_and_its_events_keep_the_name(platform: Ru
 
 
 @pytest.mark.parametrize(("old", "new"), [pair for pair in product(STATUSES, STATUSES) if pair[0] != pair[1]])
-async def test_a_status_moves_as_the_table_says(platform: RunningPlatform, tenant: Tenant, old: str, new: str) -> None:
+async def test_a_status_changes_only_as_permitted(
+    platform: RunningPlatform, tenant: Tenant, old: str, new: str
+) -> None:
     entry = await made(tenant)
     platform.sql("UPDATE registered_models SET validation_status = %s WHERE id = %s", [old, entry["id"]])
     answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"validation_status": new}, headers=B)
@@ -167,7 +169,7 @@ async def test_a_status_moves_as_the_table_says(platform: RunningPlatform, tenan
         assert events == []
 
 
-async def test_a_move_that_is_not_permitted_changes_nothing_else(tenant: Tenant) -> None:
+async def test_a_forbidden_status_change_changes_nothing_else(tenant: Tenant) -> None:
     entry = await made(tenant)
     path = f"{BASE}/{entry['id']}"
     answer = await tenant.admin.client.put(path, json={"owner": "Ada", "validation_status": "validated"})
@@ -177,14 +179,14 @@ async def test_a_move_that_is_not_permitted_changes_nothing_else(tenant: Tenant)
     assert (await tenant.admin.client.get(path)).json() == entry
 
 
-async def test_the_status_that_it_has_is_no_move(tenant: Tenant) -> None:
+async def test_setting_the_current_status_is_no_change(tenant: Tenant) -> None:
     entry = await made(tenant)
     answer = await tenant.admin.client.put(f"{BASE}/{entry['id']}", json={"validation_status": "draft"})
     assert (answer.status_code, answer.json()) == (200, entry)
 
 
 @pytest.mark.parametrize("status", [status for status in STATUSES if status not in {"draft", "unclassified"}])
-async def test_an_entry_begins_as_draft_or_unclassified(tenant: Tenant, status: str) -> None:
+async def test_an_entry_starts_as_draft_or_unclassified(tenant: Tenant, status: str) -> None:
     answer = await tenant.admin.client.post(BASE, json=body(validation_status=status))
     assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "validation_status")
 
@@ -198,10 +200,10 @@ async def test_the_list_is_newest_first_in_the_variants_envelope(
 ) -> None:
     entries = [(await made(tenant, model_id=f"m-{number}"))["id"] for number in range(3)]
     await made(other_tenant)
-    told = (await tenant.auditor.client.get(BASE, headers=headers)).json()
-    assert set(told) == {name, "total", "limit", "offset"}
-    assert ([entry["id"] for entry in told[name]], told["total"]) == (entries[::-1], 3)
-    assert (told["limit"], told["offset"]) == (50, 0)
+    body = (await tenant.auditor.client.get(BASE, headers=headers)).json()
+    assert set(body) == {name, "total", "limit", "offset"}
+    assert ([entry["id"] for entry in body[name]], body["total"]) == (entries[::-1], 3)
+    assert (body["limit"], body["offset"]) == (50, 0)
     part = (await tenant.auditor.client.get(BASE, params={"limit": 1, "offset": 1}, headers=headers)).json()
     assert ([entry["id"] for entry in part[name]], part["total"]) == ([entries[1]], 3)
 
@@ -243,9 +245,9 @@ async def test_the_list_is_filtered(
         tenant, provider="anthropic", model_id="claude-x", validation_status="unclassified", display_name="Sonnet",
         description="For Customers",
     )  # fmt: skip
-    told = (await tenant.admin.client.get(BASE, params=query, headers=headers)).json()
-    listed = told["items" if headers is A else "models"]
-    assert ({entry["model_id"] for entry in listed}, told["total"]) == (expected, len(expected))
+    body = (await tenant.admin.client.get(BASE, params=query, headers=headers)).json()
+    listed = body["items" if headers is A else "models"]
+    assert ({entry["model_id"] for entry in listed}, body["total"]) == (expected, len(expected))
 
 
 async def test_calls_of_the_last_thirty_days_are_counted(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -261,7 +263,7 @@ async def test_calls_of_the_last_thirty_days_are_counted(platform: RunningPlatfo
     assert listed["request_count_30d"] == 7
 
 
-async def test_the_catalog_is_still_under_its_own_name_and_form(tenant: Tenant) -> None:
+async def test_the_catalog_keeps_its_own_path_and_format(tenant: Tenant) -> None:
     for path in (f"{BASE}/catalog", f"{BASE}/catalog/"):
         assert "per_page" in (await tenant.admin.client.get(path, headers=A)).json()
     assert (await tenant.admin.client.get(f"{BASE}/catalog/{uuid4()}")).json() == {"detail": "Model config not found"}
@@ -270,7 +272,7 @@ async def test_the_catalog_is_still_under_its_own_name_and_form(tenant: Tenant) 
 # in force ------------------------------------------------------------------------------------------------------------
 
 
-async def test_policy_rules_judge_by_the_registry_with_the_answer(tenant: Tenant) -> None:
+async def test_policy_rules_use_a_registry_change_from_the_response_on(tenant: Tenant) -> None:
     client = tenant.admin.client
     assert (await client.put("/api/admin/providers/sandbox/credentials", json={})).status_code == 200
     entry: dict[str, Any] = {"provider": "sandbox", "model_id": "echo"}
@@ -309,7 +311,7 @@ async def test_users_see_no_registry_and_auditors_change_nothing(platform: Runni
         assert (await tenant.auditor.client.request(method, path, json=sent)).status_code == expected
 
 
-async def test_another_organizations_entry_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_entry_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     for entry_id in (theirs["id"], uuid4()):
         for method, path, sent in calls(entry_id):

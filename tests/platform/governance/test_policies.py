@@ -1,4 +1,4 @@
-"""Policy rules (decisions of the contract: Policy engine)."""
+"""Policy rules (docs/policies.md)."""
 
 import asyncio
 from typing import Any
@@ -41,13 +41,13 @@ async def test_a_rule_has_these_fields_and_defaults(tenant: Tenant) -> None:
     assert (await made(tenant, name="the last log", action="LOG", terminal=True))["terminal"] is True
 
 
-async def test_the_list_is_in_the_order_in_which_rules_are_looked_at(tenant: Tenant) -> None:
+async def test_the_list_is_in_the_order_of_evaluation(tenant: Tenant) -> None:
     a, b, c = [await made(tenant, name=name, priority=priority) for name, priority in (("a", 5), ("b", 1), ("c", 5))]
     listed = (await tenant.auditor.client.get(BASE)).json()
     assert [policy["id"] for policy in listed] == [b["id"], a["id"], c["id"]]
 
 
-async def test_a_rule_is_in_force_when_the_answer_is_there_and_out_of_it_when_it_is_removed(sandbox: Tenant) -> None:
+async def test_a_rule_takes_effect_with_the_response_and_ends_when_it_is_removed(sandbox: Tenant) -> None:
     policy = await made(sandbox, message="Use another.")
     answer = await chat(sandbox.user)
     assert answer.status_code == 403
@@ -65,12 +65,14 @@ async def test_a_rule_is_in_force_when_the_answer_is_there_and_out_of_it_when_it
     assert (await chat(sandbox.admin)).status_code == 200
 
 
-async def test_a_call_is_sent_elsewhere(sandbox: Tenant) -> None:
+async def test_a_rule_reroutes_a_call(sandbox: Tenant) -> None:
     await made(sandbox, action="ROUTE", route_to="sandbox/slow-1ms")
     assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "slow-1ms"
 
 
-async def test_the_registry_s_tier_and_that_of_the_unregistered(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_rules_see_the_registrys_tier_and_that_of_unregistered_models(
+    platform: RunningPlatform, sandbox: Tenant
+) -> None:
     await made(sandbox, condition='model_risk_tier == "tier_1" || validation_status == "deprecated"')
     assert (await chat(sandbox.user)).status_code == 200
     await sandbox.admin.client.put("/api/admin/config/unregistered_model_tier", json={"value": "tier_1"})
@@ -81,7 +83,7 @@ async def test_the_registry_s_tier_and_that_of_the_unregistered(platform: Runnin
     assert (await chat(sandbox.user)).status_code == 200
 
 
-async def test_without_governance_nothing_is_judged_and_the_audit_log_says_so_once(
+async def test_without_governance_no_rule_is_evaluated_and_that_is_audited_once(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     await made(sandbox)
@@ -113,7 +115,7 @@ async def test_without_governance_nothing_is_judged_and_the_audit_log_says_so_on
         ({"surprise": 1}, "surprise"),
     ],
 )
-async def test_bad_input_is_400_that_names_the_field(sandbox: Tenant, changed: dict[str, Any], field: str) -> None:
+async def test_bad_input_is_400_and_names_the_field(sandbox: Tenant, changed: dict[str, Any], field: str) -> None:
     answer = await sandbox.admin.client.post(BASE, json={**POLICY, **changed})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
     policy = await made(sandbox)
@@ -121,18 +123,18 @@ async def test_bad_input_is_400_that_names_the_field(sandbox: Tenant, changed: d
     assert (await sandbox.admin.client.get(BASE)).json() == [policy]
 
 
-async def test_the_reason_and_its_place_are_told(tenant: Tenant) -> None:
+async def test_an_error_in_a_condition_has_its_reason_and_position(tenant: Tenant) -> None:
     answer = await tenant.admin.client.post(BASE, json={**POLICY, "condition": 'model == "a" &&'})
     assert answer.json()["detail"][0]["msg"].startswith("at 1:16: Syntax error")
 
 
-async def test_a_change_of_action_takes_the_target_away(sandbox: Tenant) -> None:
+async def test_a_changed_action_removes_the_target(sandbox: Tenant) -> None:
     policy = await made(sandbox, action="ROUTE", route_to="sandbox/slow-1ms")
     changed = (await sandbox.admin.client.put(f"{BASE}/{policy['id']}", json={"action": "BLOCK"})).json()
     assert (changed["action"], changed["route_to"]) == ("BLOCK", None)
 
 
-async def test_a_name_is_there_once(tenant: Tenant) -> None:
+async def test_a_name_is_unique(tenant: Tenant) -> None:
     await made(tenant)
     other = await made(tenant, name="other")
     answer = await tenant.admin.client.post(BASE, json=POLICY)
@@ -140,7 +142,7 @@ async def test_a_name_is_there_once(tenant: Tenant) -> None:
     assert (await tenant.admin.client.put(f"{BASE}/{other['id']}", json={"name": "No echo"})).status_code == 409
 
 
-async def test_another_organization_s_rule_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_rule_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     for method, body in (("GET", None), ("PUT", {"name": "mine"}), ("DELETE", None)):
         answer = await tenant.admin.client.request(method, f"{BASE}/{theirs['id']}", json=body)
@@ -148,7 +150,7 @@ async def test_another_organization_s_rule_is_not_there(tenant: Tenant, other_te
     await made(tenant)
 
 
-async def test_who_may(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_permitted_roles_have_access(platform: RunningPlatform, tenant: Tenant) -> None:
     path = f"{BASE}/{(await made(tenant))['id']}"
     reader = await platform.new_m2m(tenant.id, "admin:read")
     for client, reads, writes in (
@@ -162,7 +164,7 @@ async def test_who_may(platform: RunningPlatform, tenant: Tenant) -> None:
             assert (await client.request(method, to, json=body)).status_code == writes
 
 
-async def test_each_change_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_every_change_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
     policy = await made(tenant)
     await tenant.admin.client.put(f"{BASE}/{policy['id']}", json={"priority": 7})
     await tenant.admin.client.delete(f"{BASE}/{policy['id']}")
@@ -179,11 +181,11 @@ async def test_each_change_is_in_the_audit_log(platform: RunningPlatform, tenant
 async def tried(tenant: Tenant, **body: Any) -> dict[str, Any]:
     answer = await tenant.admin.client.post(f"{BASE}/test", json=body)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
-async def test_a_condition_can_be_tried_before_it_is_a_rule(tenant: Tenant) -> None:
+async def test_a_condition_can_be_tested_without_a_rule(tenant: Tenant) -> None:
     context = {
         "model": "openai/gpt-4o", "dlp": {"entities": ["ssn"], "counts": {"ssn": 2}}, "tokens": 9, "cost_usd": 0.5,
         "ip": "10.1.2.3", "groups": ["g"], "user": {"role": "client"}, "time": "2026-07-15T23:00:00Z",
@@ -193,35 +195,35 @@ async def test_a_condition_can_be_tried_before_it_is_a_rule(tenant: Tenant) -> N
         ' && tokens == 9 && cost_usd == 0.5 && ip.in_range("10.0.0.0/8") && "g" in groups && user.role == "client"'
         ' && time.getHours() == 23 && model_risk_tier == "tier_4" && validation_status == "unregistered"'
     )
-    told = await tried(tenant, condition=condition, context=context)
-    assert (told["matched"], told["error"], told["rules"]) == (True, None, [])
-    told = await tried(tenant, condition=f'user.id == "{tenant.admin.id}" && cost_usd == null && size(groups) == 0')
-    assert told["matched"] is True
-    told = await tried(tenant, condition='dlp.counts["iban"] > 1')
-    assert (told["matched"], "iban" in told["error"]) == (False, True)
+    trial = await tried(tenant, condition=condition, context=context)
+    assert (trial["matched"], trial["error"], trial["rules"]) == (True, None, [])
+    trial = await tried(tenant, condition=f'user.id == "{tenant.admin.id}" && cost_usd == null && size(groups) == 0')
+    assert trial["matched"] is True
+    trial = await tried(tenant, condition='dlp.counts["iban"] > 1')
+    assert (trial["matched"], "iban" in trial["error"]) == (False, True)
     answer = await tenant.admin.client.post(f"{BASE}/test", json={"condition": "colour == 1"})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "condition"])
     answer = await tenant.admin.client.post(f"{BASE}/test", json={"context": {"colour": 1}})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", "context", "colour"])
 
 
-async def test_the_rules_in_force_can_be_asked(sandbox: Tenant) -> None:
+async def test_the_rules_in_force_can_be_tested(sandbox: Tenant) -> None:
     log = await made(sandbox, name="log", action="LOG", condition="true", priority=1)
     await made(sandbox, name="broken", action="ALLOW", condition='dlp.counts["iban"] > 1', priority=2)
     block = await made(sandbox, name="block", priority=3)
     await made(sandbox, name="never", priority=4, condition="true")
-    told = await tried(sandbox, context={"model": "sandbox/echo"})
-    assert (told["action"], told["rule_id"], told["rule_name"], told["matched"]) == (
+    trial = await tried(sandbox, context={"model": "sandbox/echo"})
+    assert (trial["action"], trial["rule_id"], trial["rule_name"], trial["matched"]) == (
         "BLOCK",
         block["id"],
         "block",
         True,
     )
-    assert [(rule["name"], rule["result"]) for rule in told["rules"]] == [
+    assert [(rule["name"], rule["result"]) for rule in trial["rules"]] == [
         ("log", "matched"), ("broken", "failed"), ("block", "matched"),
     ]  # fmt: skip
-    assert "iban" in told["rules"][1]["reason"]
-    assert told["rules"][0]["id"] == log["id"]
+    assert "iban" in trial["rules"][1]["reason"]
+    assert trial["rules"][0]["id"] == log["id"]
 
 
 async def test_a_request_waits_for_a_person(sandbox: Tenant) -> None:
@@ -231,8 +233,12 @@ async def test_a_request_waits_for_a_person(sandbox: Tenant) -> None:
     for decision, status in (("approve", 200), ("deny", 403)):
         waiting = asyncio.create_task(chat(sandbox.user))
         async with asyncio.timeout(20):
-            while not (held := (await admin.get("/api/admin/approvals?status=pending")).json()["items"]):
+            while not (pending := (await admin.get("/api/admin/approvals?status=pending")).json()["items"]):
                 await asyncio.sleep(0.02)
-        assert (held[0]["rule_id"], held[0]["rule_name"], held[0]["entity_types"]) == (policy["id"], "No echo", [])
-        assert (await admin.post(f"/api/admin/approvals/{held[0]['id']}/{decision}")).status_code == 200
+        assert (pending[0]["rule_id"], pending[0]["rule_name"], pending[0]["entity_types"]) == (
+            policy["id"],
+            "No echo",
+            [],
+        )
+        assert (await admin.post(f"/api/admin/approvals/{pending[0]['id']}/{decision}")).status_code == 200
         assert (await waiting).status_code == status

@@ -40,18 +40,18 @@ async def test_an_event_is_listed_as_it_was_found(platform: RunningPlatform, ten
     await journal.drain()
     page = (await tenant.auditor.client.get("/api/v1/dlp/events")).json()
     assert page["total"] == 2
-    found = {item.pop("entity_type"): item for item in page["items"]}
-    ids = {item.pop("id") for item in found.values()}
+    result = {item.pop("entity_type"): item for item in page["items"]}
+    ids = {item.pop("id") for item in result.values()}
     assert len(ids) == 2
     both = {
         "timestamp": "2026-05-06T12:00:00Z", "request_id": call.request_id, "user_id": str(tenant.user.id),
         "group_ids": [str(group)], "detector_type": "regex", "model": "sandbox/echo",
     }  # fmt: skip
-    assert found["credit_card"] == {
+    assert result["credit_card"] == {
         **both, "rule_id": "credit-card", "rule_name": "Cards", "direction": "input", "status": "redacted",
         "score": 0.9, "match_count": 2, "action": "redact", "severity": "medium", "source": "platform",
     }  # fmt: skip
-    assert found["email"] == {
+    assert result["email"] == {
         **both, "rule_id": "r-2", "rule_name": "Mail", "direction": "output", "status": "logged", "score": None,
         "match_count": 1, "action": "log_only", "severity": "low", "source": "organization",
     }  # fmt: skip
@@ -149,12 +149,12 @@ async def test_whoever_listens_hears_once_of_a_request_and_of_all_its_findings(
     )  # fmt: skip
     await journal.append(call)
     await journal.drain()
-    (told,) = triggers(platform, tenant)
+    (trigger,) = triggers(platform, tenant)
 
     def finding(rule_id: str, action: str) -> dict[str, str]:
         return {"rule_id": rule_id, "entity_type": "credit_card", "action_taken": action, "direction": "input"}
 
-    assert told == {
+    assert trigger == {
         "request_id": call.request_id, "user_id": str(tenant.user.id), **finding("1", "BLOCK"),
         "timestamp": "2026-05-06T12:00:00Z",
         "findings": [finding("2", "REDACT"), finding("1", "BLOCK"), finding("4", "PROMPT"), finding("5", "CANCEL")],
@@ -169,9 +169,9 @@ async def test_a_request_in_which_rules_only_logged_says_so_and_is_no_trigger_in
     answer = msgspec.structs.replace(logged, direction="output")
     await journal.append(outcome(tenant.id, timestamp=NOON, dlp_events=(logged, answer)))
     await journal.drain()
-    (told,) = triggers(platform, tenant)
-    assert (told["action_taken"], told["direction"], told["findings"]) == ("LOG_ONLY", "input", [])
-    assert [each["direction"] for each in told["logged"]] == ["input", "output"]
+    (trigger,) = triggers(platform, tenant)
+    assert (trigger["action_taken"], trigger["direction"], trigger["findings"]) == ("LOG_ONLY", "input", [])
+    assert [item["direction"] for item in trigger["logged"]] == ["input", "output"]
     rows = platform.sql("SELECT requests, dlp_triggers FROM usage_minutes WHERE tenant_id = %s", [tenant.id])
     assert rows == [(1, 0)]
 
@@ -213,7 +213,7 @@ async def test_what_was_drained_is_not_counted_again(
     assert len(triggers(platform, tenant)) == 1
 
 
-async def test_a_stream_s_events_are_those_of_its_end(
+async def test_a_streams_events_are_those_of_its_end(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     call = outcome(tenant.id, timestamp=NOON, stream=True, dlp_events=(CARD,))
@@ -238,9 +238,7 @@ async def test_what_a_dead_worker_was_asking_about_is_cancelled(
     assert {item["rule_name"]: item["status"] for item in items} == {"Cards": "cancelled", "Mail": "logged"}
 
 
-async def test_the_last_hour_s_triggers_are_counted(
-    platform: RunningPlatform, tenant: Tenant, journal: Journal
-) -> None:
+async def test_the_last_hours_triggers_are_counted(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     def hit(action: str, status: str) -> DlpEvent:
         return msgspec.structs.replace(CARD, action=action, status=status)
 
@@ -251,8 +249,8 @@ async def test_the_last_hour_s_triggers_are_counted(
         outcome(tenant.id, dlp_action=None),
     )
     await journal.drain()
-    told = (await tenant.admin.client.get("/api/admin/system/metrics-summary")).json()["dlp"]
-    assert told == {
+    dlp = (await tenant.admin.client.get("/api/admin/system/metrics-summary")).json()["dlp"]
+    assert dlp == {
         "requests_scanned": 3, "triggers": {"block": 1, "redact": 1, "flag": 1, "require_approval": 1},
     }  # fmt: skip
 
@@ -263,9 +261,9 @@ async def test_two_keepers_at_once_count_everything(
     """Two machines, many days and kinds in different orders: neither waits for the other for ever."""
     second = Journal(platform.installed.url, tmp_path / "second")
     moments = [NOON + day * 86_400 for day in range(40)]
-    for each, days in ((journal, moments), (second, moments[::-1])):
+    for item, days in ((journal, moments), (second, moments[::-1])):
         for _ in range(5):
-            await each.append(*(outcome(tenant.id, timestamp=day, dlp_events=(CARD, EMAIL)) for day in days))
+            await item.append(*(outcome(tenant.id, timestamp=day, dlp_events=(CARD, EMAIL)) for day in days))
     await asyncio.gather(journal.drain(), second.drain())
     await second.killed()
     assert sum(hits(platform, tenant).values()) == 2 * 2 * 5 * 40

@@ -63,7 +63,7 @@ async def test_what_was_drained_is_not_drained_again(
     assert not [path for path in journal.path.iterdir() if path.is_dir()]
 
 
-async def test_a_dead_writer_s_position_goes_with_its_files(
+async def test_a_dead_writers_position_goes_with_its_files(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     await journal.append(outcome(tenant.id))
@@ -117,8 +117,8 @@ async def test_text_that_postgresql_cannot_hold_does_not_cost_the_record(
     assert platform.sql(query, [odd.id]) == [(model.replace("\0", "\ufffd"), "NULL", "sandbox", "echo")]
     assert platform.sql(query, [empty.id]) == [("", "\\", "{}", ",")]
     events = (await tenant.admin.client.get("/v1/audit/events")).json()["events"]
-    told = {event["request_id"]: (event["details"]["model"], event["reason"]) for event in events}
-    assert told == {"NULL": (model.replace("\0", "\ufffd"), "\t"), "\\": ("", '"')}
+    result = {event["request_id"]: (event["details"]["model"], event["reason"]) for event in events}
+    assert result == {"NULL": (model.replace("\0", "\ufffd"), "\t"), "\\": ("", '"')}
 
 
 async def test_a_batch_of_several_organizations_and_months_is_in_their_chains(
@@ -126,14 +126,14 @@ async def test_a_batch_of_several_organizations_and_months_is_in_their_chains(
 ) -> None:
     platform.show_all(other_tenant)
     moments = [datetime(2026, month, 1, tzinfo=UTC).timestamp() + n for n in range(3) for month in (9, 8, 10)]
-    mine, theirs = ([outcome(each.id, timestamp=at) for at in moments] for each in (tenant, other_tenant))
+    mine, theirs = ([outcome(item.id, timestamp=at) for at in moments] for item in (tenant, other_tenant))
     await journal.append(*(call for both in zip(mine, theirs, strict=True) for call in both))
     await journal.drain()
     assert set(stored(platform, tenant)) == {call.id for call in mine}
     assert set(stored(platform, other_tenant)) == {call.id for call in theirs}
 
 
-async def test_a_database_that_is_too_slow_for_a_batch_is_asked_for_less(
+async def test_a_slow_database_gets_smaller_batches(
     platform: RunningPlatform, tenant: Tenant, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = [outcome(tenant.id) for _ in range(MAX_BATCH_RECORDS)]
@@ -157,7 +157,7 @@ async def test_a_database_that_is_too_slow_for_a_batch_is_asked_for_less(
     assert set(stored(platform, tenant)) == {call.id for call in calls}
 
 
-async def test_a_provider_s_impossible_token_counts_do_not_cost_the_record(
+async def test_a_providers_impossible_token_counts_do_not_cost_the_record(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     call = outcome(tenant.id, output_tokens=10**30)

@@ -1,4 +1,4 @@
-"""Counting tries to get in over a real PostgreSQL (reference 1, Rate limiting on the platform, 1, 6)."""
+"""Counting sign-in attempts in PostgreSQL (docs/rate-limits.md)."""
 
 import asyncio
 from uuid import uuid4
@@ -23,17 +23,17 @@ def workers(platform: RunningPlatform, count: int = 4) -> list[TryCounters]:
     return [TryCounters(platform.host.database) for _ in range(count)]
 
 
-async def test_of_many_tries_at_once_exactly_the_limit_is_let_through_whichever_worker_is_asked(
+async def test_of_many_concurrent_attempts_exactly_the_limit_passes_over_all_workers(
     platform: RunningPlatform,
 ) -> None:
     tried, all_workers = key(), workers(platform)
     taken = await asyncio.gather(*(all_workers[number % 4].take(tried, 10) for number in range(200)))
-    assert sum(each.allowed for each in taken) == 10
-    assert sorted(each.rate.remaining for each in taken if each.allowed) == list(range(10))
-    assert all(each.rate.remaining == 0 and 1 <= each.retry_after <= 60 for each in taken if not each.allowed)
+    assert sum(item.allowed for item in taken) == 10
+    assert sorted(item.rate.remaining for item in taken if item.allowed) == list(range(10))
+    assert all(item.rate.remaining == 0 and 1 <= item.retry_after <= 60 for item in taken if not item.allowed)
 
 
-async def test_both_claims_count_or_neither(platform: RunningPlatform) -> None:
+async def test_two_claims_count_together_or_not_at_all(platform: RunningPlatform) -> None:
     tried, (one, other) = key(), workers(platform, 2)
     full, free = key("ip"), key("ip")
     assert (await one.take(full, 1)).allowed
@@ -43,18 +43,18 @@ async def test_both_claims_count_or_neither(platform: RunningPlatform) -> None:
     assert (passed.allowed, passed.claim, passed.rate.remaining) == (True, 0, 1)
 
 
-async def test_crowds_that_share_an_address_and_not_an_account_wait_for_nobody_for_ever(
+async def test_many_attempts_from_one_address_at_different_accounts_do_not_deadlock(
     platform: RunningPlatform,
 ) -> None:
     """Claims in any order: two that hold what the other wants would never end."""
     a, b, all_workers = key(), key(), workers(platform)
     claims = [((a, 1000), (b, 1000)), ((b, 1000), (a, 1000))]
     takes = (all_workers[number % 4].take_all(*claims[number % 2]) for number in range(200))
-    assert all(each.allowed for each in await asyncio.wait_for(asyncio.gather(*takes), 20))
+    assert all(item.allowed for item in await asyncio.wait_for(asyncio.gather(*takes), 20))
     assert (await all_workers[0].take(a, 1000)).rate.remaining == 1000 - 201
 
 
-async def test_the_window_slides_and_a_refused_try_takes_nothing(platform: RunningPlatform) -> None:
+async def test_the_window_slides_and_a_refused_attempt_is_not_counted(platform: RunningPlatform) -> None:
     tried = key()
     one, other = (TryCounters(platform.host.database, window=1.5) for _ in range(2))
     assert (await one.take(tried, 2)).allowed
@@ -66,7 +66,7 @@ async def test_the_window_slides_and_a_refused_try_takes_nothing(platform: Runni
     assert [(await counters.take(tried, 2)).allowed for counters in (one, other)] == [True, False]
 
 
-async def test_a_key_holds_a_bounded_number_of_rows_whatever_its_limit(platform: RunningPlatform) -> None:
+async def test_a_key_has_a_bounded_number_of_rows_whatever_its_limit(platform: RunningPlatform) -> None:
     platform.sql("DELETE FROM sign_in_tries")
     (counters,) = workers(platform, 1)
     crowded = key("ip")
@@ -76,7 +76,7 @@ async def test_a_key_holds_a_bounded_number_of_rows_whatever_its_limit(platform:
     assert rows < 100
 
 
-async def test_who_is_refused_is_refused_without_a_query_until_a_slot_comes_free(platform: RunningPlatform) -> None:
+async def test_a_refused_key_is_refused_without_a_query_until_a_slot_is_free(platform: RunningPlatform) -> None:
     clock, tried = HandClock(), key()
     counters = TryCounters(platform.host.database, clock)
     assert (await counters.take(tried, 1)).allowed
@@ -89,7 +89,7 @@ async def test_who_is_refused_is_refused_without_a_query_until_a_slot_comes_free
     assert (await counters.take(tried, 1)).allowed
 
 
-async def test_no_address_stands_in_the_table(platform: RunningPlatform) -> None:
+async def test_the_table_contains_no_addresses(platform: RunningPlatform) -> None:
     (counters,) = workers(platform, 1)
     await counters.take("login:somebody@example.test", 10)
     rows = str(platform.sql("SELECT * FROM sign_in_tries"))
@@ -97,7 +97,7 @@ async def test_no_address_stands_in_the_table(platform: RunningPlatform) -> None
     assert b"somebody".hex() not in rows
 
 
-async def test_what_has_left_the_window_is_removed(platform: RunningPlatform) -> None:
+async def test_expired_attempts_are_removed(platform: RunningPlatform) -> None:
     platform.sql("DELETE FROM sign_in_tries")
     (counters,) = workers(platform, 1)
     await counters.take(key(), 10)
@@ -117,7 +117,7 @@ async def test_what_has_left_the_window_is_removed(platform: RunningPlatform) ->
     assert platform.sql("SELECT count(*) FROM sign_in_tries") == [(1,)]
 
 
-async def test_without_a_database_nothing_is_let_through() -> None:
+async def test_without_the_database_attempts_are_refused() -> None:
     database = Database("postgresql://nobody@127.0.0.1:1/nothing")
     with pytest.raises(SQLAlchemyError):
         await TryCounters(database).take(key(), 10)

@@ -1,4 +1,4 @@
-"""When API keys were last used, as their rows show it (reference 2, API key, `last_used`)."""
+"""The last use of API keys, as their rows show it (docs/authentication.md, API keys)."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -23,7 +23,7 @@ CALLS: dict[str, Callable[[httpx2.AsyncClient], Awaitable[httpx2.Response]]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-async def test_every_authenticated_call_is_a_use(platform: RunningPlatform, tenant: Tenant, call: str) -> None:
+async def test_every_authenticated_call_counts_as_a_use(platform: RunningPlatform, tenant: Tenant, call: str) -> None:
     client = platform.client(await platform.new_key(tenant.admin))
     (key,) = (await tenant.admin.client.get("/api/auth/api-keys")).json()
     assert key["last_used"] is None
@@ -35,7 +35,7 @@ async def test_every_authenticated_call_is_a_use(platform: RunningPlatform, tena
         assert datetime.fromisoformat(listed["last_used"]) >= before.replace(microsecond=0)
 
 
-async def test_a_refused_key_was_not_used(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_refused_call_does_not_count_as_a_use(platform: RunningPlatform, tenant: Tenant) -> None:
     client = platform.client(await platform.new_key(tenant.admin))
     (key,) = (await tenant.admin.client.get("/api/auth/api-keys")).json()
     await tenant.admin.client.patch(f"/api/auth/api-keys/{key['id']}", json={"is_enabled": False})
@@ -58,7 +58,7 @@ async def test_a_row_is_written_once_a_minute_and_ends_with_the_last_use(
     assert recent.api_keys == {}
 
 
-async def test_the_latest_of_two_workers_uses_stays(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_latest_use_of_two_workers_is_kept(platform: RunningPlatform, tenant: Tenant) -> None:
     key_id, clock = await _new_key_id(platform, tenant), HandClock()
     for seconds_ago in (5.0, 50.0):
         recent = RecentUses()
@@ -79,7 +79,7 @@ async def test_a_row_that_is_being_changed_is_written_later(platform: RunningPla
     assert _last_used(platform, key_id) == clock.now()
 
 
-async def test_uses_of_a_deleted_key_are_given_up(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_uses_of_a_deleted_key_are_discarded(platform: RunningPlatform, tenant: Tenant) -> None:
     key_id, clock, recent = await _new_key_id(platform, tenant), HandClock(), RecentUses()
     writer = UseWriter(platform.host.database, recent, clock)
     recent.api_keys[key_id] = clock.now()
@@ -90,7 +90,7 @@ async def test_uses_of_a_deleted_key_are_given_up(platform: RunningPlatform, ten
     assert recent.api_keys == {}
 
 
-async def test_a_worker_that_stops_writes_what_is_left(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_worker_writes_remaining_uses_when_it_stops(platform: RunningPlatform, tenant: Tenant) -> None:
     key = await platform.new_key(tenant.user)
     async with RunningPlatform.start(platform.installed.settings) as another:
         assert (await another.client(key).get("/v1/models")).status_code == 200

@@ -1,4 +1,4 @@
-"""Probes and the system's health (reference 3, Health and system)."""
+"""Probes and the health of the system (docs/operations.md, Probes)."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -36,18 +36,18 @@ async def test_the_probes_answer_without_a_credential(platform: RunningPlatform)
     assert started["startup_duration_ms"] > 0
 
 
-async def test_health_is_not_rate_limited(platform: RunningPlatform) -> None:
+async def test_health_endpoints_are_not_rate_limited(platform: RunningPlatform) -> None:
     assert "X-RateLimit-Limit" not in (await platform.anonymous.get("/health")).headers
 
 
-async def test_a_start_under_way_says_where_it_is(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_startup_probe_shows_the_progress(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform.host.startup, "duration_ms", None)
     monkeypatch.setattr(platform.host.startup, "phase", "policies")
     answer = await platform.anonymous.get("/api/health/startup")
     assert answer.status_code == 503
-    told = answer.json()
-    assert (told["status"], told["phase"]) == ("starting", "policies")
-    assert told["elapsed_ms"] > 0
+    body = answer.json()
+    assert (body["status"], body["phase"]) == ("starting", "policies")
+    assert body["elapsed_ms"] > 0
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ async def test_a_start_under_way_says_where_it_is(platform: RunningPlatform, mon
         ("feed", "lost", False, "change_feed"),
     ],
 )
-async def test_not_ready_names_what_fails(
+async def test_a_worker_that_is_not_ready_names_the_failed_check(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, part: str, name: str, value: object, failing: str
 ) -> None:
     if part == "feed":
@@ -72,7 +72,7 @@ async def test_not_ready_names_what_fails(
 
 
 @pytest.mark.parametrize(("mode", "status"), [("open", 200), ("closed", 503)])
-async def test_traffic_goes_on_without_the_database_unless_switches_fail_closed(
+async def test_a_worker_without_the_database_is_ready_unless_switches_fail_closed(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, mode: str, status: int
 ) -> None:
     monkeypatch.setattr(type(platform.host.feed), "lost", property(lambda _: True, lambda *_: None), raising=False)
@@ -83,7 +83,7 @@ async def test_traffic_goes_on_without_the_database_unless_switches_fail_closed(
     assert (await platform.anonymous.get("/api/health/ready?for=traffic")).status_code == status
 
 
-async def test_traffic_needs_the_journal_and_the_master_key(
+async def test_readiness_requires_the_journal_and_the_master_key(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await platform.refresh()
@@ -100,7 +100,7 @@ async def test_an_unknown_purpose_of_a_probe_is_refused(platform: RunningPlatfor
     assert "for" in answer.text
 
 
-async def test_a_worker_that_follows_no_more_is_not_alive(
+async def test_a_worker_that_stopped_following_changes_is_not_alive(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(platform.host.feed), "ended", property(lambda _: True))
@@ -109,13 +109,13 @@ async def test_a_worker_that_follows_no_more_is_not_alive(
     assert answer.json()["reason"]
 
 
-async def test_the_systems_health_has_every_component(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_systems_health_lists_every_component(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.get(f"{SYSTEM}/health")
     assert answer.status_code == 200
-    told = answer.json()
-    assert told["version"] == __version__
-    assert datetime.fromisoformat(told["timestamp"])
-    parts = told["components"]
+    body = answer.json()
+    assert body["version"] == __version__
+    assert datetime.fromisoformat(body["timestamp"])
+    parts = body["components"]
     assert set(parts) == {
         "database", "redis", "ner_service", "deberta_service", "celery_workers", "providers", "journal", "nodes",
     }  # fmt: skip
@@ -129,22 +129,24 @@ async def test_the_systems_health_has_every_component(platform: RunningPlatform,
     assert parts["deberta_service"] == {"status": "healthy", "detail": "idle"}
 
 
-async def test_providers_are_the_organizations_own(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_the_providers_component_shows_only_the_organizations_own(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     platform.sql(
         "INSERT INTO providers (tenant_id, id, name, kind, health_check_status, health_latency_ms, unhealthy)"
         " VALUES (%s, 'good', 'g', 'ollama', 'healthy', 12.5, false), (%s, 'bad', 'b', 'ollama', 'unreachable', null,"
         " true)",
         [tenant.id, tenant.id],
     )
-    told = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
-    assert set(told["components"]["providers"]) == {"good", "bad"}
-    assert told["components"]["providers"]["good"] == {"status": "healthy", "latency_ms": 12.5, "last_checked": None}
-    assert told["components"]["providers"]["bad"]["status"] == "unhealthy"
-    assert told["status"] == "degraded"
+    body = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
+    assert set(body["components"]["providers"]) == {"good", "bad"}
+    assert body["components"]["providers"]["good"] == {"status": "healthy", "latency_ms": 12.5, "last_checked": None}
+    assert body["components"]["providers"]["bad"]["status"] == "unhealthy"
+    assert body["status"] == "degraded"
 
 
 @pytest.mark.parametrize("cut", ["refuse", "swallow"])
-async def test_without_the_database_it_is_told_in_time(
+async def test_health_is_answered_in_time_without_the_database(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, cut: str
 ) -> None:
     monkeypatch.setattr(components, "_DATABASE_TIMEOUT_SECONDS", 0.5)
@@ -156,11 +158,11 @@ async def test_without_the_database_it_is_told_in_time(
         assert (await components.all_of(platform.host, admin))["database"]["status"] == "healthy"
         getattr(way, cut)()
         async with asyncio.timeout(5):
-            told = await components.all_of(platform.host, admin)
+            result = await components.all_of(platform.host, admin)
             with pytest.raises(Unhealthy):
                 await summary.of(platform.host, admin)
-        assert (told["database"]["status"], components.overall(told)) == ("unhealthy", "unhealthy")
-        assert (told["nodes"], told["celery_workers"]) == ({"status": "unknown"}, {"status": "unknown"})
+        assert (result["database"]["status"], components.overall(result)) == ("unhealthy", "unhealthy")
+        assert (result["nodes"], result["celery_workers"]) == ({"status": "unknown"}, {"status": "unknown"})
         way.mend()
         async with asyncio.timeout(10):
             while timed_out:
@@ -182,45 +184,45 @@ async def test_only_operators_see_why_a_model_cannot_be_loaded(
 
     monkeypatch.setattr(platform.host.detectors, "_states", states)
     operator = await platform.operator()
-    told, seen = [
+    results, seen = [
         (await person.client.get(f"{SYSTEM}/health")).json()["components"] for person in (tenant.admin, operator)
     ]
-    assert told["ner_service"] == {"status": "degraded", "detail": "the model cannot be loaded"}
-    assert told["deberta_service"] == {"status": "healthy", "detail": "idle"}
-    assert seen["ner_service"] == {**told["ner_service"], "waiting": 3, "cause": "/srv/model is none"}
+    assert results["ner_service"] == {"status": "degraded", "detail": "the model cannot be loaded"}
+    assert results["deberta_service"] == {"status": "healthy", "detail": "idle"}
+    assert seen["ner_service"] == {**results["ner_service"], "waiting": 3, "cause": "/srv/model is none"}
 
 
-async def test_one_component_alone_and_404_for_an_unknown_one(tenant: Tenant) -> None:
+async def test_a_single_component_is_shown_and_an_unknown_one_is_404(tenant: Tenant) -> None:
     assert (await tenant.auditor.client.get(f"{SYSTEM}/health/components/database")).json()["status"] == "healthy"
     unknown = await tenant.admin.client.get(f"{SYSTEM}/health/components/nonsense")
     assert (unknown.status_code, unknown.json()["error"]) == (404, "not_found")
 
 
-async def test_without_the_database_the_system_says_so(
+async def test_without_the_database_the_system_reports_it(
     platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(*_: object, **__: object) -> None:
         raise OSError("gone")
 
     monkeypatch.setattr(platform.host.database, "tenant", gone)
-    told = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
-    assert (told["status"], told["components"]["database"]["status"]) == ("unhealthy", "unhealthy")
+    body = (await tenant.admin.client.get(f"{SYSTEM}/health")).json()
+    assert (body["status"], body["components"]["database"]["status"]) == ("unhealthy", "unhealthy")
     summary = await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")
     assert (summary.status_code, summary.json()["error"]) == (503, "unhealthy")
 
 
-async def test_the_version(platform: RunningPlatform, tenant: Tenant) -> None:
-    told = (await tenant.admin.client.get(f"{SYSTEM}/version")).json()
-    assert set(told) == {
+async def test_the_version_is_shown(platform: RunningPlatform, tenant: Tenant) -> None:
+    body = (await tenant.admin.client.get(f"{SYSTEM}/version")).json()
+    assert set(body) == {
         "platform_version", "api_version", "build_date", "git_commit", "environment", "schema_version", "feature_flags",
     }  # fmt: skip
-    assert (told["platform_version"], told["api_version"]) == (__version__, "v1")
-    assert told["schema_version"] == platform.sql("SELECT version_num FROM alembic_version")[0][0]
-    assert told["feature_flags"]["dlp_enabled"] is True
+    assert (body["platform_version"], body["api_version"]) == (__version__, "v1")
+    assert body["schema_version"] == platform.sql("SELECT version_num FROM alembic_version")[0][0]
+    assert body["feature_flags"]["dlp_enabled"] is True
 
 
 @pytest.mark.parametrize("path", ["health", "health/components/database", "version", "metrics-summary"])
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
     anonymous = await platform.anonymous.get(f"{SYSTEM}/{path}")
     assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
     refused = await tenant.user.client.get(f"{SYSTEM}/{path}")
@@ -244,7 +246,7 @@ def record(
     )
 
 
-async def test_the_summary_is_the_organizations_last_hour(
+async def test_the_summary_covers_the_organizations_last_hour(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     for number in range(1, 9):
@@ -260,19 +262,19 @@ async def test_the_summary_is_the_organizations_last_hour(
             " VALUES (%s, %s, now(), 'r', 'input', %s)",
             [tenant.id, new_id(), status],
         )
-    told = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
-    assert told["period"] == "PT1H"
-    assert told["requests"] == {"total": 10, "success": 8, "error": 2, "error_rate": 0.2}
-    assert told["latency"] == {"p50_ms": 55.0, "p95_ms": 95.5, "p99_ms": 99.1}
-    assert told["dlp"]["triggers"] == {"block": 1, "redact": 2, "flag": 1, "require_approval": 1}
-    assert told["cache_hit_rate"] == 0.25
-    assert told["active_connections"] >= 0
+    body = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
+    assert body["period"] == "PT1H"
+    assert body["requests"] == {"total": 10, "success": 8, "error": 2, "error_rate": 0.2}
+    assert body["latency"] == {"p50_ms": 55.0, "p95_ms": 95.5, "p99_ms": 99.1}
+    assert body["dlp"]["triggers"] == {"block": 1, "redact": 2, "flag": 1, "require_approval": 1}
+    assert body["cache_hit_rate"] == 0.25
+    assert body["active_connections"] >= 0
     operator = await platform.operator()
     everybody = (await operator.client.get(f"{SYSTEM}/metrics-summary")).json()
     assert everybody["requests"]["total"] >= 11
 
 
-async def test_a_summary_of_nothing_has_no_latency(tenant: Tenant) -> None:
-    told = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
-    assert told["requests"] == {"total": 0, "success": 0, "error": 0, "error_rate": 0.0}
-    assert told["latency"] == {"p50_ms": None, "p95_ms": None, "p99_ms": None}
+async def test_a_summary_without_requests_has_no_latency(tenant: Tenant) -> None:
+    body = (await tenant.admin.client.get(f"{SYSTEM}/metrics-summary")).json()
+    assert body["requests"] == {"total": 0, "success": 0, "error": 0, "error_rate": 0.0}
+    assert body["latency"] == {"p50_ms": None, "p95_ms": None, "p99_ms": None}

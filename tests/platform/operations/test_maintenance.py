@@ -1,4 +1,4 @@
-"""Maintenance (reference 3, Maintenance mode)."""
+"""Maintenance mode (docs/operations.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,15 +29,15 @@ async def close(operator: Person, seconds: int = 0) -> httpx2.Response:
     return await operator.client.post(PATH, json=body)
 
 
-async def test_new_requests_are_refused_on_every_path_until_it_ends(
+async def test_new_requests_are_refused_on_every_path_during_maintenance(
     platform: RunningPlatform, tenant: Tenant, operator: Person
 ) -> None:
     answer = await close(operator)
     assert answer.status_code == 200
-    told = answer.json()
-    assert set(told) == {"maintenance_enabled", "enabled_at", "message", "active_requests_drained"}
-    assert (told["maintenance_enabled"], told["message"]) == (True, "Back at noon.")
-    assert told["enabled_at"]
+    body = answer.json()
+    assert set(body) == {"maintenance_enabled", "enabled_at", "message", "active_requests_drained"}
+    assert (body["maintenance_enabled"], body["message"]) == (True, "Back at noon.")
+    assert body["enabled_at"]
     calls = [
         tenant.admin.client.post("/v1/chat/completions", json=chat("sandbox/echo")),
         tenant.admin.client.post("/v1/messages", json=chat("sandbox/echo")),
@@ -58,7 +58,7 @@ async def test_new_requests_are_refused_on_every_path_until_it_ends(
     assert (await tenant.admin.client.get("/v1/models")).status_code == 200
 
 
-async def test_probes_stay_open_and_ready_says_why_not(platform: RunningPlatform, operator: Person) -> None:
+async def test_probes_stay_open_and_readiness_names_maintenance(platform: RunningPlatform, operator: Person) -> None:
     await close(operator)
     assert (await platform.anonymous.get("/api/health/live")).status_code == 200
     assert (await platform.anonymous.get("/metrics")).status_code == 200
@@ -69,9 +69,7 @@ async def test_probes_stay_open_and_ready_says_why_not(platform: RunningPlatform
     assert (await operator.client.get("/api/admin/system/health")).status_code == 200
 
 
-async def test_published_keys_stay_open_and_a_machine_can_get_the_token_that_ends_it(
-    platform: RunningPlatform, operator: Person
-) -> None:
+async def test_the_key_set_and_the_token_endpoint_stay_open(platform: RunningPlatform, operator: Person) -> None:
     made = (await operator.client.post("/api/admin/oauth-clients/", json={"name": "m", "scopes": ["api:read"]})).json()
     await close(operator)
     for path in ("/.well-known/jwks.json", "/.well-known/openid-configuration", "/api/saml/metadata"):
@@ -81,7 +79,7 @@ async def test_published_keys_stay_open_and_a_machine_can_get_the_token_that_end
     assert (await platform.anonymous.post("/oauth/token", data=form)).status_code == 200
 
 
-async def test_a_call_in_progress_is_waited_for(platform: RunningPlatform, operator: Person) -> None:
+async def test_maintenance_waits_for_calls_in_progress(platform: RunningPlatform, operator: Person) -> None:
     client = platform.client(await platform.new_key(operator))
     platform.sql(
         "INSERT INTO model_configs (id, tenant_id, provider, model_id) VALUES (gen_random_uuid(), %s, 'sandbox',"
@@ -100,7 +98,7 @@ async def test_a_call_in_progress_is_waited_for(platform: RunningPlatform, opera
     assert (await closing).json()["active_requests_drained"] == 1
 
 
-async def test_the_wait_has_an_end(platform: RunningPlatform, operator: Person) -> None:
+async def test_the_wait_for_calls_has_a_timeout(platform: RunningPlatform, operator: Person) -> None:
     platform.sql(
         "INSERT INTO nodes (id, name, pid, host, revision, status) VALUES (gen_random_uuid(), 'busy', 1, 'elsewhere',"
         " 1000000000, '{\"active\": 3}')"
@@ -112,7 +110,7 @@ async def test_the_wait_has_an_end(platform: RunningPlatform, operator: Person) 
     assert (answer.status_code, answer.json()["active_requests_drained"]) == (200, 0)
 
 
-async def test_a_worker_that_may_still_let_requests_in_is_waited_for(
+async def test_maintenance_waits_for_workers_that_may_still_accept_requests(
     platform: RunningPlatform, operator: Person
 ) -> None:
     platform.sql("INSERT INTO nodes (id, name, pid, host) VALUES (gen_random_uuid(), 'behind', 1, 'elsewhere')")
@@ -128,7 +126,7 @@ async def test_a_worker_that_may_still_let_requests_in_is_waited_for(
     assert (answer.status_code, answer.json()["active_requests_drained"]) == (200, 0)
 
 
-async def test_a_worker_that_fell_silent_is_not_waited_for_and_its_calls_do_not_count_as_ended(
+async def test_a_silent_worker_is_not_waited_for_and_its_calls_do_not_count_as_ended(
     platform: RunningPlatform, operator: Person
 ) -> None:
     insert = "INSERT INTO nodes (id, name, pid, host, revision, status, seen_at) VALUES (gen_random_uuid(), 'silent', 1"
@@ -140,14 +138,14 @@ async def test_a_worker_that_fell_silent_is_not_waited_for_and_its_calls_do_not_
     assert (answer.status_code, answer.json()["active_requests_drained"]) == (200, 0)
 
 
-async def test_a_second_call_changes_the_message_and_not_the_beginning(operator: Person) -> None:
+async def test_a_second_call_changes_only_the_message(operator: Person) -> None:
     first = (await close(operator)).json()
     body = {"enabled": True, "message": "Back at two.", "drain_timeout_seconds": 0}
     second = (await operator.client.post(PATH, json=body)).json()
     assert (second["message"], second["enabled_at"]) == ("Back at two.", first["enabled_at"])
 
 
-async def test_it_is_in_the_audit_chain(platform: RunningPlatform, operator: Person) -> None:
+async def test_maintenance_is_in_the_audit_chain(platform: RunningPlatform, operator: Person) -> None:
     await close(operator)
     await operator.client.post(PATH, json={"enabled": False})
     for action in ("maintenance.enabled", "maintenance.disabled"):
@@ -155,7 +153,9 @@ async def test_it_is_in_the_audit_chain(platform: RunningPlatform, operator: Per
         assert event["actor_id"] == str(operator.id)
 
 
-async def test_a_worker_that_starts_later_knows_it(platform: RunningPlatform, operator: Person) -> None:
+async def test_a_worker_that_starts_during_maintenance_refuses_requests(
+    platform: RunningPlatform, operator: Person
+) -> None:
     await close(operator)
     async with RunningPlatform.start(platform.installed.settings) as restarted:
         assert (await restarted.anonymous.get("/v1/models")).json() == REFUSED
@@ -163,7 +163,9 @@ async def test_a_worker_that_starts_later_knows_it(platform: RunningPlatform, op
         assert (await client.post(PATH, json={"enabled": False})).status_code == 200
 
 
-async def test_only_operators_and_with_a_good_body(platform: RunningPlatform, tenant: Tenant, operator: Person) -> None:
+async def test_only_operators_with_a_valid_body_change_maintenance(
+    platform: RunningPlatform, tenant: Tenant, operator: Person
+) -> None:
     body = {"enabled": True}
     anonymous = await platform.anonymous.post(PATH, json=body)
     assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")

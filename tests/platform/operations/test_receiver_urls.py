@@ -60,9 +60,9 @@ class Webhook:
         self.id = self.id or (await self.save(OUTSIDE))[1]["id"]
         self.hooks.platform.sql("UPDATE webhooks SET url = %s WHERE id = %s", [url, self.id])
         await self.hooks.send({})
-        told = await self.hooks.last(str(self.id))
-        assert told["status"] == "failed"
-        error: str | None = told["error_message"]
+        delivery = await self.hooks.last(str(self.id))
+        assert delivery["status"] == "failed"
+        error: str | None = delivery["error_message"]
         return error
 
 
@@ -90,9 +90,9 @@ class Alert:
         while await notifying.take():
             await notifying.drain()
         answer = await self.tenant.admin.client.get(f"{alerts.BASE}/{self.id}/history", params={"limit": 1})
-        (told,) = answer.json()["history"]
-        assert told["webhook_delivered"] is False
-        error: str | None = told["webhook_error"]
+        (result,) = answer.json()["history"]
+        assert result["webhook_delivered"] is False
+        error: str | None = result["webhook_error"]
         return error
 
 
@@ -168,8 +168,8 @@ async def test_what_leads_inside_is_not_saved_and_is_in_the_audit_chain(
 ) -> None:
     connecting_nowhere(monkeypatch)
     for url in BLOCKED_URLS:
-        status, told = await kind.save(url)
-        assert (status, told["detail"][0]["loc"][-1]) == (422 if kind.resource == "siem" else 400, kind.field), url
+        status, body = await kind.save(url)
+        assert (status, body["detail"][0]["loc"][-1]) == (422 if kind.resource == "siem" else 400, kind.field), url
     events = await platform.audit(tenant, "receiver.refused")
     assert [event["details"]["host"] for event in events] == [urlsplit(url).hostname for url in BLOCKED_URLS]
     assert {(event["resource_type"], event["outcome"]) for event in events} == {(kind.resource, "refused")}
@@ -183,8 +183,8 @@ async def test_what_parsers_read_differently_is_not_saved(kind: Kind, monkeypatc
         # It has no scheme and no port, and spaces around it are taken away.
         urls = [url for url in urls if url.startswith("https://") and not set(url[8:]) & set(":\t\r\n")]
     for url in urls:
-        status, told = await kind.save(url)
-        assert (status, told["detail"][0]["loc"][-1]) == (422 if kind.resource == "siem" else 400, kind.field), url
+        status, body = await kind.save(url)
+        assert (status, body["detail"][0]["loc"][-1]) == (422 if kind.resource == "siem" else 400, kind.field), url
 
 
 async def test_a_name_that_leads_inside_is_not_saved(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,8 +192,8 @@ async def test_a_name_that_leads_inside_is_not_saved(kind: Kind, monkeypatch: py
     for addresses in INSIDE:
         with monkeypatch.context() as patch:
             resolving(patch, addresses)
-            status, told = await kind.save("https://inside.example/")
-        assert (status, told["detail"][0]["loc"][-1]) == (422 if kind.resource == "siem" else 400, kind.field)
+            status, body = await kind.save("https://inside.example/")
+        assert (status, body["detail"][0]["loc"][-1]) == (422 if kind.resource == "siem" else 400, kind.field)
 
 
 async def test_what_leads_inside_when_it_is_sent_is_on_record_and_connects_to_nothing(

@@ -1,4 +1,4 @@
-"""Allowed domains (reference 2, Organization settings; decisions 2)."""
+"""An organization's mail domains (docs/organization.md, Mail domains)."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -46,7 +46,7 @@ async def prove(tenant: Tenant, names: NameServer, entry: dict[str, Any]) -> Non
     assert (answer.status_code, answer.json()["verified"]) == (200, True), answer.text
 
 
-async def test_an_added_domain_says_which_record_proves_it(
+async def test_an_added_domain_shows_its_dns_record(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, domain: str
 ) -> None:
     entry = await add(tenant, domain.upper(), jit_provisioning=True)
@@ -80,7 +80,7 @@ async def test_the_same_domain_again_is_409(tenant: Tenant, domain: str) -> None
     assert (again.status_code, again.json()["error"]) == (409, "domain_exists")
 
 
-async def test_its_record_proves_a_domain_and_nothing_else_does(
+async def test_only_its_dns_record_proves_a_domain(
     platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     entry = await add(tenant, domain)
@@ -119,7 +119,7 @@ async def test_a_domain_is_proven_for_one_organization(
     assert (await verify(other_tenant, domain)).status_code == 200
 
 
-async def test_an_operators_word_proves_a_domain_of_any_organization(
+async def test_an_operator_can_verify_a_domain_of_any_organization(
     platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     await add(tenant, domain)
@@ -131,7 +131,7 @@ async def test_an_operators_word_proves_a_domain_of_any_organization(
     assert (event["details"], event["actor_id"]) == ({"by": "operator", "addresses": 0}, str(operator.id))
 
 
-async def test_nobody_else_names_another_organization(
+async def test_only_operators_name_another_organization(
     tenant: Tenant, other_tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     entry = await add(tenant, domain)
@@ -162,7 +162,7 @@ async def test_addresses_of_a_proven_domain_are_verified_until_it_is_removed(
     assert (await tenant.admin.client.delete(f"{BASE}/{domain}")).status_code == 404
 
 
-async def test_who_registers_becomes_a_member_of_the_domains_group(
+async def test_a_registered_user_joins_the_domains_group(
     platform: RunningPlatform, tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     group = (await tenant.admin.client.post("/api/admin/groups", json={"name": "newcomers"})).json()["id"]
@@ -178,7 +178,7 @@ async def test_who_registers_becomes_a_member_of_the_domains_group(
     assert member["user_id"] == str(user_id)
     # Every worker knows it already: the user's first request counts as a member's.
     live = platform.host.replica.users[user_id]
-    assert [str(each) for each in live.groups] == [group]
+    assert [str(group) for group in live.groups] == [group]
     (event,) = await platform.audit(tenant, "group.member_added")
     assert (event["resource_id"], event["details"]["user_id"]) == (group, str(user_id))
 
@@ -247,13 +247,13 @@ async def test_a_bad_field_is_named_in_details(tenant: Tenant, body: dict[str, A
     assert [fault["field"] for fault in answer.json()["details"]] == [field]
 
 
-async def test_another_organizations_group_is_none(tenant: Tenant, other_tenant: Tenant, domain: str) -> None:
+async def test_another_organizations_group_is_refused(tenant: Tenant, other_tenant: Tenant, domain: str) -> None:
     theirs = (await other_tenant.admin.client.post("/api/admin/groups", json={"name": "theirs"})).json()["id"]
     answer = await tenant.admin.client.post(BASE, json={"domain": domain, "default_group_id": theirs})
     assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, "default_group_id")
 
 
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant, domain: str) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant, domain: str) -> None:
     await add(tenant, domain)
     calls = [
         ("POST", BASE),
@@ -269,7 +269,7 @@ async def test_who_may_not(platform: RunningPlatform, tenant: Tenant, domain: st
     assert (await tenant.user.client.get(BASE)).status_code == 403
 
 
-async def test_proving_a_domain_verifies_the_addresses_that_were_there_before(
+async def test_proving_a_domain_verifies_existing_addresses(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, names: NameServer, domain: str
 ) -> None:
     """Also the portal's owner, who is there before any domain can be."""
@@ -279,10 +279,10 @@ async def test_proving_a_domain_verifies_the_addresses_that_were_there_before(
     assert (await portal.put(f"/v1/platform/tenants/{tenant.id}/owner", json=owner)).status_code == 200
     users = "/api/admin/users"
     emails = [f"ada@{domain}", f"ada@sub.{domain}"]
-    ids = [(await tenant.admin.client.post(users, json={"email": each})).json()["id"] for each in emails]
+    ids = [(await tenant.admin.client.post(users, json={"email": email})).json()["id"] for email in emails]
     theirs = (await other_tenant.admin.client.post(users, json={"email": f"ada@{domain}"})).json()
     await prove(tenant, names, await add(tenant, domain))
-    shown = [(await tenant.admin.client.get(f"{users}/{each}")).json()["email_verified"] for each in ids]
+    shown = [(await tenant.admin.client.get(f"{users}/{id_}")).json()["email_verified"] for id_ in ids]
     assert shown == [True, False]
     assert platform.sql("SELECT email_verified FROM users WHERE email = %s", [owner["email"]]) == [(True,)]
     assert (await other_tenant.admin.client.get(f"{users}/{theirs['id']}")).json()["email_verified"] is False

@@ -1,4 +1,4 @@
-"""Feature flags (reference 2, Organization settings)."""
+"""Feature flags (docs/feature-flags.md)."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
@@ -18,7 +18,7 @@ async def test_every_flag_is_listed_with_its_default(tenant: Tenant) -> None:
     assert (listed["dlp_enabled"], listed["human_in_loop"]) == (True, False)
 
 
-async def test_a_switched_flag_stays_and_is_in_the_policy_and_in_the_audit_chain(
+async def test_a_switched_flag_is_stored_applied_and_audited(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     assert (await tenant.user.client.get("/v1/models")).status_code == 200
@@ -35,7 +35,7 @@ async def test_a_switched_flag_stays_and_is_in_the_policy_and_in_the_audit_chain
     assert (event["resource_id"], event["details"]) == ("human_in_loop", {"was": False, "enabled": True})
 
 
-async def test_a_switch_that_changes_nothing_is_no_event_and_no_new_version(
+async def test_an_unchanged_flag_is_not_audited_and_keeps_its_version(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     before = await tenant.admin.client.get(BASE)
@@ -46,7 +46,7 @@ async def test_a_switch_that_changes_nothing_is_no_event_and_no_new_version(
     assert await platform.audit(tenant, "feature_flag.changed") == []
 
 
-async def test_a_flag_that_there_is_not_is_404_in_the_familys_form(tenant: Tenant) -> None:
+async def test_an_unknown_flag_is_404_in_the_familys_error_format(tenant: Tenant) -> None:
     answer = await tenant.admin.client.patch(f"{BASE}/nonsense", json={"enabled": True})
     assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
@@ -65,7 +65,7 @@ async def test_malformed_json_is_400_invalid_request(tenant: Tenant) -> None:
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant) -> None:
     change = {"json": {"enabled": True}}
     anonymous = await platform.anonymous.patch(f"{BASE}/cost_routing", **change)
     assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
@@ -75,7 +75,7 @@ async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await tenant.user.client.get(BASE)).status_code == 403
 
 
-async def test_where_a_second_factor_is_required_the_change_asks_for_it(
+async def test_a_change_needs_a_second_factor_if_the_policy_requires_one(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     await platform.require_mfa(tenant.id)
@@ -85,10 +85,10 @@ async def test_where_a_second_factor_is_required_the_change_asks_for_it(
     assert (answer.status_code, answer.json()["error"]) == (403, "mfa_required")
 
 
-async def test_without_credential_intelligence_the_platform_looks_for_no_secrets(
+async def test_without_credential_intelligence_no_secrets_are_detected(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    async def found() -> list[str]:
+    async def types_found() -> list[str]:
         text = f"my key is {SECRET}, my card {CARD}"
         answer = await tenant.user.client.post("/v1/scan", json={"text": text, "model": "sandbox/echo"})
         return [finding["entity_type"] for finding in answer.json()["findings"]]
@@ -97,16 +97,16 @@ async def test_without_credential_intelligence_the_platform_looks_for_no_secrets
         answer = await tenant.admin.client.patch(f"{BASE}/{name}", json={"enabled": enabled})
         assert answer.status_code == 200, answer.text
 
-    assert await found() == ["aws_access_key", "credit_card"]
+    assert await types_found() == ["aws_access_key", "credit_card"]
     await switch("credential_intelligence", enabled=False)
-    assert await found() == ["credit_card"]
+    assert await types_found() == ["credit_card"]
     # What the organization itself asks for is found all the same.
     rule = {"detector_name": "x", "detector_type": "regex", "entity_type": "aws_access_key", "action_tier": "block"}
     await tenant.admin.client.post("/api/admin/dlp-rules/", json=rule)
-    assert await found() == ["aws_access_key", "credit_card"]
+    assert await types_found() == ["aws_access_key", "credit_card"]
 
 
-async def test_a_stale_version_switches_nothing(tenant: Tenant) -> None:
+async def test_a_stale_version_is_refused_and_switches_nothing(tenant: Tenant) -> None:
     stale = (await tenant.admin.client.get(BASE)).headers["ETag"]
     for enabled, status in ((True, 200), (False, 412)):
         answer = await tenant.admin.client.patch(

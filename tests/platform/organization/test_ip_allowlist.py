@@ -1,4 +1,4 @@
-"""The IP allowlist (reference 1, Authentication, 8; reference 2, Organization settings)."""
+"""The IP allowlist (docs/ip-allowlist.md)."""
 
 from time import time
 from typing import Any
@@ -29,12 +29,12 @@ async def put(tenant: Tenant, **body: Any) -> httpx2.Response:
     return await tenant.admin.client.put(BASE, json=body)
 
 
-async def test_nothing_is_enforced_until_somebody_says_so(tenant: Tenant) -> None:
+async def test_the_allowlist_is_not_enforced_by_default(tenant: Tenant) -> None:
     answer = await tenant.auditor.client.get(BASE)
     assert answer.json() == {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
 
 
-async def test_ranges_come_out_in_their_one_spelling_once_each(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_ranges_are_normalized_and_deduplicated(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await put(tenant, cidrs=["10.1.2.3/8", "10.0.0.0/8", "2001:DB8::5/32", "::ffff:192.0.2.9", "192.0.2.9"])
     assert answer.status_code == 200
     assert answer.json()["cidrs"] == ["10.0.0.0/8", "2001:db8::/32", "192.0.2.9/32"]
@@ -43,17 +43,17 @@ async def test_ranges_come_out_in_their_one_spelling_once_each(platform: Running
 
 
 @pytest.mark.parametrize("cidrs", [["192.0.2.0/24"], [], ["::1/128"]])
-async def test_whoever_would_lock_themselves_out_is_refused(
+async def test_a_list_that_would_lock_the_caller_out_is_refused(
     platform: RunningPlatform, tenant: Tenant, cidrs: list[str]
 ) -> None:
     answer = await put(tenant, enabled=True, cidrs=cidrs)
-    told = answer.json()
-    assert (answer.status_code, told["error"], told["code"]) == (400, "invalid_request", "caller_address_excluded")
+    body = answer.json()
+    assert (answer.status_code, body["error"], body["code"]) == (400, "invalid_request", "caller_address_excluded")
     assert (await tenant.admin.client.get(BASE)).json()["enabled"] is False
     assert await platform.audit(tenant, "ip_allowlist.changed") == []
 
 
-async def test_a_list_in_force_cannot_be_narrowed_to_elsewhere_on_any_way(tenant: Tenant) -> None:
+async def test_an_enforced_list_cannot_exclude_the_caller_by_any_endpoint(tenant: Tenant) -> None:
     assert (await put(tenant, enabled=True, cidrs=HERE)).status_code == 200
     assert (await put(tenant, cidrs=["192.0.2.0/24"])).status_code == 400
     # A second factor alone would not do: factors get lost.
@@ -76,7 +76,7 @@ async def test_a_list_written_through_the_settings_is_enforced(tenant: Tenant) -
     assert (await tenant.admin.client.get(BASE)).json() == {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
 
 
-async def test_a_list_that_is_not_enforced_may_hold_anything_and_stays(tenant: Tenant) -> None:
+async def test_a_list_that_is_not_enforced_may_exclude_the_caller(tenant: Tenant) -> None:
     await put(tenant, enabled=True, cidrs=HERE)
     off = await put(tenant, enabled=False)
     assert off.json() == {"enabled": False, "cidrs": HERE, "bypass_for_mfa": False}
@@ -85,7 +85,7 @@ async def test_a_list_that_is_not_enforced_may_hold_anything_and_stays(tenant: T
 
 
 @pytest.mark.usefixtures("behind_a_proxy")
-async def test_in_force_it_holds_for_gateway_and_administration_from_the_answer_on(
+async def test_an_enforced_list_applies_to_gateway_and_administration_from_the_response_on(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
@@ -111,14 +111,14 @@ async def test_in_force_it_holds_for_gateway_and_administration_from_the_answer_
 
 @pytest.mark.usefixtures("behind_a_proxy")
 @pytest.mark.parametrize("address", ["2001:db8::7", "2001:0DB8:0:0::7", "::ffff:192.0.2.9", "192.0.2.9:4711"])
-async def test_both_kinds_of_addresses_are_let_in(tenant: Tenant, address: str) -> None:
+async def test_ipv4_and_ipv6_addresses_are_admitted(tenant: Tenant, address: str) -> None:
     await put(tenant, enabled=True, cidrs=[*HERE, "2001:db8::/32", "192.0.2.0/24"])
     assert (await tenant.admin.client.get(BASE, headers={"X-Forwarded-For": address})).status_code == 200
     elsewhere = {"X-Forwarded-For": "2001:db9::7"}
     assert (await tenant.admin.client.get(BASE, headers=elsewhere)).status_code == 403
 
 
-async def test_an_address_that_a_client_writes_itself_is_not_believed(tenant: Tenant) -> None:
+async def test_a_forged_forwarded_address_is_ignored(tenant: Tenant) -> None:
     await put(tenant, enabled=True, cidrs=[*HERE, "198.51.100.0/24"])
     assert (await tenant.admin.client.get(BASE, headers={"X-Forwarded-For": "203.0.113.1"})).status_code == 200
     lied = await tenant.admin.client.put(BASE, json={"cidrs": ["198.51.100.0/24"]}, headers=OUTSIDE)
@@ -126,9 +126,7 @@ async def test_an_address_that_a_client_writes_itself_is_not_believed(tenant: Te
 
 
 @pytest.mark.usefixtures("behind_a_proxy")
-async def test_a_fresh_second_factor_passes_from_anywhere_where_that_is_wanted(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_a_fresh_second_factor_bypasses_the_list_if_configured(platform: RunningPlatform, tenant: Tenant) -> None:
     fresh = await platform.new_person(tenant.id, "admin", mfa_at=time())
     stale = await platform.new_person(tenant.id, "admin", mfa_at=time() - 90_000)
     await put(tenant, enabled=True, cidrs=HERE)
@@ -142,7 +140,7 @@ async def test_a_fresh_second_factor_passes_from_anywhere_where_that_is_wanted(
 
 
 @pytest.mark.usefixtures("behind_a_proxy")
-async def test_the_second_factor_itself_can_then_be_shown_from_anywhere(tenant: Tenant) -> None:
+async def test_step_up_is_then_possible_from_anywhere(tenant: Tenant) -> None:
     await put(tenant, enabled=True, cidrs=HERE)
     refused = await tenant.user.client.post("/api/auth/mfa/verify", json={}, headers=OUTSIDE)
     assert (refused.status_code, "allowlist" in refused.text) == (403, True)
@@ -170,7 +168,7 @@ async def test_a_bad_field_is_named_in_details(tenant: Tenant, body: dict[str, A
     assert [fault["field"] for fault in answer.json()["details"]] == [field]
 
 
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant) -> None:
     anonymous = await platform.anonymous.put(BASE, json={})
     assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
     assert (await tenant.user.client.get(BASE)).status_code == 403

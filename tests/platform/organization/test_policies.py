@@ -1,5 +1,5 @@
-"""Session and MFA policy: what may be set, and who may (reference 2, Organization settings). What the policies do is
-shown where sessions and second factors are."""
+"""The session and MFA policies: valid values, and who may set them (docs/organization.md). The tests of sessions and
+second factors show their effects."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ async def test_an_organization_that_set_nothing_has_the_defaults(tenant: Tenant)
         (MFA, {"mfa_methods": ["webauthn"], "grace_period_hours": 0}, "mfa_policy.changed"),
     ],
 )
-async def test_only_what_is_sent_changes_and_is_told(
+async def test_only_the_sent_fields_change_and_are_audited(
     platform: RunningPlatform, tenant: Tenant, path: str, sent: dict[str, Any], action: str
 ) -> None:
     before = (await tenant.admin.client.get(path)).json()
@@ -49,7 +49,9 @@ async def test_only_what_is_sent_changes_and_is_told(
     assert event["details"] == {**sent, "before": {name: before[name] for name in sent}}
 
 
-async def test_a_policy_is_with_every_worker_when_the_answer_comes(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_policy_has_reached_every_worker_when_the_response_arrives(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     await tenant.admin.client.put(SESSION, json={"session_timeout_minutes": 20})
     confirmed = platform.host.feed.lag_seconds
     revision = platform.sql("SELECT max(revision) FROM changes WHERE topic = 'tenant' AND key = %s", [str(tenant.id)])
@@ -67,7 +69,7 @@ async def test_the_idle_time_is_never_longer_than_the_session(tenant: Tenant) ->
     assert (await tenant.admin.client.put(SESSION, json={"idle_timeout_minutes": 30})).status_code == 200
 
 
-async def test_a_deadline_is_a_moment_and_null_takes_it_away(tenant: Tenant) -> None:
+async def test_a_deadline_is_a_time_and_null_removes_it(tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(MFA, json={"enrollment_deadline": "2031-05-01T10:00:00+02:00"})
     assert answer.json()["enrollment_deadline"] == "2031-05-01T08:00:00Z"
     assert (await tenant.auditor.client.get(MFA)).json()["enrollment_deadline"] == "2031-05-01T08:00:00Z"
@@ -76,7 +78,7 @@ async def test_a_deadline_is_a_moment_and_null_takes_it_away(tenant: Tenant) -> 
     ] is None
 
 
-async def test_the_grace_period_begins_with_the_level_and_not_anew_with_every_change(
+async def test_the_grace_period_starts_with_the_level_and_does_not_restart_with_every_change(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     def begun() -> Any:
@@ -127,7 +129,7 @@ async def test_a_bad_field_is_named_in_details(tenant: Tenant, path: str, body: 
 
 
 @pytest.mark.parametrize("path", [SESSION, MFA])
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
     anonymous = await platform.anonymous.put(path, json={})
     assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
     assert (await tenant.user.client.get(path)).status_code == 403

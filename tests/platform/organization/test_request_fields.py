@@ -35,7 +35,7 @@ async def test_nothing_is_allowed_until_an_administrator_says_so(tenant: Tenant)
     answer = await tenant.auditor.client.get(BASE)
     shown = answer.json()
     assert (answer.status_code, shown["allowed"], shown["unknown_fields"]) == (200, [], "pass")
-    reasons = {each["field"]: each["reason"] for each in shown["refused"]}
+    reasons = {refused_item["field"]: refused_item["reason"] for refused_item in shown["refused"]}
     assert reasons["models"] == "names another model"
     assert reasons["service_tier"] == "changes the price"
     assert "tools.*" in reasons
@@ -50,7 +50,7 @@ async def test_an_allowed_field_passes_from_the_answer_on(
     assert (refused.status_code, error["code"], error["param"]) == (400, "field_not_allowed", "service_tier")
     answer = await put(sandbox, "tools.mcp", "service_tier", "service_tier")
     assert (answer.status_code, answer.json()["allowed"]) == (200, ["service_tier", "tools.mcp"])
-    assert "service_tier" not in {each["field"] for each in answer.json()["refused"]}
+    assert "service_tier" not in {refused_item["field"] for refused_item in answer.json()["refused"]}
     (event,) = await platform.audit(sandbox, "request_fields.changed")
     assert event["details"] == {"allowed": ["service_tier", "tools.mcp"], "before": {"allowed": []}}
     assert (await chat(sandbox.user, service_tier="priority")).status_code == 200
@@ -60,13 +60,13 @@ async def test_an_allowed_field_passes_from_the_answer_on(
     assert (await chat(sandbox.user, service_tier="priority")).status_code == 400
 
 
-async def test_a_refusal_and_unknown_fields_are_in_the_request_s_audit_event(
+async def test_a_refusal_and_unknown_fields_are_in_the_requests_audit_event(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     assert (await chat(sandbox.user, plugins=[{"id": "web"}], vendor_speciality=1)).status_code == 400
     await drained(platform)
     (event,) = await platform.audit(sandbox, "gateway.request")
-    assert [(each["kind"], each["rule_id"], each["action"]) for each in event["details"]["rules"]] == [
+    assert [(rule["kind"], rule["rule_id"], rule["action"]) for rule in event["details"]["rules"]] == [
         ("request_field", "vendor_speciality", "LOG"),
         ("request_field", "plugins", "BLOCK"),
     ]
@@ -83,7 +83,7 @@ async def test_a_refusal_and_unknown_fields_are_in_the_request_s_audit_event(
         ({"allowed": [], "more": 1}, "more"),
     ],
 )
-async def test_a_list_that_is_none_is_refused_by_its_field(tenant: Tenant, body: Any, field: str) -> None:
+async def test_a_malformed_list_is_refused_and_named(tenant: Tenant, body: Any, field: str) -> None:
     answer = await tenant.admin.client.put(BASE, json=body)
     assert answer.status_code in {400, 422}
     assert field in answer.text

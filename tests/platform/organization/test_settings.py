@@ -1,4 +1,4 @@
-"""Organization settings (reference 2, Organization settings)."""
+"""Organization settings (docs/organization.md)."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ FIELDS = {
 }  # fmt: skip
 
 
-async def test_the_page_shows_every_field_with_what_is_in_force(tenant: Tenant) -> None:
+async def test_settings_show_every_field_as_in_force(tenant: Tenant) -> None:
     answer = await tenant.auditor.client.get(BASE)
     assert answer.status_code == 200
     settings = answer.json()
@@ -24,7 +24,7 @@ async def test_the_page_shows_every_field_with_what_is_in_force(tenant: Tenant) 
     assert settings["feature_flags"]["dlp_enabled"] is True
 
 
-async def test_only_what_is_sent_changes_and_is_told(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_the_sent_fields_change_and_are_audited(platform: RunningPlatform, tenant: Tenant) -> None:
     before = (await tenant.admin.client.get(BASE)).json()
     sent = {"display_name": "Analytical Engines", "contact_email": "Ada@Example.com", "timezone": "Europe/Berlin"}
     answer = await tenant.admin.client.put(BASE, json=sent)
@@ -39,7 +39,9 @@ async def test_only_what_is_sent_changes_and_is_told(platform: RunningPlatform, 
     assert (await tenant.admin.client.put(BASE, json={"contact_email": None})).json()["contact_email"] is None
 
 
-async def test_what_changes_nothing_is_no_event_and_no_new_version(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_unchanged_setting_is_not_audited_and_keeps_its_version(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     before = (await tenant.admin.client.get(BASE)).json()
     sent = {name: before[name] for name in FIELDS - {"org_id", "created_at", "updated_at"}}
     answer = await tenant.admin.client.put(BASE, json=sent)
@@ -57,7 +59,7 @@ async def test_a_subset_of_the_flags_is_switched_by_their_rules(platform: Runnin
     assert (await platform.host.policies.current(tenant.id)).feature_flags["human_in_loop"] is True
 
 
-async def test_what_the_families_keep_is_set_by_their_rules(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_fields_of_other_families_are_validated_by_their_rules(platform: RunningPlatform, tenant: Tenant) -> None:
     sent: dict[str, Any] = {
         "session_timeout_minutes": 60,
         "ip_allowlist": ["127.0.0.77/8"],
@@ -113,7 +115,7 @@ async def test_a_bad_field_is_named_in_details(tenant: Tenant, body: dict[str, A
     assert [fault["field"] for fault in answer.json()["details"]] == [field]
 
 
-async def test_a_slug_is_one_organizations(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_slug_is_unique(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant) -> None:
     taken = await tenant.admin.client.put(BASE, json={"slug": other_tenant.slug})
     assert (taken.status_code, taken.json()["error"]) == (409, "slug_taken")
     free = f"{tenant.slug}-new"
@@ -126,7 +128,7 @@ async def test_the_operators_organization_keeps_its_slug(platform: RunningPlatfo
     assert (answer.status_code, answer.json()["error"]) == (409, "slug_of_operators")
 
 
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant) -> None:
     anonymous = await platform.anonymous.get(BASE)
     assert (anonymous.status_code, anonymous.json()["error"]) == (401, "unauthorized")
     assert (await tenant.user.client.get(BASE)).json()["error"] == "forbidden"
@@ -137,28 +139,28 @@ async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await reader.put(BASE, json={"display_name": "x"})).status_code == 403
 
 
-async def test_organizations_see_their_own_alone(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_organizations_see_only_their_own_settings(tenant: Tenant, other_tenant: Tenant) -> None:
     await tenant.admin.client.put(BASE, json={"display_name": "Ours", "timezone": "Asia/Tokyo"})
     theirs = (await other_tenant.admin.client.get(BASE)).json()
     assert (theirs["org_id"], theirs["timezone"]) == (str(other_tenant.id), "UTC")
 
 
-async def test_of_two_who_change_the_same_version_one_is_told(tenant: Tenant) -> None:
+async def test_of_two_changes_of_the_same_version_one_is_refused(tenant: Tenant) -> None:
     version = (await tenant.admin.client.get(BASE)).headers["ETag"]
     changes = [{"display_name": "One"}, {"timezone": "Europe/Paris"}]
     answers = await asyncio.gather(
         *(tenant.admin.client.put(BASE, json=change, headers={"If-Match": version}) for change in changes)
     )
     assert sorted(answer.status_code for answer in answers) == [200, 412]
-    told = next(answer.json() for answer in answers if answer.status_code == 412)
-    assert told["error"] == "precondition_failed"
+    result = next(answer.json() for answer in answers if answer.status_code == 412)
+    assert result["error"] == "precondition_failed"
     # With the version that the change's own answer gave, the next one fits.
     done = next(answer for answer in answers if answer.status_code == 200)
     again = {"If-Match": done.headers["ETag"]}
     assert (await tenant.admin.client.put(BASE, json={"timezone": "Asia/Tokyo"}, headers=again)).status_code == 200
 
 
-async def test_of_two_who_name_no_version_both_changes_stay(tenant: Tenant) -> None:
+async def test_two_changes_without_a_version_are_both_kept(tenant: Tenant) -> None:
     changes: list[dict[str, Any]] = [{"display_name": "One"}, {"session_timeout_minutes": 500}]
     await asyncio.gather(*(tenant.admin.client.put(BASE, json=change) for change in changes))
     settings = (await tenant.admin.client.get(BASE)).json()

@@ -1,4 +1,4 @@
-"""System configuration (reference 2, System configuration entry)."""
+"""System configuration (docs/settings.md)."""
 
 from time import time
 
@@ -15,11 +15,11 @@ PLATFORM_WIDE = ("oauth_scope_enforcement", "rate_limit_requests_per_minute", "a
 
 async def entry(tenant: Tenant, key: str) -> dict[str, object]:
     entries = (await tenant.auditor.client.get(BASE)).json()
-    found: dict[str, object] = next(one for one in entries if one["key"] == key)
-    return found
+    result: dict[str, object] = next(one for one in entries if one["key"] == key)
+    return result
 
 
-async def test_every_entry_tells_its_category_default_and_whether_it_can_be_set(tenant: Tenant) -> None:
+async def test_every_entry_shows_its_category_default_and_editability(tenant: Tenant) -> None:
     entries = (await tenant.admin.client.get(BASE)).json()
     assert {one["key"] for one in entries} >= {
         "auto_title_enabled", "auto_title_model", "governance_enabled", "mfa_required",
@@ -31,7 +31,7 @@ async def test_every_entry_tells_its_category_default_and_whether_it_can_be_set(
     assert (await entry(tenant, "unregistered_model_tier"))["default"] == "tier_4"
 
 
-async def test_a_value_is_the_organizations_then_the_environments_then_the_default(
+async def test_a_value_comes_from_the_organization_then_the_environment_then_the_default(
     tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await entry(tenant, "max_conversation_messages"))["value"] == "1000"
@@ -44,7 +44,7 @@ async def test_a_value_is_the_organizations_then_the_environments_then_the_defau
 
 
 @pytest.mark.parametrize(
-    ("variable", "told", "value"),
+    ("variable", "written", "value"),
     [
         ("AUTO_TITLE_ENABLED", "0", "false"),
         ("GOVERNANCE_ENABLED", "Off", "false"),
@@ -53,16 +53,16 @@ async def test_a_value_is_the_organizations_then_the_environments_then_the_defau
         ("AUTO_TITLE_MODEL", "sandbox/echo", "sandbox/echo"),
     ],
 )
-async def test_a_variable_is_written_as_all_settings_are(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, variable: str, told: str, value: str
+async def test_a_variable_has_the_syntax_of_all_settings(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, variable: str, written: str, value: str
 ) -> None:
-    monkeypatch.setenv(variable, told)
+    monkeypatch.setenv(variable, written)
     check_environment()
     assert (await entry(tenant, variable.lower()))["value"] == value
 
 
 @pytest.mark.parametrize(
-    ("variable", "told"),
+    ("variable", "written"),
     [
         ("MFA_REQUIRED", "ture"),
         ("GOVERNANCE_ENABLED", "2"),
@@ -71,10 +71,8 @@ async def test_a_variable_is_written_as_all_settings_are(
         ("AUTO_TITLE_MODEL", "echo"),
     ],
 )
-def test_a_variable_that_is_no_value_of_its_key_ends_the_start(
-    monkeypatch: pytest.MonkeyPatch, variable: str, told: str
-) -> None:
-    monkeypatch.setenv(variable, told)
+def test_an_invalid_variable_prevents_the_start(monkeypatch: pytest.MonkeyPatch, variable: str, written: str) -> None:
+    monkeypatch.setenv(variable, written)
     with pytest.raises(BadSettings, match=f"^{variable}: must be"):
         check_environment()
 
@@ -94,14 +92,14 @@ async def test_the_environments_value_is_in_force(
     assert (await tenant.admin.client.patch(FLAGS, **flag)).status_code == 200
 
 
-async def test_what_holds_for_the_whole_platform_is_shown_as_it_is_in_force(
+async def test_platform_wide_values_are_shown_as_in_force(
     tenant: Tenant, platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = platform.host.settings.model_copy(update={"oauth_scope_enforcement": False, "api_variant": "c"})
     monkeypatch.setattr(platform.host, "settings", settings)
     shown = {one["key"]: one for one in (await tenant.admin.client.get(BASE)).json()}
-    told = {key: (shown[key]["value"], shown[key]["default"], shown[key]["editable"]) for key in PLATFORM_WIDE}
-    assert told == {
+    result = {key: (shown[key]["value"], shown[key]["default"], shown[key]["editable"]) for key in PLATFORM_WIDE}
+    assert result == {
         "oauth_scope_enforcement": ("false", "true", False),
         "rate_limit_requests_per_minute": ("1000000", "60", False),
         "api_variant": ("c", "a", False),
@@ -122,7 +120,7 @@ async def test_what_holds_for_the_whole_platform_is_shown_as_it_is_in_force(
         ("registry_enforcement", "warn", "true"),
     ],
 )
-async def test_a_value_is_judged_by_its_keys_type(tenant: Tenant, key: str, good: str, bad: str) -> None:
+async def test_a_value_is_validated_by_its_keys_type(tenant: Tenant, key: str, good: str, bad: str) -> None:
     assert (await tenant.admin.client.put(f"{BASE}/{key}", json={"value": good})).status_code == 200
     refused = await tenant.admin.client.put(f"{BASE}/{key}", json={"value": bad})
     assert refused.status_code == 422
@@ -130,18 +128,18 @@ async def test_a_value_is_judged_by_its_keys_type(tenant: Tenant, key: str, good
     assert (await entry(tenant, key))["value"] == good
 
 
-async def test_a_value_that_is_no_string_is_refused(tenant: Tenant) -> None:
+async def test_a_value_that_is_not_a_string_is_refused(tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(f"{BASE}/auto_title_enabled", json={"value": True})
     assert answer.status_code == 422
 
 
-async def test_unknown_is_404_and_what_is_not_editable_422(tenant: Tenant) -> None:
+async def test_an_unknown_key_is_404_and_a_fixed_one_422(tenant: Tenant) -> None:
     assert (await tenant.admin.client.put(f"{BASE}/nonsense", json={"value": "x"})).status_code == 404
     for key in PLATFORM_WIDE:
         assert (await tenant.admin.client.put(f"{BASE}/{key}", json={"value": "b"})).status_code == 422
 
 
-async def test_who_may_not(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_callers_without_the_right_are_refused(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await platform.anonymous.get(BASE)).status_code == 401
     assert (await tenant.user.client.get(BASE)).status_code == 403
     for person in (tenant.user, tenant.auditor):
@@ -155,9 +153,7 @@ async def test_a_change_is_in_the_audit_chain(platform: RunningPlatform, tenant:
     assert (event["resource_id"], event["details"]) == ("governance_enabled", {"was": "true", "value": "false"})
 
 
-async def test_the_value_that_is_set_already_is_no_event_and_moves_no_time(
-    platform: RunningPlatform, tenant: Tenant
-) -> None:
+async def test_an_unchanged_value_is_not_audited_and_keeps_its_time(platform: RunningPlatform, tenant: Tenant) -> None:
     path = f"{BASE}/max_conversation_messages"
     # Set to what holds anyway, it no longer follows the environment.
     assert (await tenant.admin.client.put(path, json={"value": "1000"})).status_code == 200
@@ -175,7 +171,7 @@ async def test_a_bad_body_is_422(tenant: Tenant, body: dict[str, object]) -> Non
     assert answer.json()["detail"][0]["loc"][:1] == ["body"]
 
 
-async def test_requiring_a_second_factor_is_in_force_at_once_without_a_period_of_grace(
+async def test_requiring_a_second_factor_takes_effect_at_once_without_grace(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     platform.sql("UPDATE tenants SET mfa_policy = '{\"grace_period_hours\": 0}' WHERE id = %s", [tenant.id])

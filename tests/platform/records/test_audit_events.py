@@ -1,4 +1,4 @@
-"""GET /v1/audit/events and /v1/audit/actions (reference 1, Paginated read-back lists; decisions, Records)."""
+"""GET /v1/audit/events and /v1/audit/actions (docs/records.md, docs/reference/platform-audit.md)."""
 
 import asyncio
 import random
@@ -63,7 +63,7 @@ async def test_a_cursor_gives_every_event_once_while_more_are_written(tenant: Te
     assert (rest["has_more"], rest["next_cursor"]) == (False, None)
 
 
-async def test_following_the_tail_gives_what_came_later_while_others_write(tenant: Tenant) -> None:
+async def test_following_the_tail_gives_later_events_while_others_write(tenant: Tenant) -> None:
     admin = tenant.admin.client
     empty = (await admin.get(EVENTS, params={"action": "api_key.created"})).json()
     assert (empty["events"], empty["next_cursor"]) == ([], None)
@@ -107,7 +107,7 @@ async def test_each_filter_narrows_and_stays_with_the_cursor(
     assert await read(client, to="2020-01-01T00:00:00") == []
 
 
-async def test_a_period_has_its_events_in_whatever_order_they_were_written(
+async def test_a_period_contains_its_events_in_any_order_of_writing(
     platform: RunningPlatform, tenant: Tenant, journal: Journal
 ) -> None:
     dice, midnight = random.Random(5), datetime(2026, 3, 10, tzinfo=UTC)
@@ -132,18 +132,18 @@ async def test_a_period_has_its_events_in_whatever_order_they_were_written(
             for _ in range(2)
         )
         period = {"from": since.isoformat(), "to": until.isoformat()}
-        asked = {name: period[name] for name in dice.sample(("from", "to"), dice.randint(1, 2))}
-        wanted = [
+        period_parameters = {name: period[name] for name in dice.sample(("from", "to"), dice.randint(1, 2))}
+        expected = [
             event["sequence"]
             for event in everything
-            if ("from" not in asked or datetime.fromisoformat(event["timestamp"]) >= since)
-            and ("to" not in asked or datetime.fromisoformat(event["timestamp"]) < until)
+            if ("from" not in period_parameters or datetime.fromisoformat(event["timestamp"]) >= since)
+            and ("to" not in period_parameters or datetime.fromisoformat(event["timestamp"]) < until)
         ]
-        events = await read(tenant.admin.client, **asked, limit=dice.choice((3, 50)))
-        assert [event["sequence"] for event in events] == wanted, asked
+        events = await read(tenant.admin.client, **period_parameters, limit=dice.choice((3, 50)))
+        assert [event["sequence"] for event in events] == expected, period_parameters
 
 
-async def test_a_request_s_event_says_what_came_of_it(tenant: Tenant, journal: Journal) -> None:
+async def test_a_requests_event_states_its_outcome(tenant: Tenant, journal: Journal) -> None:
     call = outcome(tenant.id, user_id=tenant.user.id, outcome="error", status=502, error_code="all_providers_failed")
     await journal.append(call)
     await journal.drain()
@@ -156,7 +156,7 @@ async def test_a_request_s_event_says_what_came_of_it(tenant: Tenant, journal: J
     assert event["details"]["input_tokens"] == 3
 
 
-async def test_a_cursor_is_of_no_use_elsewhere(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_cursor_is_valid_only_for_its_own_list(tenant: Tenant, other_tenant: Tenant) -> None:
     await make_events(tenant, 2)
     page = (await tenant.admin.client.get(EVENTS, params={"limit": 1, "action": "api_key.created"})).json()
     cursor = page["next_cursor"]
@@ -171,13 +171,13 @@ async def test_a_cursor_is_of_no_use_elsewhere(tenant: Tenant, other_tenant: Ten
         assert "cursor" in answer.json()["detail"]
 
 
-async def test_a_tenant_sees_its_own_chain_alone(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_a_tenant_sees_only_its_own_chain(tenant: Tenant, other_tenant: Tenant) -> None:
     await make_events(tenant, 1)
     assert await read(other_tenant.admin.client) == []
 
 
 @pytest.mark.parametrize("path", [EVENTS, "/v1/audit/actions"])
-async def test_who_may_read(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
+async def test_only_permitted_roles_read(platform: RunningPlatform, tenant: Tenant, path: str) -> None:
     reader = await platform.new_m2m(tenant.id, "audit:read")
     other = await platform.new_m2m(tenant.id, "admin:read", "api:read", "dlp:read")
     for client, status in [

@@ -18,14 +18,14 @@ from gatehouse.platform.records.audit.verify import Break
 async def chain(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> Callable[[str], list[int]]:
     """Eight events of administration and of the gateway. Runs a statement on them; answers where the chain breaks."""
     await make_events(tenant, 3)
-    await journal.append(*(outcome(tenant.id, user_id=tenant.user.id, ip=f"203.0.113.{each}") for each in range(3)))
+    await journal.append(*(outcome(tenant.id, user_id=tenant.user.id, ip=f"203.0.113.{item}") for item in range(3)))
     await journal.drain()
     await make_events(tenant, 2)
 
     def tampered(statement: str) -> list[int]:
         assert platform.breaks(tenant) == []
         platform.sql(statement.replace("THE_CHAIN", f"tenant_id = '{tenant.id}'"))
-        return [each.sequence for each in platform.breaks(tenant)]
+        return [gap.sequence for gap in platform.breaks(tenant)]
 
     return tampered
 
@@ -108,8 +108,8 @@ async def test_a_removed_end_is_named(chain: Callable[[str], list[int]]) -> None
 
 
 async def test_two_events_that_changed_places_are_named(chain: Callable[[str], list[int]]) -> None:
-    found = chain("UPDATE audit_events SET sequence = 9 - sequence WHERE THE_CHAIN AND sequence IN (4, 5)")
-    assert {4, 5} <= set(found)
+    result = chain("UPDATE audit_events SET sequence = 9 - sequence WHERE THE_CHAIN AND sequence IN (4, 5)")
+    assert {4, 5} <= set(result)
 
 
 async def test_an_event_put_in_is_named(chain: Callable[[str], list[int]]) -> None:

@@ -1,4 +1,4 @@
-"""GET /api/v1/dlp/events (reference 1, Paginated read-back lists; decisions, Records)."""
+"""GET /api/v1/dlp/events (docs/records.md, docs/reference/platform-dlp.md)."""
 
 import random
 import re
@@ -62,17 +62,19 @@ async def test_pages_of_every_size_give_every_event_once_newest_first(
 ) -> None:
     chance = random.Random(5)
     moments = [datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=chance.random() * 200) for _ in range(30)]
-    wanted = [str(add(platform, tenant, 1, timestamp=moment)) for moment in sorted(moments, reverse=True)]
+    expected = [str(add(platform, tenant, 1, timestamp=moment)) for moment in sorted(moments, reverse=True)]
     for size in (1, 7, 30, 200):
         seen: list[str] = []
         for number in range(1, 31):
             page = (await tenant.admin.client.get(EVENTS, params={"page": number, "page_size": size})).json()
             assert page["total"] == 30
             seen += [item["id"] for item in page["items"]]
-        assert seen == wanted
+        assert seen == expected
 
 
-async def test_a_period_that_cuts_days_in_two_is_counted_exactly(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_period_that_starts_or_ends_within_a_day_is_counted_exactly(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
     for day in (1, 2, 3):
         for hour in (1, 11, 13, 23):
             add(platform, tenant, day, timestamp=datetime(2026, 3, day, hour, tzinfo=UTC))
@@ -89,7 +91,7 @@ async def test_a_period_that_cuts_days_in_two_is_counted_exactly(platform: Runni
     assert await total("2026-03-03", "2026-03-01") == 0
 
 
-async def test_events_are_counted_whatever_way_they_come_in(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_events_are_counted_for_every_way_of_insertion(platform: RunningPlatform, tenant: Tenant) -> None:
     """Into the table, copied into a month as the drain does it, and before there is a month for them."""
     add(platform, tenant, 1)
     columns = "tenant_id, id, timestamp, request_id, direction, status"
@@ -112,7 +114,7 @@ async def test_events_are_counted_whatever_way_they_come_in(platform: RunningPla
     assert (page["total"], len(page["items"])) == (6, 6)
 
 
-async def test_a_hundred_times_the_events_do_not_make_a_page_read_more_of_them(
+async def test_a_page_reads_as_many_rows_with_a_hundred_times_the_events(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
     read = {}
@@ -130,11 +132,11 @@ async def test_a_hundred_times_the_events_do_not_make_a_page_read_more_of_them(
             "last": {"page_size": 20, "page": days * 24 // 20},
             "rare": {"page_size": 2, "status": "blocked", "page": days * 24 // 100 // 2},
         }.items():
-            with statements(platform) as asked:
+            with statements(platform) as statements_run:
                 page = (await owner.admin.client.get(EVENTS, params=params)).json()
             assert page["total"] == (days * 24 if name != "rare" else -(-days * 24 // 100))
             assert len(page["items"]) == params["page_size"]
-            read[name, days] = sum(events_read(platform, *statement) for statement in asked)
+            read[name, days] = sum(events_read(platform, *statement) for statement in statements_run)
     for name in ("first", "last", "rare"):
         assert 0 < read[name, 1000] <= 2 * read[name, 10] + 100, read
 
@@ -142,16 +144,16 @@ async def test_a_hundred_times_the_events_do_not_make_a_page_read_more_of_them(
 @contextmanager
 def statements(platform: RunningPlatform) -> Iterator[list[tuple[str, Any]]]:
     """What administration asks the database about events, with its parameters."""
-    asked: list[tuple[str, Any]] = []
+    statements_run: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         if "dlp_event" in statement:
-            asked.append((statement, parameters))
+            statements_run.append((statement, parameters))
 
     engine = platform.host.database._app.sync_engine
     event.listen(engine, "before_cursor_execute", note)
     try:
-        yield asked
+        yield statements_run
     finally:
         event.remove(engine, "before_cursor_execute", note)
 
@@ -168,7 +170,7 @@ def events_read(platform: RunningPlatform, statement: str, parameters: Any) -> i
     return int(read)
 
 
-async def test_who_may_read(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_permitted_roles_read(platform: RunningPlatform, tenant: Tenant) -> None:
     reader = await platform.new_m2m(tenant.id, "dlp:read")
     other = await platform.new_m2m(tenant.id, "admin:read", "api:read", "audit:read")
     for client, status in [

@@ -105,12 +105,12 @@ async def test_two_fold_at_once_and_each_count_is_there_once(
         assert assert_counts_are_the_records(platform, tenant) == 60
     assert assert_counts_are_the_records(platform, tenant) == 60
     crowd = [threading.Thread(target=lambda: platform.sql(FOLD)) for _ in range(4)]
-    for each in crowd:
-        each.start()
+    for client in crowd:
+        client.start()
     await journal.append(*random_calls(tenant, 30))
     await journal.drain()
-    for each in crowd:
-        each.join()
+    for client in crowd:
+        client.join()
     assert assert_counts_are_the_records(platform, tenant) == 90
 
 
@@ -143,18 +143,18 @@ async def test_pages_are_those_of_the_records_themselves(
         if dice.random() < 0.5:
             params["to"] = until.isoformat()
             inside.append(lambda call, until=until: call.timestamp < until.timestamp())
-        wanted = [
+        expected = [
             str(call.id)
             for call in calls
             if all(getattr(call, name) == value for name, value in filters.items())
-            and all(each(call) for each in inside)
+            and all(item(call) for item in inside)
         ]
-        limit, offset = dice.randint(1, 40), dice.randint(0, len(wanted) + 2)
+        limit, offset = dice.randint(1, 40), dice.randint(0, len(expected) + 2)
         page = (
             await tenant.admin.client.get(RECORDS, params={**params, "limit": str(limit), "offset": str(offset)})
         ).json()
-        assert page["total"] == len(wanted), params
-        assert [record["id"] for record in page["records"]] == wanted[offset : offset + limit], params
+        assert page["total"] == len(expected), params
+        assert [record["id"] for record in page["records"]] == expected[offset : offset + limit], params
 
 
 def _moment(dice: random.Random) -> datetime:

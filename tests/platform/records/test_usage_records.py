@@ -1,4 +1,4 @@
-"""GET /api/v1/usage/records (reference 1, Paginated read-back lists; decisions, Records)."""
+"""GET /api/v1/usage/records (docs/records.md, docs/reference/platform-usage.md)."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ async def test_pages_of_every_size_give_every_record_once_newest_first(tenant: T
     ]
     await journal.append(*calls)
     await journal.drain()
-    wanted = [str(call.id) for call in sorted(calls, key=lambda call: call.timestamp, reverse=True)]
+    expected = [str(call.id) for call in sorted(calls, key=lambda call: call.timestamp, reverse=True)]
     for limit in (1, 7, 40, 200):
         seen: list[str] = []
         while True:
@@ -52,7 +52,7 @@ async def test_pages_of_every_size_give_every_record_once_newest_first(tenant: T
             seen += [record["id"] for record in page["records"]]
             if page["offset"] + limit >= page["total"]:
                 break
-        assert seen == wanted
+        assert seen == expected
     beyond = (await tenant.admin.client.get(RECORDS, params={"offset": 40})).json()
     assert (beyond["records"], beyond["total"]) == ([], 40)
 
@@ -112,7 +112,7 @@ async def test_filters_narrow_total_and_pages(tenant: Tenant, journal: Journal) 
     assert await total(**{"from": "2026-03-12", "to": "2026-03-01"}) == 0
 
 
-async def test_a_user_sees_their_own_records_alone(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+async def test_a_user_sees_only_their_own_records(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     mine = outcome(tenant.id, user_id=tenant.user.id)
     theirs = outcome(tenant.id, user_id=tenant.admin.id)
     machines = outcome(tenant.id, client_id=new_id(), actor_type="oauth_client")

@@ -51,8 +51,8 @@ class FakeProvider:
             case "huge":
                 await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 999999999\r\n\r\n{}")
             case "echo_key":
-                given = connection.headers.get("authorization") or connection.headers.get("x-api-key", "")
-                body = {"error": {"message": f"Incorrect API key provided: {given}"}}
+                credential = connection.headers.get("authorization") or connection.headers.get("x-api-key", "")
+                body = {"error": {"message": f"Incorrect API key provided: {credential}"}}
                 await connection.answer(json.dumps(body).encode(), status=400)
             case int(status):
                 await connection.answer(b'{"error": {"message": "no"}}', status=status)

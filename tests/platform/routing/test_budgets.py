@@ -1,4 +1,4 @@
-"""Budgets (decisions 7): the family, and what it does to requests."""
+"""Budgets: the endpoints, and the effect on requests (docs/budgets.md)."""
 
 import asyncio
 import time
@@ -45,12 +45,12 @@ async def test_a_budget_has_these_fields(tenant: Tenant) -> None:
     assert (await tenant.auditor.client.get(path)).json() == budget
     other = await made(tenant, scope_type="user", scope_id=str(tenant.user.id), period="day")
     page = (await tenant.auditor.client.get(BASE)).json()
-    assert ([each["id"] for each in page["items"]], page["total"]) == ([other["id"], budget["id"]], 2)
+    assert ([item["id"] for item in page["items"]], page["total"]) == ([other["id"], budget["id"]], 2)
     page = (await tenant.auditor.client.get(BASE, params={"scope_type": "user"})).json()
-    assert [each["id"] for each in page["items"]] == [other["id"]]
+    assert [item["id"] for item in page["items"]] == [other["id"]]
 
 
-async def test_what_does_not_fit_is_429_with_the_moment_it_begins_anew(sandbox: Tenant) -> None:
+async def test_a_call_over_the_budget_is_429_with_the_start_of_the_next_period(sandbox: Tenant) -> None:
     await made(sandbox)
     answers = [await chat(sandbox.user) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
@@ -74,7 +74,7 @@ async def test_each_scope_binds_its_own_callers(platform: RunningPlatform, sandb
         assert (await chat(sandbox.user)).status_code == 200
 
 
-async def test_a_raised_limit_holds_at_once(sandbox: Tenant) -> None:
+async def test_a_raised_limit_applies_at_once(sandbox: Tenant) -> None:
     budget = await made(sandbox, limit_requests=1)
     assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
     await sandbox.admin.client.put(f"{BASE}/{budget['id']}", json={"limit_requests": 2})
@@ -93,7 +93,7 @@ async def test_a_stream_and_a_failed_call_give_back_what_they_did_not_use(sandbo
     assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
 
 
-async def test_the_plan_s_limit_is_a_budget_of_requests(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_the_plans_limit_is_a_budget_of_requests(platform: RunningPlatform, sandbox: Tenant) -> None:
     platform.sql("UPDATE tenants SET monthly_request_limit = 1 WHERE id = %s", [sandbox.id])
     await platform.host.policies.changed({str(sandbox.id)})
     answers = [await chat(sandbox.user) for _ in range(2)]
@@ -118,7 +118,7 @@ async def test_the_plan_s_limit_is_a_budget_of_requests(platform: RunningPlatfor
         ({"surprise": 1}, "surprise"),
     ],
 )
-async def test_bad_input_is_422_that_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
+async def test_bad_input_is_422_and_names_the_field(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
     answer = await tenant.admin.client.post(BASE, json={**BUDGET, **changed})
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
 
@@ -132,20 +132,20 @@ async def test_bad_input_is_422_that_names_the_field(tenant: Tenant, changed: di
         ({"action": None}, "action"),
     ],
 )
-async def test_what_cannot_change_is_422(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
+async def test_a_change_of_a_fixed_field_is_422(tenant: Tenant, changed: dict[str, Any], field: str) -> None:
     budget = await made(tenant)
     answer = await tenant.admin.client.put(f"{BASE}/{budget['id']}", json=changed)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
     assert (await tenant.admin.client.get(f"{BASE}/{budget['id']}")).json() == budget
 
 
-async def test_a_scope_and_period_have_one_budget(tenant: Tenant) -> None:
+async def test_a_scope_and_period_have_at_most_one_budget(tenant: Tenant) -> None:
     await made(tenant)
     answer = await tenant.admin.client.post(BASE, json=BUDGET)
     assert (answer.status_code, "Change that one" in answer.json()["detail"]) == (409, True)
 
 
-async def test_another_organization_s_budget_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_budget_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     for method, body in (("GET", None), ("PUT", {"limit_requests": 9}), ("DELETE", None)):
         answer = await tenant.admin.client.request(method, f"{BASE}/{theirs['id']}", json=body)
@@ -156,7 +156,7 @@ async def test_another_organization_s_budget_is_not_there(tenant: Tenant, other_
     assert answer.status_code == 422
 
 
-async def test_who_may(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_permitted_roles_have_access(platform: RunningPlatform, tenant: Tenant) -> None:
     path = f"{BASE}/{(await made(tenant))['id']}"
     reader = await platform.new_m2m(tenant.id, "admin:read")
     for client, reads, writes in (
@@ -169,7 +169,7 @@ async def test_who_may(platform: RunningPlatform, tenant: Tenant) -> None:
             assert (await client.request(method, to, json=body)).status_code == writes
 
 
-async def test_each_change_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_every_change_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
     budget = await made(tenant)
     await tenant.admin.client.put(f"{BASE}/{budget['id']}", json={"limit_usd": 7})
     await tenant.admin.client.delete(f"{BASE}/{budget['id']}")
@@ -183,7 +183,7 @@ async def test_each_change_is_in_the_audit_log(platform: RunningPlatform, tenant
 
 
 @pytest.mark.parametrize("scope_type", ["group", "user", "api_key", "oauth_client"])
-async def test_a_budget_goes_with_whom_it_bound(platform: RunningPlatform, tenant: Tenant, scope_type: str) -> None:
+async def test_a_budget_is_deleted_with_its_scope(platform: RunningPlatform, tenant: Tenant, scope_type: str) -> None:
     admin = tenant.admin.client
     if scope_type == "group":
         path = "/api/admin/groups"
@@ -219,9 +219,7 @@ def used(platform: RunningPlatform, tenant: Tenant, **values: Any) -> None:
     platform.sql(USED, {"tenant": tenant.id, "id": uuid4(), **known, **values})
 
 
-async def test_a_new_budget_begins_with_what_its_organization_has_used(
-    platform: RunningPlatform, sandbox: Tenant
-) -> None:
+async def test_a_new_budget_starts_with_the_organizations_usage(platform: RunningPlatform, sandbox: Tenant) -> None:
     for _ in range(3):
         used(platform, sandbox)
     used(platform, sandbox, status="cancelled")
@@ -234,7 +232,7 @@ async def test_a_new_budget_begins_with_what_its_organization_has_used(
     assert [(await chat(sandbox.user)).status_code for _ in range(2)] == [200, 429]
 
 
-async def test_a_new_budget_begins_with_what_its_scope_has_used(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_new_budget_starts_with_its_scopes_usage(platform: RunningPlatform, sandbox: Tenant) -> None:
     group = (await sandbox.admin.client.post("/api/admin/groups", json={"name": "g"})).json()
     await sandbox.admin.client.post(f"/api/admin/groups/{group['id']}/members", json={"user_id": str(sandbox.user.id)})
     await platform.new_key(sandbox.user)
@@ -265,7 +263,7 @@ async def test_a_budget_never_counts_another_organization(
     assert (await made(sandbox))["current"]["spent_requests"] == 0
 
 
-async def test_a_plan_s_new_limit_counts_the_month_and_tells_one_step(
+async def test_a_plans_new_limit_counts_the_month_and_announces_one_threshold(
     platform: RunningPlatform, sandbox: Tenant
 ) -> None:
     portal = await platform.new_m2m(None, "admin:write")
@@ -309,7 +307,7 @@ async def test_a_spent_budget_refuses_model_calls_only(sandbox: Tenant) -> None:
 
 
 @pytest.mark.parametrize("scope_type", ["group", "tenant"])
-async def test_quota_exceeded_names_the_user_who_met_it(
+async def test_quota_exceeded_names_the_user_who_reached_it(
     platform: RunningPlatform, sandbox: Tenant, scope_type: str
 ) -> None:
     group = (await sandbox.admin.client.post("/api/admin/groups", json={"name": "g"})).json()

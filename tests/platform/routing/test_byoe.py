@@ -1,4 +1,4 @@
-"""Own endpoints (reference 3, Endpoints, Providers, byoe)."""
+"""Bring your own endpoint: a provider and its models in one body (docs/providers.md)."""
 
 from typing import Any
 
@@ -63,7 +63,9 @@ async def test_an_endpoint_of_the_other_format_answers_the_same_call(tenant: Ten
     assert fake.requests[0].headers["x-api-key"] == KEY
 
 
-async def test_prices_are_a_thousandth_in_the_catalog(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_prices_per_1k_tokens_become_prices_per_token_in_the_catalog(
+    platform: RunningPlatform, tenant: Tenant, fake: Any
+) -> None:
     await make(tenant, fake, models=[model(input_cost_per_1k=0.0003, output_cost_per_1k=0.1)])
     entry = (await catalog(tenant))["small"]
     assert (entry["cost_per_input_token"], entry["cost_per_output_token"]) == (0.0000003, 0.0001)
@@ -72,7 +74,7 @@ async def test_prices_are_a_thousandth_in_the_catalog(platform: RunningPlatform,
     assert stored == [("0.0000003",)]
 
 
-async def test_its_key_is_nowhere_in_clear(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_the_key_is_stored_only_sealed(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     assert KEY not in str(await make(tenant, fake))
     for table in ("providers", "model_configs", "audit_events", "changes", "outbox"):
         assert platform.sql(f"SELECT count(*) FROM {table} AS t WHERE t::text LIKE %s", [f"%{KEY}%"]) == [(0,)]
@@ -80,7 +82,7 @@ async def test_its_key_is_nowhere_in_clear(platform: RunningPlatform, tenant: Te
     assert event["details"]["models"] == ["small"]
 
 
-async def test_an_endpoint_may_do_without_a_key(tenant: Tenant, fake: Any) -> None:
+async def test_an_endpoint_needs_no_key(tenant: Tenant, fake: Any) -> None:
     body = endpoint(fake)
     del body["api_key"]
     answer = await tenant.admin.client.post(BASE, json=body)
@@ -97,7 +99,7 @@ async def test_discovery_asks_an_endpoint_without_a_key(tenant: Tenant, fake: An
     assert {model["provider"] for model in models} == {"my-own"}
 
 
-async def test_a_model_s_capabilities_serve_policies_that_require_them(tenant: Tenant, fake: Any) -> None:
+async def test_a_models_capabilities_serve_policies_that_require_them(tenant: Tenant, fake: Any) -> None:
     able = {"vision": True, "function_calling": True}
     await make(tenant, fake, models=[model(capabilities=able, max_output_tokens=99), model("plain")])
     entries = await catalog(tenant)
@@ -129,7 +131,7 @@ async def test_a_configuration_can_be_sent_as_it_is_shown(tenant: Tenant, fake: 
     assert (moved.status_code, "api_key" in moved.text) == (422, True)
 
 
-async def test_an_id_is_there_once_in_an_organization(tenant: Tenant, other_tenant: Tenant, fake: Any) -> None:
+async def test_an_id_is_unique_in_an_organization(tenant: Tenant, other_tenant: Tenant, fake: Any) -> None:
     await make(tenant, fake)
     again = await tenant.admin.client.post(BASE, json=endpoint(fake))
     assert (again.status_code, again.json()) == (409, {"detail": "A provider with this id exists."})
@@ -173,16 +175,14 @@ async def test_a_bad_field_is_named(
 
 
 @pytest.mark.parametrize("missing", ["id", "name", "base_url", "format", "models"])
-async def test_what_is_required_is_asked_for(tenant: Tenant, fake: Any, missing: str) -> None:
+async def test_a_missing_required_field_is_named(tenant: Tenant, fake: Any, missing: str) -> None:
     body = endpoint(fake)
     del body[missing]
     answer = await tenant.admin.client.post(BASE, json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", missing])
 
 
-async def test_a_new_list_of_models_takes_the_place_of_the_old(
-    platform: RunningPlatform, tenant: Tenant, fake: Any
-) -> None:
+async def test_a_new_list_of_models_replaces_the_old_one(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await make(tenant, fake, models=[model("small"), model("large")])
     models = [model("large", display_name="Larger", input_cost_per_1k=1), model("new")]
     answer = await tenant.admin.client.patch(f"{BASE}/my-own", json={"models": models})
@@ -195,12 +195,12 @@ async def test_a_new_list_of_models_takes_the_place_of_the_old(
     assert len(await platform.audit(tenant, "provider.updated")) == 1
 
 
-async def test_a_change_in_part_keeps_the_rest(tenant: Tenant, fake: Any) -> None:
+async def test_a_partial_change_keeps_the_other_fields(tenant: Tenant, fake: Any) -> None:
     await make(tenant, fake)
     answer = await tenant.admin.client.patch(f"{BASE}/my-own", json={"name": "Other", "max_retries": 0})
-    told = answer.json()
-    assert (told["name"], told["config"]["max_retries"], told["config"]["format"]) == ("Other", 0, "openai")
-    assert told["credentials_configured"] is True
+    body = answer.json()
+    assert (body["name"], body["config"]["max_retries"], body["config"]["format"]) == ("Other", 0, "openai")
+    assert body["credentials_configured"] is True
     assert await chat(tenant) == 200
 
 
@@ -230,7 +230,7 @@ async def test_a_deleted_endpoint_leaves_inactive_models(platform: RunningPlatfo
     assert (back.status_code, back.json()["detail"][0]["loc"]) == (422, ["body", "provider"])
 
 
-async def test_made_again_it_takes_its_models_over_but_releases_no_kill_switch(
+async def test_an_endpoint_created_again_regains_its_models_and_keeps_kill_switches(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
     await make(tenant, fake)
@@ -245,7 +245,7 @@ async def test_made_again_it_takes_its_models_over_but_releases_no_kill_switch(
     assert fake.requests == []
 
 
-async def test_only_own_endpoints_can_be_changed_or_removed_here(tenant: Tenant, fake: Any) -> None:
+async def test_only_own_endpoints_are_changed_or_removed_here(tenant: Tenant, fake: Any) -> None:
     credentials = "/api/admin/providers/{}/credentials"
     await tenant.admin.client.put(credentials.format("openai"), json={"api_key": KEY})
     assert (await tenant.admin.client.patch(f"{BASE}/openai", json={"name": "x"})).status_code == 404
@@ -262,7 +262,7 @@ async def test_a_provider_called_byoe_has_a_config_too(tenant: Tenant, fake: Any
     assert reserved.status_code == 422
 
 
-async def test_a_fresh_second_factor_is_asked_for_where_one_is_required(
+async def test_a_fresh_second_factor_is_required_if_the_policy_says_so(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
     await platform.require_mfa(tenant.id)

@@ -1,4 +1,4 @@
-"""Cost routing (reference 3, Cost routing): the family, and what it does to requests."""
+"""Cost routing: the endpoints, and the effect on requests (docs/cost-routing.md)."""
 
 import asyncio
 from decimal import Decimal
@@ -36,8 +36,8 @@ async def simulated(tenant: Tenant, policy: dict[str, Any], **changed: Any) -> d
     body = {"policy_id": policy["policy_id"], "request": {**SIMULATED, **changed}}
     answer = await tenant.admin.client.post(f"{BASE}/simulate", json=body)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    response_body: dict[str, Any] = answer.json()
+    return response_body
 
 
 def chain(*models: str) -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ async def test_a_policy_has_these_fields(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "total"),
     [
         ({"enabled": "true"}, 1),
         ({"enabled": "false"}, 1),
@@ -91,10 +91,10 @@ async def test_a_policy_has_these_fields(tenant: Tenant) -> None:
         ({"strategy": "balanced"}, 0),
     ],
 )
-async def test_the_list_is_filtered(tenant: Tenant, query: dict[str, str], found: int) -> None:
+async def test_the_list_is_filtered(tenant: Tenant, query: dict[str, str], total: int) -> None:
     await made(tenant)
     await made(tenant, strategy="round_robin", enabled=False)
-    assert (await tenant.admin.client.get(POLICIES, params=query)).json()["total"] == found
+    assert (await tenant.admin.client.get(POLICIES, params=query)).json()["total"] == total
 
 
 async def test_the_list_is_filtered_by_group(tenant: Tenant) -> None:
@@ -104,25 +104,25 @@ async def test_the_list_is_filtered_by_group(tenant: Tenant) -> None:
     assert (await tenant.admin.client.get(POLICIES, params={"group_id": group})).json()["policies"] == [theirs]
 
 
-async def test_auto_goes_to_the_cheapest_model(sandbox: Tenant) -> None:
+async def test_auto_selects_the_cheapest_model(sandbox: Tenant) -> None:
     policy = await made(sandbox)
     answer = await chat(sandbox.user)
     assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "stream-1"), answer.text
     assert answer.headers["X-Gateway-Fallbacks"] == "0"
-    told = await simulated(sandbox, policy)
-    assert told["selected_model"]["model_id"] == "stream-1"
-    assert [each["model_id"] for each in told["fallback_sequence"]][:2] == ["stream-2", "echo"]
-    assert told["fallback_sequence"][0]["estimated_cost_usd"] == 0.004
-    assert told["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": None, "would_block": False}
+    simulation = await simulated(sandbox, policy)
+    assert simulation["selected_model"]["model_id"] == "stream-1"
+    assert [item["model_id"] for item in simulation["fallback_sequence"]][:2] == ["stream-2", "echo"]
+    assert simulation["fallback_sequence"][0]["estimated_cost_usd"] == 0.004
+    assert simulation["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": None, "would_block": False}
 
 
-async def test_its_record_names_the_policy(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_the_record_names_the_routing_policy(platform: RunningPlatform, sandbox: Tenant) -> None:
     policy = await made(sandbox)
     request_id = (await chat(sandbox.user)).headers["X-Request-Id"]
     await drained(platform)
     records = (await sandbox.admin.client.get("/api/v1/usage/records")).json()
-    found = next(each for each in records["records"] if each["request_id"] == request_id)
-    assert (found["routing_policy_id"], found["model_id"]) == (policy["policy_id"], "stream-1")
+    result = next(record for record in records["records"] if record["request_id"] == request_id)
+    assert (result["routing_policy_id"], result["model_id"]) == (policy["policy_id"], "stream-1")
 
 
 async def test_a_named_model_answers_itself(sandbox: Tenant) -> None:
@@ -130,20 +130,20 @@ async def test_a_named_model_answers_itself(sandbox: Tenant) -> None:
     assert (await chat(sandbox.user, "sandbox/echo")).headers["X-Gateway-Model"] == "echo"
 
 
-async def test_the_chain_stands_in_for_a_named_model_that_fails(sandbox: Tenant) -> None:
+async def test_the_chain_is_used_if_a_named_model_fails(sandbox: Tenant) -> None:
     await made(sandbox, fallback_chain=chain("stream-2", "echo"))
     answer = await chat(sandbox.user, "sandbox/status-503")
     assert (answer.status_code, answer.headers["X-Gateway-Model"]) == (200, "stream-2")
     assert answer.headers["X-Gateway-Fallbacks"] == "1"
 
 
-async def test_the_chain_does_not_stand_in_for_a_model_that_there_is_not(sandbox: Tenant) -> None:
+async def test_the_chain_is_not_used_for_an_unknown_model(sandbox: Tenant) -> None:
     await made(sandbox, fallback_chain=chain("echo"))
     answer = await chat(sandbox.user, "sandbox/ecco")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
 
 
-async def test_the_chain_stands_in_for_a_model_that_is_switched_off(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_the_chain_is_used_if_a_model_is_switched_off(platform: RunningPlatform, sandbox: Tenant) -> None:
     await made(sandbox, fallback_chain=chain("stream-1", "stream-2"))
     for model in ("echo", "stream-1"):
         (row,) = platform.sql(
@@ -155,7 +155,7 @@ async def test_the_chain_stands_in_for_a_model_that_is_switched_off(platform: Ru
     assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-2"
 
 
-async def test_a_group_s_policy_goes_before_the_default(sandbox: Tenant) -> None:
+async def test_a_groups_policy_precedes_the_default(sandbox: Tenant) -> None:
     await made(sandbox)
     group = await new_group(sandbox, sandbox.user)
     policy = await made(
@@ -167,7 +167,7 @@ async def test_a_group_s_policy_goes_before_the_default(sandbox: Tenant) -> None
     assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-1"
 
 
-async def test_of_several_groups_the_policy_made_first_counts(sandbox: Tenant) -> None:
+async def test_of_several_groups_the_oldest_policy_applies(sandbox: Tenant) -> None:
     groups = [await new_group(sandbox, sandbox.user) for _ in range(2)]
     for group, model in zip(reversed(groups), ("stream-2", "echo"), strict=True):
         await made(sandbox, group_ids=[group], strategy="manual_fallback", fallback_chain=chain(model))
@@ -201,9 +201,9 @@ async def test_above_the_cap_the_cheapest_model_can_answer(sandbox: Tenant) -> N
     assert (await chat(sandbox.user, "sandbox/echo", max_tokens=1_000)).headers["X-Gateway-Model"] == "echo"
     assert (await chat(sandbox.user, "sandbox/echo", max_tokens=10_000)).headers["X-Gateway-Model"] == "stream-1"
     assert (await chat(sandbox.user, "sandbox/echo", max_tokens=20_000)).status_code == 402
-    told = await simulated(sandbox, policy, model="sandbox/echo", estimated_output_tokens=10_000)
-    assert told["selected_model"]["model_id"] == "stream-1"
-    assert told["cost_cap_check"] == {"estimated_cost_usd": 0.033, "limit_usd": 0.012, "would_block": False}
+    simulation = await simulated(sandbox, policy, model="sandbox/echo", estimated_output_tokens=10_000)
+    assert simulation["selected_model"]["model_id"] == "stream-1"
+    assert simulation["cost_cap_check"] == {"estimated_cost_usd": 0.033, "limit_usd": 0.012, "would_block": False}
 
 
 async def test_above_the_cap_a_warning_is_in_the_audit_log(platform: RunningPlatform, sandbox: Tenant) -> None:
@@ -220,15 +220,18 @@ async def test_above_the_cap_a_warning_is_in_the_audit_log(platform: RunningPlat
     ]  # fmt: skip
 
 
-async def test_a_simulation_says_what_would_be_blocked(sandbox: Tenant) -> None:
+async def test_a_simulation_reports_a_blocked_request(sandbox: Tenant) -> None:
     cap = {"max_cost_per_request_usd": 0.001, "action_on_exceed": "block"}
     policy = await made(sandbox, cost_cap=cap, enabled=False)
-    told = await simulated(sandbox, policy)
-    assert told["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": 0.001, "would_block": True}
-    assert (told["selected_model"]["model_id"], told["refusal"]["code"]) == ("stream-1", "cost_cap_exceeded")
+    simulation = await simulated(sandbox, policy)
+    assert simulation["cost_cap_check"] == {"estimated_cost_usd": 0.002, "limit_usd": 0.001, "would_block": True}
+    assert (simulation["selected_model"]["model_id"], simulation["refusal"]["code"]) == (
+        "stream-1",
+        "cost_cap_exceeded",
+    )
 
 
-async def test_a_simulation_heeds_the_group_s_model_access(sandbox: Tenant) -> None:
+async def test_a_simulation_applies_the_groups_model_access(sandbox: Tenant) -> None:
     policy = await made(sandbox)
     group = await new_group(sandbox)
     access = {"model_id": "sandbox/stream-1", "access_type": "DENY"}
@@ -237,33 +240,33 @@ async def test_a_simulation_heeds_the_group_s_model_access(sandbox: Tenant) -> N
     assert (await simulated(sandbox, policy))["selected_model"]["model_id"] == "stream-1"
 
 
-async def test_a_simulation_of_an_unknown_model_says_so(sandbox: Tenant) -> None:
-    told = await simulated(sandbox, await made(sandbox), model="sandbox/ecco")
-    assert (told["selected_model"], told["refusal"]["code"]) == (None, "model_not_found")
+async def test_a_simulation_reports_an_unknown_model(sandbox: Tenant) -> None:
+    simulation = await simulated(sandbox, await made(sandbox), model="sandbox/ecco")
+    assert (simulation["selected_model"], simulation["refusal"]["code"]) == (None, "model_not_found")
 
 
 @pytest.mark.parametrize(
     ("changed", "status"),
     [({"policy_id": str(uuid4())}, 404), ({"request": {**SIMULATED, "group_id": str(uuid4())}}, 422)],
 )
-async def test_a_simulation_of_what_there_is_not(sandbox: Tenant, changed: dict[str, Any], status: int) -> None:
+async def test_a_simulation_of_unknown_ids_is_refused(sandbox: Tenant, changed: dict[str, Any], status: int) -> None:
     body = {"policy_id": (await made(sandbox))["policy_id"], "request": SIMULATED, **changed}
     answer = await sandbox.admin.client.post(f"{BASE}/simulate", json=body)
     assert answer.status_code == status, answer.text
 
 
-async def test_another_organization_s_policy_cannot_be_simulated(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_policy_cannot_be_simulated(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     body = {"policy_id": theirs["policy_id"], "request": SIMULATED}
     assert (await tenant.admin.client.post(f"{BASE}/simulate", json=body)).status_code == 404
 
 
-async def test_filters_bound_the_choice(sandbox: Tenant) -> None:
+async def test_filters_limit_the_candidates(sandbox: Tenant) -> None:
     await made(sandbox, model_filters={"excluded_models": ["sandbox/stream-1"]})
     assert (await chat(sandbox.user)).headers["X-Gateway-Model"] == "stream-2"
 
 
-async def test_what_no_model_offers_is_a_clear_error(sandbox: Tenant) -> None:
+async def test_a_capability_that_no_model_has_is_a_clear_error(sandbox: Tenant) -> None:
     await made(sandbox, model_filters={"min_context_window": 1_000_000})
     answer = await chat(sandbox.user)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "no_capable_model")
@@ -301,13 +304,13 @@ async def test_an_enabled_policy_of_the_same_group_is_a_conflict(tenant: Tenant)
         assert "cheap" in body["message"]
 
 
-async def test_there_is_one_default(tenant: Tenant) -> None:
+async def test_there_is_one_default_policy(tenant: Tenant) -> None:
     first = await made(tenant)
     answer = await tenant.admin.client.post(POLICIES, json=POLICY)
     assert (answer.status_code, answer.json()["conflicting_policy_id"]) == (409, first["policy_id"])
 
 
-async def test_there_are_two_hundred_at_most_however_many_are_made_at_once(
+async def test_there_are_at_most_200_policies_under_concurrent_creation(
     tenant: Tenant, platform: RunningPlatform
 ) -> None:
     first = await made(tenant, enabled=False)
@@ -323,12 +326,12 @@ async def test_there_are_two_hundred_at_most_however_many_are_made_at_once(
     assert {answer.json()["error"] for answer in answers if answer.status_code == 409} == {"too_many_policies"}
 
 
-async def test_of_two_defaults_made_at_once_one_is_a_conflict(tenant: Tenant) -> None:
+async def test_of_two_concurrent_defaults_one_is_a_conflict(tenant: Tenant) -> None:
     answers = await asyncio.gather(*(tenant.admin.client.post(POLICIES, json=POLICY) for _ in range(6)))
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409, 409]
 
 
-async def test_put_replaces_everything(sandbox: Tenant) -> None:
+async def test_put_replaces_all_fields(sandbox: Tenant) -> None:
     policy = await made(
         sandbox, description="x", fallback_chain=chain("echo"), latency_budget_ms=500, cache_ttl_seconds=60,
         cost_cap={"max_cost_per_request_usd": 1, "action_on_exceed": "warn"}, model_filters={"min_context_window": 5},
@@ -344,7 +347,7 @@ async def test_put_replaces_everything(sandbox: Tenant) -> None:
     }  # fmt: skip
 
 
-async def test_patch_changes_what_it_names(sandbox: Tenant) -> None:
+async def test_patch_changes_only_the_named_fields(sandbox: Tenant) -> None:
     policy = await made(sandbox, fallback_chain=chain("echo"), latency_budget_ms=500)
     path = f"{POLICIES}/{policy['policy_id']}"
     changed = {"strategy": "balanced", "latency_budget_ms": None}
@@ -385,7 +388,7 @@ async def test_patch_takes_only_what_is_patchable(tenant: Tenant, field: str, va
         ({"surprise": 1}, "surprise"),
     ],
 )
-async def test_bad_input_is_422_that_names_the_field(sandbox: Tenant, changed: dict[str, Any], field: str) -> None:
+async def test_bad_input_is_422_and_names_the_field(sandbox: Tenant, changed: dict[str, Any], field: str) -> None:
     answer = await sandbox.admin.client.post(POLICIES, json={**POLICY, **changed})
     body = answer.json()
     assert (answer.status_code, body["error"], body["details"][0]["field"]) == (422, "validation_error", field), body
@@ -396,7 +399,7 @@ async def test_malformed_json_is_400(tenant: Tenant) -> None:
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-async def test_a_chain_whose_endpoint_is_gone_is_422_until_it_is_changed(tenant: Tenant) -> None:
+async def test_a_chain_with_a_removed_endpoint_is_422_until_it_is_changed(tenant: Tenant) -> None:
     byoe = {
         "id": "own", "name": "Own", "base_url": "https://models.example.com/v1", "format": "openai",
         "models": [
@@ -424,7 +427,7 @@ async def test_a_group_that_is_removed_does_not_make_its_policy_the_default(sand
     assert (await chat(sandbox.user)).status_code == 404
 
 
-async def test_another_organization_s_policy_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_policy_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = await made(other_tenant)
     for method, body in (("GET", None), ("PUT", POLICY), ("PATCH", {"enabled": False}), ("DELETE", None)):
         answer = await tenant.admin.client.request(method, f"{POLICIES}/{theirs['policy_id']}", json=body)
@@ -445,19 +448,19 @@ async def test_users_and_auditors_change_nothing(tenant: Tenant) -> None:
     assert (await tenant.user.client.get(POLICIES)).status_code == 403
 
 
-async def test_changes_are_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_every_change_is_in_the_audit_log(platform: RunningPlatform, tenant: Tenant) -> None:
     policy = await made(tenant)
     path = f"{POLICIES}/{policy['policy_id']}"
     await tenant.admin.client.patch(path, json={"strategy": "balanced"})
     await tenant.admin.client.delete(path)
-    for action, told in (
+    for action, result in (
         ("routing_policy.created", "policy"), ("routing_policy.updated", "changed"), ("routing_policy.deleted", "name"),
     ):  # fmt: skip
         (event,) = await platform.audit(tenant, action)
-        assert (event["resource_id"], told in event["details"]) == (policy["policy_id"], True)
+        assert (event["resource_id"], result in event["details"]) == (policy["policy_id"], True)
 
 
-async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_analytics_count_requests_by_model(platform: RunningPlatform, sandbox: Tenant) -> None:
     policy = await made(sandbox, fallback_chain=chain("stream-2"))
     for model in ("auto", "auto", "sandbox/status-503"):
         assert (await chat(sandbox.user, model)).status_code == 200
@@ -467,20 +470,20 @@ async def test_analytics_say_what_went_where(platform: RunningPlatform, sandbox:
     assert (await chat(sandbox.user)).status_code == 402
     await drained(platform)
     query = {"period": "week", "policy_id": policy["policy_id"]}
-    told = (await sandbox.auditor.client.get(f"{BASE}/analytics", params=query)).json()
-    decisions = told["routing_decisions"]
-    assert (told["period"], told["total_requests"]) == ("week", 4)
+    body = (await sandbox.auditor.client.get(f"{BASE}/analytics", params=query)).json()
+    decisions = body["routing_decisions"]
+    assert (body["period"], body["total_requests"]) == ("week", 4)
     assert (decisions["cost_cap_blocks"], decisions["fallback_activations"]) == (1, 1)
-    assert [(each["model_id"], each["requests"], each["pct"]) for each in decisions["by_model"]] == [
+    assert [(entry["model_id"], entry["requests"], entry["pct"]) for entry in decisions["by_model"]] == [
         ("stream-1", 2, 66.67), ("stream-2", 1, 33.33),
     ]  # fmt: skip
-    assert told["total_cost_usd"] == pytest.approx(sum(each["cost_usd"] for each in decisions["by_model"]))
-    assert told["avg_cost_per_request_usd"] == pytest.approx(told["total_cost_usd"] / 4, abs=1e-9)
+    assert body["total_cost_usd"] == pytest.approx(sum(entry["cost_usd"] for entry in decisions["by_model"]))
+    assert body["avg_cost_per_request_usd"] == pytest.approx(body["total_cost_usd"] / 4, abs=1e-9)
     other = (await sandbox.admin.client.get(f"{BASE}/analytics", params={"policy_id": str(uuid4())})).json()
     assert (other["total_requests"], other["avg_cost_per_request_usd"]) == (0, 0)
 
 
-async def test_analytics_tell_no_cost_of_a_model_without_a_price(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_analytics_show_no_cost_for_a_model_without_a_price(platform: RunningPlatform, sandbox: Tenant) -> None:
     platform.sql(
         "UPDATE model_configs SET cost_per_input_token = NULL, cost_per_output_token = NULL"
         " WHERE tenant_id = %s AND model_id = 'stream-1'", [sandbox.id],
@@ -490,7 +493,7 @@ async def test_analytics_tell_no_cost_of_a_model_without_a_price(platform: Runni
         assert (await chat(sandbox.user, model)).status_code == 200
     await drained(platform)
     report = (await sandbox.auditor.client.get(f"{BASE}/analytics", params={"period": "day"})).json()
-    costs = {each["model_id"]: each["cost_usd"] for each in report["routing_decisions"]["by_model"]}
+    costs = {entry["model_id"]: entry["cost_usd"] for entry in report["routing_decisions"]["by_model"]}
     assert costs["stream-1"] is None
     assert costs["stream-2"] > 0
 

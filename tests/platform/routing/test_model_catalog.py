@@ -1,4 +1,4 @@
-"""The model catalog, both variants (reference 3, Model catalog entry; Endpoints, Model catalog)."""
+"""The model catalog in both variants (docs/providers.md, docs/variants.md)."""
 
 import asyncio
 import time
@@ -75,11 +75,11 @@ async def test_two_names_of_the_same_thing_agree(sandbox: Tenant) -> None:
         assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
 
 
-async def test_named_capabilities_change_and_the_others_stay(sandbox: Tenant) -> None:
+async def test_only_the_named_capabilities_change(sandbox: Tenant) -> None:
     entry = await add(sandbox, capabilities={"function_calling": True, "streaming": False})
     answer = await sandbox.admin.client.put(f"{BASE}/{entry['id']}", json={"capabilities": {"vision": True}})
-    told = answer.json()["capabilities"]
-    assert (told["function_calling"], told["streaming"], told["vision"]) == (True, False, True)
+    capabilities = answer.json()["capabilities"]
+    assert (capabilities["function_calling"], capabilities["streaming"], capabilities["vision"]) == (True, False, True)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ async def test_prices_are_kept_exactly(platform: RunningPlatform, sandbox: Tenan
     headers = {"Content-Type": "application/json"}
     answer = await sandbox.admin.client.post(BASE + "/", content=content, headers=headers)
     assert answer.status_code == 201, answer.text
-    told = answer.json(parse_float=Decimal, parse_int=Decimal)
-    assert (told["cost_per_input_token"], told["cost_per_output_token"]) == (Decimal(price), Decimal(price))
+    result = answer.json(parse_float=Decimal, parse_int=Decimal)
+    assert (result["cost_per_input_token"], result["cost_per_output_token"]) == (Decimal(price), Decimal(price))
     stored = platform.sql(
         "SELECT cost_per_input_token, cost_per_output_token FROM model_configs WHERE id = %s", [answer.json()["id"]]
     )
@@ -135,7 +135,7 @@ async def test_a_price_of_a_million_tokens_is_explained(sandbox: Tenant) -> None
     assert "USD per token" in answer.json()["detail"][0]["msg"]
 
 
-async def test_a_pair_is_there_once(sandbox: Tenant) -> None:
+async def test_a_pair_of_provider_and_model_is_unique(sandbox: Tenant) -> None:
     await add(sandbox)
     again = await sandbox.admin.client.post(BASE + "/", json={"provider": "sandbox", "model_id": "echo"})
     assert again.status_code == 409
@@ -143,15 +143,15 @@ async def test_a_pair_is_there_once(sandbox: Tenant) -> None:
     assert sorted(answer.status_code for answer in await asyncio.gather(*both)) == [201, 409]
 
 
-async def test_variant_b_asks_for_a_display_name(sandbox: Tenant) -> None:
+async def test_variant_b_requires_a_display_name(sandbox: Tenant) -> None:
     body = {"provider": "sandbox", "model_id": "echo"}
     missing = await sandbox.admin.client.post(BASE + "/", json=body, headers=B)
     assert (missing.status_code, missing.json()["detail"][0]["loc"]) == (422, ["body", "display_name"])
-    given = await sandbox.admin.client.post(BASE + "/", json={**body, "display_name": "Echo"}, headers=B)
-    assert (given.status_code, given.headers["X-API-Variant"]) == (201, "b")
+    created = await sandbox.admin.client.post(BASE + "/", json={**body, "display_name": "Echo"}, headers=B)
+    assert (created.status_code, created.headers["X-API-Variant"]) == (201, "b")
 
 
-async def test_lists_page_as_their_variant_does(sandbox: Tenant) -> None:
+async def test_lists_are_paged_by_their_variant(sandbox: Tenant) -> None:
     names = ["a", "b", "c"]
     for name in names:
         await add(sandbox, name, display_name=f"Model {name.upper()}", is_active=name != "b")
@@ -174,7 +174,7 @@ async def test_lists_page_as_their_variant_does(sandbox: Tenant) -> None:
         assert (await client.get(f"{BASE}/?{query}")).status_code == 422, query
 
 
-async def test_a_change_is_in_force_when_the_answer_is_there(platform: RunningPlatform, sandbox: Tenant) -> None:
+async def test_a_change_takes_effect_with_the_response(platform: RunningPlatform, sandbox: Tenant) -> None:
     entry = await add(sandbox)
     path = f"{BASE}/{entry['id']}"
     assert await chat(sandbox) == 200
@@ -189,11 +189,11 @@ async def test_a_change_is_in_force_when_the_answer_is_there(platform: RunningPl
 async def test_an_update_is_partial_and_null_takes_away(sandbox: Tenant) -> None:
     entry = await add(sandbox, display_name="Echo", cost_per_input_token=0.000001, max_output_tokens=10)
     path = f"{BASE}/{entry['id']}"
-    told = (await sandbox.admin.client.put(path, json={"cost_per_output_token": 0.000002})).json()
-    assert told == {**entry, "cost_per_output_token": 0.000002}
+    body = (await sandbox.admin.client.put(path, json={"cost_per_output_token": 0.000002})).json()
+    assert body == {**entry, "cost_per_output_token": 0.000002}
     nulls = {"display_name": None, "cost_per_input_token": None, "max_output_tokens": None, "is_active": None}
-    told = (await sandbox.admin.client.put(path, json=nulls)).json()
-    assert (told["display_name"], told["cost_per_input_token"], told["is_active"]) == (None, None, True)
+    body = (await sandbox.admin.client.put(path, json=nulls)).json()
+    assert (body["display_name"], body["cost_per_input_token"], body["is_active"]) == (None, None, True)
     same = {"provider": "sandbox", "model_id": "echo"}
     assert (await sandbox.admin.client.put(path, json=same)).status_code == 200
     for field in ("provider", "model_id"):
@@ -201,7 +201,7 @@ async def test_an_update_is_partial_and_null_takes_away(sandbox: Tenant) -> None
         assert (fixed.status_code, fixed.json()["detail"][0]["loc"]) == (422, ["body", field])
 
 
-async def test_an_organization_has_one_default(sandbox: Tenant, platform: RunningPlatform) -> None:
+async def test_an_organization_has_one_default_model(sandbox: Tenant, platform: RunningPlatform) -> None:
     first = await add(sandbox, is_default=True)
     second = await add(sandbox, "tools", is_default=True)
     read = sandbox.admin.client.get
@@ -228,7 +228,7 @@ async def test_a_deleted_entry_cannot_be_chosen(platform: RunningPlatform, sandb
     assert await chat(sandbox) == 200
 
 
-async def test_many_change_at_once_and_unknown_ids_are_ignored(
+async def test_a_bulk_change_ignores_unknown_ids(
     platform: RunningPlatform, sandbox: Tenant, other_tenant: Tenant
 ) -> None:
     entries = [await add(sandbox, name) for name in ("echo", "tools")]
@@ -250,7 +250,7 @@ async def connect(tenant: Tenant, fake: Any, slug: str) -> None:
     assert (await tenant.admin.client.put(path, json={"base_url": fake.url + "/v1"})).status_code == 200
 
 
-async def test_discovery_asks_everyone_and_stores_nothing(tenant: Tenant, neighbourhood: Any) -> None:
+async def test_discovery_queries_every_provider_and_stores_nothing(tenant: Tenant, neighbourhood: Any) -> None:
     good, broken, off = [await neighbourhood.provider() for _ in range(3)]
     for slug, fake in (("good", good), ("broken", broken), ("off", off)):
         await connect(tenant, fake, slug)
@@ -275,7 +275,7 @@ async def test_discovery_asks_everyone_and_stores_nothing(tenant: Tenant, neighb
     assert (await tenant.admin.client.get(BASE)).json()["total"] == 1
 
 
-async def test_discovery_does_not_wait_for_who_hangs(
+async def test_discovery_does_not_wait_for_hanging_providers(
     tenant: Tenant, neighbourhood: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = Prober.list_models
@@ -289,8 +289,8 @@ async def test_discovery_does_not_wait_for_who_hangs(
         fake = await neighbourhood.provider()
         fake.mode = mode
         await connect(tenant, fake, slug)
-    found = (await tenant.admin.client.get(f"{BASE}/discover")).json()
-    assert {model["provider"] for model in found} == {"good"}
+    body = (await tenant.admin.client.get(f"{BASE}/discover")).json()
+    assert {model["provider"] for model in body} == {"good"}
 
 
 async def test_sync_adds_what_is_missing_once(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
@@ -327,7 +327,7 @@ async def test_two_syncs_at_once_add_each_model_once(platform: RunningPlatform, 
     assert platform.sql("SELECT count(*) FROM model_configs WHERE tenant_id = %s", [tenant.id]) == [(1_500,)]
 
 
-def test_what_a_provider_says_of_its_models_is_not_believed_blindly() -> None:
+def test_a_providers_model_list_is_validated() -> None:
     strange = [
         FoundModel(model_id=name, display_name="x\x00y") for name in ("", "a b", "a\x00", "x" * 256, "good", "good")
     ]
@@ -354,7 +354,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
-async def test_who_may(
+async def test_only_permitted_roles_have_access(
     platform: RunningPlatform, sandbox: Tenant, other_tenant: Tenant, method: str, path: str, body: Any
 ) -> None:
     entry = await add(sandbox)

@@ -1,4 +1,4 @@
-"""Providers (reference 3, Provider; Endpoints, Providers)."""
+"""The provider endpoints (docs/providers.md, docs/reference/platform-providers.md)."""
 
 import asyncio
 from typing import Any
@@ -41,18 +41,18 @@ async def check(tenant: Tenant, slug: str = "mine") -> dict[str, Any]:
     return checked
 
 
-async def test_an_organization_begins_with_no_provider(tenant: Tenant) -> None:
+async def test_a_new_organization_has_no_provider(tenant: Tenant) -> None:
     assert (await tenant.admin.client.get(BASE)).json() == {"providers": []}
     missing = await tenant.admin.client.get(f"{BASE}/openai")
     assert (missing.status_code, missing.json()) == (404, {"detail": "Provider not found"})
 
 
-async def test_credentials_make_the_provider_of_a_known_kind(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_credentials_create_the_provider_of_a_known_kind(platform: RunningPlatform, tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(f"{BASE}/openai/credentials", json={"api_key": KEY})
     assert answer.status_code == 200
-    told = answer.json()
-    assert (told["provider_id"], told["credentials_configured"]) == ("openai", True)
-    assert set(told) == {"provider_id", "credentials_configured", "updated_at"}
+    body = answer.json()
+    assert (body["provider_id"], body["credentials_configured"]) == ("openai", True)
+    assert set(body) == {"provider_id", "credentials_configured", "updated_at"}
     provider = await read(tenant, "openai")
     assert provider == {
         "id": "openai", "name": "OpenAI", "kind": "openai", "type": "native", "status": "active",
@@ -67,7 +67,7 @@ async def test_credentials_make_the_provider_of_a_known_kind(platform: RunningPl
     assert (await tenant.auditor.client.get(BASE)).json() == {"providers": [provider]}
 
 
-async def test_credentials_are_nowhere_in_clear(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_credentials_are_stored_only_sealed(platform: RunningPlatform, tenant: Tenant) -> None:
     answers = [await tenant.admin.client.put(f"{BASE}/anthropic/credentials", json={"api_key": KEY})]
     answers += [await tenant.admin.client.get(path) for path in (BASE, f"{BASE}/anthropic", "/api/providers/health")]
     for answer in answers:
@@ -105,9 +105,9 @@ async def test_credentials_are_bound_to_their_row(platform: RunningPlatform, ten
         " id = 'mine') WHERE tenant_id = %s AND id = 'thief'",
         [tenant.id, tenant.id],
     )
-    told = await check(tenant, "thief")
-    assert (told["health_check_status"], fake.requests) == ("unreachable", [])
-    assert "master keys" in told["error"]
+    check_result = await check(tenant, "thief")
+    assert (check_result["health_check_status"], fake.requests) == ("unreachable", [])
+    assert "master keys" in check_result["error"]
 
 
 @pytest.mark.parametrize(
@@ -197,18 +197,18 @@ async def test_config_changes_in_part_and_keeps_the_rest(platform: RunningPlatfo
     ]
 
 
-async def test_a_disabled_provider_answers_no_more_and_comes_back(
+async def test_a_disabled_provider_is_not_called_until_it_is_enabled(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
     await connect(tenant, fake)
     assert (await tenant.user.client.post("/v1/chat/completions", json=CHAT)).status_code == 200
     off = await tenant.admin.client.put(f"{BASE}/mine/status", json={"enabled": False, "reason": "too dear"})
     assert off.status_code == 200
-    told = off.json()
-    assert (told["provider_id"], told["status"], told["changed_by"], told["reason"]) == (
+    body = off.json()
+    assert (body["provider_id"], body["status"], body["changed_by"], body["reason"]) == (
         "mine", "disabled", str(tenant.admin.id), "too dear",
     )  # fmt: skip
-    assert (told["enabled"], told["kill_switch_active"]) == (False, False)
+    assert (body["enabled"], body["kill_switch_active"]) == (False, False)
     seen = len(fake.requests)
     refused = await tenant.user.client.post("/v1/chat/completions", json=CHAT)
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "provider_unavailable")
@@ -223,7 +223,7 @@ async def test_a_disabled_provider_answers_no_more_and_comes_back(
     ]
 
 
-async def test_the_status_is_the_first_that_holds(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_the_status_is_the_first_that_applies(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
     mine = "WHERE tenant_id = %s"
     platform.sql(f"UPDATE providers SET unhealthy = true {mine}", [tenant.id])
@@ -240,14 +240,18 @@ async def test_the_status_is_the_first_that_holds(platform: RunningPlatform, ten
 
 async def test_a_health_check_of_a_good_provider(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
-    told = await check(tenant)
-    assert set(told) == {"provider_id", "health_check_status", "response_time_ms", "checked_at", "error"}
-    assert (told["provider_id"], told["health_check_status"], told["error"]) == ("mine", "healthy", None)
-    assert 0 < told["response_time_ms"] < 5_000
+    check_result = await check(tenant)
+    assert set(check_result) == {"provider_id", "health_check_status", "response_time_ms", "checked_at", "error"}
+    assert (check_result["provider_id"], check_result["health_check_status"], check_result["error"]) == (
+        "mine",
+        "healthy",
+        None,
+    )
+    assert 0 < check_result["response_time_ms"] < 5_000
     assert fake.paths == ["/v1/models"]
     assert fake.requests[0].headers["authorization"] == f"Bearer {KEY}"
     provider = await read(tenant, "mine")
-    assert (provider["health_check_status"], provider["last_health_check"]) == ("healthy", told["checked_at"])
+    assert (provider["health_check_status"], provider["last_health_check"]) == ("healthy", check_result["checked_at"])
     assert len(await platform.audit(tenant, "provider.health_checked")) == 1
 
 
@@ -267,14 +271,14 @@ async def test_a_health_check_of_a_good_provider(platform: RunningPlatform, tena
         (405, "healthy"),
     ],
 )
-async def test_what_a_health_check_makes_of_an_answer(tenant: Tenant, fake: Any, mode: str | int, status: str) -> None:
+async def test_a_health_check_classifies_the_answer(tenant: Tenant, fake: Any, mode: str | int, status: str) -> None:
     await connect(tenant, fake)
     await tenant.admin.client.put(f"{BASE}/mine/health-check-config", json={"timeout_ms": 300})
     fake.mode = mode
-    told = await check(tenant)
-    assert told["health_check_status"] == status
-    assert (told["response_time_ms"] is None) is (told["error"] is not None) is (status != "healthy")
-    assert KEY not in str(told)
+    check_result = await check(tenant)
+    assert check_result["health_check_status"] == status
+    assert (check_result["response_time_ms"] is None) is (check_result["error"] is not None) is (status != "healthy")
+    assert KEY not in str(check_result)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +299,7 @@ async def test_other_kinds_are_probed_in_their_own_way(tenant: Tenant, fake: Any
         assert fake.requests[0].headers["x-api-key"] == KEY
 
 
-async def test_failures_in_a_row_make_it_unhealthy_and_successes_heal_it(
+async def test_failures_in_a_row_make_it_unhealthy_and_successes_healthy(
     platform: RunningPlatform, tenant: Tenant, fake: Any
 ) -> None:
     await connect(tenant, fake)
@@ -315,7 +319,7 @@ async def test_failures_in_a_row_make_it_unhealthy_and_successes_heal_it(
 
 
 @pytest.mark.parametrize("way", ["status", "credentials"])
-async def test_a_new_beginning_forgets_what_failed_before(
+async def test_new_credentials_or_enabling_reset_the_health(
     platform: RunningPlatform, tenant: Tenant, fake: Any, way: str
 ) -> None:
     await connect(tenant, fake)
@@ -384,24 +388,24 @@ async def test_a_provider_is_tried_with_the_model_that_is_named(tenant: Tenant, 
     assert (await tenant.user.client.post(path, params={"model": "small"})).status_code == 403
 
 
-async def test_an_unknown_kind_s_refusal_says_how_to_make_one(tenant: Tenant) -> None:
+async def test_the_refusal_of_an_unknown_kind_explains_how_to_create_one(tenant: Tenant) -> None:
     answer = await tenant.admin.client.put(f"{BASE}/groq/credentials", json={"api_key": KEY})
     assert answer.status_code == 404
     assert "base_url" in answer.json()["detail"]
 
 
-async def test_everybody_reads_how_providers_are_and_sees_only_their_own(
+async def test_everybody_reads_the_health_of_their_own_providers(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any
 ) -> None:
     await connect(tenant, fake)
-    told = await check(tenant)
+    check_result = await check(tenant)
     answer = await tenant.user.client.get("/api/providers/health")
     assert answer.status_code == 200
     assert answer.json() == {
         "providers": [
             {
                 "id": "mine", "name": "mine", "status": "active", "health_check_status": "healthy",
-                "latency_ms": told["response_time_ms"], "last_checked": told["checked_at"],
+                "latency_ms": check_result["response_time_ms"], "last_checked": check_result["checked_at"],
             }
         ]
     }  # fmt: skip
@@ -413,14 +417,14 @@ async def test_everybody_reads_how_providers_are_and_sees_only_their_own(
     assert (await machine.get("/api/providers/health")).status_code == 200
 
 
-async def test_check_provider_makes_the_smallest_call(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
+async def test_check_provider_makes_the_cheapest_call(platform: RunningPlatform, tenant: Tenant, fake: Any) -> None:
     await connect(tenant, fake)
     path = "/api/admin/system/check-provider/mine"
     answer = await tenant.admin.client.post(path)
     assert answer.status_code == 200
-    told = answer.json()
-    assert set(told) == {"provider_id", "status", "latency_ms", "model_tested", "checked_at"}
-    assert (told["provider_id"], told["status"], told["model_tested"]) == ("mine", "reachable", "small")
+    body = answer.json()
+    assert set(body) == {"provider_id", "status", "latency_ms", "model_tested", "checked_at"}
+    assert (body["provider_id"], body["status"], body["model_tested"]) == ("mine", "reachable", "small")
     assert fake.paths == ["/v1/chat/completions"]
     fake.mode = 503
     failed = (await tenant.admin.client.post(path)).json()
@@ -436,8 +440,8 @@ async def test_check_provider_tries_the_default_of_models_that_cost_the_same(
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "cut", "echo")
     platform.sql("UPDATE model_configs SET is_default = true WHERE tenant_id = %s AND model_id = 'echo'", [tenant.id])
-    told = (await tenant.admin.client.post("/api/admin/system/check-provider/sandbox")).json()
-    assert (told["status"], told["model_tested"]) == ("reachable", "echo")
+    body = (await tenant.admin.client.post("/api/admin/system/check-provider/sandbox")).json()
+    assert (body["status"], body["model_tested"]) == ("reachable", "echo")
 
 
 async def test_check_provider_calls_no_model_that_a_kill_switch_stops(
@@ -445,8 +449,8 @@ async def test_check_provider_calls_no_model_that_a_kill_switch_stops(
 ) -> None:
     await connect(tenant, fake)
     platform.sql("UPDATE model_configs SET kill_switch_disabled_at = now() WHERE tenant_id = %s", [tenant.id])
-    told = (await tenant.admin.client.post("/api/admin/system/check-provider/mine")).json()
-    assert (told["status"], told["model_tested"]) == ("reachable", None)
+    body = (await tenant.admin.client.post("/api/admin/system/check-provider/mine")).json()
+    assert (body["status"], body["model_tested"]) == ("reachable", None)
     assert fake.paths == ["/v1/models"]
 
 
@@ -481,7 +485,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CALLS)
-async def test_who_may(
+async def test_only_permitted_roles_have_access(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any,
     method: str, path: str, body: dict[str, Any] | None,
 ) -> None:  # fmt: skip
@@ -559,7 +563,7 @@ async def test_removed_credentials_leave_a_provider_that_is_not_called(
          "cloud_access_key_id"),
     ],
 )  # fmt: skip
-async def test_removing_credentials_takes_what_is_not_secret_with_it(
+async def test_removing_credentials_also_removes_their_public_fields(
     platform: RunningPlatform, tenant: Tenant, slug: str, body: dict[str, Any], left: str
 ) -> None:
     await configure(tenant, slug, **body)
@@ -571,7 +575,7 @@ async def test_removing_credentials_takes_what_is_not_secret_with_it(
     assert (await read(tenant, slug))["health_check_status"] == "unknown"
 
 
-async def test_credentials_that_nothing_needs_are_not_removed(
+async def test_credentials_of_a_kind_without_credentials_are_not_removed(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, fake: Any
 ) -> None:
     await connect(tenant, fake)

@@ -41,7 +41,7 @@ async def sydney(platform: RunningPlatform, tenant: Tenant) -> Tenant:
     return tenant
 
 
-async def test_a_month_s_invoice_has_its_models_and_is_made_once(platform: RunningPlatform, sydney: Tenant) -> None:
+async def test_a_months_invoice_has_its_models_and_is_made_once(platform: RunningPlatform, sydney: Tenant) -> None:
     # March ends in Sydney at 13:00 UTC of its last day.
     used(platform, sydney, "2031-03-31T12:59:59Z", "big", "0.1")
     used(platform, sydney, "2031-03-01T00:00:00Z", "big", "0.2")

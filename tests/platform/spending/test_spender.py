@@ -113,7 +113,7 @@ async def tried(spender: Spender, of: Budget, taking: CallAmounts = ONE, *, enfo
 async def test_of_200_at_once_over_four_workers_exactly_50_pass(workers: Workers, tenant: Tenant) -> None:
     four, of = await workers.start(4), budget(tenant, limit_requests=50)
     passed = await asyncio.gather(*(tried(four[n % 4], of) for n in range(200)))
-    assert sum(each is not None for each in passed) == 50
+    assert sum(item is not None for item in passed) == 50
     assert (await workers.granted(of))[1] == 50
 
 
@@ -137,26 +137,24 @@ async def test_what_is_set_aside_and_not_used_serves_others(workers: Workers, te
             await asyncio.sleep(0.1)
 
 
-async def test_a_refusal_says_when_it_begins_anew_and_one_event_tells_listeners(
-    workers: Workers, tenant: Tenant
-) -> None:
+async def test_a_refusal_names_the_next_period_and_one_event_is_announced(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=1, scope_type="user", scope_id=tenant.user.id, period="day")
     await one.reserve([of], ONE, enforced=True)
     for _ in range(3):
         with pytest.raises(QuotaExceeded) as refused:
             await one.reserve([of], ONE, enforced=True)
-    told = refused.value
-    end = int(told.headers["X-RateLimit-Reset"])
+    result = refused.value
+    end = int(result.headers["X-RateLimit-Reset"])
     assert end % 86_400 == 0
     assert 0 < end - workers.clock.now() <= 86_400
-    assert told.extra["tier"] == "user:day"
-    assert told.headers["X-Budget-Remaining-Requests"] == "0"
+    assert result.extra["tier"] == "user:day"
+    assert result.headers["X-Budget-Remaining-Requests"] == "0"
     assert one.exhausted([of]) is not None
     (event,) = await workers.events(tenant, "quota_exceeded")
     assert event == {
         "user_id": str(tenant.user.id), "group_id": None, "limit_type": "requests_day", "limit_value": 1,
-        "current_usage": 1, "reset_at": told.text[told.text.index("anew at ") + 8 : -1],
+        "current_usage": 1, "reset_at": result.text[result.text.index("anew at ") + 8 : -1],
     }  # fmt: skip
 
 
@@ -224,7 +222,7 @@ async def test_a_worker_that_forgot_a_quiet_budget_knows_what_it_has_spent(worke
     assert [await tried(one, of) is not None for _ in range(3)] == [True, True, False]
 
 
-async def test_steps_towards_the_plan_s_limit_are_told_once_each(workers: Workers, tenant: Tenant) -> None:
+async def test_each_threshold_of_the_plans_limit_is_announced_once(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, id=tenant.id, limit_requests=10, plan=True)
     recorded = text("UPDATE budget_leases SET recorded_requests = :n WHERE budget_id = :id AND writer_id = :writer")
@@ -237,9 +235,9 @@ async def test_steps_towards_the_plan_s_limit_are_told_once_each(workers: Worker
             await session.execute(recorded, {"n": min(n, 10), "id": of.id, "writer": workers.ids[0]})
             await session.commit()
     async with asyncio.timeout(5):
-        while len(told := await workers.events(tenant, "usage_threshold")) < 3:
+        while len(result := await workers.events(tenant, "usage_threshold")) < 3:
             await asyncio.sleep(0.1)
-    assert [(event["threshold"], event["monthly_limit"], event["org_id"]) for event in told] == [
+    assert [(event["threshold"], event["monthly_limit"], event["org_id"]) for event in result] == [
         (0.8, 10, str(tenant.id)), (0.9, 10, str(tenant.id)), (1.0, 10, str(tenant.id)),
     ]  # fmt: skip
 
@@ -296,7 +294,7 @@ async def test_a_call_that_does_not_fit_leaves_what_is_left_to_others(
         assert await tried(other, of, CallAmounts(tokens=100)) is not None
 
 
-async def test_listeners_are_told_what_is_spent_not_what_did_not_fit(workers: Workers, tenant: Tenant) -> None:
+async def test_listeners_get_the_spent_amount_and_not_the_refused_one(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_tokens=1_000)
     assert await tried(one, of, CallAmounts(tokens=5_000)) is None
@@ -334,7 +332,7 @@ async def test_a_client_that_leaves_while_the_ledger_is_asked_leaves_nothing_set
     for call in calls:
         call.cancel()
     assert all(
-        isinstance(each, asyncio.CancelledError) for each in await asyncio.gather(*calls, return_exceptions=True)
+        isinstance(item, asyncio.CancelledError) for item in await asyncio.gather(*calls, return_exceptions=True)
     )
     assert await tried(one, of, CallAmounts(requests=10)) is not None
 
@@ -355,7 +353,7 @@ async def test_what_is_given_back_in_vain_is_given_back_again(
     await settled_at(workers, of, 0)
 
 
-async def test_more_than_was_set_aside_is_told_when_it_was_spent(workers: Workers, tenant: Tenant) -> None:
+async def test_spending_beyond_the_reservation_is_reported(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=100)
     reserved = await one.reserve([of], ONE, enforced=True)
@@ -367,7 +365,7 @@ async def test_more_than_was_set_aside_is_told_when_it_was_spent(workers: Worker
 
 
 @pytest.mark.parametrize("at", ["begin", "commit"])
-async def test_who_gets_no_answer_is_not_told_that_the_budget_is_spent(
+async def test_a_call_without_an_answer_in_time_is_not_reported_as_over_budget(
     workers: Workers, faulty: Faulty, tenant: Tenant, at: str
 ) -> None:
     workers.database = faulty
@@ -378,8 +376,8 @@ async def test_who_gets_no_answer_is_not_told_that_the_budget_is_spent(
     for _ in range(20):
         calls.append(asyncio.create_task(one.reserve([of], ONE, enforced=True)))
         await asyncio.sleep(0.05)
-    told = await asyncio.gather(*calls, return_exceptions=True)
-    assert {type(each) for each in told} == {BudgetUnavailable}
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(item) for item in results} == {BudgetUnavailable}
 
 
 async def test_who_is_never_quick_enough_is_not_told_that_the_budget_is_spent(
@@ -439,7 +437,7 @@ async def test_a_limit_that_comes_later_counts_what_is_on_record(workers: Worker
     assert [await tried(second, both) is not None for _ in range(2)] == [True, False]
 
 
-async def test_a_provider_that_tells_nonsense_spoils_nobody_else_s_budget(workers: Workers, tenant: Tenant) -> None:
+async def test_a_provider_that_tells_nonsense_spoils_nobody_elses_budget(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     mad, sane = budget(tenant, limit_tokens=10, action="warn"), budget(tenant, limit_requests=10)
     reserved = await tried(one, mad)
@@ -460,7 +458,7 @@ async def test_a_budget_in_dollars_that_is_spent_refuses_before_anything_is_done
     assert one.exhausted([of]) is not None
 
 
-async def test_a_worker_that_does_not_know_a_plan_s_new_limit_announces_nothing(
+async def test_a_worker_that_does_not_know_a_plans_new_limit_announces_nothing(
     platform: RunningPlatform, workers: Workers, tenant: Tenant
 ) -> None:
     (one,) = await workers.start(1)
@@ -502,14 +500,14 @@ async def test_a_worker_that_stops_in_the_midst_does_not_hold_up_the_others(work
             await stopped.commit()
 
 
-async def test_a_time_zone_does_not_begin_the_plan_s_month_anew(workers: Workers, tenant: Tenant) -> None:
+async def test_a_time_zone_does_not_restart_the_plans_month(workers: Workers, tenant: Tenant) -> None:
     (one,) = await workers.start(1)
     for zone, passes in (("UTC", True), ("Asia/Tokyo", False), ("America/New_York", False)):
         of = budget(tenant, zone, id=tenant.id, limit_requests=1, plan=True)
         assert (await tried(one, of) is not None) == passes
 
 
-async def test_a_group_s_figure_is_of_the_current_month(
+async def test_a_groups_figure_is_of_the_current_month(
     platform: RunningPlatform, workers: Workers, tenant: Tenant
 ) -> None:
     figures = platform.host.figures

@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import GenAiProviderNameValues
-from tests.support.engine import HeldEngine, completion, events
+from tests.support.engine import EngineHarness, completion, events
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.engine.exchange import Received
@@ -35,7 +35,7 @@ CONTEXT = f"00-{TRACE}-{PARENT}-01"
 BROKEN: tuple[int, list[bytes | Exception]] = (503, [b"{}"])
 SECRET = "the moon is made of cheese"
 USAGE = b'{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}'
-CONVENTIONS = {told for name, told in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
+CONVENTIONS = {result for name, result in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
 
 
 @dataclass
@@ -47,12 +47,12 @@ class Collector:
     got: list[ExportTraceServiceRequest] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     raw: bytes = b""
-    asked: int = 0
+    request_count: int = 0
     #: what it says of what it took
     answer: bytes = b""
 
     async def take(self, request: web.Request) -> web.Response:
-        self.asked += 1
+        self.request_count += 1
         body = await request.read()
         if self.statuses:
             return web.Response(status=self.statuses.pop(0))
@@ -110,25 +110,25 @@ async def exporting(url: str, home: Path, **environment: str) -> AsyncIterator[t
         await made.stop()
 
 
-def engine(traces: Exporter) -> tuple[HeldEngine, Received]:
-    held = HeldEngine()
-    held.serve("one", "m")
-    held.serve("two", "m", kind="mistral")
-    held.ports.traces = traces
+def engine(traces: Exporter) -> tuple[EngineHarness, Received]:
+    harness = EngineHarness()
+    harness.serve("one", "m")
+    harness.serve("two", "m", kind="mistral")
+    harness.ports.traces = traces
     # Moments are told by the real clock: spans are compared with it.
-    held.ports.clock = SYSTEM_CLOCK
+    harness.ports.clock = SYSTEM_CLOCK
     body = {"model": "one/m", "fallbacks": ["two/m"], "messages": [{"role": "user", "content": SECRET}]}
-    received = held.request(body)
+    received = harness.request(body)
     received.received_at, received.started = SYSTEM_CLOCK.now(), SYSTEM_CLOCK.monotonic()
     received.headers = {"traceparent": CONTEXT, "tracestate": "vendor=1"}
-    return held, received
+    return harness, received
 
 
 async def test_a_request_is_a_server_span_with_a_client_span_a_try(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, figures):
-        held, received = engine(traces)
-        held.outbound.script = [BROKEN, (200, [completion(SECRET, usage=(10, 5))])]
-        assert (await held.engine.answer(received)).status == 200
+        harness, received = engine(traces)
+        harness.outbound.script = [BROKEN, (200, [completion(SECRET, usage=(10, 5))])]
+        assert (await harness.engine.answer(received)).status == 200
     failed, good, server = collector.spans
     assert {span["trace"] for span in (failed, good, server)} == {TRACE}
     assert {span["state"] for span in (failed, good, server)} == {"vendor=1"}
@@ -136,7 +136,7 @@ async def test_a_request_is_a_server_span_with_a_client_span_a_try(collector: Co
     assert [(span["kind"], span["name"], span["parent"]) for span in (failed, good)] == [
         ("CLIENT", "chat m", server["id"])
     ] * 2
-    sent = [request.headers["traceparent"].split("-")[2] for request in held.outbound.sent]
+    sent = [request.headers["traceparent"].split("-")[2] for request in harness.outbound.sent]
     assert [failed["id"], good["id"]] == sent
     assert (failed["error"], failed["error.type"], failed["http.response.status_code"]) == (True, "http_503", 503)
     assert (failed["gatehouse.provider_id"], failed["gen_ai.system"]) == ("one", "openai_compatible")
@@ -162,12 +162,12 @@ async def test_a_request_is_a_server_span_with_a_client_span_a_try(collector: Co
 async def test_no_text_of_a_request_or_an_answer_is_in_a_span(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
         for model in ("one/m", f"{SECRET}/x"):
-            held, received = engine(traces)
-            held.outbound.script = [(200, [completion(SECRET)])]
+            harness, received = engine(traces)
+            harness.outbound.script = [(200, [completion(SECRET)])]
             received.body = json.dumps(
                 {"model": model, "messages": [{"role": "user", "content": SECRET}], "user": SECRET}
             ).encode()
-            await held.engine.answer(received)
+            await harness.engine.answer(received)
     assert len(collector.spans) == 3
     assert SECRET.encode() not in collector.raw
     refused = collector.spans[-1]
@@ -178,35 +178,35 @@ async def test_no_text_of_a_request_or_an_answer_is_in_a_span(collector: Collect
 
 async def test_tokens_of_caches_are_tokens_of_the_input(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
-        held, received = engine(traces)
+        harness, received = engine(traces)
         usage = {
             "prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105,
             "prompt_tokens_details": {"cached_tokens": 80},
         }  # fmt: skip
-        held.outbound.script = [(200, [completion().replace(USAGE, json.dumps(usage).encode())])]
-        await held.engine.answer(received)
+        harness.outbound.script = [(200, [completion().replace(USAGE, json.dumps(usage).encode())])]
+        await harness.engine.answer(received)
     good, _ = collector.spans
-    assert {name: told for name, told in good.items() if name.startswith("gen_ai.usage.")} == {
+    assert {name: result for name, result in good.items() if name.startswith("gen_ai.usage.")} == {
         "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 5,
         "gen_ai.usage.cache_read.input_tokens": 80, "gen_ai.usage.cache_creation.input_tokens": 0,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
-async def test_what_a_request_sets_is_told_as_numbers_and_never_as_text(
+async def test_parameters_of_a_request_are_traced_as_numbers_and_never_as_text(
     collector: Collector, tmp_path: Path, limit: str
 ) -> None:
-    asked = {
+    request = {
         limit: 50, "temperature": 0.5, "top_p": 1, "seed": 7, "n": 2, "frequency_penalty": None, "top_k": SECRET,
         "presence_penalty": 10**400,
     }  # fmt: skip
     async with exporting(collector.url, tmp_path) as (traces, figures):
-        held, received = engine(traces)
-        received.body = json.dumps({**json.loads(received.body), **asked}).encode()
-        held.outbound.script = [(200, [completion()])]
-        await held.engine.answer(received)
+        harness, received = engine(traces)
+        received.body = json.dumps({**json.loads(received.body), **request}).encode()
+        harness.outbound.script = [(200, [completion()])]
+        await harness.engine.answer(received)
     call, _ = collector.spans
-    assert {name: told for name, told in call.items() if name in CONVENTIONS and "request" in name} == {
+    assert {name: result for name, result in call.items() if name in CONVENTIONS and "request" in name} == {
         "gen_ai.request.model": "m", "gen_ai.request.stream": False, "gen_ai.request.max_tokens": 50,
         "gen_ai.request.temperature": 0.5, "gen_ai.request.top_p": 1.0, "gen_ai.request.seed": 7,
         "gen_ai.request.choice.count": 2,
@@ -218,16 +218,16 @@ async def test_what_a_request_sets_is_told_as_numbers_and_never_as_text(
 async def test_names_are_those_of_the_conventions(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
         for kind in KINDS:
-            held, received = engine(traces)
+            harness, received = engine(traces)
             received.headers = {}
-            held.serve("three", "x", kind=kind)
+            harness.serve("three", "x", kind=kind)
             received.body = received.body.replace(b"one/m", b"three/x").replace(b"two/m", b"one/m")
-            held.outbound.script = [(200, [completion()])] * 2
-            await held.engine.answer(received)
-    told = {name for span in collector.spans for name in span if name.startswith("gen_ai.")}
-    assert told <= CONVENTIONS
-    assert {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"} <= told
-    known = {each.value for each in GenAiProviderNameValues}
+            harness.outbound.script = [(200, [completion()])] * 2
+            await harness.engine.answer(received)
+    result = {name for span in collector.spans for name in span if name.startswith("gen_ai.")}
+    assert result <= CONVENTIONS
+    assert {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"} <= result
+    known = {genaiprovidernamevalue.value for genaiprovidernamevalue in GenAiProviderNameValues}
     own = {span["gen_ai.provider.name"] for span in collector.spans if span["kind"] == "CLIENT"} - known
     # For these the conventions have no name.
     assert own <= {"openai_compatible", "ollama", "byoe", "sandbox"}
@@ -237,10 +237,10 @@ async def test_names_are_those_of_the_conventions(collector: Collector, tmp_path
 async def test_a_route_names_no_conversation_and_its_call_does(collector: Collector, tmp_path: Path) -> None:
     conversation = "01a20229-27de-792e-8b51-90ac3704c38f"
     async with exporting(collector.url, tmp_path) as (traces, _):
-        held, received = engine(traces)
+        harness, received = engine(traces)
         received.path = f"/api/conversations/{conversation}/messages"
-        held.outbound.script = [(200, [completion()])]
-        await held.engine.answer(received)
+        harness.outbound.script = [(200, [completion()])]
+        await harness.engine.answer(received)
     call, server = collector.spans
     assert (server["name"], server["http.route"]) == (
         "POST /api/conversations/{conversation_id}/messages", "/api/conversations/{conversation_id}/messages",
@@ -251,9 +251,9 @@ async def test_a_route_names_no_conversation_and_its_call_does(collector: Collec
 async def test_what_a_provider_claims_to_have_used_stops_no_trace(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, figures):
         for tokens in (10**30, 3):
-            held, received = engine(traces)
-            held.outbound.script = [(200, [completion(usage=(tokens, tokens))])]
-            assert (await held.engine.answer(received)).status == 200
+            harness, received = engine(traces)
+            harness.outbound.script = [(200, [completion(usage=(tokens, tokens))])]
+            assert (await harness.engine.answer(received)).status == 200
     assert [span.get("gen_ai.usage.input_tokens") for span in collector.spans if span["kind"] == "CLIENT"] == [None, 3]
     assert figures.spans_exported.values == {(): 4.0}
 
@@ -264,11 +264,11 @@ async def test_spans_that_cannot_be_encoded_do_not_stop_those_that_follow(
     monkeypatch.setattr(exporter, "_EXPORT_INTERVAL_SECONDS", 0.01)
     async with exporting(collector.url, tmp_path) as (traces, figures):
         for request_id in ("\ud800", "good"):
-            held, received = engine(traces)
+            harness, received = engine(traces)
             received.request_id = request_id
-            held.outbound.script = [(200, [completion()])]
+            harness.outbound.script = [(200, [completion()])]
             with contextlib.suppress(UnicodeEncodeError):
-                await held.engine.answer(received)
+                await harness.engine.answer(received)
             async with asyncio.timeout(10):
                 while traces._waiting:
                     await asyncio.sleep(0.01)
@@ -284,10 +284,10 @@ async def test_a_request_is_answered_and_recorded_whose_spans_cannot_be_made(
 
     monkeypatch.setattr(exporter.spans, "of_request", fails)
     async with exporting(collector.url, tmp_path) as (traces, figures):
-        held, received = engine(traces)
-        held.outbound.script = [(200, [completion()])]
-        assert (await held.engine.answer(received)).status == 200
-    assert len(held.outcomes) == 1
+        harness, received = engine(traces)
+        harness.outbound.script = [(200, [completion()])]
+        assert (await harness.engine.answer(received)).status == 200
+    assert len(harness.outcomes) == 1
     assert figures.spans_dropped.values[("not_made",)] == 2.0
 
 
@@ -298,18 +298,18 @@ async def test_what_the_collector_says_it_will_not_have_is_not_counted_as_sent(
         partial_success=ExportTracePartialSuccess(rejected_spans=1, error_message="too old")
     ).SerializeToString()
     async with exporting(collector.url, tmp_path) as (traces, figures):
-        held, received = engine(traces)
-        held.outbound.script = [(200, [completion()])]
-        await held.engine.answer(received)
+        harness, received = engine(traces)
+        harness.outbound.script = [(200, [completion()])]
+        await harness.engine.answer(received)
     assert (figures.spans_exported.values, figures.spans_dropped.values[("rejected",)]) == ({(): 1.0}, 1.0)
 
 
 async def test_a_broken_streams_call_and_request_are_both_errors(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
-        held, received = engine(traces)
+        harness, received = engine(traces)
         received.body = received.body.replace(b'"model"', b'"stream": true, "model"')
-        held.outbound.script = [(200, [*events("x", done=False)[:1], OSError()])]
-        answer = await held.engine.answer(received)
+        harness.outbound.script = [(200, [*events("x", done=False)[:1], OSError()])]
+        answer = await harness.engine.answer(received)
         assert answer.stream is not None
         assert [block async for block in answer.stream]
     client, server = collector.spans
@@ -317,14 +317,14 @@ async def test_a_broken_streams_call_and_request_are_both_errors(collector: Coll
 
 
 async def test_the_resource_is_what_the_environment_says(collector: Collector, tmp_path: Path) -> None:
-    told = {
+    body = {
         "OTEL_SERVICE_NAME": "the-gateway", "OTEL_RESOURCE_ATTRIBUTES": "team=ai%20platform, region=eu",
         "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic%20a2V5, api-key=k=1, x-team=ai", "ENVIRONMENT": "staging",
     }  # fmt: skip
-    async with exporting(collector.url, tmp_path, **told) as (traces, _):
-        held, received = engine(traces)
-        held.outbound.script = [(200, [completion()])]
-        await held.engine.answer(received)
+    async with exporting(collector.url, tmp_path, **body) as (traces, _):
+        harness, received = engine(traces)
+        harness.outbound.script = [(200, [completion()])]
+        await harness.engine.answer(received)
     (of_resource,) = collector.got[0].resource_spans
     attributes = {pair.key: pair.value.string_value for pair in of_resource.resource.attributes}
     assert {
@@ -342,10 +342,10 @@ async def test_what_the_collector_refuses_for_a_while_is_sent_again(
     monkeypatch.setattr(exporter, "_RETRY_DELAYS_SECONDS", (0.0, 0.0))
     collector.statuses = [503, 429]
     async with exporting(collector.url, tmp_path) as (traces, figures):
-        held, received = engine(traces)
-        held.outbound.script = [(200, [completion()])]
-        await held.engine.answer(received)
-    assert (collector.asked, len(collector.spans)) == (3, 2)
+        harness, received = engine(traces)
+        harness.outbound.script = [(200, [completion()])]
+        await harness.engine.answer(received)
+    assert (collector.request_count, len(collector.spans)) == (3, 2)
     assert figures.spans_exported.values == {(): 2.0}
 
 
@@ -356,10 +356,10 @@ async def test_what_it_does_not_take_is_dropped_and_counted(
     monkeypatch.setattr(exporter, "_RETRY_DELAYS_SECONDS", (0.0, 0.0))
     collector.statuses = list(statuses)
     async with exporting(collector.url, tmp_path) as (traces, figures):
-        held, received = engine(traces)
-        held.outbound.script = [(200, [completion()])]
-        await held.engine.answer(received)
-    assert (collector.asked, collector.spans) == (len(statuses), [])
+        harness, received = engine(traces)
+        harness.outbound.script = [(200, [completion()])]
+        await harness.engine.answer(received)
+    assert (collector.request_count, collector.spans) == (len(statuses), [])
     assert figures.spans_dropped.values[("not_taken",)] == 2.0
 
 
@@ -369,9 +369,9 @@ async def test_more_than_the_queue_holds_is_dropped_and_the_request_goes_on(
     monkeypatch.setattr(exporter, "MAX_QUEUED_SPANS", 5)
     async with exporting(collector.url, tmp_path) as (traces, figures):
         for _ in range(4):
-            held, received = engine(traces)
-            held.outbound.script = [(200, [completion()])]
-            assert (await held.engine.answer(received)).status == 200
+            harness, received = engine(traces)
+            harness.outbound.script = [(200, [completion()])]
+            assert (await harness.engine.answer(received)).status == 200
     assert len(collector.spans) == 4
     assert figures.spans_dropped.values[("queue_full",)] == 4.0
 
@@ -382,9 +382,9 @@ async def test_batches_hold_whole_requests(
     monkeypatch.setattr(exporter, "MAX_BATCH_SPANS", 5)
     async with exporting(collector.url, tmp_path) as (traces, _):
         for _ in range(5):
-            held, received = engine(traces)
-            held.outbound.script = [(200, [completion()])]
-            await held.engine.answer(received)
+            harness, received = engine(traces)
+            harness.outbound.script = [(200, [completion()])]
+            await harness.engine.answer(received)
     sizes = [len(request.resource_spans[0].scope_spans[0].spans) for request in collector.got]
     assert sizes == [4, 4, 2]
 
@@ -392,19 +392,19 @@ async def test_batches_hold_whole_requests(
 async def test_a_collector_that_is_away_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "_RETRY_DELAYS_SECONDS", (0.0,))
     async with exporting("http://127.0.0.1:9", tmp_path) as (traces, figures):
-        held, received = engine(traces)
-        held.outbound.script = [(200, [completion()])]
-        assert (await held.engine.answer(received)).status == 200
+        harness, received = engine(traces)
+        harness.outbound.script = [(200, [completion()])]
+        assert (await harness.engine.answer(received)).status == 200
     assert figures.spans_dropped.values[("not_taken",)] == 2.0
 
 
 async def test_an_unsampled_request_is_not_sent(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
-        held, received = engine(traces)
+        harness, received = engine(traces)
         received.headers = {"traceparent": CONTEXT.removesuffix("01") + "00"}
-        held.outbound.script = [(200, [completion()])]
-        await held.engine.answer(received)
-    assert collector.asked == 0
+        harness.outbound.script = [(200, [completion()])]
+        await harness.engine.answer(received)
+    assert collector.request_count == 0
 
 
 async def test_spans_are_sent_while_it_runs(
@@ -412,9 +412,9 @@ async def test_spans_are_sent_while_it_runs(
 ) -> None:
     monkeypatch.setattr(exporter, "_EXPORT_INTERVAL_SECONDS", 0.01)
     async with exporting(collector.url, tmp_path) as (traces, _):
-        held, received = engine(traces)
-        held.outbound.script = [(200, [completion()])]
-        await held.engine.answer(received)
+        harness, received = engine(traces)
+        harness.outbound.script = [(200, [completion()])]
+        await harness.engine.answer(received)
         async with asyncio.timeout(10):
             while len(collector.spans) < 2:
                 await asyncio.sleep(0.01)
@@ -453,12 +453,12 @@ def test_an_endpoint_that_is_no_web_address_ends_the_start(url: str) -> None:
         Settings.from_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url})
 
 
-@pytest.mark.parametrize("told", ["key\u00e9=1", "x-key=a%0Ab", "two words=1"])
-def test_headers_that_cannot_be_ends_the_start_and_tell_no_secret(tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("headers", ["key\u00e9=1", "x-key=a%0Ab", "two words=1"])
+def test_headers_that_cannot_be_ends_the_start_and_tell_no_secret(tmp_path: Path, headers: str) -> None:
     settings = Settings.from_environment(
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_HEADERS": told}
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_HEADERS": headers}
     )
     figures = PlatformMetrics(tmp_path)
     with pytest.raises(BadSettings, match="OTEL_EXPORTER_OTLP_HEADERS") as refused:
         Exporter(settings, SYSTEM_CLOCK, figures.spans_exported, figures.spans_dropped)
-    assert told not in str(refused.value)
+    assert headers not in str(refused.value)

@@ -94,12 +94,12 @@ class Bedrock:
 
     def frames(self) -> list[bytes]:
         """Texts and arguments come in two pieces, as far as there are two."""
-        told = [event("messageStart", {"role": "assistant"})]
+        results = [event("messageStart", {"role": "assistant"})]
         for index, block in enumerate(self.blocks):
-            told += _streamed(index, block)
-            told.append(event("contentBlockStop", {"contentBlockIndex": index}))
-        told.append(event("messageStop", {"stopReason": self.stop}))
-        return [*told, event("metadata", {"usage": USAGE, "metrics": {"latencyMs": 9}})]
+            results += _streamed(index, block)
+            results.append(event("contentBlockStop", {"contentBlockIndex": index}))
+        results.append(event("messageStop", {"stopReason": self.stop}))
+        return [*results, event("metadata", {"usage": USAGE, "metrics": {"latencyMs": 9}})]
 
     async def _list(self, connection: Connection, path: str, query: dict[str, str]) -> None:
         """One profile a page."""
@@ -151,10 +151,10 @@ async def refuse(connection: Connection, status: int, name: str, message: str) -
 def is_signed(connection: Connection, session_token: str | None = None) -> bool:
     """Whether botocore signs the request, as it came, in the same way."""
     headers = connection.headers
-    said = headers.get("authorization", "")
-    if "SignedHeaders=" not in said or headers.get("x-amz-security-token") != session_token:
+    text = headers.get("authorization", "")
+    if "SignedHeaders=" not in text or headers.get("x-amz-security-token") != session_token:
         return False
-    names = said.partition("SignedHeaders=")[2].partition(",")[0].split(";")
+    names = text.partition("SignedHeaders=")[2].partition(",")[0].split(";")
     method, target, _ = connection.head.split(" ", 2)
     path, _, query = target.partition("?")
     # What a service takes for the query: each value decoded and encoded once.
@@ -165,7 +165,7 @@ def is_signed(connection: Connection, session_token: str | None = None) -> bool:
     signer = SigV4Auth(Credentials(KEY_ID, SECRET, session_token), "bedrock", REGION)
     signature = signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request)
     scope = f"{headers['x-amz-date'][:8]}/{REGION}/bedrock/aws4_request"
-    return said == (
+    return text == (
         f"AWS4-HMAC-SHA256 Credential={KEY_ID}/{scope}, SignedHeaders={';'.join(names)}, Signature={signature}"
     )
 

@@ -81,13 +81,13 @@ async def _chat(connection: Connection, body: dict[str, Any]) -> None:
         )
         return
     if objection := _objection(body["messages"]):
-        told = {"object": "error", "message": objection, "type": "invalid_request_message_order", "code": "3230"}
-        await _send(connection, told, 400)
+        payload = {"object": "error", "message": objection, "type": "invalid_request_message_order", "code": "3230"}
+        await _send(connection, payload, 400)
         return
     words = _words(body["messages"][-1].get("content"))
     if "be busy" in words:
-        told = {"object": "error", "message": "Requests rate limit exceeded", "type": "rate_limited", "code": "1300"}
-        await connection.answer(msgspec.json.encode(told), status=429, more="retry-after: 3\r\n")
+        payload = {"object": "error", "message": "Requests rate limit exceeded", "type": "rate_limited", "code": "1300"}
+        await connection.answer(msgspec.json.encode(payload), status=429, more="retry-after: 3\r\n")
     elif streamed:
         await connection.begin_stream()
         for chunk in _chunks(words):
@@ -152,7 +152,7 @@ def _faults(model: Any, body: dict[str, Any]) -> list[dict[str, Any]]:
     try:
         model.model_validate(body)
     except ValidationError as error:
-        return unknown + [{"loc": ["body", *each["loc"]], "msg": each["msg"]} for each in error.errors()]
+        return unknown + [{"loc": ["body", *error["loc"]], "msg": error["msg"]} for error in error.errors()]
     return unknown
 
 

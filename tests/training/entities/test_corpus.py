@@ -11,7 +11,7 @@ from training.entities.made_names import MadeNames
 from training.entities.prose import Prose
 from training.entities.wordings import CARRIERS, Wordings
 
-from gatehouse.detection.units import SHORTEST
+from gatehouse.detection.units import MIN_UNIT_CHARACTERS
 
 TEXT = "Ada Keller of Acme Foods met Boris Okafor in Oslo."
 SPANS = [(0, 10, "person"), (14, 24, "organization"), (29, 41, "person"), (45, 49, "location")]
@@ -52,7 +52,7 @@ def test_handles_are_neither_names_nor_none(tmp_path: Path) -> None:
 
 
 def test_spans_move_with_their_unit() -> None:
-    first = "x" * SHORTEST + ". "
+    first = "x" * MIN_UNIT_CHARACTERS + ". "
     moved = [(start + len(first), end + len(first), kind) for start, end, kind in SPANS]
     cut = list(in_units([Example(first + TEXT, "g", "b_btc", moved)]))
     assert [one.text[start:end] for one in cut for start, end, _ in one.spans] == [

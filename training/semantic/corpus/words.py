@@ -85,7 +85,7 @@ def fill(random: Random, template: str, **more: Sequence[str]) -> str:
         "harm": HARM_LIST,
         **more,
     }
-    filled = re.sub(r"\{(\w+)\}", lambda found: random.choice(words[found[1]]), template)
+    filled = re.sub(r"\{(\w+)\}", lambda match: random.choice(words[match[1]]), template)
     return re.sub(r" {2,}", " ", filled).strip()
 
 

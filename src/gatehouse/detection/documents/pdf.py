@@ -60,13 +60,13 @@ def _has_pictures(page: pypdfium2.PdfPage) -> bool:
 
 def _any_picture(holder: Any, count: Any, get: Any, *, levels: int) -> bool:
     for number in range(min(count(holder), MAX_PAGE_OBJECTS)):
-        each = get(holder, number)
-        kind = pdfium.FPDFPageObj_GetType(each)
+        page_object = get(holder, number)
+        kind = pdfium.FPDFPageObj_GetType(page_object)
         if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
             return True
         if kind == pdfium.FPDF_PAGEOBJ_FORM and levels:
             inner = (pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject)
-            if _any_picture(each, *inner, levels=levels - 1):
+            if _any_picture(page_object, *inner, levels=levels - 1):
                 return True
     return False
 

@@ -1,4 +1,4 @@
-"""The entities tier: people, organizations, places, addresses, dates of birth (reference 3, DLP rule of type `ner`).
+"""The entities tier: people, organizations, places, addresses, dates of birth (docs/dlp-entities.md).
 
 The embedded model is in the package and needs nothing else. `NER_MODEL_PATH` names another one: a folder with a GLiNER
 or a spaCy model. Whatever recognises, texts are read in units (`detection.units`), so that a stream gives what the

@@ -27,10 +27,10 @@ class EmbeddedRecognizer:
         return [self._read(text) for text in texts]
 
     def _read(self, text: str) -> list[Finding]:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for start, end in units(text):
-            found.extend(moved(finding, start) for finding in self._read_unit(text[start:end]))
-        return found
+            findings.extend(moved(finding, start) for finding in self._read_unit(text[start:end]))
+        return findings
 
     def _read_unit(self, unit: str) -> list[Finding]:
         """Where a rule and the network overlap the rule is right: it asks for more than a name has."""

@@ -51,26 +51,26 @@ class _Gliner:
 
     def _read(self, text: str, labels: Sequence[str]) -> list[Finding]:
         """Each further label is read for itself: what one rule looks for hides nothing from another rule."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         by_label: dict[str, list[Finding]] = {}
         words = [label.replace("_", " ") for label in labels]
         for start, end in units(text):
             unit = text[start:end]
-            found += _named(self._read_unit(unit, LABELS), start)
+            findings += _shifted(self._read_unit(unit, LABELS), start)
             for at in range(0, len(words), LABELS_AT_A_TIME):
-                for finding in _named(self._read_unit(unit, words[at : at + LABELS_AT_A_TIME], nested=True), start):
+                for finding in _shifted(self._read_unit(unit, words[at : at + LABELS_AT_A_TIME], nested=True), start):
                     by_label.setdefault(finding.source, []).append(finding)
-        found = without_overlaps(found)
+        findings = without_overlaps(findings)
         for of_label in by_label.values():
-            found += without_overlaps(of_label)
-        return sorted(found, key=lambda finding: finding.start)
+            findings += without_overlaps(of_label)
+        return sorted(findings, key=lambda finding: finding.start)
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
         """`nested`: findings of several labels may overlap."""
         raise NotImplementedError
 
 
-def _named(findings: Iterable[Finding], offset: int) -> Iterator[Finding]:
+def _shifted(findings: Iterable[Finding], offset: int) -> Iterator[Finding]:
     for finding in findings:
         name = own_name(finding.entity_type)
         yield Finding(offset + finding.start, offset + finding.end, name, finding.score, name)
@@ -89,10 +89,10 @@ class GlinerLibrary(_Gliner):
             raise BadEntitiesModel(path, str(fault)) from fault
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
-        found = self._model.predict_entities(
+        findings = self._model.predict_entities(
             unit, list(labels), threshold=THRESHOLD, flat_ner=not nested, multi_label=nested
         )
-        return [Finding(f["start"], f["end"], f["label"], float(f["score"]), f["label"]) for f in found]
+        return [Finding(f["start"], f["end"], f["label"], float(f["score"]), f["label"]) for f in findings]
 
 
 class GlinerExport(_Gliner):
@@ -109,10 +109,10 @@ class GlinerExport(_Gliner):
             raise BadEntitiesModel(path, str(fault)) from fault
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        taken = {given.name for given in self._session.get_inputs()}
-        if taken != _INPUTS:
+        input_names = {model_input.name for model_input in self._session.get_inputs()}
+        if input_names != _INPUTS:
             raise BadEntitiesModel(
-                path, f"only span models can run from ONNX, and this one takes {', '.join(sorted(taken))}"
+                path, f"only span models can run from ONNX, and this one takes {', '.join(sorted(input_names))}"
             )
         self._width = int(config.get("max_width", 12))
         self._mark, self._end = config.get("ent_token", "<<ENT>>"), config.get("sep_token", "<<SEP>>")
@@ -122,10 +122,10 @@ class GlinerExport(_Gliner):
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
         words = list(_WORD.finditer(unit))
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for at in range(0, len(words), WINDOW):
-            found.extend(self._read_words(words[at : at + WINDOW], labels))
-        return found
+            findings.extend(self._read_words(words[at : at + WINDOW], labels))
+        return findings
 
     def _read_words(self, words: list[re.Match[str]], labels: Sequence[str]) -> list[Finding]:
         prompt = [*(word for label in labels for word in (self._mark, label)), self._end]
@@ -145,12 +145,12 @@ class GlinerExport(_Gliner):
             },
         )
         scores = 1.0 / (1.0 + np.exp(-logits[0].astype(np.float64)))
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for first, length, label in zip(*(scores > THRESHOLD).nonzero(), strict=True):
             if first + length < size:
                 name, sure = labels[label], float(scores[first, length, label])
-                found.append(Finding(words[first].start(), words[first + length].end(), name, sure, name))
-        return found
+                findings.append(Finding(words[first].start(), words[first + length].end(), name, sure, name))
+        return findings
 
 
 def _words_mask(word_ids: list[int | None], prompt_words: int) -> np.ndarray:

@@ -41,9 +41,9 @@ class SpacyRecognizer:
         return [self._read(text) for text in texts]
 
     def _read(self, text: str) -> list[Finding]:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for start, end in units(text):
             for entity in self._model(text[start:end]).ents:
                 name = own_name(entity.label_)
-                found.append(Finding(start + entity.start_char, start + entity.end_char, name, SCORE, name))
-        return without_overlaps(found)
+                findings.append(Finding(start + entity.start_char, start + entity.end_char, name, SCORE, name))
+        return without_overlaps(findings)

@@ -20,7 +20,7 @@ from gatehouse.detection.normalise.written import PLACES, QUOTES, entities, quot
 from gatehouse.detection.regex.byte_search import ANYWHERE, Search, search_of
 
 #: Shorter segments are not tried: eight digits in base64.
-_SHORTEST: Final = 11
+_MIN_SEGMENT_CHARACTERS: Final = 11
 #: Of a segment no longer than this all is the finding; in a longer one, which may be a file, only its place.
 _WHOLE: Final = 512
 #: What a segment of hex or base64 is made of.
@@ -107,7 +107,7 @@ _PADDING: Final = re.compile("={0,2}")
 _BEGINNING: Final = 128
 #: Which part of what is encoded must be printable: of the beginning, which may be cut within a character, and of all.
 _MOST_OF_BEGINNING: Final = 0.75
-_MOST: Final = 0.9
+_MIN_PRINTABLE_SHARE: Final = 0.9
 _WRITTEN: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _HEX: Final = re.compile(r"(?:0[xX])?([0-9a-fA-F]+)")
 #: Behind a segment a path or a name with dashes may go on.
@@ -125,17 +125,17 @@ def candidates(text: str) -> list[tuple[int, int]]:
     view = without_escapes(View(text))
     if _ENCODED(ANYWHERE, view.data, 0, len(view.data))[0][0] < 0:
         return []
-    found = [view.origin(*span) for look in (_ANY_PLACE, _QUOTED_PRINTABLE) for span in _found(look, view)]
+    spans = [view.origin(*span) for look in (_ANY_PLACE, _QUOTED_PRINTABLE) for span in _match_spans(look, view)]
     view = _unwrapped(view)
     text = view.text
     for start, written, encoded, *_ in _segments(view):
         end = start + len(written)
         if encoded is not None or (end < len(text) and (text[end] in "&%" or not text[end].isascii())):
-            found.append(view.origin(start, end))
-    return sorted(found)
+            spans.append(view.origin(start, end))
+    return sorted(spans)
 
 
-def _found(look: Search, view: View) -> Iterator[tuple[int, int]]:
+def _match_spans(look: Search, view: View) -> Iterator[tuple[int, int]]:
     """From which character to which each match goes."""
     data, place = view.data, 0
     while (span := look(ANYWHERE, data, place, len(data))[0])[0] >= 0:
@@ -146,17 +146,17 @@ def _found(look: Search, view: View) -> Iterator[tuple[int, int]]:
 def decoded_views(view: View) -> list[View]:
     """`view` with all that is encoded in it decoded, and once more where what was decoded has a segment in it, which
     may as well be a value as it stands. Empty where nothing is encoded."""
-    found = False
+    has_encoded = False
     for look, pieces in ((_QUOTED_PRINTABLE, quoted), (_ANY_PLACE, entities)):
         if look(ANYWHERE, view.data, 0, len(view.data))[0][0] >= 0:
             view = _decoded(view, pieces(view.text))
-            found = True
+            has_encoded = True
     decoded = set(view.replaced())
     first = _without_segments(view, lambda segment: not segment.begins_within(decoded))
     if first is not None:
         view = first
         decoded = set(view.replaced())
-    elif not found:
+    elif not has_encoded:
         return []
     second = _without_segments(view, lambda segment: segment.begins_within(decoded))
     return [view] if second is None else [view, second]
@@ -245,7 +245,7 @@ class _Segment(NamedTuple):
 
 def reads_as_text(beginning: str) -> bool:
     """Whether a text that begins within a segment begins with a whole group of it."""
-    return next((each.data is not None for each in _anchored(View(beginning)) if each.start == 0), False)
+    return next((segment.data is not None for segment in _anchored(View(beginning)) if segment.start == 0), False)
 
 
 def _segments(view: View) -> Iterator[_Segment]:
@@ -272,7 +272,7 @@ def _anchored(view: View) -> Iterator[_Segment]:
         assert written is not None
         whole = written[0]
         for characters in (whole, _GOES_ON.split(whole, maxsplit=1)[0]):
-            if len(characters) >= _SHORTEST:
+            if len(characters) >= _MIN_SEGMENT_CHARACTERS:
                 segment = _hex(start, characters) or _base64(start, characters)
                 if segment is not None:
                     yield segment
@@ -314,7 +314,7 @@ def _text(digits: str, decode: Callable[[str], bytes]) -> bytes | None:
     if len(digits) > _BEGINNING and _printable(decode(digits[:_BEGINNING])) < _MOST_OF_BEGINNING:
         return None
     data = decode(digits)
-    return data if _printable(data) >= _MOST else None
+    return data if _printable(data) >= _MIN_PRINTABLE_SHARE else None
 
 
 def _printable(data: bytes) -> float:

@@ -15,7 +15,7 @@ LOOKAHEAD: Final = 26
 _LETTERS: Final = "[A-Za-z_.+/=-]"
 _PART: Final = "[0-9A-Za-z_.+/=-]"
 #: The last character before a break: `=` ends a token or precedes its value.
-_LAST: Final = "[0-9A-Za-z_.+/-]"
+_LAST_CHARACTER: Final = "[0-9A-Za-z_.+/-]"
 #: Both sides belong to one token: digits on both, or mixed digits and letters on one, or a form that only identifiers
 #: have. Two words of prose are not joined, nor a word and a number at the end or beginning of a line.
 _BREAK_PATTERN: Final = re2.compile(
@@ -25,8 +25,8 @@ _BREAK_PATTERN: Final = re2.compile(
             r"[0-9A-Fa-f:]\r?\n[:-][0-9A-Fa-f]",
             rf"[0-9@]{_LETTERS}{{0,23}}[A-Za-z_.+/-]\r?\n{_PART}",
             rf"[A-Za-z]{_PART}{{0,24}}[0-9@]\r?\n[A-Za-z]",
-            rf"{_LAST}\r?\n[0-9]{{1,24}}{_LETTERS}",
-            rf"{_LAST}\r?\n{_LETTERS}{{1,24}}[0-9@]",
+            rf"{_LAST_CHARACTER}\r?\n[0-9]{{1,24}}{_LETTERS}",
+            rf"{_LAST_CHARACTER}\r?\n{_LETTERS}{{1,24}}[0-9@]",
             r"[A-Za-z]\r?\n[A-Za-z]{0,24}[a-z][A-Z]",
             r"\.[A-Za-z]{1,24}\r?\n[A-Za-z]{1,24}\.[0-9A-Za-z]",
             r"[0-9]\r?\n[A-Z]{1,24}\b",

@@ -51,9 +51,15 @@ def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> li
     if view.starts is not None:
         return None
     data = view.data
-    end = len(data)
-    if ciphers.place_searches(rules).disguised(ANYWHERE, data, 0, end)[0][0] >= 0 or joined.breaks(view):
+    disguised = ciphers.place_searches(rules).disguised
+    if disguised(ANYWHERE, data, 0, len(data))[0][0] >= 0 or joined.breaks(view):
         return None
+    if view.text != text:
+        # Some characters are read as others. An escape may begin with one of them, and places of values in other
+        # writings are looked for in the text as it is.
+        raw = text.encode("utf-8", "replace")
+        if "\\" in view.text or disguised(ANYWHERE, raw, 0, len(raw))[0][0] >= 0:
+            return None
     if decoded and decoding.shifts_or_quotes(data):
         return None
     region = (Region(0, len(text), len(text)),)

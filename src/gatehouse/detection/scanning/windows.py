@@ -132,20 +132,24 @@ class Scanner:
         self._due = end + max(STEP, (end - self._settled) // 8)
         return self._release(final=False)
 
+    def unreleased_findings(self) -> list[Finding]:
+        """Return the findings that `advance` has not returned, for a caller that scans no further."""
+        return [*self._overlapping, *self._pending]
+
     def _pass_on(self) -> bool:
         """Settles prose, in which nothing is to be searched. Whether it is."""
         unsettled = self._tail[self._settled - self._base :]
         if len(unsettled) > _LONGEST_PROSE:
             return False
-        zone = unsettled.encode("utf-8", "replace")
-        if is_striking(zone) or not all(each.growth is None or each.has_none(zone) for each in self._rules):
-            return False
         first = max(0, self._settled - self._base - _BESIDE)
         text = self._tail[first:]
-        if "\\" in text:
-            return False
         view = seen(text, json_escapes=False)
-        if view.starts is not None:
+        if view.starts is not None or "\\" in view.text:
+            return False
+        # Characters that are read as others, such as full-width digits, are one to one here: the view has the places of
+        # the text, and its characters are what the patterns see.
+        zone = view.data[view.byte(self._settled - self._base - first) :]
+        if is_striking(zone) or not all(each.growth is None or each.has_none(zone) for each in self._rules):
             return False
         start, known = self._settled - self._base - first, characters.unsettled(view, text)
         if "\n" in text and any(place >= start for place in joined.breaks(view)):

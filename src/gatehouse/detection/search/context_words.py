@@ -47,7 +47,11 @@ class Contexts:
     def __init__(self, words: Mapping[str, int]) -> None:
         self._searches = [_compiled(chunk) for chunk in matching.chunks(sorted(words))]
         #: text of a match without the adjacent characters: the words that begin there, by length
-        self._words = {key: tuple(_words_at_start(key, words)) for word in words for key in (word, word + "s")}
+        self._words = {
+            key: tuple(_words_at_start(key, words))
+            for word in words
+            for key in ((word, word + "s") if matching.has_plural(word) else (word,))
+        }
         self._by_bytes: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
 
     def standing(self, view: View, first: int, last: int) -> Standing:
@@ -121,7 +125,8 @@ class Near:
 def _words_at_start(key: str, words: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     for size in range(1, len(key) + 1):
         word, rest = key[:size], key[size : size + 2]
-        if word in words and (_is_whole_word(word, rest) or (rest[0] == "s" and _is_whole_word(word, rest[1:]))):
+        is_plural = rest[:1] == "s" and matching.has_plural(word) and _is_whole_word(word, rest[1:])
+        if word in words and (_is_whole_word(word, rest) or is_plural):
             yield size, words[word]
 
 

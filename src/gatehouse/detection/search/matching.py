@@ -105,20 +105,35 @@ def chunks(words: Iterable[str]) -> Iterator[list[str]]:
 
 def standing_alone(words: Iterable[str]) -> str:
     """Return a regex for any of `words` with the characters on either side of it: no letter, and no digit where the
-    word has ASCII letters at its ends. With an adjacent digit it is part of a code: `3dea`, `EGK79060`."""
+    word has ASCII letters at its ends. With an adjacent digit it is part of a code: `3dea`, `EGK79060`. Only a word
+    with such ends has a plural in s. Anything may follow a word that ends in punctuation: `dx:S72.0`."""
     word_list = list(words)
     latin = [re2.escape(word) for word in word_list if _LATIN_EDGES.match(word)]
-    other = [re2.escape(word) for word in word_list if not _LATIN_EDGES.match(word)]
+    closed = [re2.escape(word) for word in word_list if _ends_in_punctuation(word)]
+    other = [re2.escape(word) for word in word_list if not (_LATIN_EDGES.match(word) or _ends_in_punctuation(word))]
     return "|".join(
-        f"(?:^|[^{adjacent}])({'|'.join(alternatives)})s?(?:[^{adjacent}]|$)"
-        for alternatives, adjacent in ((latin, "a-z0-9"), (other, "a-z"))
+        f"(?:^|{before})({'|'.join(alternatives)}){behind}"
+        for before, alternatives, behind in (
+            ("[^a-z0-9]", latin, "s?(?:[^a-z0-9]|$)"),
+            ("[^a-z]", closed, r"(?:(?s:.)|$)"),
+            ("[^a-z]", other, "(?:[^a-z]|$)"),
+        )
         if alternatives
     )
 
 
+def _ends_in_punctuation(word: str) -> bool:
+    return word[-1].isascii() and not word[-1].isalnum()
+
+
+def has_plural(word: str) -> bool:
+    """Return whether `word` may be followed by a plural's s, as in `standing_alone`."""
+    return _LATIN_EDGES.match(word) is not None
+
+
 def may_follow(character: str, word: str) -> bool:
     """Return whether `word` may be followed by `character`, as in `standing_alone`."""
-    if not character.isascii() or not character.isalnum():
+    if not character.isascii() or not character.isalnum() or _ends_in_punctuation(word):
         return True
     return character.isdigit() and _LATIN_EDGES.match(word) is None
 

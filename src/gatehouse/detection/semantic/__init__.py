@@ -1,4 +1,4 @@
-"""The semantic tier: what a text is about and what it is up to (reference 3, DLP rule of type `llm`).
+"""The semantic tier: classifies a text by its topic and its intent (docs/dlp-semantic.md).
 
 The embedded model is in the package and needs nothing else. `SEMANTIC_MODEL_PATH` names another one: a folder with an
 ONNX export of a sentence-transformers or sequence-classification model. Its labels come first, the embedded model

@@ -66,14 +66,14 @@ class EmbeddedClassifier:
 
     def read(self, text: str) -> ReadWindows:
         ids = self._backbone.tokens(text)
-        found = ngrams.buckets(ids, self._attacks.buckets)
+        buckets = ngrams.buckets(ids, self._attacks.buckets)
         spans = windows.spans(len(ids))
-        if len(spans) > windows.MOST:
-            spans = windows.chosen(spans, self._attacks.suspicion(found, spans))
+        if len(spans) > windows.MAX_WINDOWS:
+            spans = windows.chosen(spans, self._attacks.suspicion(buckets, spans))
         passages = windows.passages(len(ids))
         passage = None
         if passages:
-            passage = self._part(ids, passages[int(self._attacks.suspicion(found, passages).argmax())])
+            passage = self._part(ids, passages[int(self._attacks.suspicion(buckets, passages).argmax())])
         return ReadWindows([self._part(ids, span) for span in spans], passage)
 
     def _part(self, ids: Ids, span: tuple[int, int]) -> Part:
@@ -95,13 +95,13 @@ class EmbeddedClassifier:
         """An injection is a sentence somewhere; a jailbreak is most of its text, so that one odd window of a long role
         play makes none: there the mean counts as much as the worst."""
         logits = _logits(self._attacks, read.windows)
-        found = dict(zip(self._attacks.classes, logits.max(axis=0), strict=True))
+        logits_by_class = dict(zip(self._attacks.classes, logits.max(axis=0), strict=True))
         jailbreak = self._attacks.classes.index("jailbreak")
-        found["jailbreak"] = (found["jailbreak"] + logits[:, jailbreak].mean()) / 2
+        logits_by_class["jailbreak"] = (logits_by_class["jailbreak"] + logits[:, jailbreak].mean()) / 2
         if read.passage is not None:
             alone = dict(zip(self._attacks.classes, _logits(self._attacks, [read.passage])[0], strict=True))
-            found["prompt_injection"] = max(found["prompt_injection"], alone["prompt_injection"])
-        return {label: float(sigmoid(logit)) for label, logit in found.items()}
+            logits_by_class["prompt_injection"] = max(logits_by_class["prompt_injection"], alone["prompt_injection"])
+        return {label: float(sigmoid(logit)) for label, logit in logits_by_class.items()}
 
     def _topic_scores(self, read: ReadWindows) -> dict[str, float]:
         """Intents of one domain share a score: `banking` is the sum of balances, transfers and so on. The root, since a
@@ -109,9 +109,9 @@ class EmbeddedClassifier:
         shares = np.stack([softmax(logits) for logits in _logits(self._topics, read.windows)])
         scores = np.zeros((len(shares), len(self._domains)), dtype=np.float32)
         np.add.at(scores.T, self._domain_of, shares.T)
-        found = dict(zip(self._domains, map(float, np.sqrt(np.minimum(scores.max(axis=0), 1))), strict=True))
-        found.pop(OUT_OF_SCOPE)
-        return found
+        scores_by_domain = dict(zip(self._domains, map(float, np.sqrt(np.minimum(scores.max(axis=0), 1))), strict=True))
+        scores_by_domain.pop(OUT_OF_SCOPE)
+        return scores_by_domain
 
 
 def _logits(head: ScoringHead, parts: Sequence[Part]) -> Vector:

@@ -21,12 +21,12 @@ from gatehouse.detection.semantic.errors import BadSemanticModel, FileMissing
 from gatehouse.detection.semantic.heads import sigmoid, softmax
 from gatehouse.detection.semantic.zero_shot import ZeroShot, known_labels
 
-_LONGEST: Final = 512
-_MOST: Final = 6
+_MAX_WINDOW_TOKENS: Final = 512
+_MAX_PARTS: Final = 6
 #: Classes of public guard models; those that say "harmless" are no labels.
 _NAMES: Final = {"injection": "prompt_injection", "jailbreak": "jailbreak"}
 _HARMLESS: Final = frozenset({"safe", "benign", "legit", "negative", "none", "neutral", "other", "not_injection"})
-_GIVEN: Final = ("input_ids", "attention_mask", "token_type_ids")
+_INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class _Config(msgspec.Struct):
@@ -35,7 +35,7 @@ class _Config(msgspec.Struct):
     architectures: list[str] = []
     id2label: dict[str, str] = {}
     problem_type: str | None = None
-    max_position_embeddings: int = _LONGEST
+    max_position_embeddings: int = _MAX_WINDOW_TOKENS
 
 
 class _Model:
@@ -46,14 +46,14 @@ class _Model:
         self.config = _config(folder)
         self._tokenizer = _tokenizer(folder)
         self._session = _session(folder)
-        unknown = [given.name for given in self._session.get_inputs() if given.name not in _GIVEN]
+        unknown = [tensor.name for tensor in self._session.get_inputs() if tensor.name not in _INPUTS]
         if unknown:
-            raise BadSemanticModel(folder, f"it asks for the input {unknown[0]}, known are {', '.join(_GIVEN)}")
-        self._inputs = [given.name for given in self._session.get_inputs()]
+            raise BadSemanticModel(folder, f"it asks for the input {unknown[0]}, known are {', '.join(_INPUTS)}")
+        self._inputs = [tensor.name for tensor in self._session.get_inputs()]
         self.shapes = {output.name: output.shape for output in self._session.get_outputs()}
         self.outputs = {name: len(shape) for name, shape in self.shapes.items()}
         # Two positions are RoBERTa's own.
-        self._window = min(_LONGEST, self.config.max_position_embeddings - 2)
+        self._window = min(_MAX_WINDOW_TOKENS, self.config.max_position_embeddings - 2)
 
     def windows(self, text: str) -> list[NDArray[np.int64]]:
         """Token ids with the special tokens. Of more than six windows the first, the last and four evenly between; none
@@ -64,14 +64,14 @@ class _Model:
         self._tokenizer.enable_truncation(self._window, stride=(self._window - special) // 5)
         whole = self._tokenizer.encode(readable(text))
         parts = [whole, *whole.overflowing]
-        if len(parts) > _MOST:
-            parts = [parts[number] for number in np.linspace(0, len(parts) - 1, _MOST).round().astype(int)]
+        if len(parts) > _MAX_PARTS:
+            parts = [parts[number] for number in np.linspace(0, len(parts) - 1, _MAX_PARTS).round().astype(int)]
         return [np.array([part.ids], dtype=np.int64) for part in parts]
 
     def run(self, ids: NDArray[np.int64], output: str) -> NDArray[Any]:
-        given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        found: NDArray[Any] = self._session.run([output], {name: given[name] for name in self._inputs})[0]
-        return found
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        result: NDArray[Any] = self._session.run([output], {name: inputs[name] for name in self._inputs})[0]
+        return result
 
 
 class ForeignClassifier:
@@ -125,10 +125,10 @@ class ForeignEmbeddings:
     def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         trained = [label for label in labels if label in self.labels]
         others = [label for label in labels if label not in self.labels]
-        found: list[dict[str, float]] = self._embedded.classify(texts, trained) if trained else [{} for _ in texts]
+        results: list[dict[str, float]] = self._embedded.classify(texts, trained) if trained else [{} for _ in texts]
         if others:
-            found = [scores | self._scores(text, others) for text, scores in zip(texts, found, strict=True)]
-        return [{label: scores[label] for label in labels} for scores in found]
+            results = [scores | self._scores(text, others) for text, scores in zip(texts, results, strict=True)]
+        return [{label: scores[label] for label in labels} for scores in results]
 
     def _scores(self, text: str, labels: Sequence[str]) -> dict[str, float]:
         windows = self._model.windows(text)
@@ -199,20 +199,20 @@ def _session(folder: Path) -> onnxruntime.InferenceSession:
 
 def _columns(model: _Model) -> dict[str, int]:
     """Labels and their classes. ModelUnusable: config.json names none that says anything."""
-    found = {}
+    columns = {}
     for number, name in model.config.id2label.items():
         label = "_".join(name.lower().replace("-", " ").replace("_", " ").split())
         if label not in _HARMLESS and not label.startswith("label_"):
-            found[_NAMES.get(label, label)] = int(number)
+            columns[_NAMES.get(label, label)] = int(number)
     width = model.shapes["logits"][-1]
-    outside = [number for number in found.values() if isinstance(width, int) and number >= width]
+    outside = [number for number in columns.values() if isinstance(width, int) and number >= width]
     if outside:
         raise BadSemanticModel(model.folder, f"config.json names the class {outside[0]}, but the model has {width}")
-    if not found:
+    if not columns:
         raise BadSemanticModel(
             model.folder, "id2label of config.json must name its classes, such as INJECTION or JAILBREAK"
         )
-    return found
+    return columns
 
 
 def _pools_first_token(folder: Path) -> bool:

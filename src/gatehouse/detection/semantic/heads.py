@@ -26,16 +26,16 @@ class ScoringHead:
     def buckets(self) -> int:
         return len(self._grams)
 
-    def logits(self, embedding: Vector, found: ngrams.Buckets) -> Vector:
-        used, values = ngrams.distinct(found)
+    def logits(self, embedding: Vector, buckets: ngrams.Buckets) -> Vector:
+        used, values = ngrams.distinct(buckets)
         hidden = np.maximum(embedding @ self._hidden + self._hidden_bias, 0)
         logits: Vector = hidden @ self._out + self._bias + values @ self._grams[used]
         return logits
 
-    def suspicion(self, found: ngrams.Buckets, windows: list[tuple[int, int]]) -> Vector:
+    def suspicion(self, buckets: ngrams.Buckets, windows: list[tuple[int, int]]) -> Vector:
         """For each window how much its n-grams alone speak for any class."""
         padded = np.concatenate([self._grams, np.zeros((1, len(self.classes)), dtype=np.float32)])
-        running: Vector = np.cumsum(padded[found].sum(axis=0), axis=0, dtype=np.float32)
+        running: Vector = np.cumsum(padded[buckets].sum(axis=0), axis=0, dtype=np.float32)
         before = np.concatenate([np.zeros((1, len(self.classes)), dtype=np.float32), running])
         starts, ends = np.array(windows).T
         most: Vector = np.max(before[ends] - before[starts], axis=1)

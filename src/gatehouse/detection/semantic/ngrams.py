@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gatehouse.detection.semantic.backbone import Ids, Vector
 
-_LONGEST: Final = 3
+_MAX_NGRAM_TOKENS: Final = 3
 _FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _SHIFT: Final = np.uint64(40)
 
@@ -17,16 +17,16 @@ Buckets = NDArray[np.int64]
 def buckets(ids: Ids, count: int) -> Buckets:
     """[3, tokens]: for each token the bucket of the one, two and three tokens that begin there; -1 where the text ends
     before. `count` is a power of two, at most 2**24."""
-    found = np.full((_LONGEST, len(ids)), -1, dtype=np.int64)
+    result = np.full((_MAX_NGRAM_TOKENS, len(ids)), -1, dtype=np.int64)
     state = np.zeros(len(ids), dtype=np.uint64)
-    for length in range(min(_LONGEST, len(ids))):
+    for length in range(min(_MAX_NGRAM_TOKENS, len(ids))):
         tail = ids[length:].astype(np.uint64) + np.uint64(1)
         state = (state[: len(tail)] ^ tail) * _FACTORS[length]
-        found[length, : len(tail)] = (state >> _SHIFT).astype(np.int64) & (count - 1)
-    return found
+        result[length, : len(tail)] = (state >> _SHIFT).astype(np.int64) & (count - 1)
+    return result
 
 
-def distinct(found: Buckets) -> tuple[Buckets, Vector]:
+def distinct(window_buckets: Buckets) -> tuple[Buckets, Vector]:
     """The buckets of a window and their values: each counted once, together of length 1."""
-    used = np.unique(found[found >= 0])
+    used = np.unique(window_buckets[window_buckets >= 0])
     return used, np.full(len(used), 1 / np.sqrt(max(len(used), 1)), dtype=np.float32)

@@ -36,9 +36,9 @@ def _hides_letters(text: str) -> bool:
     letters = others = 0
     # A half of a surrogate pair, which JSON may hold, cannot be searched.
     for carried in carried_texts(text.encode(errors="replace").decode()):
-        found = sum(map(str.isalpha, carried))
-        letters += found
-        others += len(carried) - found - carried.count(" ")
+        letter_count = sum(map(str.isalpha, carried))
+        letters += letter_count
+        others += len(carried) - letter_count - carried.count(" ")
         # A number that is hidden is for the patterns to judge.
         if letters >= max(_FEWEST_LETTERS, others):
             return True

@@ -12,7 +12,7 @@ from gatehouse.detection.semantic.backbone import Vector
 WINDOW: Final = 160
 OVERLAP: Final = 32
 #: Windows that are embedded at most: this many times 11 ms bound a text's time.
-MOST: Final = 6
+MAX_WINDOWS: Final = 6
 #: Tokens of the one passage that is looked at by itself: an order of one sentence drowns in a window of prose.
 PASSAGE: Final = 32
 
@@ -27,9 +27,9 @@ def spans(tokens: int) -> list[tuple[int, int]]:
 
 def chosen(windows: Sequence[tuple[int, int]], suspicion: Vector) -> list[tuple[int, int]]:
     """The first, the last, and between them those whose words are most suspicious. In the text's order."""
-    if len(windows) <= MOST:
+    if len(windows) <= MAX_WINDOWS:
         return list(windows)
-    middle = np.argsort(-suspicion[1:-1], kind="stable")[: MOST - 2] + 1
+    middle = np.argsort(-suspicion[1:-1], kind="stable")[: MAX_WINDOWS - 2] + 1
     return [windows[number] for number in sorted({0, len(windows) - 1, *map(int, middle)})]
 
 

@@ -46,8 +46,8 @@ class _Prototype(msgspec.Struct, frozen=True):
 def nearness(texts: Vectors, prototypes: Vectors) -> Vector:
     """[texts]: the mean similarity to the nearest prototypes."""
     similarities = np.sort(texts @ prototypes.T, axis=1)
-    found: Vector = similarities[:, -_NEAREST:].mean(axis=1)
-    return found
+    scores: Vector = similarities[:, -_NEAREST:].mean(axis=1)
+    return scores
 
 
 def ordinary(background: Vectors, prototypes: Vectors) -> tuple[float, float]:

@@ -26,16 +26,16 @@ class Cache:
     def __init__(self) -> None:
         self._answers: OrderedDict[Key, Any] = OrderedDict()
 
-    def get(self, wanted: Key) -> Any | None:
-        answer = self._answers.get(wanted)
+    def get(self, key: Key) -> Any | None:
+        answer = self._answers.get(key)
         if answer is not None:
-            self._answers.move_to_end(wanted)
+            self._answers.move_to_end(key)
         return answer
 
-    def put(self, wanted: Key, answer: Any) -> None:
+    def put(self, key: Key, answer: Any) -> None:
         if len(answer) > _LARGEST:
             return
-        self._answers[wanted] = answer
+        self._answers[key] = answer
         if len(self._answers) > ENTRIES:
             self._answers.popitem(last=False)
 

@@ -13,13 +13,13 @@ import structlog
 
 from gatehouse.detection.models import TierFailed, TierName
 from gatehouse.detection.service import wire
-from gatehouse.detection.service.detectors import Asked, Health, TierDetectors
+from gatehouse.detection.service.detectors import Health, TierDetectors, TierRequest
 from gatehouse.detection.service.tiers import TierState
 
 log = structlog.get_logger(__name__)
 
 #: Seconds between two tries to reach the process.
-_PAUSE: Final = 0.05
+_RECONNECT_INTERVAL_SECONDS: Final = 0.05
 #: While it is away for less than this a request waits for it, within its budget: a restart takes a second.
 _SOON: Final = 5.0
 #: Seconds without the process after which nobody waits for its models any more.
@@ -27,7 +27,7 @@ _MAX_AWAY_SECONDS: Final = 10.0
 #: Bytes that may wait to be sent to a process that does not read.
 _UNSENT: Final = 16 * 1024**2
 #: Seconds that it has to tell how it is.
-_PATIENCE: Final = 1.0
+_STATES_TIMEOUT_SECONDS: Final = 1.0
 
 
 class DetectionClient(TierDetectors):
@@ -50,8 +50,8 @@ class DetectionClient(TierDetectors):
         self._begun = begun
         self._socket = home / wire.SOCKET
         self._numbers = count()
-        self._asked: dict[int, Asked] = {}
-        self._states_asked: dict[int, asyncio.Future[dict[TierName, TierState]]] = {}
+        self._requests: dict[int, TierRequest] = {}
+        self._state_requests: dict[int, asyncio.Future[dict[TierName, TierState]]] = {}
         self._needed = asyncio.Event()
         self._connected = asyncio.Event()
         self._writer: asyncio.StreamWriter | None = None
@@ -93,7 +93,7 @@ class DetectionClient(TierDetectors):
             unusable = states is not None and all(states[tier].phase == "unusable" for tier in missing)
             if not missing or unusable or time.monotonic() >= deadline or self._away_for() > _MAX_AWAY_SECONDS:
                 return missing
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_RECONNECT_INTERVAL_SECONDS)
         return []
 
     def want(self) -> None:
@@ -103,24 +103,24 @@ class DetectionClient(TierDetectors):
             self._needed.set()
             self._begin()
 
-    async def _ask(self, tier: TierName, asked: Asked, labels: Sequence[str], deadline: float) -> None:
+    async def _ask(self, tier: TierName, request: TierRequest, labels: Sequence[str], deadline: float) -> None:
         # Before: who runs out of time here has at least had the model loaded.
         self._used.add(tier)
         number = next(self._numbers)
         await self._answered(
             tier,
-            wire.AskEntities(number, deadline, asked.texts, tuple(labels))
+            wire.AskEntities(number, deadline, request.texts, tuple(labels))
             if tier == "ner"
-            else wire.AskSemantic(number, deadline, asked.texts, tuple(labels)),
-            asked,
+            else wire.AskSemantic(number, deadline, request.texts, tuple(labels)),
+            request,
         )
 
-    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, asked: Asked) -> None:
+    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, request: TierRequest) -> None:
         question = wire.AskDocument(next(self._numbers), deadline, data, is_called_text)
-        await self._answered("documents", question, asked)
+        await self._answered("documents", question, request)
 
     async def _answered(
-        self, tier: str, question: wire.AskEntities | wire.AskSemantic | wire.AskDocument, asked: Asked
+        self, tier: str, question: wire.AskEntities | wire.AskSemantic | wire.AskDocument, request: TierRequest
     ) -> None:
         writer = await self._reached(tier)
         number = question.number
@@ -130,17 +130,17 @@ class DetectionClient(TierDetectors):
             raise TierFailed(tier, "overloaded") from None
         if writer.transport.get_write_buffer_size() > _UNSENT:
             raise TierFailed(tier, "overloaded")
-        self._asked[number] = asked
+        self._requests[number] = request
         try:
             writer.write(frame)
-            if failure := await asked.over:
+            if failure := await request.over:
                 raise TierFailed(tier, failure)
         except asyncio.CancelledError:
             # The client has left, or the time is up.
             writer.write(wire.framed(wire.Cancel(number)))
             raise
         finally:
-            del self._asked[number]
+            del self._requests[number]
 
     async def _states(self) -> dict[TierName, TierState] | None:
         if self._begun():
@@ -149,16 +149,16 @@ class DetectionClient(TierDetectors):
         if self._writer is None:
             return None
         number = next(self._numbers)
-        told: asyncio.Future[dict[TierName, TierState]] = asyncio.get_running_loop().create_future()
-        self._states_asked[number] = told
+        future: asyncio.Future[dict[TierName, TierState]] = asyncio.get_running_loop().create_future()
+        self._state_requests[number] = future
         self._writer.write(wire.framed(wire.AskStates(number)))
         try:
-            async with asyncio.timeout(_PATIENCE):
-                return await told
+            async with asyncio.timeout(_STATES_TIMEOUT_SECONDS):
+                return await future
         except TimeoutError:
             return None
         finally:
-            del self._states_asked[number]
+            del self._state_requests[number]
 
     def _unreachable(self) -> Health:
         if self._writer is not None:
@@ -195,7 +195,7 @@ class DetectionClient(TierDetectors):
                 pass
             except (msgspec.DecodeError, wire.TooLong):
                 log.exception("detection.bad_message")
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_RECONNECT_INTERVAL_SECONDS)
 
     async def _use(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until the connection ends."""
@@ -217,18 +217,18 @@ class DetectionClient(TierDetectors):
             self._writer = None
             self._connected.clear()
             self._lost_at = time.monotonic()
-            for asked in self._asked.values():
-                asked.told("crashed")
+            for request in self._requests.values():
+                request.complete("crashed")
         log.warning("detection.lost")
 
     def _take(self, reply: wire.Reply) -> None:
         """Of a request that ran out of time nobody waits."""
         if isinstance(reply, wire.States):
-            told = self._states_asked.get(reply.number)
-            if told is not None and not told.done():
-                told.set_result(reply.tiers)
-        elif (asked := self._asked.get(reply.number)) is not None:
+            future = self._state_requests.get(reply.number)
+            if future is not None and not future.done():
+                future.set_result(reply.tiers)
+        elif (request := self._requests.get(reply.number)) is not None:
             if isinstance(reply, wire.Failed):
-                asked.told(reply.failure)
+                request.complete(reply.failure)
             else:
-                asked.told({0: reply.reading} if isinstance(reply, wire.Document) else reply.found)
+                request.complete({0: reply.reading} if isinstance(reply, wire.Document) else reply.answers)

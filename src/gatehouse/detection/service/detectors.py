@@ -25,7 +25,7 @@ _ON_ITS_WAY_SECONDS: Final = 0.5
 
 
 class Health(msgspec.Struct, frozen=True):
-    """`waiting`: texts in the tier's queue; None where it cannot be asked. `cause` may name files of this machine."""
+    """`waiting`: texts in the tier's queue; None where it cannot be request. `cause` may name files of this machine."""
 
     status: Literal["healthy", "degraded", "unknown"]
     detail: str
@@ -33,7 +33,7 @@ class Health(msgspec.Struct, frozen=True):
     cause: str | None = None
 
 
-class Asked:
+class TierRequest:
     """What a request asks. Answers are kept as they come: who runs out of time and asks again gets further."""
 
     def __init__(self, texts: list[str], take: Callable[[int, Any], None]) -> None:
@@ -43,7 +43,7 @@ class Asked:
         #: a failure, or None when all is answered
         self.over: asyncio.Future[Failure | None] = asyncio.get_running_loop().create_future()
 
-    def told(self, result: Mapping[int, Any] | Failure) -> None:
+    def complete(self, result: Mapping[int, Any] | Failure) -> None:
         if self.over.done():
             return
         if isinstance(result, str):
@@ -72,7 +72,7 @@ class TierDetectors(ABC):
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         """For each text what the entities tier found, also of `labels`. Raises `TierFailed`, at the latest after the
         time budget."""
-        return [list(found) for found in await self._answers("ner", texts, labels)]
+        return [list(findings) for findings in await self._answers("ner", texts, labels)]
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         """For each text the score of every label. Raises `TierFailed`, at the latest after the time budget."""
@@ -82,11 +82,11 @@ class TierDetectors(ABC):
         """What is read of a file, which may take `seconds`, waiting included. Raises `TierFailed`, soon after that at
         the latest."""
         readings: list[Reading] = []
-        asked = Asked([""], lambda _, reading: readings.append(reading))
+        request = TierRequest([""], lambda _, reading: readings.append(reading))
         try:
             async with asyncio.timeout(seconds + _ON_ITS_WAY_SECONDS):
                 deadline = time.monotonic() + seconds
-                await self._read(data, is_called_text=is_called_text, deadline=deadline, asked=asked)
+                await self._read(data, is_called_text=is_called_text, deadline=deadline, request=request)
         except TimeoutError:
             self._failed(TierFailed("documents", "timeout"))
         except TierFailed as failed:
@@ -99,15 +99,15 @@ class TierDetectors(ABC):
 
     async def health(self) -> dict[TierName, Health]:
         """How each tier is. Takes a second at most."""
-        told = await self._states()
-        return {tier: self._health(tier, None if told is None else told[tier]) for tier in TIERS}
+        states = await self._states()
+        return {tier: self._health(tier, None if states is None else states[tier]) for tier in TIERS}
 
     @abstractmethod
-    async def _ask(self, tier: TierName, asked: "Asked", labels: Sequence[str], deadline: float) -> None:
+    async def _ask(self, tier: TierName, request: TierRequest, labels: Sequence[str], deadline: float) -> None:
         """Returns when all is answered. Raises `TierFailed`."""
 
     @abstractmethod
-    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, asked: "Asked") -> None:
+    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, request: TierRequest) -> None:
         """The same of a file."""
 
     @abstractmethod
@@ -136,26 +136,28 @@ class TierDetectors(ABC):
 
     async def _of_part(self, tier: TierName, texts: Sequence[str], labels: Sequence[str], deadline: float) -> list[Any]:
         keys = [key(tier, labels, text) for text in texts]
-        known = {wanted: self._cache.get(wanted) for wanted in keys}
-        missing = {wanted: text for wanted, text in zip(keys, texts, strict=True) if known[wanted] is None}
+        answers = {cache_key: self._cache.get(cache_key) for cache_key in keys}
+        missing = {cache_key: text for cache_key, text in zip(keys, texts, strict=True) if answers[cache_key] is None}
         if missing:
             places = list(missing)
 
             def take(index: int, answer: Any) -> None:
-                known[places[index]] = answer
+                answers[places[index]] = answer
                 self._cache.put(places[index], answer)
 
-            await self._ask_within_queue(tier, Asked(list(missing.values()), take), labels, deadline)
-        return [known[wanted] for wanted in keys]
+            await self._ask_within_queue(tier, TierRequest(list(missing.values()), take), labels, deadline)
+        return [answers[cache_key] for cache_key in keys]
 
-    async def _ask_within_queue(self, tier: TierName, asked: "Asked", labels: Sequence[str], deadline: float) -> None:
-        texts = asked.texts
+    async def _ask_within_queue(
+        self, tier: TierName, request: TierRequest, labels: Sequence[str], deadline: float
+    ) -> None:
+        texts = request.texts
         waiting = self._waiting[tier]
         if waiting and waiting + len(texts) > self._queue:
             raise TierFailed(tier, "overloaded")
         self._waiting[tier] += len(texts)
         try:
-            await self._ask(tier, asked, labels, deadline)
+            await self._ask(tier, request, labels, deadline)
         finally:
             self._waiting[tier] -= len(texts)
         self._trouble.pop(tier, None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from gatehouse.detection.documents.readers import NotRead, Readers
 from gatehouse.detection.models import TierFailed, TierName
-from gatehouse.detection.service.detectors import Asked, TierDetectors
+from gatehouse.detection.service.detectors import TierDetectors, TierRequest
 from gatehouse.detection.service.tiers import Failure, TierJob, TierModels, Tiers, TierState
 
 
@@ -21,29 +21,29 @@ class InProcessDetectors(TierDetectors):
     async def stop(self) -> None:
         await self._readers.stop()
 
-    async def _ask(self, tier: TierName, asked: Asked, labels: Sequence[str], deadline: float) -> None:
+    async def _ask(self, tier: TierName, request: TierRequest, labels: Sequence[str], deadline: float) -> None:
         loop = asyncio.get_running_loop()
 
         def tell(result: dict[int, Any] | Failure) -> None:
-            loop.call_soon_threadsafe(asked.told, result)
+            loop.call_soon_threadsafe(request.complete, result)
 
-        job = TierJob[Any](asked.texts, labels, deadline, tell)
+        job = TierJob[Any](request.texts, labels, deadline, tell)
         if tier == "ner":
             self._tiers.entities.submit(job)
         else:
             self._tiers.semantic.submit(job)
         try:
-            if failure := await asked.over:
+            if failure := await request.over:
                 raise TierFailed(tier, failure)
         finally:
             job.cancel()
 
-    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, asked: Asked) -> None:
+    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, request: TierRequest) -> None:
         try:
             reading = await self._readers.read(data, is_called_text=is_called_text, deadline=deadline)
         except NotRead as error:
             raise TierFailed("documents", error.reason) from None
-        asked.told({0: reading})
+        request.complete({0: reading})
 
     async def _states(self) -> dict[TierName, TierState]:
         return self._tiers.states()

@@ -24,7 +24,7 @@ from gatehouse.foundation.settings import Settings
 log = structlog.get_logger(__name__)
 
 #: Whoever works holds its work, and forgets it when it is done.
-Asked: TypeAlias = WeakValueDictionary[int, TierJob[Any] | asyncio.Task[None]]
+RunningWork: TypeAlias = WeakValueDictionary[int, TierJob[Any] | asyncio.Task[None]]
 #: A batch that takes longer is hung; so many time budgets, if those are more.
 HUNG_SECONDS: Final = 10.0
 _HUNG_BUDGETS: Final = 10
@@ -65,7 +65,7 @@ class _Service:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()
         #: what is worked on, by the question's number
-        asked: Asked = WeakValueDictionary()
+        running: RunningWork = WeakValueDictionary()
 
         def send(frame: bytes) -> None:
             if not writer.is_closing():
@@ -81,30 +81,30 @@ class _Service:
 
         try:
             while (data := await wire.read(reader)) is not None:
-                self._take(wire.question.decode(data), tell, asked)
+                self._take(wire.question.decode(data), tell, running)
         except (msgspec.DecodeError, wire.TooLong) as error:
             log.error("detection.bad_message", error=type(error).__name__)  # noqa: TRY400 - it may quote the text
         finally:
             writer.close()
-            for work in list(asked.values()):
+            for work in list(running.values()):
                 work.cancel()
 
-    def _take(self, question: wire.Question, tell: Callable[[wire.Reply], None], asked: "Asked") -> None:
+    def _take(self, question: wire.Question, tell: Callable[[wire.Reply], None], running: RunningWork) -> None:
         number = question.number
         if isinstance(question, wire.AskEntities):
-            told = _telling(wire.Entities, number, tell)
-            asked[number] = job = TierJob[Any](question.texts, question.labels, question.deadline, told)
+            reply = _sender(wire.Entities, number, tell)
+            running[number] = job = TierJob[Any](question.texts, question.labels, question.deadline, reply)
             self._tiers.entities.submit(job)
         elif isinstance(question, wire.AskSemantic):
-            told = _telling(wire.Semantic, number, tell)
-            asked[number] = job = TierJob[Any](question.texts, question.labels, question.deadline, told)
+            reply = _sender(wire.Semantic, number, tell)
+            running[number] = job = TierJob[Any](question.texts, question.labels, question.deadline, reply)
             self._tiers.semantic.submit(job)
         elif isinstance(question, wire.AskDocument):
-            asked[number] = task = asyncio.create_task(self._read(question, tell))
+            running[number] = task = asyncio.create_task(self._read(question, tell))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif isinstance(question, wire.Cancel):
-            if (work := asked.get(number)) is not None:
+            if (work := running.get(number)) is not None:
                 work.cancel()
         elif isinstance(question, wire.Load):
             (self._tiers.entities if question.tier == "ner" else self._tiers.semantic).load()
@@ -133,10 +133,10 @@ def _listener(path: Path) -> socket.socket:
     return listener
 
 
-def _telling(
+def _sender(
     reply: type[wire.Entities | wire.Semantic], number: int, tell: Callable[[wire.Reply], None]
 ) -> Callable[[dict[int, Any] | Failure], None]:
-    def told(result: dict[int, Any] | Failure) -> None:
+    def send(result: dict[int, Any] | Failure) -> None:
         tell(wire.Failed(number, result) if isinstance(result, str) else reply(number, result))
 
-    return told
+    return send

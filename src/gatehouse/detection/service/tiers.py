@@ -151,8 +151,8 @@ class Tier(Generic[Answer]):
                 self._jobs.append(job)
                 self._waiting += len(job.texts)
                 self._wake()
-        for each in late:
-            each.fail("timeout")
+        for late_job in late:
+            late_job.fail("timeout")
         if not fits:
             job.fail("overloaded")
 
@@ -230,8 +230,8 @@ class Tier(Generic[Answer]):
         now = time.monotonic()
         late = [job for job in self._jobs if job.deadline < now or job.over]
         if late:
-            gone = set(late)
-            self._jobs = deque(job for job in self._jobs if job not in gone)
+            dropped = set(late)
+            self._jobs = deque(job for job in self._jobs if job not in dropped)
             # Of a job that failed in a batch only what was not read yet still waits.
             self._waiting -= sum(len(job.texts) - job.next for job in late)
         return late
@@ -265,11 +265,11 @@ class Tier(Generic[Answer]):
             batch[0][0].fail("crashed")
         else:
             self._no_longer_wait(len(batch))
-            told: dict[TierJob[Answer], dict[int, Answer]] = {}
+            answers_by_job: dict[TierJob[Answer], dict[int, Answer]] = {}
             for (job, index), answer in zip(batch, answers, strict=True):
-                told.setdefault(job, {})[index] = answer
-            for job, answered in told.items():
-                job.answer(answered)
+                answers_by_job.setdefault(job, {})[index] = answer
+            for job, job_answers in answers_by_job.items():
+                job.answer(job_answers)
 
     def _ask(self, model: Model[Answer], batch: list[tuple[TierJob[Answer], int]]) -> Sequence[Answer]:
         with self._watch(self._name, self._hung_after):

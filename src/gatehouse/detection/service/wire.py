@@ -19,7 +19,7 @@ from gatehouse.detection.service.tiers import Failure, TierState
 #: Below `GATEHOUSE_HOME`.
 SOCKET: Final = "detection.sock"
 #: A longer message has no place in memory, on either side.
-LONGEST: Final = 128 * 1024**2
+MAX_MESSAGE_BYTES: Final = 128 * 1024**2
 _LENGTH: Final = 4
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
@@ -69,11 +69,11 @@ class AskStates(_Message):
 class Entities(_Message):
     """Of some of the texts, by their places: a long request is answered in parts."""
 
-    found: dict[int, list[Finding]]
+    answers: dict[int, list[Finding]]
 
 
 class Semantic(_Message):
-    found: dict[int, dict[str, float]]
+    answers: dict[int, dict[str, float]]
 
 
 class Document(_Message):
@@ -97,7 +97,7 @@ reply: Final = msgspec.msgpack.Decoder(Reply)
 
 
 class TooLong(Exception):
-    """A message of more than `LONGEST` bytes."""
+    """A message of more than `MAX_MESSAGE_BYTES` bytes."""
 
 
 def framed(message: Question | Reply) -> bytes:
@@ -110,7 +110,7 @@ def framed(message: Question | Reply) -> bytes:
         data = _encoder.encode(
             msgspec.structs.replace(message, texts=[_SURROGATES.sub("\ufffd", text) for text in message.texts])
         )
-    if len(data) > LONGEST:
+    if len(data) > MAX_MESSAGE_BYTES:
         raise TooLong
     return len(data).to_bytes(_LENGTH, "little") + data
 
@@ -119,7 +119,7 @@ async def read(reader: asyncio.StreamReader) -> bytes | None:
     """The next message; None at the end. Raises `TooLong`."""
     try:
         size = int.from_bytes(await reader.readexactly(_LENGTH), "little")
-        if size > LONGEST:
+        if size > MAX_MESSAGE_BYTES:
             raise TooLong
         return await reader.readexactly(size)
     except (asyncio.IncompleteReadError, OSError):

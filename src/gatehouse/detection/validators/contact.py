@@ -56,10 +56,10 @@ def german_street(text: str) -> bool:
 
 def real_date(text: str) -> bool:
     """The day is in the calendar, day first or month first; what has a month's name is taken as it is."""
-    if found := _ISO_DATE.match(text):
-        return is_date(int(found[1]), int(found[2]), int(found[3]))
-    if found := _DATE.fullmatch(text):
-        first, second, year = int(found[1]), int(found[3]), int(found[5])
+    if match := _ISO_DATE.match(text):
+        return is_date(int(match[1]), int(match[2]), int(match[3]))
+    if match := _DATE.fullmatch(text):
+        first, second, year = int(match[1]), int(match[3]), int(match[5])
         year += 2000 if year < 100 else 0
-        return found[2] == found[4] and (is_date(year, second, first) or is_date(year, first, second))
+        return match[2] == match[4] and (is_date(year, second, first) or is_date(year, first, second))
     return True

@@ -1,4 +1,4 @@
-"""Asking whether a regex is in a value."""
+"""Checks whether a regex occurs in a value."""
 
 from collections.abc import Callable
 
@@ -12,8 +12,8 @@ def finder(regex: str) -> Callable[[str], bool]:
     options.never_capture = True
     search = search_of(re2.compile(regex, options))
 
-    def found(text: str) -> bool:
+    def occurs(text: str) -> bool:
         data = text.encode("utf-8", "replace")
         return bool(search(ANYWHERE, data, 0, len(data))[0][0] >= 0)
 
-    return found
+    return occurs

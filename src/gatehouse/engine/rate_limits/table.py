@@ -21,6 +21,9 @@ DEFAULTS: Final = {
     "/api/auth/refresh": 30,
     # The sign-in pages with their assets. Password attempts there count as at /api/auth/login.
     "/login": 300,
+    # The console's files, and its exchange of the session cookie. Many people can share an address.
+    "/console": 1200,
+    "POST /api/auth/session/token": 300,
     # Many jobs, each with its own token, can share an address.
     "POST /oauth/token": 600,
     "/api/conversations/shared/": 30,

@@ -10,6 +10,7 @@ from typing import Final
 import aiohttp
 
 from gatehouse.foundation.outbound import BrokenOff, ConnectFailed, OutboundFailed, OutboundTimeout, ReplyTooLarge
+from gatehouse.foundation.outbound.operator_client import OperatorClient, OversizedResponse, read_bounded
 
 TIMEOUT_SECONDS: Final = 2.0
 MAX_BYTES: Final = 64 * 1024
@@ -17,23 +18,20 @@ MAX_BYTES: Final = 64 * 1024
 
 async def request_metadata(method: str, url: str, headers: Mapping[str, str]) -> bytes:
     """Return the body of a response with status 200. Raises `OutboundFailed` for anything else."""
-    timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
+    client = OperatorClient()
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
-            session.request(method, url, headers=headers, allow_redirects=False) as answer,
-        ):
-            body = await answer.content.read(MAX_BYTES + 1)
-            while len(body) <= MAX_BYTES and (more := await answer.content.read(MAX_BYTES)):
-                body += more
+        async with client.request(method, url, headers=headers, seconds=TIMEOUT_SECONDS) as answer:
+            body = await read_bounded(answer, MAX_BYTES)
+    except OversizedResponse:
+        raise ReplyTooLarge from None
     except TimeoutError:
         raise OutboundTimeout from None
     except aiohttp.ClientConnectorError:
         raise ConnectFailed from None
     except (aiohttp.ClientError, OSError, ValueError):
         raise BrokenOff from None
-    if len(body) > MAX_BYTES:
-        raise ReplyTooLarge
+    finally:
+        await client.close()
     if answer.status != 200:
         raise OutboundFailed
     return body

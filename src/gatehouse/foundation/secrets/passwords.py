@@ -4,14 +4,10 @@ A hash takes 19 MiB and about 25 ms of a core. So few run at once and a bounded 
 503 at once and does not take the process down.
 """
 
-import asyncio
-import os
-import sys
-import threading
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, TypeVar
 
 from argon2 import PasswordHasher, Type
@@ -19,6 +15,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from gatehouse.foundation.errors import FieldFault, Unavailable, Unprocessable
 from gatehouse.foundation.secrets.common_passwords import is_common
+from gatehouse.foundation.tasks import BoundedThreadPool
 
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 1024
@@ -62,10 +59,9 @@ class Passwords:
 
     def __init__(self, *, workers: int = 2, waiting: int = 64) -> None:
         self._hasher = _hasher()
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="passwords", initializer=_lower_priority)
-        self._lock = threading.Lock()
-        self._pending = 0
-        self._slots = threading.BoundedSemaphore(workers + waiting)
+        self._pool = BoundedThreadPool(
+            "passwords", threads=workers, max_waiting=waiting, busy=TooManyLogins, niceness=_NICENESS
+        )
         # Verified for unknown users, so that the response time does not show which addresses exist.
         self._dummy_hash = self._hasher.hash("nobody has this password")
 
@@ -107,7 +103,7 @@ class Passwords:
         return self._hasher.check_needs_rehash(hashed)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
 
     def _matches(self, hashed: str, candidate: bytes) -> bool:
         try:
@@ -116,33 +112,15 @@ class Passwords:
             return False
 
     async def _run_in_thread(self, work: Callable[[], _Result]) -> _Result:
-        if not self._slots.acquire(blocking=False):
-            raise TooManyLogins(headers={"Retry-After": "1"})
-        with self._lock:
-            self._pending += 1
-        future = self._pool.submit(self._run_paced, work)
-        # Released when the thread is done, not when the caller is cancelled: a disconnected client frees no core.
-        future.add_done_callback(lambda _: self._done())
-        return await asyncio.wrap_future(future)
+        return await self._pool.run(partial(self._run_paced, work))
 
     def _run_paced(self, work: Callable[[], _Result]) -> _Result:
         started = time.thread_time()
         try:
             return work()
         finally:
-            if self._pending >= _FLOOD_HASHES:
+            if self._pool.pending >= _FLOOD_HASHES:
                 time.sleep((time.thread_time() - started) * _PAUSE_FACTOR)
-
-    def _done(self) -> None:
-        with self._lock:
-            self._pending -= 1
-        self._slots.release()
-
-
-def _lower_priority() -> None:
-    """Lowers the priority of this thread below that of requests. Linux has a nice value for each thread."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def check_new(password: str, *, about: str | None = None) -> None:

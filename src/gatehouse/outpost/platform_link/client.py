@@ -8,6 +8,7 @@ import aiohttp
 import msgspec
 
 from gatehouse.foundation.jwt import SigningKey
+from gatehouse.foundation.outbound.operator_client import OperatorClient
 from gatehouse.outpost.identity import OutpostIdentity
 
 #: Seconds for a response, in addition to the wait of a long poll.
@@ -46,11 +47,10 @@ class PlatformClient:
         self._url = url.rstrip("/")
         self._identity = identity
         self._issuer = issuer
-        self._session: aiohttp.ClientSession | None = None
+        self._client = OperatorClient()
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._client.close()
 
     async def keys(self) -> list[dict[str, Any]]:
         """Return the public keys that the platform signs with. Raises `PlatformUnavailable`."""
@@ -99,13 +99,10 @@ class PlatformClient:
         request_headers = dict(headers or {})
         if authenticated:
             request_headers["Authorization"] = f"Bearer {self._identity.token(await self._audience())}"
-        if self._session is None:
-            # No redirects are followed and no cookies stored: only this one address is trusted.
-            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
         try:
-            async with self._session.request(
-                method, self._url + path, headers=request_headers, data=body, allow_redirects=False,
-                ssl=self._identity.context(), timeout=aiohttp.ClientTimeout(total=seconds, connect=5.0),
+            async with self._client.request(
+                method, self._url + path, headers=request_headers, body=body, seconds=seconds,
+                tls=self._identity.context(),
             ) as response:  # fmt: skip
                 return response.status, response.headers, await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:

@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 import structlog
 
+from gatehouse.foundation.outbound.operator_client import OperatorClient
 from gatehouse.foundation.tasks import is_running
 from gatehouse.outpost.identity import OutpostIdentity
 from gatehouse.outpost.platform_link.client import unreached
@@ -22,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between two heartbeats. The portal reports an outpost as stale after five minutes.
 INTERVAL_SECONDS: Final = 30.0
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=10.0, connect=5.0)
+_REQUEST_TIMEOUT_SECONDS: Final = 10.0
 
 
 class HeartbeatBody(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,6 +54,7 @@ class HeartbeatSender:
         self._identity = identity
         self._body = body
         self._interval = interval
+        self._client = OperatorClient()
         self._task: asyncio.Task[None] | None = None
         #: Unix time of the last heartbeat that the portal accepted.
         self.accepted_at: float | None = None
@@ -69,11 +71,10 @@ class HeartbeatSender:
                 await self._task
 
     async def _run(self) -> None:
-        # No redirects are followed and no cookies stored: only this one address is trusted.
-        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+        try:
             while is_running():
                 try:
-                    await self._send(session)
+                    await self._send()
                     self.accepted_at, self.fault = time.time(), None
                 except _HeartbeatRefused as error:
                     self.fault = str(error)
@@ -84,14 +85,16 @@ class HeartbeatSender:
                     self.fault = "an unexpected fault; the log has it"
                     log.exception("outpost.heartbeat_fault")
                 await asyncio.sleep(self._interval)
+        finally:
+            await self._client.close()
 
-    async def _send(self, session: aiohttp.ClientSession) -> None:
+    async def _send(self) -> None:
         headers = {
             "Authorization": f"Bearer {self._identity.token(self._audience)}", "Content-Type": "application/json",
         }  # fmt: skip
-        async with session.post(
-            self._url, headers=headers, data=msgspec.json.encode(self._body()), allow_redirects=False,
-            ssl=self._identity.context(), timeout=_TIMEOUT,
+        async with self._client.request(
+            "POST", self._url, headers=headers, body=msgspec.json.encode(self._body()),
+            seconds=_REQUEST_TIMEOUT_SECONDS, tls=self._identity.context(),
         ) as response:  # fmt: skip
             if response.status != 200:
                 raise _HeartbeatRefused(response.status, await response.content.read(4096))

@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from gatehouse.foundation.errors import Unauthenticated
+from gatehouse.foundation.outbound.operator_client import OperatorClient, read_bounded
 from gatehouse.foundation.tasks import is_running
 from gatehouse.outpost.identity import OutpostIdentity
 from gatehouse.outpost.money.budget import LocalSpend
@@ -128,7 +129,7 @@ class Peers:
         self._state = state
         self._version = version
         self._newer = newer
-        self._session: aiohttp.ClientSession | None = None
+        self._client = OperatorClient()
         self._tasks: list[asyncio.Task[None]] = []
         self._beginning: asyncio.Task[None] | None = None
         self._obtaining: asyncio.Task[bool] | None = None
@@ -146,8 +147,7 @@ class Peers:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        if self._session is not None:
-            await self._session.close()
+        await self._client.close()
 
     def notify(self) -> None:
         """Sends the state to all peers at once."""
@@ -350,9 +350,11 @@ class Peers:
                 # A local copy: another call may learn meanwhile that a different outpost answers there.
                 peer_id = peer.id
                 if peer_id is None:
-                    peer_id = peer.id = await self._id_of(peer)
+                    peer_id = peer.id = await self._id_of(peer, seconds)
                 headers = {"Authorization": f"Bearer {self._proof.token(peer_id)}", "Content-Type": "application/json"}
-                content, proof = await self._send("POST", peer.address + path, headers, msgspec.json.encode(body))
+                content, proof = await self._send(
+                    "POST", peer.address + path, headers, msgspec.json.encode(body), seconds
+                )
                 _same(peer_id, self.verify_token(proof))
                 result = msgspec.json.decode(content, type=response_type)
                 if isinstance(result, PeerMessage):
@@ -374,21 +376,21 @@ class Peers:
             peer.fault = reason
             raise PeerUnavailable(reason) from None
 
-    async def _id_of(self, peer: Peer) -> UUID:
-        content, _ = await self._send("GET", peer.address + "/peer/id", {}, None)
+    async def _id_of(self, peer: Peer, seconds: float) -> UUID:
+        content, _ = await self._send("GET", peer.address + "/peer/id", {}, None, seconds)
         peer_id = msgspec.json.decode(content, type=dict[str, UUID])["id"]
         if peer_id == self._outpost_id:
             raise PeerUnavailable("it is this outpost itself: set OUTPOST_SELF_ADDRESS to this address")
         return peer_id
 
-    async def _send(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> tuple[bytes, str]:
+    async def _send(
+        self, method: str, url: str, headers: dict[str, str], body: bytes | None, seconds: float
+    ) -> tuple[bytes, str]:
         assert self._identity is not None
-        if self._session is None:
-            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
-        async with self._session.request(
-            method, url, headers=headers, data=body, allow_redirects=False, ssl=self._identity.context()
+        async with self._client.request(
+            method, url, headers=headers, body=body, seconds=seconds, tls=self._identity.context()
         ) as response:
-            content = await response.content.read(MAX_BODY_BYTES)
+            content = await read_bounded(response, MAX_BODY_BYTES)
             if response.status != 200:
                 raise PeerUnavailable(f"it answers {response.status}")
             return content, response.headers.get(PROOF, "")

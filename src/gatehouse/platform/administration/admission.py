@@ -30,7 +30,8 @@ LOGIN_PATH: Final = "/api/auth/login"
 MAINTENANCE_EXEMPT_PREFIXES: Final = (
     "/.well-known/", "/api/saml/metadata", "/oauth/token",
     "/health", "/api/health/", "/metrics", "/api/admin/system/", LOGIN_PATH, "/api/auth/refresh",
-    "/api/auth/mfa/verify", "/api/auth/mfa/webauthn/assert/", "/login", "/logout",
+    "/api/auth/mfa/verify", "/api/auth/mfa/webauthn/assert/", "/api/auth/session/token", "/console", "/login",
+    "/logout",
 )  # fmt: skip
 
 #: The endpoints that verify a second factor. With `bypass_for_mfa` a fresh second factor bypasses the IP allowlist, so

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from gatehouse.foundation.http.envelopes import DETAIL, ErrorForm
 from gatehouse.platform.access.accounts.routes import router as accounts
 from gatehouse.platform.access.api_keys.routes import router as api_keys
+from gatehouse.platform.access.browser.routes import router as browser_sessions
 from gatehouse.platform.access.groups.routes import router as groups
 from gatehouse.platform.access.mfa.routes import router as mfa
 from gatehouse.platform.access.model_access.routes import router as model_access
@@ -26,6 +27,7 @@ from gatehouse.platform.access.sign_in.routes import router as sign_in
 from gatehouse.platform.access.tenants.routes import router as tenants
 from gatehouse.platform.access.tokens.routes import router as tokens
 from gatehouse.platform.access.users.routes import router as users
+from gatehouse.platform.console.routes import router as console
 from gatehouse.platform.conversations.conversations.routes import router as conversations
 from gatehouse.platform.conversations.share_links.routes import router as share_links
 from gatehouse.platform.governance.approvals.routes import router as approvals
@@ -82,6 +84,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     accounts,
     api_keys,
     sessions,
+    browser_sessions,
     mfa,
     users,
     preferences,
@@ -99,6 +102,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     sign_in,
     sign_in_factors,
     sign_in_new_password,
+    console,
     # Before byoe: PATCH /providers/byoe/config is the config of a provider called `byoe`.
     providers,
     byoe,
@@ -147,6 +151,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
 ERROR_FORMS: Final[dict[str, ErrorForm]] = {
     "/oauth/authorize": PAGES_FORM,
     "/login": PAGES_FORM,
+    "/console": PAGES_FORM,
     "/api/saml": SAML_FORM,
     "/logout": PAGES_FORM,
     "/api/v1/admin/org": SETTINGS_FORM,
@@ -182,6 +187,6 @@ SHOWN_ELSEWHERE: Final = {"/api/admin/providers/byoe/": "/api/admin/providers/"}
 
 #: Path prefixes whose reads ignore unknown query parameters: protocols that require it, probes, and browser pages.
 ANY_PARAMETERS: Final = (
-    "/.well-known/", "/oauth/", "/api/oauth/", "/api/saml/", "/api/scim/", "/login", "/logout", "/health",
+    "/.well-known/", "/oauth/", "/api/oauth/", "/api/saml/", "/api/scim/", "/console", "/login", "/logout", "/health",
     "/api/health/", "/metrics", "/api/conversations/shared/",
 )  # fmt: skip

@@ -18,6 +18,7 @@ from gatehouse.engine.records.tracing import Trace
 from gatehouse.foundation.clock import Clock
 from gatehouse.foundation.lazy_import import LazyModule
 from gatehouse.foundation.metrics import Counter
+from gatehouse.foundation.outbound.operator_client import OperatorClient, read_bounded
 from gatehouse.foundation.settings import BadSettings, Settings
 from gatehouse.platform.tracing import spans
 from gatehouse.platform.tracing.spans import TraceSpan
@@ -31,7 +32,7 @@ MAX_QUEUED_SPANS: Final = 8_192
 #: Spans in a request to the collector.
 MAX_BATCH_SPANS: Final = 512
 _EXPORT_INTERVAL_SECONDS: Final = 1.0
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
+_REQUEST_TIMEOUT_SECONDS: Final = 10.0
 #: The delay before each retry of a batch. After the last failure it is dropped.
 _RETRY_DELAYS_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
 #: Statuses after which the OTLP specification demands a retry.
@@ -65,7 +66,7 @@ class Exporter:
         self._count = 0
         #: whether the failure of the export was logged
         self._logged = False
-        self._session: aiohttp.ClientSession | None = None
+        self._client = OperatorClient()
         self._sending: asyncio.Task[None] | None = None
 
     def begin(self, x: Received) -> Trace | None:
@@ -88,13 +89,11 @@ class Exporter:
         self._count += len(request_spans)
 
     async def start(self) -> None:
-        # The operator configures the address, so the egress guard does not apply, nor do the environment's proxies.
-        self._session = aiohttp.ClientSession(timeout=_TIMEOUT)
         self._sending = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
         """Export what waits, as far as the time allows."""
-        if self._sending is None or self._session is None:
+        if self._sending is None:
             return
         self._sending.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -104,7 +103,7 @@ class Exporter:
                 while self._waiting:
                     await self._send(self._batch())
         self._dropped.add(("stopped",), self._count)
-        await self._session.close()
+        await self._client.close()
 
     async def _run(self) -> None:
         while True:
@@ -158,12 +157,11 @@ class Exporter:
 
     async def _post(self, body: bytes) -> tuple[int | None, int]:
         """Return the status, or None without a response; and how many spans the collector rejected."""
-        assert self._session is not None
         try:
-            async with self._session.post(
-                self._url, data=body, headers=self._headers, allow_redirects=False
+            async with self._client.request(
+                "POST", self._url, headers=self._headers, body=body, seconds=_REQUEST_TIMEOUT_SECONDS
             ) as response:
-                body = await response.content.read(_MAX_RESPONSE_BYTES) if response.status == 200 else b""
+                body = await read_bounded(response, _MAX_RESPONSE_BYTES) if response.status == 200 else b""
                 return response.status, messages.rejected(body)
         except (aiohttp.ClientError, TimeoutError, OSError):
             return None, 0

@@ -55,7 +55,7 @@ def config(url: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def asked(ask):
+def ask_bedrock(ask):
     """Calls a Bedrock: `await asked(vendor, call(...))`, which finds no fault with the request."""
 
     async def through(vendor: Any, request: Any, *, model: str = MODEL, **more: Any) -> Any:
@@ -71,14 +71,14 @@ def asked(ask):
                     raise
                 finally:
                     await reply.close()
-                reply.events = _given(blocks)
+                reply.events = __iterate(blocks)
         assert getattr(vendor, "faults", []) == []
         return reply
 
     return through
 
 
-async def _given(blocks: list[bytes]) -> Any:
+async def __iterate(blocks: list[bytes]) -> Any:
     for block in blocks:
         yield block
 
@@ -107,11 +107,11 @@ async def test_the_vendors_own_client_reads_what_this_vendor_says() -> None:
                 config=Config(retries={"max_attempts": 0}),
             )
 
-        told = {"modelId": MODEL, "messages": [{"role": "user", "content": [{"text": "hi"}]}]}
+        body = {"modelId": MODEL, "messages": [{"role": "user", "content": [{"text": "hi"}]}]}
         runtime, control = client("bedrock-runtime"), client("bedrock")
         return (
-            runtime.converse(**told),
-            list(runtime.converse_stream(**told)["stream"]),
+            runtime.converse(**body),
+            list(runtime.converse_stream(**body)["stream"]),
             control.list_foundation_models(),
             control.list_inference_profiles(),
         )
@@ -131,8 +131,8 @@ async def test_the_vendors_own_client_reads_what_this_vendor_says() -> None:
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_an_answer_in_any_dialect(asked, dialect) -> None:
-    reply = await asked(Bedrock(), call(dialect))
+async def test_an_answer_in_any_dialect(ask_bedrock, dialect) -> None:
+    reply = await ask_bedrock(Bedrock(), call(dialect))
     assert reply.usage == USAGE
     body = json.loads(reply.body)
     assert body["model"] == "p/the-model"
@@ -145,8 +145,8 @@ async def test_an_answer_in_any_dialect(asked, dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_a_stream_in_any_dialect(asked, dialect) -> None:
-    reply = await asked(Bedrock(), call(dialect, stream=True))
+async def test_a_stream_in_any_dialect(ask_bedrock, dialect) -> None:
+    reply = await ask_bedrock(Bedrock(), call(dialect, stream=True))
     got = (await everything(reply)).decode()
     assert (reply.usage, reply.usage_estimated) == (USAGE, False)
     assert "p/the-model" in got
@@ -156,34 +156,34 @@ async def test_a_stream_in_any_dialect(asked, dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_a_stream_is_the_same_however_the_network_cuts_it(asked, dialect) -> None:
+async def test_a_stream_is_the_same_however_the_network_cuts_it(ask_bedrock, dialect) -> None:
     whole = b"".join(Bedrock({"text": "Hi ä"}, CALL).frames())
-    said = []
+    messages = []
     for size in (1, 7, 100, len(whole)):
         pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-        reply = await asked(sending(*pieces), call(dialect, stream=True, tools=None))
+        reply = await ask_bedrock(sending(*pieces), call(dialect, stream=True, tools=None))
         assert reply.usage == USAGE
         lines = (await everything(reply)).decode().splitlines()
         data = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
-        said.append(
+        messages.append(
             [{key: value for key, value in one.items() if key not in {"id", "created", "message"}} for one in data]
         )
-    assert said[0] == said[1] == said[2] == said[3]
+    assert messages[0] == messages[1] == messages[2] == messages[3]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_responses_dialect_too(asked, stream) -> None:
+async def test_the_responses_dialect_too(ask_bedrock, stream) -> None:
     vendor = Bedrock({"text": "Let me see."}, CALL)
     tool = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
     body = {"model": "p/m", "input": "Weather?", "instructions": "Be short.", "tools": [tool], "stream": stream}
-    reply = await asked(vendor, DIALECTS["openai_responses"].decode(json.dumps(body).encode()))
-    told = await everything(reply) if stream else reply.body
-    assert b"Let me" in told
-    assert b"K\xc3\xb6ln" in told or b"K\\\\u00f6ln" in told
+    reply = await ask_bedrock(vendor, DIALECTS["openai_responses"].decode(json.dumps(body).encode()))
+    response_body = await everything(reply) if stream else reply.body
+    assert b"Let me" in response_body
+    assert b"K\xc3\xb6ln" in response_body or b"K\\\\u00f6ln" in response_body
     assert reply.usage == USAGE
 
 
-async def test_a_request_with_everything(asked) -> None:
+async def test_a_request_with_everything(ask_bedrock) -> None:
     vendor = Bedrock()
     request = call(
         messages=[
@@ -208,7 +208,7 @@ async def test_a_request_with_everything(asked) -> None:
         stop=["END"],
         user="somebody",
     )
-    await asked(vendor, request)
+    await ask_bedrock(vendor, request)
     parameters = TOOLS[0]["function"]["parameters"]
     schema = {"schema": '{"type":"object"}', "name": "x"}
     spec = {"name": "weather", "description": "Tells it.", "inputSchema": {"json": parameters}, "strict": True}
@@ -244,41 +244,41 @@ async def test_a_request_with_everything(asked) -> None:
     ("model", "more"),
     [("amazon.nova-lite-v1:0", {"inferenceConfig": {"topK": 3}}), ("meta.llama4-scout-17b-instruct-v1:0", None)],
 )
-async def test_what_only_some_models_take_is_said_in_their_words(asked, model, more) -> None:
+async def test_model_specific_parameters_are_translated(ask_bedrock, model, more) -> None:
     vendor = Bedrock()
-    await asked(vendor, call(top_k=3), model=model)
+    await ask_bedrock(vendor, call(top_k=3), model=model)
     assert vendor.asked[0][1].get("additionalModelRequestFields") == more
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"),
+    ("choice", "expected"),
     [("auto", None), ("required", {"any": {}}), (None, None)],
 )
-async def test_choices_of_tools(asked, choice, told) -> None:
+async def test_choices_of_tools(ask_bedrock, choice, expected) -> None:
     vendor = Bedrock()
-    await asked(vendor, call(tools=TOOLS, tool_choice=choice))
-    assert vendor.asked[0][1]["toolConfig"].get("toolChoice") == told
+    await ask_bedrock(vendor, call(tools=TOOLS, tool_choice=choice))
+    assert vendor.asked[0][1]["toolConfig"].get("toolChoice") == expected
     assert len(vendor.asked[0][1]["toolConfig"]["tools"]) == 2
 
 
-async def test_no_choice_of_tools_is_no_tools(asked) -> None:
+async def test_no_choice_of_tools_is_no_tools(ask_bedrock) -> None:
     vendor = Bedrock()
-    await asked(vendor, call(tools=TOOLS, tool_choice="none"))
+    await ask_bedrock(vendor, call(tools=TOOLS, tool_choice="none"))
     assert "toolConfig" not in vendor.asked[0][1]
 
 
-async def test_json_mode_is_an_instruction(asked) -> None:
+async def test_json_mode_is_an_instruction(ask_bedrock) -> None:
     vendor = Bedrock()
-    await asked(vendor, call(response_format={"type": "json_object"}))
+    await ask_bedrock(vendor, call(response_format={"type": "json_object"}))
     assert "JSON object" in vendor.asked[0][1]["system"][0]["text"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", CHAT)
-async def test_parallel_tool_calls(asked, dialect, stream) -> None:
+async def test_parallel_tool_calls(ask_bedrock, dialect, stream) -> None:
     second = {"toolUse": {"toolUseId": "tooluse_2", "name": "now", "input": {}}}
     tools = ANTHROPIC_TOOLS if dialect == "anthropic_messages" else TOOLS
-    reply = await asked(
+    reply = await ask_bedrock(
         Bedrock({"text": "Let me see."}, CALL, second, stop="tool_use"), call(dialect, tools=tools, stream=stream)
     )
     calls, why = calls_in(await everything(reply) if stream else reply.body, dialect, stream=stream)
@@ -286,10 +286,10 @@ async def test_parallel_tool_calls(asked, dialect, stream) -> None:
     assert why == ("tool_calls" if dialect == "openai_chat" else "tool_use")
 
 
-def calls_in(told: bytes, dialect: str, *, stream: bool) -> tuple[list[tuple[str, str, Any]], str]:
+def calls_in(reply_body: bytes, dialect: str, *, stream: bool) -> tuple[list[tuple[str, str, Any]], str]:
     """Id, name and arguments of each tool call of an answer, and the reason to stop."""
     if not stream:
-        body = json.loads(told)
+        body = json.loads(reply_body)
         if dialect == "anthropic_messages":
             blocks = [block for block in body["content"] if block["type"] == "tool_use"]
             return [(block["id"], block["name"], block["input"]) for block in blocks], body["stop_reason"]
@@ -301,7 +301,7 @@ def calls_in(told: bytes, dialect: str, *, stream: bool) -> tuple[list[tuple[str
     started: dict[int, tuple[str, str]] = {}
     arguments: dict[int, str] = {}
     why = ""
-    for data in [json.loads(line[6:]) for line in told.decode().splitlines() if line.startswith("data: {")]:
+    for data in [json.loads(line[6:]) for line in reply_body.decode().splitlines() if line.startswith("data: {")]:
         if dialect == "anthropic_messages":
             block, delta = data.get("content_block", {}), data.get("delta", {})
             if block.get("type") == "tool_use":
@@ -319,7 +319,7 @@ def calls_in(told: bytes, dialect: str, *, stream: bool) -> tuple[list[tuple[str
     return [(*started[index], json.loads(arguments[index])) for index in started], why
 
 
-async def test_results_of_tools_go_back(asked) -> None:
+async def test_results_of_tools_go_back(ask_bedrock) -> None:
     vendor = Bedrock()
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": PIXEL}}
     messages = [
@@ -340,7 +340,7 @@ async def test_results_of_tools_go_back(asked) -> None:
             ],
         },
     ]
-    await asked(vendor, call("anthropic_messages", tools=ANTHROPIC_TOOLS, messages=messages))
+    await ask_bedrock(vendor, call("anthropic_messages", tools=ANTHROPIC_TOOLS, messages=messages))
     body = vendor.asked[0][1]
     assert body["messages"][1]["content"] == [
         {"toolUse": {"toolUseId": "t1", "name": "weather", "input": {"city": "Köln"}}},
@@ -354,33 +354,33 @@ async def test_results_of_tools_go_back(asked) -> None:
     assert [tool["toolSpec"]["name"] for tool in body["toolConfig"]["tools"]] == ["weather", "lost"]
 
 
-async def test_ids_of_other_providers_calls_are_made_to_fit(asked) -> None:
+async def test_ids_of_other_providers_calls_are_made_to_fit(ask_bedrock) -> None:
     ids = ["tooluse_1.a:b-c", "functions/weather 1", "x" * 65, " "]
-    calls = [{"id": each, "type": "function", "function": {"name": "weather", "arguments": "{}"}} for each in ids]
-    results = [{"role": "tool", "tool_call_id": each, "content": "9"} for each in ids]
+    calls = [{"id": id_, "type": "function", "function": {"name": "weather", "arguments": "{}"}} for id_ in ids]
+    results = [{"role": "tool", "tool_call_id": id_, "content": "9"} for id_ in ids]
     vendor = Bedrock()
     question = {"role": "user", "content": "Weather?"}
-    await asked(
+    await ask_bedrock(
         vendor, call(messages=[question, {"role": "assistant", "tool_calls": calls}, *results], temperature=1.7)
     )
     body = vendor.asked[0][1]
     sent = [block["toolUse"]["toolUseId"] for block in body["messages"][1]["content"]]
     assert sent == [block["toolResult"]["toolUseId"] for block in body["messages"][2]["content"]]
     assert sent[0] == ids[0]
-    assert all(re.fullmatch("[A-Za-z0-9]{32}", each) for each in sent[1:])
+    assert all(re.fullmatch("[A-Za-z0-9]{32}", sent_request) for sent_request in sent[1:])
     assert len(set(sent)) == len(ids)
     assert body["inferenceConfig"]["temperature"] == 1.0
 
 
 @pytest.mark.parametrize(
-    ("image", "told"),
+    ("image", "image_url"),
     [("https://example.com/a.png", "by URL"), (f"data:image/svg+xml;base64,{PIXEL}", "PNG, JPEG, GIF and WebP")],
 )
-async def test_images_that_cannot_be_said_are_the_clients_error(ask, image, told) -> None:
+async def test_unsupported_images_are_the_clients_error(ask, image, image_url) -> None:
     messages = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": image}}]}]
     with pytest.raises(ProviderFailed) as failed:
         await ask(call(messages=messages), candidate("bedrock", MODEL, **config("http://127.0.0.1:1")), secret=SECRETS)
-    assert told in failed.value.client_error.text
+    assert image_url in failed.value.client_error.text
     assert failed.value.client_error.extra == {"param": "messages[0]"}
 
 
@@ -396,16 +396,16 @@ async def test_images_that_cannot_be_said_are_the_clients_error(ask, image, told
         ("a_new_one", "stop"),
     ],
 )
-async def test_why_it_stopped(asked, stop, why, stream) -> None:
-    reply = await asked(Bedrock({"text": "Some"}, stop=stop), call(stream=stream))
+async def test_why_it_stopped(ask_bedrock, stop, why, stream) -> None:
+    reply = await ask_bedrock(Bedrock({"text": "Some"}, stop=stop), call(stream=stream))
     assert f'"finish_reason":"{why}"'.encode() in (await everything(reply) if stream else reply.body)
     assert reply.usage == USAGE
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_tool_call_that_cannot_be_read_is_no_answer(asked, stream) -> None:
+async def test_a_tool_call_that_cannot_be_read_is_no_answer(ask_bedrock, stream) -> None:
     with pytest.raises(ProviderFailed, match="bad_reply"):
-        await asked(Bedrock({"text": "x"}, stop="malformed_tool_use"), call(stream=stream))
+        await ask_bedrock(Bedrock({"text": "x"}, stop="malformed_tool_use"), call(stream=stream))
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -425,11 +425,11 @@ async def test_a_tool_call_that_cannot_be_read_is_no_answer(asked, stream) -> No
         (503, "ServiceUnavailableException", "x", "http_503", None),
     ],
 )
-async def test_errors_of_the_vendor(asked, status, name, message, reason, leaf, stream) -> None:
-    told = f"x-amzn-ErrorType: {name}:\r\n"
-    behave = answering(json.dumps({"message": message}).encode(), status, told)
+async def test_errors_of_the_vendor(ask_bedrock, status, name, message, reason, leaf, stream) -> None:
+    text = f"x-amzn-ErrorType: {name}:\r\n"
+    behave = answering(json.dumps({"message": message}).encode(), status, text)
     with pytest.raises(ProviderFailed, match=reason) as failed:
-        await asked(behave, call(stream=stream))
+        await ask_bedrock(behave, call(stream=stream))
     assert failed.value.status == status
     assert failed.value.retryable is (status in {408, 500, 503})
     assert (failed.value.client_error and type(failed.value.client_error)) is leaf
@@ -483,10 +483,10 @@ TURNED[-20] ^= 1
         (b"", "connection_closed", "retryable"),
     ],
 )
-async def test_a_stream_that_breaks_gives_what_came_and_then_fails(asked, piece, reason, flag, begun) -> None:
+async def test_a_stream_that_breaks_gives_what_came_and_then_fails(ask_bedrock, piece, reason, flag, begun) -> None:
     pieces = [b"".join([*FIRST, piece])] if begun else [piece] if piece else []
     with pytest.raises(ProviderFailed) as failed:
-        await asked(sending(*pieces), call(stream=True))
+        await ask_bedrock(sending(*pieces), call(stream=True))
     error = failed.value
     assert error.reason == reason
     assert getattr(error, flag)
@@ -494,19 +494,19 @@ async def test_a_stream_that_breaks_gives_what_came_and_then_fails(asked, piece,
     assert b"secret words" not in getattr(error, "came", b"")
 
 
-async def test_what_comes_after_the_end_harms_nobody(asked) -> None:
-    reply = await asked(sending(b"".join([*Bedrock().frames(), b"rubbish and more rubbish"])), call(stream=True))
+async def test_what_comes_after_the_end_harms_nobody(ask_bedrock) -> None:
+    reply = await ask_bedrock(sending(b"".join([*Bedrock().frames(), b"rubbish and more rubbish"])), call(stream=True))
     assert (await everything(reply)).endswith(b"[DONE]\n\n")
     assert reply.usage == USAGE
 
 
-async def test_another_kind_of_stream_is_a_bad_reply(asked) -> None:
+async def test_another_kind_of_stream_is_a_bad_reply(ask_bedrock) -> None:
     with pytest.raises(ProviderFailed, match="bad_reply"):
-        await asked(answering(b"<html>"), call(stream=True))
+        await ask_bedrock(answering(b"<html>"), call(stream=True))
 
 
 @pytest.mark.parametrize(
-    ("model", "given", "sent", "vectors", "usage"),
+    ("model", "model_reply", "sent", "vectors", "usage"),
     [
         (
             "amazon.titan-embed-text-v2:0",
@@ -531,39 +531,39 @@ async def test_another_kind_of_stream_is_a_bad_reply(asked) -> None:
         ),
     ],
 )
-async def test_embeddings_in_their_makers_words(asked, model, given, sent, vectors, usage) -> None:
+async def test_embeddings_in_their_makers_words(ask_bedrock, model, model_reply, sent, vectors, usage) -> None:
     vendor = Bedrock()
-    body = {"input": "x", **given}
-    reply = await asked(vendor, call("openai_embeddings", **body), model=model)
+    body = {"input": "x", **model_reply}
+    reply = await ask_bedrock(vendor, call("openai_embeddings", **body), model=model)
     assert vendor.asked == [(model, sent)]
-    told = json.loads(reply.body)
-    assert (told["model"], [one["embedding"] for one in told["data"]]) == ("p/the-model", vectors)
+    response_body = json.loads(reply.body)
+    assert (response_body["model"], [one["embedding"] for one in response_body["data"]]) == ("p/the-model", vectors)
     assert reply.usage == usage
-    assert told["usage"]["prompt_tokens"] == usage.input_tokens
+    assert response_body["usage"]["prompt_tokens"] == usage.input_tokens
 
 
-@pytest.mark.parametrize("told", ["", "-4", "many", "4" * 400])
-async def test_a_header_that_makes_no_sense_tells_nothing(asked, told) -> None:
+@pytest.mark.parametrize("header", ["", "-4", "many", "4" * 400])
+async def test_a_header_that_makes_no_sense_tells_nothing(ask_bedrock, header) -> None:
     body = b'{"embeddings": [[0.5]]}'
-    behave = answering(body, more=f"X-Amzn-Bedrock-Input-Token-Count: {told}\r\n")
-    reply = await asked(behave, call("openai_embeddings"), model="cohere.embed-english-v3")
+    behave = answering(body, more=f"X-Amzn-Bedrock-Input-Token-Count: {header}\r\n")
+    reply = await ask_bedrock(behave, call("openai_embeddings"), model="cohere.embed-english-v3")
     assert reply.usage_estimated
 
 
 @pytest.mark.parametrize(
-    ("model", "given", "param"),
+    ("model", "fields", "param"),
     [("amazon.titan-embed-text-v2:0", ["one", "two"], "input"), ("amazon.nova-lite-v1:0", "one", "model")],
 )
-async def test_embeddings_that_cannot_be_said_are_the_clients_error(ask, model, given, param) -> None:
+async def test_unsupported_embedding_requests_are_the_clients_error(ask, model, fields, param) -> None:
     with pytest.raises(ProviderFailed) as failed:
         place = candidate("bedrock", model, **config("http://127.0.0.1:1"))
-        await ask(call("openai_embeddings", input=given), place, secret=SECRETS)
+        await ask(call("openai_embeddings", input=fields), place, secret=SECRETS)
     assert failed.value.client_error.extra == {"param": param}
 
 
-async def test_an_answer_without_embeddings_is_a_bad_reply(asked) -> None:
+async def test_an_answer_without_embeddings_is_a_bad_reply(ask_bedrock) -> None:
     with pytest.raises(ProviderFailed, match="bad_reply"):
-        await asked(answering(b"{}"), call("openai_embeddings"), model="cohere.embed-english-v3")
+        await ask_bedrock(answering(b"{}"), call("openai_embeddings"), model="cohere.embed-english-v3")
 
 
 async def test_models_and_profiles_are_listed(outbound) -> None:
@@ -608,7 +608,7 @@ async def test_models_and_profiles_are_listed(outbound) -> None:
         profile("eu.old", "a", status="DELETING"),
     ]
 
-    async def found(vendor: Bedrock) -> list[tuple[str, str | None]]:
+    async def models_of(vendor: Bedrock) -> list[tuple[str, str | None]]:
         async with upstream(vendor) as server:
             record = ProviderRecord(
                 id="b", name="B", kind="bedrock", config=ProviderConfig(**config(server.url))
@@ -618,26 +618,29 @@ async def test_models_and_profiles_are_listed(outbound) -> None:
         return [(one.model_id, one.display_name) for one in listed]
 
     arn = f"arn:aws:bedrock:{REGION}:1:inference-profile/mine"
-    assert await found(Bedrock(models=models, profiles=profiles)) == [
+    assert await models_of(Bedrock(models=models, profiles=profiles)) == [
         (titan["modelId"], titan["modelName"]),
         ("a", "A"),
         ("eu.b", "The eu.b"),
         (arn, "The mine"),
     ]
     # Whoever may not list profiles has the models all the same.
-    assert await found(Bedrock(models=models, profiles=None)) == [(titan["modelId"], titan["modelName"]), ("a", "A")]
+    assert await models_of(Bedrock(models=models, profiles=None)) == [
+        (titan["modelId"], titan["modelName"]),
+        ("a", "A"),
+    ]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_profile_is_called_by_its_arn(asked, stream) -> None:
+async def test_a_profile_is_called_by_its_arn(ask_bedrock, stream) -> None:
     vendor = Bedrock()
     arn = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/abc123"
-    await asked(vendor, call(stream=stream), model=arn)
+    await ask_bedrock(vendor, call(stream=stream), model=arn)
     assert vendor.asked[0][0] == arn
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "request_body"),
     [
         ({"stream": True}, "Unknown parameter"),
         ({"inferenceConfig": {"maxTokens": "x"}}, "Invalid type"),
@@ -649,6 +652,6 @@ async def test_a_profile_is_called_by_its_arn(asked, stream) -> None:
         ),
     ],
 )
-def test_the_vendors_checks_find_faults(change, told) -> None:
+def test_the_vendors_checks_find_faults(change, request_body) -> None:
     body = {"messages": [{"role": "user", "content": [{"text": "x"}]}], **change}
-    assert told in (fault_in(body, MODEL, "Converse") or "")
+    assert request_body in (fault_in(body, MODEL, "Converse") or "")

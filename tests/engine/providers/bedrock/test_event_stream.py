@@ -23,9 +23,9 @@ WHOLE = b"".join(frame(headers, payload) for headers, payload in MESSAGES)
 
 def read(pieces: list[bytes]) -> list[tuple[dict[str, str], bytes]]:
     frames = Frames()
-    found = [(dict(one.headers), one.payload) for piece in pieces for one in frames.push(piece)]
+    results = [(dict(one.headers), one.payload) for piece in pieces for one in frames.push(piece)]
     assert frames.empty
-    return found
+    return results
 
 
 def with_header(kind: int, value: bytes) -> bytes:
@@ -71,11 +71,11 @@ def test_headers_of_every_type_are_passed_over(kind: int, value: bytes) -> None:
 def test_no_byte_can_be_changed(at: int) -> None:
     good, bad = event("messageStart", {}), bytearray(event("metadata", {}))
     bad[at] ^= 0x20
-    found = []
+    results = []
     with pytest.raises(BadFrame):
         for one in Frames().push(good + bytes(bad)):
-            found.append(one.headers[":event-type"])
-    assert found == ["messageStart"]
+            results.append(one.headers[":event-type"])
+    assert results == ["messageStart"]
 
 
 @pytest.mark.parametrize(("size", "headers"), [(MAX_EVENT_BYTES + 1, 0), (15, 0), (40, 25), (0, 0)])

@@ -28,7 +28,7 @@ from gatehouse.foundation.outbound.metadata import MAX_BYTES, request_metadata
 TOKEN = "session/token+of=the=role"
 
 
-def told(expires: float | None = None, **more: Any) -> bytes:
+def credentials_body(expires: float | None = None, **more: Any) -> bytes:
     keys = {"Code": "Success", "AccessKeyId": KEY_ID, "SecretAccessKey": SECRET, "Token": TOKEN, **more}
     if expires is not None:
         keys["Expiration"] = datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -49,7 +49,7 @@ class Metadata:
                 return web.Response(text="the-token")
             case "GET", "/container":
                 good = request.headers.get("Authorization") == "the-word"
-                return web.Response(body=told(4e9), status=200 if good else 401)
+                return web.Response(body=credentials_body(4e9), status=200 if good else 401)
             case "GET", "/huge":
                 return web.Response(body=b"x" * (MAX_BYTES + 1))
             case "GET", "/moved":
@@ -58,7 +58,7 @@ class Metadata:
             return web.Response(status=401)
         if request.path == "/latest/meta-data/iam/security-credentials/":
             return web.Response(text="the-role\n")
-        return web.Response(body=told(4e9))
+        return web.Response(body=credentials_body(4e9))
 
 
 @pytest.fixture
@@ -93,23 +93,23 @@ class ByHand:
         await self.let_go.wait()
         if self.life is None:
             raise OutboundFailed
-        return told(self.now + self.life, AccessKeyId=f"KEY{self.questions}")
+        return credentials_body(self.now + self.life, AccessKeyId=f"KEY{self.questions}")
 
     async def key(self) -> str:
         return (await self.machine.get()).access_key_id
 
 
-async def test_an_instance_is_asked_by_a_token(metadata) -> None:
+async def test_the_instance_metadata_is_queried_with_a_token(metadata) -> None:
     machine = Machine({"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.url + "/"})
     identity = await machine.get()
-    wanted = SigningIdentity(access_key_id=KEY_ID, secret_access_key=SECRET, session_token=TOKEN, expires_at=4e9)
-    assert identity == wanted
+    expected = SigningIdentity(access_key_id=KEY_ID, secret_access_key=SECRET, session_token=TOKEN, expires_at=4e9)
+    assert identity == expected
     roles = "/latest/meta-data/iam/security-credentials/"
     assert metadata.seen == [("PUT", "/latest/api/token"), ("GET", roles), ("GET", roles + "the-role")]
 
 
 @pytest.mark.parametrize("by_file", [False, True])
-async def test_a_containers_agent_is_asked_with_its_word(metadata, tmp_path: Path, by_file: bool) -> None:
+async def test_a_containers_agent_is_queried_with_its_token(metadata, tmp_path: Path, by_file: bool) -> None:
     word = tmp_path / "word"
     word.write_text("the-word\n")
     environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{metadata.url}/container"}
@@ -122,8 +122,8 @@ async def test_a_containers_agent_is_asked_with_its_word(metadata, tmp_path: Pat
 
 async def test_the_environments_keys_come_first() -> None:
     environment = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "AWS_SESSION_TOKEN": "T"}
-    wanted = SigningIdentity(access_key_id="A", secret_access_key="S", session_token="T")
-    assert await Machine(environment).get() == wanted
+    expected = SigningIdentity(access_key_id="A", secret_access_key="S", session_token="T")
+    assert await Machine(environment).get() == expected
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def test_a_machine_without_a_role_says_so(metadata, environment) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"AccessKeyId": "A"}', b"\xff"])
-async def test_credentials_that_make_no_sense_are_none(body) -> None:
+async def test_malformed_credentials_are_refused(body) -> None:
     async def ask(method: str, url: str, headers: Mapping[str, str]) -> bytes:
         return body
 
@@ -186,7 +186,7 @@ async def test_keys_are_renewed_beside_the_calls_before_they_expire() -> None:
     assert world.questions == 2
 
 
-async def test_a_service_that_gives_the_same_short_lived_keys_is_not_asked_for_each_call() -> None:
+async def test_short_lived_keys_are_cached_between_calls() -> None:
     world = ByHand()
     world.life = RENEW_BEFORE_EXPIRY_SECONDS / 2
     for _ in range(5):
@@ -234,9 +234,9 @@ async def test_a_provider_with_the_machines_role_signs_with_it(ask, metadata, mo
     async with upstream(vendor) as server:
         place = candidate("bedrock", base_url=server.url, cloud_region=REGION, use_instance_role=True)
         reply = await ask(call(stream=stream), place, secret={})
-        said = await everything(reply) if stream else reply.body
+        text = await everything(reply) if stream else reply.body
         await reply.close()
-    assert b"Hi" in said
+    assert b"Hi" in text
     assert vendor.faults == []
 
 

@@ -58,7 +58,7 @@ def test_a_signature_is_botocores(method: str, url: str, body: bytes, token: str
 
 
 @given(model=st.text(st.characters(min_codepoint=33, exclude_categories=("Cs", "Zs")), min_size=1, max_size=40))
-def test_any_models_path_goes_out_as_it_is_signed(model: str) -> None:
+def test_every_models_path_is_sent_as_signed(model: str) -> None:
     """What carries the calls may write a URL anew: were it to change the path, the signature would not fit."""
     url = Bedrock().endpoint(ProviderTarget("chat", f"m{model}"), ProviderConfig(cloud_region="us-east-1"), {}).url
     assert URL(url).raw_path == url.removeprefix(HOST)

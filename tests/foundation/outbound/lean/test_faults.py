@@ -138,5 +138,5 @@ async def test_what_is_called_after_a_call_was_given_up_gets_its_own_answer(lean
                 await asyncio.sleep(0)
             for call in calls[1::2]:
                 call.cancel()
-            for told in await asyncio.gather(*calls, return_exceptions=True):
-                assert told is None or isinstance(told, asyncio.CancelledError)
+            for item in await asyncio.gather(*calls, return_exceptions=True):
+                assert item is None or isinstance(item, asyncio.CancelledError)

@@ -74,10 +74,12 @@ async def test_a_connection_that_was_closed_while_the_loop_stood_still_is_not_us
             provider.left.clear()
 
 
-@pytest.mark.parametrize(("method", "told"), [("GET", ConnectFailed), ("HEAD", ConnectFailed), ("POST", BrokenOff)])
+@pytest.mark.parametrize(
+    ("method", "expected_error"), [("GET", ConnectFailed), ("HEAD", ConnectFailed), ("POST", BrokenOff)]
+)
 @pytest.mark.parametrize("by", ["end", "reset"])
-async def test_a_call_whose_used_connection_dies_unanswered_is_told_so_and_never_sent_twice(
-    lean: Outbound, method: str, told: type[Exception], by: str
+async def test_a_call_on_a_reused_connection_that_dies_fails_and_is_not_repeated(
+    lean: Outbound, method: str, expected_error: type[Exception], by: str
 ) -> None:
     async def behave(connection: Connection) -> None:
         if len(server.requests) == 1:
@@ -89,9 +91,9 @@ async def test_a_call_whose_used_connection_dies_unanswered_is_told_so_and_never
 
     async with upstream(behave) as server:
         assert await ask(lean, server.url) == b"hi"
-        with pytest.raises(told) as failure:
+        with pytest.raises(expected_error) as failure:
             await ask(lean, server.url, method)
-        assert type(failure.value) is told
+        assert type(failure.value) is expected_error
         await asyncio.sleep(0.05)
         assert (len(server.requests), server.connections) == (2, 1)
 
@@ -156,12 +158,12 @@ async def test_closing_the_carrier_ends_the_calls_in_progress(lean: Outbound) ->
         await asyncio.wait_for(server.closed_by_client.wait(), 1)
 
 
-@pytest.mark.parametrize(("told", "connections"), [("timeout=1", 2), ("max=5, timeout=60", 1), ("nonsense", 1)])
+@pytest.mark.parametrize(("keep_alive", "connections"), [("timeout=1", 2), ("max=5, timeout=60", 1), ("nonsense", 1)])
 async def test_a_connection_rests_no_longer_than_the_far_end_keeps_it(
-    lean: Outbound, told: str, connections: int
+    lean: Outbound, keep_alive: str, connections: int
 ) -> None:
     async def behave(connection: Connection) -> None:
-        await connection.answer(b"hi", more=f"Keep-Alive: {told}\r\n")
+        await connection.answer(b"hi", more=f"Keep-Alive: {keep_alive}\r\n")
 
     async with upstream(behave) as server:
         for _ in range(2):

@@ -43,20 +43,20 @@ def names() -> Iterator[AddressCache]:
     made.close()
 
 
-async def found(names: AddressCache) -> list[str]:
+async def resolved(names: AddressCache) -> list[str]:
     return [str(address) for address in await names.addresses("provider.example", 443, "private")]
 
 
 async def test_a_name_is_looked_up_once_however_many_ask(names: AddressCache, resolver: Resolver) -> None:
     resolver.addresses = ["10.0.0.1", "10.0.0.2"]
-    assert await asyncio.gather(*[found(names) for _ in range(20)]) == [["10.0.0.1", "10.0.0.2"]] * 20
-    await found(names)
+    assert await asyncio.gather(*[resolved(names) for _ in range(20)]) == [["10.0.0.1", "10.0.0.2"]] * 20
+    await resolved(names)
     assert resolver.asked == 1
 
 
-async def test_who_leaves_takes_the_answer_from_nobody_else(names: AddressCache, resolver: Resolver) -> None:
+async def test_a_cancelled_lookup_does_not_affect_others(names: AddressCache, resolver: Resolver) -> None:
     resolver.free.clear()
-    first, second = asyncio.create_task(found(names)), asyncio.create_task(found(names))
+    first, second = asyncio.create_task(resolved(names)), asyncio.create_task(resolved(names))
     await asyncio.sleep(0.02)
     first.cancel()
     resolver.free.set()
@@ -66,49 +66,49 @@ async def test_who_leaves_takes_the_answer_from_nobody_else(names: AddressCache,
 async def test_an_older_answer_serves_while_a_new_one_is_fetched(
     names: AddressCache, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await found(names)
+    await resolved(names)
     monkeypatch.setattr(names_module, "FRESH_SECONDS", 0.0)
     resolver.addresses = ["10.0.0.2"]
     resolver.free.clear()
     async with asyncio.timeout(1):
-        assert await found(names) == ["10.0.0.1"]
+        assert await resolved(names) == ["10.0.0.1"]
     resolver.free.set()
     await asyncio.sleep(0.1)
-    assert await found(names) == ["10.0.0.2"]
+    assert await resolved(names) == ["10.0.0.2"]
 
 
 async def test_a_resolver_that_fails_leaves_the_last_answer_in_place_until_it_is_too_old(
     names: AddressCache, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await found(names)
+    await resolved(names)
     monkeypatch.setattr(names_module, "FRESH_SECONDS", 0.0)
     resolver.addresses = []
-    assert await found(names) == ["10.0.0.1"]
+    assert await resolved(names) == ["10.0.0.1"]
     await asyncio.sleep(0.1)
-    assert await found(names) == ["10.0.0.1"]
+    assert await resolved(names) == ["10.0.0.1"]
     monkeypatch.setattr(names_module, "USABLE_SECONDS", 0.0)
     with pytest.raises(HostNotFound):
-        await found(names)
+        await resolved(names)
 
 
 async def test_a_name_that_leads_out_of_bounds_now_is_not_used_any_more(
     names: AddressCache, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await found(names)
+    await resolved(names)
     monkeypatch.setattr(names_module, "FRESH_SECONDS", 0.0)
     # A single one is enough.
     resolver.addresses = ["10.0.0.2", "169.254.169.254"]
-    await found(names)
+    await resolved(names)
     await asyncio.sleep(0.1)
     with pytest.raises(BlockedAddress):
-        await found(names)
+        await resolved(names)
 
 
-async def test_an_address_that_could_not_be_reached_is_looked_up_anew(names: AddressCache, resolver: Resolver) -> None:
-    await found(names)
+async def test_an_unreachable_address_is_resolved_again(names: AddressCache, resolver: Resolver) -> None:
+    await resolved(names)
     names.forget("provider.example", "private")
     resolver.addresses = ["10.0.0.7"]
-    assert await found(names) == ["10.0.0.7"]
+    assert await resolved(names) == ["10.0.0.7"]
 
 
 async def test_an_address_needs_no_look_up(names: AddressCache, resolver: Resolver) -> None:

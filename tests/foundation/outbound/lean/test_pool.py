@@ -28,15 +28,15 @@ async def ask(outbound: Outbound, url: str, wait: float = 1.0) -> OutboundReply:
 async def test_shares_are_within_what_all_have_together(make_lean: Make) -> None:
     carrier = make_lean(3, max_each=2)
     async with upstream(echo) as one, upstream(echo) as other:
-        held = [await ask(carrier, one.url) for _ in range(2)]
-        held.append(await ask(carrier, other.url))
+        replies = [await ask(carrier, one.url) for _ in range(2)]
+        replies.append(await ask(carrier, other.url))
         with pytest.raises(NoConnectionFree):
             await ask(carrier, other.url, 0.05)
-        for each in held:
-            await each.close()
+        for item in replies:
+            await item.close()
 
 
-async def test_who_waits_is_let_in_as_soon_as_a_call_ends(make_lean: Make) -> None:
+async def test_a_waiting_call_starts_as_soon_as_another_ends(make_lean: Make) -> None:
     carrier = make_lean(1)
     async with upstream(echo) as server:
         first = await ask(carrier, server.url)
@@ -61,12 +61,12 @@ async def test_a_burst_waits_however_few_may_call(make_lean: Make) -> None:
 
 async def test_a_call_that_ends_passes_over_who_is_cancelled_in_the_same_moment() -> None:
     pool = ConnectionPool(PoolLimits(1, 1, 5), 30.0)
-    held = pool.enter(A)
-    assert held is not None
+    first_call = pool.enter(A)
+    assert first_call is not None
     gone, next_one = (asyncio.create_task(pool.wait(A, 5)) for _ in range(2))
     await asyncio.sleep(0)
     gone.cancel()
-    pool.leave(held)
+    pool.leave(first_call)
     pool.leave(await asyncio.wait_for(next_one, 1))
     assert (gone.cancelled(), pool._calls, pool._hosts) == (True, 0, {})
 
@@ -82,14 +82,14 @@ async def test_no_more_than_may_wait_for_a_provider_do_and_the_next_is_refused_a
     for host in hosts:
         assert host is not None
         pool.leave(host)
-    for each in waiting:
-        pool.leave(await each)
+    for waiter in waiting:
+        pool.leave(await waiter)
     assert pool.enter(A) is not None
 
 
 async def test_providers_take_turns_when_all_wait() -> None:
     pool = ConnectionPool(PoolLimits(1, 1, 10), 30.0)
-    held = pool.enter(A)
+    first_call = pool.enter(A)
     order: list[str] = []
 
     async def one(origin: Origin) -> None:
@@ -102,8 +102,8 @@ async def test_providers_take_turns_when_all_wait() -> None:
     for origin in (A, A, A, B, B):
         tasks.append(asyncio.create_task(one(origin)))
         await asyncio.sleep(0)
-    assert held is not None
-    pool.leave(held)
+    assert first_call is not None
+    pool.leave(first_call)
     await asyncio.gather(*tasks)
     assert order == ["a", "b", "a", "b", "a"]
 
@@ -172,8 +172,8 @@ async def test_calls_at_once_share_connections_and_one_look_up(
 ) -> None:
     looked: list[object] = []
 
-    def getaddrinfo(*asked: object, **_: object) -> list[tuple[object, ...]]:
-        looked.append(asked)
+    def getaddrinfo(*query: object, **_: object) -> list[tuple[object, ...]]:
+        looked.append(query)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)

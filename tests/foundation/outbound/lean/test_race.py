@@ -37,7 +37,7 @@ async def test_one_that_refuses_is_followed_at_once_by_the_next() -> None:
         assert await race.first(["bad", "bad", "good"], attempt, lambda _: None) == "good"
 
 
-async def test_when_none_answers_the_last_refusal_is_told() -> None:
+async def test_if_no_candidate_answers_the_last_refusal_is_returned() -> None:
     async def attempt(address: str) -> str:
         raise ConnectionRefusedError(address)
 

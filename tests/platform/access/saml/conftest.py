@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from tests.support import saml
 from tests.support.platform import RunningPlatform, Tenant
-from tests.support.saml import Said, Signer
+from tests.support.saml import AssertionFields, Signer
 
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 
@@ -60,19 +60,19 @@ class SignOn:
         request_id: str = saml.carried(answer.headers["location"], "SAMLRequest").get("ID")
         return request_id
 
-    async def said(self, **changes: Any) -> Said:
+    async def assertion_fields(self, **changes: Any) -> AssertionFields:
         """Of a sign-in that has begun."""
         right = {"issuer": self.entity_id, "base": BASE, "email": self.tenant.user.email}
         if "in_response_to" not in changes:
             right["in_response_to"] = await self.begin()
-        return Said(**{**right, **changes})
+        return AssertionFields(**{**right, **changes})
 
     async def post(self, root: Any, *, browser: httpx2.AsyncClient | None = None) -> httpx2.Response:
         form = {"SAMLResponse": root if isinstance(root, str) else saml.encoded(root), "RelayState": ""}
         return await (browser or self.browser).post("/api/saml/acs", data=form)
 
     async def sign_in(self, **changes: Any) -> httpx2.Response:
-        return await self.post(saml.signed(await self.said(**changes), self.signer))
+        return await self.post(saml.signed(await self.assertion_fields(**changes), self.signer))
 
     def sessions(self) -> list[UUID]:
         """Those that single sign-on has opened."""

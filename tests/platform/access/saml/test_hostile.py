@@ -41,7 +41,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 async def test_an_assertion_that_is_not_for_here_and_now_signs_nobody_in(
     sign_on: SignOn, changes: dict[str, Any], reason: str
 ) -> None:
-    right = await sign_on.said()
+    right = await sign_on.assertion_fields()
     rights = {"response_in_response_to": right.in_response_to, "response_issuer": right.issuer}
     changes = {name: rights[name] if value == "right" else value for name, value in changes.items()}
     # An answer to a request that nobody knows is in the chain of the only organization that knows the issuer.
@@ -78,7 +78,7 @@ LACKING: dict[str, tuple[str, str, str]] = {
 async def test_an_assertion_that_leaves_the_question_open_signs_nobody_in(
     sign_on: SignOn, pattern: str, instead: str, reason: str
 ) -> None:
-    text = response_text(await sign_on.said())
+    text = response_text(await sign_on.assertion_fields())
     written = re.sub(pattern, instead, text)
     assert written != text
     root = tree(written)
@@ -95,9 +95,9 @@ async def test_clocks_may_differ_by_five_minutes(sign_on: SignOn, changes: dict[
 
 
 async def test_the_last_moment_that_there_is_is_a_time(sign_on: SignOn) -> None:
-    said = await sign_on.said()
-    text = response_text(said)
-    for moment in (saml.moment(said.conditions_until), saml.moment(said.confirmed_until)):
+    fields = await sign_on.assertion_fields()
+    text = response_text(fields)
+    for moment in (saml.moment(fields.conditions_until), saml.moment(fields.confirmed_until)):
         text = text.replace(moment, "9999-12-31T23:59:59.9999999Z")
     root = tree(text)
     sign(assertion_of(root), sign_on.signer)
@@ -108,7 +108,7 @@ async def test_the_last_moment_that_there_is_is_a_time(sign_on: SignOn) -> None:
 
 
 async def test_an_answer_is_taken_once(sign_on: SignOn) -> None:
-    root = signed(await sign_on.said(), sign_on.signer)
+    root = signed(await sign_on.assertion_fields(), sign_on.signer)
     assert (await sign_on.post(root)).status_code == 303
     again = await sign_on.post(root)
     assert (again.status_code, again.json()["reason"]) == (400, "assertion_expired")
@@ -116,29 +116,29 @@ async def test_an_answer_is_taken_once(sign_on: SignOn) -> None:
 
 
 async def test_an_assertion_is_taken_once_whatever_request_it_names(sign_on: SignOn) -> None:
-    said = await sign_on.said(assertion_id="_the-same")
-    assert (await sign_on.post(signed(said, sign_on.signer))).status_code == 303
-    again = said.but(in_response_to=await sign_on.begin())
+    fields = await sign_on.assertion_fields(assertion_id="_the-same")
+    assert (await sign_on.post(signed(fields, sign_on.signer))).status_code == 303
+    again = fields.but(in_response_to=await sign_on.begin())
     refused = await sign_on.post(signed(again, sign_on.signer))
     assert (refused.status_code, refused.json()["reason"]) == (400, "assertion_expired")
     assert len(sign_on.sessions()) == 1
 
 
 async def test_of_two_answers_at_once_one_is_taken(sign_on: SignOn) -> None:
-    said = await sign_on.said()
-    answers = await asyncio.gather(*(sign_on.post(signed(said, sign_on.signer)) for _ in range(5)))
+    fields = await sign_on.assertion_fields()
+    answers = await asyncio.gather(*(sign_on.post(signed(fields, sign_on.signer)) for _ in range(5)))
     assert sorted(answer.status_code for answer in answers) == [303, 400, 400, 400, 400]
     assert len(sign_on.sessions()) == 1
 
 
 async def test_an_answer_to_no_request_is_not_taken(sign_on: SignOn) -> None:
-    said = await sign_on.said(in_response_to="_of_nobody")
-    await assert_refused(sign_on, await sign_on.post(signed(said, sign_on.signer)), "assertion_expired")
+    fields = await sign_on.assertion_fields(in_response_to="_of_nobody")
+    await assert_refused(sign_on, await sign_on.post(signed(fields, sign_on.signer)), "assertion_expired")
 
 
-async def test_an_answer_that_nobody_asked_for_is_not_taken(sign_on: SignOn) -> None:
-    said = await sign_on.said(in_response_to=None)
-    await assert_refused(sign_on, await sign_on.post(signed(said, sign_on.signer)), "unsolicited_response")
+async def test_an_unsolicited_saml_response_is_refused(sign_on: SignOn) -> None:
+    fields = await sign_on.assertion_fields(in_response_to=None)
+    await assert_refused(sign_on, await sign_on.post(signed(fields, sign_on.signer)), "unsolicited_response")
 
 
 @pytest.fixture
@@ -151,8 +151,8 @@ async def open_sign_on(sign_on: SignOn) -> SignOn:
 
 
 async def test_a_provider_that_may_begins_a_sign_in_once(open_sign_on: SignOn) -> None:
-    said = await open_sign_on.said(in_response_to=None, assertion_id="_replayed")
-    root = signed(said, open_sign_on.signer)
+    fields = await open_sign_on.assertion_fields(in_response_to=None, assertion_id="_replayed")
+    root = signed(fields, open_sign_on.signer)
     answers = await asyncio.gather(*(open_sign_on.post(root) for _ in range(3)))
     assert sorted(answer.status_code for answer in answers) == [303, 400, 400]
     assert {answer.json()["reason"] for answer in answers if answer.status_code == 400} == {"assertion_expired"}
@@ -162,15 +162,15 @@ async def test_a_provider_that_may_begins_a_sign_in_once(open_sign_on: SignOn) -
 async def test_a_provider_that_may_begin_sign_ins_is_held_to_all_other_rules(
     open_sign_on: SignOn, stranger: Signer
 ) -> None:
-    said = await open_sign_on.said(in_response_to=None)
+    fields = await open_sign_on.assertion_fields(in_response_to=None)
     for root, reason in (
-        (signed(said, stranger), "invalid_signature"),
-        (signed(said.but(audience="https://another.test"), open_sign_on.signer), "invalid_signature"),
-        (signed(said.but(recipient="https://another.test"), open_sign_on.signer), "invalid_signature"),
-        (signed(said.but(confirmed_until=-400), open_sign_on.signer), "assertion_expired"),
-        (signed(said.but(issuer="https://another.test"), open_sign_on.signer), "unknown_issuer"),
+        (signed(fields, stranger), "invalid_signature"),
+        (signed(fields.but(audience="https://another.test"), open_sign_on.signer), "invalid_signature"),
+        (signed(fields.but(recipient="https://another.test"), open_sign_on.signer), "invalid_signature"),
+        (signed(fields.but(confirmed_until=-400), open_sign_on.signer), "assertion_expired"),
+        (signed(fields.but(issuer="https://another.test"), open_sign_on.signer), "unknown_issuer"),
         # An answer to a request, without its request.
-        (signed(said.but(response_in_response_to="_x"), open_sign_on.signer), "assertion_expired"),
+        (signed(fields.but(response_in_response_to="_x"), open_sign_on.signer), "assertion_expired"),
     ):
         answer = await open_sign_on.post(root)
         assert (answer.status_code, answer.json()["reason"]) == (400, reason), answer.text
@@ -184,11 +184,11 @@ async def test_of_two_organizations_with_one_provider_the_one_of_the_address_is_
     config = {"entity_id": open_sign_on.entity_id, "allow_idp_initiated": True}
     twin = await configured(platform, other_tenant, open_sign_on.browser, open_sign_on.signer, **config)
     domain = f"{uuid4().hex[:10]}.test"
-    said = await open_sign_on.said(in_response_to=None, email=f"ada@{domain}")
-    unclear = await open_sign_on.post(signed(said, open_sign_on.signer))
+    fields = await open_sign_on.assertion_fields(in_response_to=None, email=f"ada@{domain}")
+    unclear = await open_sign_on.post(signed(fields, open_sign_on.signer))
     assert (unclear.status_code, unclear.json()["reason"]) == (400, "unsolicited_response")
     prove(platform, open_sign_on.tenant, domain, jit=True)
-    assert (await open_sign_on.post(signed(said, open_sign_on.signer))).status_code == 303
+    assert (await open_sign_on.post(signed(fields, open_sign_on.signer))).status_code == 303
     assert (len(open_sign_on.sessions()), twin.sessions()) == (1, [])
 
 
@@ -205,36 +205,36 @@ async def test_an_organizations_attribute_mapping_does_not_bring_it_anothers_peo
     prove(platform, open_sign_on.tenant, own, jit=True)
     prove(platform, other_tenant, theirs, jit=True)
     attributes = {"mail": [f"ada@{own}"], "contact": [f"ada@{theirs}"]}
-    said = await open_sign_on.said(in_response_to=None, attributes=attributes)
-    unclear = await open_sign_on.post(signed(said, open_sign_on.signer))
+    fields = await open_sign_on.assertion_fields(in_response_to=None, attributes=attributes)
+    unclear = await open_sign_on.post(signed(fields, open_sign_on.signer))
     assert (unclear.status_code, unclear.json()["reason"]) == (400, "unsolicited_response")
     assert twin.sessions() == []
     # Where its mapping finds no address, the organization that can read one is meant.
     platform.sql(
         'UPDATE saml_identity_providers SET attribute_mapping = \'{"email": "none"}\' WHERE id = %s', [twin.idp_id]
     )
-    assert (await open_sign_on.post(signed(said, open_sign_on.signer))).status_code == 303
+    assert (await open_sign_on.post(signed(fields, open_sign_on.signer))).status_code == 303
     assert (len(open_sign_on.sessions()), twin.sessions()) == (1, [])
 
 
 async def test_an_answer_to_a_request_of_long_ago_is_not_taken(sign_on: SignOn) -> None:
-    said = await sign_on.said()
-    sign_on.platform.sql("UPDATE saml_requests SET expires_at = now() WHERE id = %s", [said.in_response_to])
-    await assert_refused(sign_on, await sign_on.post(signed(said, sign_on.signer)), "assertion_expired")
+    fields = await sign_on.assertion_fields()
+    sign_on.platform.sql("UPDATE saml_requests SET expires_at = now() WHERE id = %s", [fields.in_response_to])
+    await assert_refused(sign_on, await sign_on.post(signed(fields, sign_on.signer)), "assertion_expired")
 
 
-async def test_an_answer_from_another_provider_than_was_asked_is_not_taken(
+async def test_a_saml_response_of_another_provider_is_refused(
     sign_on: SignOn, platform: RunningPlatform, stranger: Signer
 ) -> None:
     """Both are the organization's, and both sign well."""
     other = await configured(platform, sign_on.tenant, sign_on.browser, stranger)
-    said = (await sign_on.said()).but(issuer=other.entity_id)
-    await assert_refused(sign_on, await sign_on.post(signed(said, stranger)), "unknown_issuer")
+    fields = (await sign_on.assertion_fields()).but(issuer=other.entity_id)
+    await assert_refused(sign_on, await sign_on.post(signed(fields, stranger)), "unknown_issuer")
 
 
 async def test_an_issuer_that_nobody_knows_is_in_the_operators_chain(sign_on: SignOn, stranger: Signer) -> None:
-    said = await sign_on.said(issuer="https://nobody.test", in_response_to="_nothing")
-    answer = await sign_on.post(signed(said, stranger))
+    fields = await sign_on.assertion_fields(issuer="https://nobody.test", in_response_to="_nothing")
+    answer = await sign_on.post(signed(fields, stranger))
     await assert_refused(sign_on, answer, "unknown_issuer", in_default=True)
 
 
@@ -243,9 +243,9 @@ async def test_the_answer_to_one_organizations_request_signs_nobody_in_to_anothe
 ) -> None:
     """The other has configured a provider of the same name, with a key of its own, and names our user."""
     theirs = await configured(platform, other_tenant, sign_on.browser, stranger, entity_id=sign_on.entity_id)
-    ours = await sign_on.post(signed(await sign_on.said(), stranger))
+    ours = await sign_on.post(signed(await sign_on.assertion_fields(), stranger))
     await assert_refused(sign_on, ours, "invalid_signature")
-    taken_over = await theirs.post(signed(await theirs.said(email=sign_on.tenant.admin.email), stranger))
+    taken_over = await theirs.post(signed(await theirs.assertion_fields(email=sign_on.tenant.admin.email), stranger))
     # Somebody else, in the other organization: nobody has proven the domain.
     assert taken_over.status_code == 303
     assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [sign_on.tenant.admin.id]) == [(1,)]
@@ -256,7 +256,7 @@ async def test_an_answer_is_taken_in_the_browser_alone_in_which_the_sign_in_bega
     sign_on: SignOn, platform: RunningPlatform
 ) -> None:
     """Or somebody could have a victim's browser finish a sign-in of theirs, and watch what the victim does there."""
-    root = signed(await sign_on.said(), sign_on.signer)
+    root = signed(await sign_on.assertion_fields(), sign_on.signer)
     async with new_browser(platform) as victim:
         await victim.get("/api/saml/login", params={"idp_id": sign_on.idp_id})
         await assert_refused(sign_on, await sign_on.post(root, browser=victim), "assertion_expired")
@@ -280,7 +280,7 @@ PROLOGUES = {
 
 @pytest.mark.parametrize("prologue", PROLOGUES.values(), ids=PROLOGUES.keys())
 async def test_a_document_type_is_not_even_parsed(sign_on: SignOn, prologue: str) -> None:
-    raw = etree.tostring(signed(await sign_on.said(), sign_on.signer)).decode().replace(">ada<", ">&i;<")
+    raw = etree.tostring(signed(await sign_on.assertion_fields(), sign_on.signer)).decode().replace(">ada<", ">&i;<")
     answer = await sign_on.post(saml.encoded((prologue + raw).encode()))
     await assert_refused(sign_on, answer, "invalid_signature", in_default=True)
     assert "document type" in answer.json()["detail"]
@@ -315,8 +315,10 @@ async def test_what_is_no_response_is_refused(sign_on: SignOn, form: str) -> Non
 async def test_a_comment_cuts_no_name_in_two(sign_on: SignOn, name_id: str) -> None:
     """What is signed without its comments is read without them: one text."""
     victim = sign_on.tenant.admin.email
-    said = await sign_on.said(email=None, name_id=name_id.format(victim=victim), name_id_format=saml.EMAIL_FORMAT)
-    answer = await sign_on.post(signed(said, sign_on.signer))
+    fields = await sign_on.assertion_fields(
+        email=None, name_id=name_id.format(victim=victim), name_id_format=saml.EMAIL_FORMAT
+    )
+    answer = await sign_on.post(signed(fields, sign_on.signer))
     # Believed, for it is well signed; and it names whom it names.
     assert answer.status_code == 303
     assert sign_on.platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [sign_on.tenant.admin.id]) == [(1,)]
@@ -325,8 +327,8 @@ async def test_a_comment_cuts_no_name_in_two(sign_on: SignOn, name_id: str) -> N
 async def test_a_comment_that_was_put_in_later_changes_nobody(sign_on: SignOn) -> None:
     """The signature does not cover comments; the name that is read does not end at one either."""
     mine = f"{sign_on.tenant.user.email}.attacker.test"
-    said = await sign_on.said(email=None, name_id=mine, name_id_format=saml.EMAIL_FORMAT)
-    raw = etree.tostring(signed(said, sign_on.signer)).decode()
+    fields = await sign_on.assertion_fields(email=None, name_id=mine, name_id_format=saml.EMAIL_FORMAT)
+    raw = etree.tostring(signed(fields, sign_on.signer)).decode()
     cut = raw.replace(mine, f"{sign_on.tenant.user.email}<!-- -->.attacker.test")
     answer = await sign_on.post(saml.encoded(cut.encode()))
     assert answer.status_code == 303, answer.text

@@ -1,4 +1,4 @@
-"""The configuration of identity providers (reference 2, SAML identity provider)."""
+"""The configuration of SAML identity providers (docs/saml.md)."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +30,7 @@ def body(signer: Signer) -> dict[str, Any]:
     }
 
 
-async def test_a_provider_is_made_read_listed_and_removed(tenant: Tenant, body: dict[str, Any]) -> None:
+async def test_a_provider_is_created_read_listed_and_removed(tenant: Tenant, body: dict[str, Any]) -> None:
     admin = tenant.admin.client
     made = await admin.post(IDP, json=body)
     assert made.status_code == 201
@@ -65,7 +65,7 @@ async def test_every_change_is_in_the_audit_chain(
     assert deleted["resource_id"] == made["id"]
 
 
-async def test_an_update_changes_what_is_sent_and_null_clears(tenant: Tenant, body: dict[str, Any]) -> None:
+async def test_an_update_changes_the_sent_fields_and_null_clears(tenant: Tenant, body: dict[str, Any]) -> None:
     admin = tenant.admin.client
     mapping = {"email": "urn:acme:mail", "username": None, "groups": "urn:acme:groups"}
     made = (
@@ -82,7 +82,7 @@ async def test_an_update_changes_what_is_sent_and_null_clears(tenant: Tenant, bo
         assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (422, name)
 
 
-async def test_an_entity_id_stands_once_in_an_organization(
+async def test_an_entity_id_is_unique_in_an_organization(
     tenant: Tenant, other_tenant: Tenant, body: dict[str, Any]
 ) -> None:
     admin = tenant.admin.client
@@ -94,12 +94,12 @@ async def test_an_entity_id_stands_once_in_an_organization(
     assert (await other_tenant.admin.client.post(IDP, json=body)).status_code == 201
 
 
-async def test_a_certificate_is_kept_as_it_was_given(tenant: Tenant, body: dict[str, Any], signer: Signer) -> None:
+async def test_a_certificate_is_stored_unchanged(tenant: Tenant, body: dict[str, Any], signer: Signer) -> None:
     bare = signer.bare_certificate
     wrapped = "\n".join(bare[at : at + 64] for at in range(0, len(bare), 64))
-    for index, given in enumerate((bare, wrapped, signer.certificate, "\n" + signer.certificate * 2)):
-        made = await tenant.admin.client.post(IDP, json={**body, "entity_id": f"e{index}", "x509_cert": given})
-        assert (made.status_code, made.json().get("x509_cert")) == (201, given)
+    for index, value in enumerate((bare, wrapped, signer.certificate, "\n" + signer.certificate * 2)):
+        made = await tenant.admin.client.post(IDP, json={**body, "entity_id": f"e{index}", "x509_cert": value})
+        assert (made.status_code, made.json().get("x509_cert")) == (201, value)
 
 
 def _ed25519() -> str:
@@ -125,9 +125,7 @@ CERTIFICATES = {
 
 
 @pytest.mark.parametrize("make", CERTIFICATES.values(), ids=CERTIFICATES.keys())
-async def test_a_certificate_that_nothing_can_be_verified_with_is_refused(
-    tenant: Tenant, body: dict[str, Any], make: Any
-) -> None:
+async def test_an_unusable_certificate_is_refused(tenant: Tenant, body: dict[str, Any], make: Any) -> None:
     refused = await tenant.admin.client.post(IDP, json={**body, "x509_cert": make()})
     assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["body", "x509_cert"])
     assert "PRIVATE" not in refused.text
@@ -159,7 +157,7 @@ async def test_only_administrators_configure(platform: RunningPlatform, tenant: 
     assert (await tenant.user.client.get(path)).status_code == 403
 
 
-async def test_another_organizations_provider_is_not_there(
+async def test_another_organizations_provider_is_not_found(
     tenant: Tenant, other_tenant: Tenant, body: dict[str, Any]
 ) -> None:
     made = (await tenant.admin.client.post(IDP, json=body)).json()
@@ -170,7 +168,7 @@ async def test_another_organizations_provider_is_not_there(
     assert (await tenant.admin.client.get(path)).json() == made
 
 
-async def test_a_machine_does_not_say_whose_word_is_taken(
+async def test_a_machine_cannot_configure_identity_providers(
     platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]
 ) -> None:
     """With a provider of its own it could sign in as an administrator."""
@@ -186,7 +184,7 @@ async def test_a_machine_does_not_say_whose_word_is_taken(
     assert (await machine.get(IDP)).json()["total"] == 1
 
 
-async def test_changes_ask_for_a_second_factor(platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]) -> None:
+async def test_changes_require_a_second_factor(platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]) -> None:
     made = (await tenant.admin.client.post(IDP, json=body)).json()
     await platform.require_mfa(tenant.id)
     path, admin = f"{IDP}/{made['id']}", tenant.admin.client

@@ -52,9 +52,9 @@ async def domain(served: RunningPlatform, tenant: Tenant, provider: IdentityProv
     """Proven and open, of an organization that uses the provider."""
     made = await tenant.admin.client.post(IDP, json=provider.config)
     assert made.status_code == 201, made.text
-    found = f"{uuid4().hex[:12]}.test"
-    prove(served, tenant, found, jit=True)
-    return found
+    text = f"{uuid4().hex[:12]}.test"
+    prove(served, tenant, text, jit=True)
+    return text
 
 
 async def sign_in(page: Page, domain: str) -> None:
@@ -85,7 +85,7 @@ async def test_a_person_signs_in_and_out_again_both_ways(page: Page, provider: I
     await expect(page.get_by_label("E-mail or user name")).to_be_visible()
 
 
-async def test_whoever_is_not_admitted_reads_why(
+async def test_a_refused_person_sees_the_reason(
     page: Page, provider: IdentityProvider, domain: str, tenant: Tenant
 ) -> None:
     local = f"ada@{uuid4().hex[:12]}.test"

@@ -41,9 +41,9 @@ async def test_a_provider_ends_the_sessions_of_a_name(sign_on: SignOn) -> None:
     assert open_sessions(sign_on) == 1
     assert answer.headers["location"].startswith("https://idp.test/slo?SAMLResponse=")
     assert fields_of(answer.headers["location"])["RelayState"] == "their own"
-    told = saml.carried(answer.headers["location"], "SAMLResponse")
-    assert told.get("InResponseTo") == saml.tree(message.decode()).get("ID")
-    assert told.find("samlp:Status/samlp:StatusCode", NS).get("Value") == saml.SUCCESS
+    result = saml.carried(answer.headers["location"], "SAMLResponse")
+    assert result.get("InResponseTo") == saml.tree(message.decode()).get("ID")
+    assert result.find("samlp:Status/samlp:StatusCode", NS).get("Value") == saml.SUCCESS
     (event,) = await sign_on.platform.audit(sign_on.tenant, "session.ended")
     assert (event["reason"], event["details"]["idp_id"]) == ("saml_logout", sign_on.idp_id)
     assert "gatehouse_session" not in sign_on.browser.cookies
@@ -68,7 +68,7 @@ async def test_an_index_ends_that_session_alone(sign_on: SignOn) -> None:
     assert open_sessions(sign_on) == 1
 
 
-async def test_an_organization_that_enters_anothers_provider_is_told_nothing(
+async def test_an_organization_that_configures_anothers_provider_learns_nothing(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, signer: Signer
 ) -> None:
     """Its entity id and certificate are known to all. The browser would be led wherever that organization likes."""
@@ -100,10 +100,10 @@ async def test_the_sessions_of_an_organization_that_shares_the_provider_end_too(
         third = await platform.new_tenant()
         # Of the same name, but another: it has another key.
         named_alike = await configured(platform, third, third_browser, stranger, entity_id=sign_on.entity_id)
-        for each in (sign_on, shares, named_alike):
-            assert (await each.sign_in()).status_code == 303
+        for item in (sign_on, shares, named_alike):
+            assert (await item.sign_in()).status_code == 303
         await ask(sign_on, request(sign_on))
-        assert [open_sessions(each) for each in (sign_on, shares, named_alike)] == [0, 0, 1]
+        assert [open_sessions(item) for item in (sign_on, shares, named_alike)] == [0, 0, 1]
 
 
 def of_a_stranger(sign_on: SignOn, stranger: Signer) -> str:
@@ -217,22 +217,22 @@ async def leaving(sign_on: SignOn) -> str | None:
         "query_string": b"",
     }
     page = Request({**scope, "server": ("127.0.0.1", 80)})
-    found = await current_session(page, sign_on.platform.host)
-    assert found is not None
-    return await logout.logout_request_url(page, sign_on.platform.host, TenantId(sign_on.tenant.id), found[1].id)
+    result = await current_session(page, sign_on.platform.host)
+    assert result is not None
+    return await logout.logout_request_url(page, sign_on.platform.host, TenantId(sign_on.tenant.id), result[1].id)
 
 
 async def test_a_sign_out_that_begins_here_goes_to_the_provider_and_comes_back(sign_on: SignOn) -> None:
-    said = {"name_id": "ada@acme", "session_index": "s-77"}
-    await sign_on.sign_in(**said)
+    text = {"name_id": "ada@acme", "session_index": "s-77"}
+    await sign_on.sign_in(**text)
     url = await leaving(sign_on)
     assert url is not None
     assert url.startswith("https://idp.test/slo?SAMLRequest=")
-    told = saml.carried(url, "SAMLRequest")
-    assert told.findtext("saml:NameID", namespaces=NS) == "ada@acme"
-    assert told.find("saml:NameID", NS).get("Format") == "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
-    assert told.findtext("samlp:SessionIndex", namespaces=NS) == "s-77"
-    answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=told.get("ID"))
+    result = saml.carried(url, "SAMLRequest")
+    assert result.findtext("saml:NameID", namespaces=NS) == "ada@acme"
+    assert result.find("saml:NameID", NS).get("Format") == "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
+    assert result.findtext("samlp:SessionIndex", namespaces=NS) == "s-77"
+    answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=result.get("ID"))
     query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)
     back = await sign_on.browser.get(f"/api/saml/slo?{query}")
     assert (back.status_code, back.headers["location"]) == (302, "/login?done=out")

@@ -40,9 +40,9 @@ async def test_a_program_reads_json(sign_on: SignOn, accept: str) -> None:
 async def test_nothing_that_came_along_is_markup_on_the_page(sign_on: SignOn, stranger: Signer) -> None:
     script = "<script>alert(1)</script>"
     sign_on.browser.headers["Accept"] = BROWSER
-    said = await sign_on.said(name_id="x", issuer=script, response_issuer=script)
+    fields = await sign_on.assertion_fields(name_id="x", issuer=script, response_issuer=script)
     for answer in (
-        await sign_on.post(signed(said, stranger)),
+        await sign_on.post(signed(fields, stranger)),
         await sign_on.browser.get("/api/saml/login", params={"idp_id": script}),
         await sign_on.browser.get("/api/saml/slo", params={"SAMLRequest": script}),
     ):
@@ -65,7 +65,7 @@ async def test_every_stop_on_the_way_has_a_page(sign_on: SignOn, path: str, stat
     assert words in answer.text
 
 
-async def test_whoever_has_no_account_reads_what_to_do(sign_on: SignOn) -> None:
+async def test_a_person_without_an_account_sees_instructions(sign_on: SignOn) -> None:
     sign_on.browser.headers["Accept"] = BROWSER
     sign_on.platform.sql("UPDATE users SET is_active = false WHERE id = %s", [sign_on.tenant.user.id])
     refused = await sign_on.sign_in()
@@ -75,15 +75,15 @@ async def test_whoever_has_no_account_reads_what_to_do(sign_on: SignOn) -> None:
 
 async def test_a_failure_that_the_provider_reports_is_called_so(sign_on: SignOn) -> None:
     """As when nobody has assigned the person to the application: a status, and no assertion."""
-    said = await sign_on.said(status="urn:oasis:names:tc:SAML:2.0:status:Responder")
-    root = tree(response_text(said))
+    fields = await sign_on.assertion_fields(status="urn:oasis:names:tc:SAML:2.0:status:Responder")
+    root = tree(response_text(fields))
     root.remove(saml.assertion_of(root))
     refused = await sign_on.post(root)
     assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
     assert refused.json()["detail"] == "The identity provider did not sign a user in."
 
 
-async def test_administration_answers_programs_alone(tenant: Tenant) -> None:
+async def test_administration_returns_json_to_browsers(tenant: Tenant) -> None:
     """It is not a place that browsers are sent through."""
     answer = await tenant.user.client.get("/api/admin/saml/idp", headers={"Accept": BROWSER})
     assert (answer.status_code, answer.headers["content-type"]) == (403, "application/json")
@@ -101,9 +101,9 @@ async def allow(platform: RunningPlatform, tenant: Tenant, **allowlist: Any) -> 
     await platform.refresh()
 
 
-async def test_whoever_comes_from_elsewhere_is_not_signed_in(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_an_address_outside_the_allowlist_is_not_signed_in(sign_on: SignOn, platform: RunningPlatform) -> None:
     await allow(platform, sign_on.tenant, cidrs=["198.51.100.0/24"])
-    root = signed(await sign_on.said(), sign_on.signer)
+    root = signed(await sign_on.assertion_fields(), sign_on.signer)
     refused = await sign_on.post(root)
     assert (refused.status_code, "gatehouse_session" in refused.cookies) == (403, False)
     assert refused.json() == {

@@ -104,9 +104,9 @@ async def test_a_person_signs_out_here_and_then_at_the_provider(
     await provider.next(email=tenant.user.email, name_id=name)
     assert (await walk(browser, base, idp_id, "/login")).status_code == 303
     assert tenant.user.email in (await browser.get(f"{base}/login")).text
-    asked = _Form((await browser.get(f"{base}/logout")).text)
-    out = await browser.post(f"{base}{asked.action}", data=asked.fields, headers={"Origin": base})
-    (link,) = [html.unescape(each) for each in re.findall(r'href="([^"]*SAMLRequest=[^"]*)"', out.text)]
+    request = _Form((await browser.get(f"{base}/logout")).text)
+    out = await browser.post(f"{base}{request.action}", data=request.fields, headers={"Origin": base})
+    (link,) = [html.unescape(item) for item in re.findall(r'href="([^"]*SAMLRequest=[^"]*)"', out.text)]
     assert link.startswith(f"{provider.url}/slo?")
     back = await browser.get(link)
     assert name in await provider.left()

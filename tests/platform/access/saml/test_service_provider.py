@@ -25,7 +25,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.access.saml import logout
 from gatehouse.platform.access.saml.errors import SamlBusy
 from gatehouse.platform.access.saml.protocol import keys
-from gatehouse.platform.access.saml.protocol.xml_threads import offload
+from gatehouse.platform.access.saml.protocol.messages import XML_THREADS
 
 PUBLIC = "https://gateway.example.com"
 
@@ -43,8 +43,8 @@ async def public(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> 
 async def walk(sign_on: SignOn, browser: httpx2.AsyncClient, **query: str) -> tuple[httpx2.Response, httpx2.Response]:
     begun = await browser.get("/api/saml/login", params={"idp_id": sign_on.idp_id, **query})
     request_id = saml.carried(begun.headers["location"], "SAMLRequest").get("ID")
-    said = await sign_on.said(base=PUBLIC, in_response_to=request_id)
-    return begun, await sign_on.post(saml.signed(said, sign_on.signer), browser=browser)
+    fields = await sign_on.assertion_fields(base=PUBLIC, in_response_to=request_id)
+    return begun, await sign_on.post(saml.signed(fields, sign_on.signer), browser=browser)
 
 
 async def test_what_is_sent_follows_the_schema_and_libxmlsec_finds_its_signature_good(sign_on: SignOn) -> None:
@@ -54,7 +54,7 @@ async def test_what_is_sent_follows_the_schema_and_libxmlsec_finds_its_signature
     certificate = described.find(".//ds:X509Certificate", saml.NS).text
     await sign_on.sign_in()
     ((session_id,),) = [sign_on.sessions()]
-    asked = saml.redirect_query(
+    request = saml.redirect_query(
         "SAMLRequest", saml.logout_request(sign_on.entity_id, BASE, name_id="ada"), sign_on.signer, "of theirs"
     )
     scope = {"type": "http", "method": "POST", "path": "/logout", "headers": [(b"host", b"127.0.0.1")]}
@@ -65,7 +65,7 @@ async def test_what_is_sent_follows_the_schema_and_libxmlsec_finds_its_signature
         "LogoutRequest": await logout.logout_request_url(
             page, sign_on.platform.host, TenantId(sign_on.tenant.id), session_id
         ),
-        "LogoutResponse": (await browser.get(f"/api/saml/slo?{asked}")).headers["location"],
+        "LogoutResponse": (await browser.get(f"/api/saml/slo?{request}")).headers["location"],
     }
     for kind, url in sent.items():
         assert url is not None
@@ -108,7 +108,7 @@ async def test_a_sign_in_may_end_at_the_portal(sign_on: SignOn, public: httpx2.A
         assert (entered.status_code, entered.headers["location"]) == (303, "https://portal.example.com")
 
 
-async def test_over_tls_the_cookies_are_for_tls_and_this_host_alone(
+async def test_over_tls_the_cookies_are_secure_and_bound_to_this_host(
     sign_on: SignOn, public: httpx2.AsyncClient
 ) -> None:
     begun, entered = await walk(sign_on, public)
@@ -127,21 +127,21 @@ async def test_an_assertion_for_another_address_of_ours_is_not_for_this_one(
 ) -> None:
     begun = await public.get("/api/saml/login", params={"idp_id": sign_on.idp_id})
     request_id = saml.carried(begun.headers["location"], "SAMLRequest").get("ID")
-    said = await sign_on.said(in_response_to=request_id)
-    refused = await sign_on.post(saml.signed(said, sign_on.signer), browser=public)
+    fields = await sign_on.assertion_fields(in_response_to=request_id)
+    refused = await sign_on.post(saml.signed(fields, sign_on.signer), browser=public)
     assert (refused.status_code, refused.json()["reason"]) == (400, "invalid_signature")
 
 
 async def test_work_on_messages_is_bounded_and_leaves_the_loop_free() -> None:
     """More than may wait are told so at once, and nothing of it runs on the loop."""
     gate = threading.Event()
-    tasks = [asyncio.create_task(offload(lambda: gate.wait(30))) for _ in range(50)]
+    tasks = [asyncio.create_task(XML_THREADS.run(lambda: gate.wait(30))) for _ in range(50)]
     await asyncio.sleep(0)
     # Were any of it on the loop, nobody could open the gate.
     gate.set()
     ended: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
-    assert sum(isinstance(each, SamlBusy) for each in ended) == 50 - 34
-    assert all(each is True or isinstance(each, SamlBusy) for each in ended)
+    assert sum(isinstance(outcome, SamlBusy) for outcome in ended) == 50 - 34
+    assert all(outcome is True or isinstance(outcome, SamlBusy) for outcome in ended)
 
 
 async def test_a_large_answer_is_refused_quickly(sign_on: SignOn) -> None:

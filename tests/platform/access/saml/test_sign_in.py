@@ -1,4 +1,4 @@
-"""Signing in by SAML: what leads to a session, and whose (reference 2, SAML; decisions 2)."""
+"""Sign-in by SAML: which answers open a session, and for which user (docs/saml.md)."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ def groups_of(platform: RunningPlatform, user_id: UUID) -> set[str]:
 # the way there ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_sign_in_begins_with_a_request_to_the_provider(sign_on: SignOn) -> None:
+async def test_a_sign_in_starts_with_a_request_to_the_provider(sign_on: SignOn) -> None:
     query = {"idp_id": sign_on.idp_id, "relay_state": "/somewhere?x=1"}
     answer = await sign_on.browser.get("/api/saml/login", params=query)
     assert answer.status_code == 302
@@ -63,7 +63,7 @@ async def test_a_sign_in_without_a_provider_is_400_and_names_the_field(
 
 
 @pytest.mark.parametrize("relay_state", [None, "/oauth/authorize?state=" + "x" * 5000])
-async def test_a_provider_is_told_no_more_than_saml_allows(sign_on: SignOn, relay_state: str | None) -> None:
+async def test_the_request_to_the_provider_has_only_what_saml_allows(sign_on: SignOn, relay_state: str | None) -> None:
     """80 bytes. Where a sign-in ends is known here, however long it is."""
     query = {"idp_id": sign_on.idp_id, **({"relay_state": relay_state} if relay_state else {})}
     url = (await sign_on.browser.get("/api/saml/login", params=query)).headers["location"]
@@ -87,23 +87,23 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("relay_state", ELSEWHERE)
-async def test_a_sign_in_leads_nowhere_else(sign_on: SignOn, relay_state: str) -> None:
+async def test_a_sign_in_does_not_redirect_to_foreign_addresses(sign_on: SignOn, relay_state: str) -> None:
     """Whether the browser or the provider asks for it."""
-    root = signed(await sign_on.said(in_response_to=await sign_on.begin(relay_state)), sign_on.signer)
+    root = signed(await sign_on.assertion_fields(in_response_to=await sign_on.begin(relay_state)), sign_on.signer)
     form = {"SAMLResponse": saml.encoded(root), "RelayState": relay_state}
     answer = await sign_on.browser.post("/api/saml/acs", data=form)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
 
 
 @pytest.mark.parametrize("relay_state", ["/somewhere?x=1#y", f"{BASE}/elsewhere"])
-async def test_a_sign_in_ends_where_it_was_to_end(sign_on: SignOn, relay_state: str) -> None:
+async def test_a_sign_in_redirects_to_the_requested_page(sign_on: SignOn, relay_state: str) -> None:
     request_id = await sign_on.begin(relay_state)
     answer = await sign_on.sign_in(in_response_to=request_id)
     assert (answer.status_code, answer.headers["location"]) == (303, relay_state)
 
 
-async def test_the_relay_state_of_the_answer_comes_first(sign_on: SignOn) -> None:
-    root = signed(await sign_on.said(in_response_to=await sign_on.begin("/begun")), sign_on.signer)
+async def test_the_relay_state_of_the_response_takes_precedence(sign_on: SignOn) -> None:
+    root = signed(await sign_on.assertion_fields(in_response_to=await sign_on.begin("/begun")), sign_on.signer)
     form = {"SAMLResponse": saml.encoded(root), "RelayState": "/answered"}
     assert (await sign_on.browser.post("/api/saml/acs", data=form)).headers["location"] == "/answered"
 
@@ -117,7 +117,7 @@ async def test_single_sign_on_needs_the_platforms_address(platform: RunningPlatf
 
 
 @pytest.mark.parametrize("form", [{}, {"SAMLResponse": ""}, {"RelayState": "/"}])
-async def test_a_form_without_an_answer_is_400(browser: httpx2.AsyncClient, form: dict[str, str]) -> None:
+async def test_a_form_without_a_response_is_400(browser: httpx2.AsyncClient, form: dict[str, str]) -> None:
     refused = await browser.post("/api/saml/acs", data={"x": "y", **form})
     assert (refused.status_code, refused.json()["detail"][0]["loc"][-1]) == (400, "SAMLResponse")
 
@@ -135,7 +135,7 @@ async def test_a_signed_assertion_opens_a_session_in_the_browser(sign_on: SignOn
     assert (event["details"]["session_id"], event["details"]["amr"]) == (str(session_id), ["saml"])
 
 
-async def test_a_session_ends_when_the_provider_wants_it_to(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_a_session_ends_at_the_providers_deadline(sign_on: SignOn, platform: RunningPlatform) -> None:
     """However much it is used, and whatever the organization's own policy allows."""
     assert (await sign_on.sign_in(session_until=120)).status_code == 303
     (session_id,) = sign_on.sessions()
@@ -152,7 +152,7 @@ async def test_a_session_ends_when_the_provider_wants_it_to(sign_on: SignOn, pla
     assert sign_on.tenant.user.email not in (await sign_on.browser.get("/login")).text
 
 
-async def test_a_provider_makes_no_session_longer(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_a_providers_deadline_does_not_prolong_a_session(sign_on: SignOn, platform: RunningPlatform) -> None:
     policy = json.dumps({"session_timeout_minutes": 60, "idle_timeout_minutes": 30})
     platform.sql("UPDATE tenants SET session_policy = %s WHERE id = %s", [policy, sign_on.tenant.id])
     assert (await sign_on.sign_in(session_until=86_400)).status_code == 303
@@ -160,7 +160,7 @@ async def test_a_provider_makes_no_session_longer(sign_on: SignOn, platform: Run
     assert platform.sql(query, [sign_on.sessions()[0]])[0][0] == timedelta(minutes=30)
 
 
-async def test_a_cookie_that_was_set_in_advance_is_worth_nothing_afterwards(sign_on: SignOn) -> None:
+async def test_a_cookie_set_in_advance_is_invalid_after_sign_in(sign_on: SignOn) -> None:
     planted = "gws_" + "x" * 43
     sign_on.browser.cookies.set("gatehouse_session", planted)
     answer = await sign_on.sign_in()
@@ -169,7 +169,7 @@ async def test_a_cookie_that_was_set_in_advance_is_worth_nothing_afterwards(sign
     assert digests == [(tokens.digest(answer.cookies["gatehouse_session"]),)]
 
 
-async def test_two_sign_ins_at_once_in_one_browser_both_end_well(sign_on: SignOn) -> None:
+async def test_two_concurrent_sign_ins_in_one_browser_both_succeed(sign_on: SignOn) -> None:
     first, second = await sign_on.begin("/first"), await sign_on.begin("/second")
     for request_id, target in ((second, "/second"), (first, "/first")):
         answer = await sign_on.sign_in(in_response_to=request_id)
@@ -181,35 +181,35 @@ async def test_two_sign_ins_at_once_in_one_browser_both_end_well(sign_on: SignOn
     assert states == [("signed_in_again",), (None,)]
 
 
-async def test_signing_in_ends_what_the_browser_held_though_the_answer_comes_without_its_cookie(
+async def test_signing_in_ends_the_browsers_earlier_session_without_its_cookie(
     sign_on: SignOn, other_tenant: Tenant, signer: Signer
 ) -> None:
     """Browsers send no session cookie with a form of another site's."""
     platform, browser = sign_on.platform, sign_on.browser
     elsewhere = await configured(platform, other_tenant, browser, signer)
     for where in (sign_on, sign_on, elsewhere):
-        said = await where.said()
-        held = browser.cookies.pop("gatehouse_session", None)
-        assert (await where.post(saml.signed(said, signer))).status_code == 303
-        assert browser.cookies["gatehouse_session"] != held
+        fields = await where.assertion_fields()
+        old_cookie = browser.cookies.pop("gatehouse_session", None)
+        assert (await where.post(saml.signed(fields, signer))).status_code == 303
+        assert browser.cookies["gatehouse_session"] != old_cookie
     query = "SELECT revoked_reason FROM sessions WHERE id = ANY(%s) ORDER BY created_at"
     assert platform.sql(query, [sign_on.sessions()]) == [("signed_in_again",)] * 2
     assert platform.sql(query, [elsewhere.sessions()]) == [(None,)]
     # Each in the chain of the organization that the session was of, by the person it was.
     ended = await platform.audit(sign_on.tenant, "session.ended")
     theirs = (str(sign_on.tenant.user.id), "signed_in_again")
-    assert [(each["actor_id"], each["reason"]) for each in ended] == [theirs] * 2
+    assert [(outcome["actor_id"], outcome["reason"]) for outcome in ended] == [theirs] * 2
     assert await platform.audit(other_tenant, "session.ended") == []
     (event,) = await platform.audit(other_tenant, "login.succeeded")
     assert event["actor_id"] == str(other_tenant.user.id)
 
 
-async def test_setting_out_ends_nothing_and_nor_does_a_refused_answer(sign_on: SignOn) -> None:
+async def test_starting_a_sign_in_or_a_refused_response_ends_no_session(sign_on: SignOn) -> None:
     assert (await sign_on.sign_in()).status_code == 303
     sign_on.platform.sql("UPDATE users SET is_active = false WHERE id = %s", [sign_on.tenant.auditor.id])
-    said = await sign_on.said(email=sign_on.tenant.auditor.email)
+    fields = await sign_on.assertion_fields(email=sign_on.tenant.auditor.email)
     sign_on.browser.cookies.pop("gatehouse_session")
-    assert (await sign_on.post(saml.signed(said, sign_on.signer))).status_code == 403
+    assert (await sign_on.post(saml.signed(fields, sign_on.signer))).status_code == 403
     query = "SELECT revoked_at FROM sessions WHERE id = ANY(%s)"
     assert sign_on.platform.sql(query, [sign_on.sessions()]) == [(None,)]
 
@@ -220,29 +220,29 @@ async def test_assertions_are_signed_with_rsa_or_an_elliptic_curve(
     platform: RunningPlatform, tenant: Tenant, browser: httpx2.AsyncClient, kind: str, message_too: bool
 ) -> None:
     sign_on = await configured(platform, tenant, browser, Signer.new(kind))
-    root = signed(await sign_on.said(), sign_on.signer, message_too=message_too)
+    root = signed(await sign_on.assertion_fields(), sign_on.signer, message_too=message_too)
     assert (await sign_on.post(root)).status_code == 303
 
 
-async def test_two_certificates_are_good_while_a_provider_changes_its_key(
+async def test_two_certificates_are_valid_during_a_key_rotation(
     sign_on: SignOn, signer: Signer, stranger: Signer
 ) -> None:
     path, admin = f"/api/admin/saml/idp/{sign_on.idp_id}", sign_on.tenant.admin.client
-    assert (await sign_on.post(signed(await sign_on.said(), stranger))).status_code == 400
+    assert (await sign_on.post(signed(await sign_on.assertion_fields(), stranger))).status_code == 400
     await admin.put(path, json={"x509_cert": signer.certificate + stranger.certificate})
-    for each in (signer, stranger):
-        assert (await sign_on.post(signed(await sign_on.said(), each))).status_code == 303
+    for item in (signer, stranger):
+        assert (await sign_on.post(signed(await sign_on.assertion_fields(), item))).status_code == 303
     await admin.put(path, json={"x509_cert": stranger.certificate})
-    assert (await sign_on.post(signed(await sign_on.said(), signer))).status_code == 400
-    assert (await sign_on.post(signed(await sign_on.said(), stranger))).status_code == 303
+    assert (await sign_on.post(signed(await sign_on.assertion_fields(), signer))).status_code == 400
+    assert (await sign_on.post(signed(await sign_on.assertion_fields(), stranger))).status_code == 303
 
 
 async def test_two_providers_of_one_organization_sign_in_the_same_people(
     sign_on: SignOn, platform: RunningPlatform, stranger: Signer
 ) -> None:
     other = await configured(platform, sign_on.tenant, sign_on.browser, stranger)
-    for each in (sign_on, other):
-        assert (await each.sign_in()).status_code == 303
+    for item in (sign_on, other):
+        assert (await item.sign_in()).status_code == 303
     assert len(sign_on.sessions()) == 2
 
 
@@ -251,16 +251,16 @@ async def test_two_organizations_use_one_provider(
 ) -> None:
     async with new_browser(platform) as browser:
         other = await configured(platform, other_tenant, browser, signer, entity_id=sign_on.entity_id)
-        for each in (sign_on, other):
-            assert (await each.sign_in()).status_code == 303
-            assert len(each.sessions()) == 1
+        for item in (sign_on, other):
+            assert (await item.sign_in()).status_code == 303
+            assert len(item.sessions()) == 1
 
 
-async def test_an_inactive_provider_finishes_no_sign_in_and_ends_no_session(sign_on: SignOn) -> None:
+async def test_an_inactive_provider_cannot_finish_a_sign_in_or_end_a_session(sign_on: SignOn) -> None:
     assert (await sign_on.sign_in()).status_code == 303
-    said = await sign_on.said()
+    fields = await sign_on.assertion_fields()
     await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"is_active": False})
-    refused = await sign_on.post(signed(said, sign_on.signer))
+    refused = await sign_on.post(signed(fields, sign_on.signer))
     assert (refused.status_code, refused.json()["reason"]) == (400, "unknown_issuer")
     assert len(sign_on.sessions()) == 1
     assert (await sign_on.browser.get("/login")).status_code in {200, 303}
@@ -280,18 +280,18 @@ ADDRESSES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("said", ADDRESSES.values(), ids=ADDRESSES.keys())
-async def test_the_address_is_found_where_providers_put_it(sign_on: SignOn, said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", ADDRESSES.values(), ids=ADDRESSES.keys())
+async def test_the_address_is_read_from_the_usual_attributes(sign_on: SignOn, fields: dict[str, Any]) -> None:
     email = sign_on.tenant.user.email
 
     def filled(value: Any) -> Any:
         if isinstance(value, str):
             return value.replace("{email}", email).replace("{EMAIL}", email.upper())
         if isinstance(value, list):
-            return [filled(each) for each in value]
-        return {name: filled(each) for name, each in value.items()} if isinstance(value, dict) else value
+            return [filled(item) for item in value]
+        return {name: filled(item) for name, item in value.items()} if isinstance(value, dict) else value
 
-    assert (await sign_on.sign_in(**filled(said))).status_code == 303
+    assert (await sign_on.sign_in(**filled(fields))).status_code == 303
 
 
 async def test_a_mapped_attribute_is_the_only_one_that_is_read(
@@ -303,7 +303,7 @@ async def test_a_mapped_attribute_is_the_only_one_that_is_read(
     assert (await sign_on.sign_in(email=None, attributes={"urn:acme:mail": [tenant.user.email]})).status_code == 303
 
 
-async def test_an_unknown_person_of_a_proven_domain_is_not_made_a_user_unless_it_is_open(
+async def test_an_unknown_person_of_a_proven_domain_becomes_a_user_only_if_it_is_open(
     sign_on: SignOn, platform: RunningPlatform
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"
@@ -315,14 +315,12 @@ async def test_an_unknown_person_of_a_proven_domain_is_not_made_a_user_unless_it
     assert reasons == ["not_admitted"]
 
 
-async def test_whoever_is_new_joins_where_the_domain_is_proven_and_open(
-    sign_on: SignOn, platform: RunningPlatform
-) -> None:
+async def test_a_new_person_joins_if_the_domain_is_proven_and_open(sign_on: SignOn, platform: RunningPlatform) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     group = (await sign_on.tenant.admin.client.post("/api/admin/groups", json={"name": "everybody"})).json()
     prove(platform, sign_on.tenant, domain, jit=True, group=group["id"])
-    said = {"email": f"new@{domain}", "attributes": {"uid": ["new.one"], "role": ["admin"]}}
-    assert (await sign_on.sign_in(**said)).status_code == 303
+    fields = {"email": f"new@{domain}", "attributes": {"uid": ["new.one"], "role": ["admin"]}}
+    assert (await sign_on.sign_in(**fields)).status_code == 303
     made = account(platform, sign_on.tenant, f"new@{domain}")
     assert made is not None
     assert made[1:] == ("user", "new.one", True, None)
@@ -334,7 +332,7 @@ async def test_whoever_is_new_joins_where_the_domain_is_proven_and_open(
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
 
 
-async def test_two_first_sign_ins_at_once_make_one_user(
+async def test_two_concurrent_first_sign_ins_create_one_user(
     sign_on: SignOn, platform: RunningPlatform, signer: Signer
 ) -> None:
     """In two browsers, at two providers of the organization."""
@@ -343,8 +341,11 @@ async def test_two_first_sign_ins_at_once_make_one_user(
     async with new_browser(platform) as browser:
         other = await configured(platform, sign_on.tenant, browser, signer)
         ways = [sign_on, other, sign_on, other]
-        roots = [signed(await each.said(email=f"new@{domain}", attributes={"uid": ["new"]}), signer) for each in ways]
-        answers = await asyncio.gather(*(each.post(root) for each, root in zip(ways, roots, strict=True)))
+        roots = [
+            signed(await way.assertion_fields(email=f"new@{domain}", attributes={"uid": ["new"]}), signer)
+            for way in ways
+        ]
+        answers = await asyncio.gather(*(item.post(root) for item, root in zip(ways, roots, strict=True)))
     assert [answer.status_code for answer in answers] == [303] * 4, [answer.text for answer in answers]
     made = account(platform, sign_on.tenant, f"new@{domain}")
     assert made is not None
@@ -353,9 +354,7 @@ async def test_two_first_sign_ins_at_once_make_one_user(
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
 
 
-async def test_an_address_that_the_directory_gives_to_another_makes_no_user(
-    sign_on: SignOn, platform: RunningPlatform
-) -> None:
+async def test_an_address_of_another_directory_user_creates_no_user(sign_on: SignOn, platform: RunningPlatform) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
     platform.sql("UPDATE users SET user_name = %s WHERE id = %s", [f"new@{domain}", sign_on.tenant.user.id])
@@ -363,11 +362,14 @@ async def test_an_address_that_the_directory_gives_to_another_makes_no_user(
     assert sign_on.sessions() == []
 
 
-async def test_two_people_who_want_one_name_at_once_both_join(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_two_people_with_the_same_user_name_both_join(sign_on: SignOn, platform: RunningPlatform) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
     emails = [f"{name}@{domain}" for name in ("one", "two", "three")]
-    roots = [signed(await sign_on.said(email=email, attributes={"uid": ["same"]}), sign_on.signer) for email in emails]
+    roots = [
+        signed(await sign_on.assertion_fields(email=email, attributes={"uid": ["same"]}), sign_on.signer)
+        for email in emails
+    ]
     answers = await asyncio.gather(*(sign_on.post(root) for root in roots))
     assert [answer.status_code for answer in answers] == [303] * 3, [answer.text for answer in answers]
     names = [(account(platform, sign_on.tenant, email) or ())[2] for email in emails]
@@ -375,18 +377,18 @@ async def test_two_people_who_want_one_name_at_once_both_join(sign_on: SignOn, p
 
 
 @pytest.mark.parametrize("name", ["not a name!", "ada@example.com", "{taken}"])
-async def test_a_name_that_cannot_be_had_is_left_out(sign_on: SignOn, platform: RunningPlatform, name: str) -> None:
+async def test_a_taken_user_name_is_omitted(sign_on: SignOn, platform: RunningPlatform, name: str) -> None:
     platform.sql("UPDATE users SET username = 'taken' WHERE id = %s", [sign_on.tenant.user.id])
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
-    said = {"email": f"new@{domain}", "attributes": {"uid": [name.format(taken="TAKEN")]}}
-    assert (await sign_on.sign_in(**said)).status_code == 303
+    fields = {"email": f"new@{domain}", "attributes": {"uid": [name.format(taken="TAKEN")]}}
+    assert (await sign_on.sign_in(**fields)).status_code == 303
     made = account(platform, sign_on.tenant, f"new@{domain}")
     assert made is not None
     assert made[2] is None
 
 
-async def test_a_domain_that_is_only_claimed_verifies_nobody(sign_on: SignOn, platform: RunningPlatform) -> None:
+async def test_an_unproven_domain_verifies_no_address(sign_on: SignOn, platform: RunningPlatform) -> None:
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
     platform.sql("UPDATE allowed_domains SET verified_at = NULL WHERE domain = %s", [domain])
@@ -396,7 +398,7 @@ async def test_a_domain_that_is_only_claimed_verifies_nobody(sign_on: SignOn, pl
     assert made[3] is False
 
 
-async def test_a_domain_that_another_organization_has_proven_lets_nobody_in(
+async def test_a_domain_proven_by_another_organization_lets_nobody_in(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"
@@ -455,8 +457,8 @@ async def directory(sign_on: SignOn) -> dict[str, str]:
 
 async def test_groups_follow_the_directory(sign_on: SignOn, directory: dict[str, str]) -> None:
     """Into red, out of blue; the group without a directory's id is nobody's affair."""
-    said = {"attributes": {"groups": ["d-1", "d-unknown", "own"]}}
-    assert (await sign_on.sign_in(**said)).status_code == 303
+    fields = {"attributes": {"groups": ["d-1", "d-unknown", "own"]}}
+    assert (await sign_on.sign_in(**fields)).status_code == 303
     user_id = sign_on.tenant.user.id
     assert groups_of(sign_on.platform, user_id) == {"red", "own"}
     live = {str(group) for group in sign_on.platform.host.replica.users[user_id].groups}
@@ -468,7 +470,7 @@ async def test_groups_follow_the_directory(sign_on: SignOn, directory: dict[str,
     assert len(await sign_on.platform.audit(sign_on.tenant, "group.member_removed")) == 1
 
 
-async def test_groups_that_name_the_same_of_the_directorys_have_the_same_members(
+async def test_groups_with_the_same_external_id_have_the_same_members(
     sign_on: SignOn, directory: dict[str, str]
 ) -> None:
     body = {"name": "red too", "external_group_id": "d-1"}
@@ -478,14 +480,12 @@ async def test_groups_that_name_the_same_of_the_directorys_have_the_same_members
         assert groups_of(sign_on.platform, sign_on.tenant.user.id) == those
 
 
-async def test_a_provider_that_does_not_speak_of_groups_changes_none(
-    sign_on: SignOn, directory: dict[str, str]
-) -> None:
+async def test_a_response_without_groups_changes_no_membership(sign_on: SignOn, directory: dict[str, str]) -> None:
     assert (await sign_on.sign_in()).status_code == 303
     assert groups_of(sign_on.platform, sign_on.tenant.user.id) == {"blue", "own"}
 
 
-async def test_whoever_is_in_no_group_loses_them_where_the_attribute_is_mapped(
+async def test_an_empty_mapped_group_attribute_removes_all_memberships(
     sign_on: SignOn, directory: dict[str, str]
 ) -> None:
     mapping = {"attribute_mapping": {"groups": "urn:acme:groups"}}
@@ -497,10 +497,10 @@ async def test_whoever_is_in_no_group_loses_them_where_the_attribute_is_mapped(
 
 
 async def test_an_identifier_that_only_looks_like_markup_is_text(sign_on: SignOn) -> None:
-    said = await sign_on.said(
+    fields = await sign_on.assertion_fields(
         email=None, attributes={"email": [sign_on.tenant.user.email]}, name_id="a &amp; b &lt;c&gt;"
     )
-    root = tree(response_text(said))
+    root = tree(response_text(fields))
     sign(assertion_of(root), sign_on.signer)
     assert (await sign_on.post(root)).status_code == 303
     assert sign_on.platform.sql("SELECT name_id FROM saml_sessions WHERE idp_id = %s", [sign_on.idp_id]) == [

@@ -11,7 +11,7 @@ from onelogin.saml2.response import OneLogin_Saml2_Response
 from structlog.testing import capture_logs
 from tests.platform.access.saml.conftest import SignOn, assert_refused
 from tests.support import saml
-from tests.support.saml import NS, Said, Signer, assertion_of, response_text, sign, signed, tree
+from tests.support.saml import NS, AssertionFields, Signer, assertion_of, response_text, sign, signed, tree
 
 from gatehouse.platform.access.saml.protocol import trust
 
@@ -165,100 +165,100 @@ async def test_a_wrapped_signature_signs_nobody_in(
     judges(monkeypatch)
     if wrap in {xsw1, xsw2}:
         # These move the response's signature, so it must have one.
-        root = tree(response_text(await sign_on.said()))
+        root = tree(response_text(await sign_on.assertion_fields()))
         if message_too:
             sign(assertion_of(root), sign_on.signer)
         sign(root, sign_on.signer)
         root = saml.read_again(root)
     else:
-        root = signed(await sign_on.said(), sign_on.signer, message_too=message_too)
+        root = signed(await sign_on.assertion_fields(), sign_on.signer, message_too=message_too)
     await assert_refused(sign_on, await sign_on.post(wrap(root, sign_on.tenant.admin.email)), "invalid_signature")
 
 
 # signatures ---------------------------------------------------------------------------------------------------------
 
 
-def unsigned(said: Said, signer: Signer) -> Any:
-    return tree(response_text(said))
+def unsigned(fields: AssertionFields, signer: Signer) -> Any:
+    return tree(response_text(fields))
 
 
-def only_the_message(said: Said, signer: Signer) -> Any:
-    root = tree(response_text(said))
+def only_the_message(fields: AssertionFields, signer: Signer) -> Any:
+    root = tree(response_text(fields))
     sign(root, signer)
     return root
 
 
-def changed_after_signing(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer)
+def changed_after_signing(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer)
     root.find(".//saml:AttributeValue", NS).text = "somebody@else.test"
     return root
 
 
-def without_signature_value(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer)
+def without_signature_value(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer)
     root.find(".//ds:SignatureValue", NS).text = ""
     return root
 
 
-def message_changed_after_signing(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer, message_too=True)
+def message_changed_after_signing(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer, message_too=True)
     root.set("Consent", "urn:oasis:names:tc:SAML:2.0:consent:prior")
     return root
 
 
-def hmac_with_the_certificate(said: Said, signer: Signer) -> Any:
-    root = tree(response_text(said))
+def hmac_with_the_certificate(fields: AssertionFields, signer: Signer) -> Any:
+    root = tree(response_text(fields))
     sign(assertion_of(root), signer, method=xmlsec.Transform.HMAC_SHA256, hmac_key=signer.certificate.encode())
     return root
 
 
-def sha1_signature(said: Said, signer: Signer) -> Any:
-    root = tree(response_text(said))
+def sha1_signature(fields: AssertionFields, signer: Signer) -> Any:
+    root = tree(response_text(fields))
     sign(assertion_of(root), signer, method=xmlsec.Transform.RSA_SHA1)
     return root
 
 
-def sha1_digest(said: Said, signer: Signer) -> Any:
-    root = tree(response_text(said))
+def sha1_digest(fields: AssertionFields, signer: Signer) -> Any:
+    root = tree(response_text(fields))
     sign(assertion_of(root), signer, digest=xmlsec.Transform.SHA1)
     return root
 
 
-def over_the_whole_document(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer)
+def over_the_whole_document(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer)
     root.find(".//ds:Reference", NS).set("URI", "")
     return root
 
 
-def two_references(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer)
+def two_references(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer)
     reference = root.find(".//ds:Reference", NS)
     reference.addnext(deepcopy(reference))
     return root
 
 
-def two_signatures(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer)
+def two_signatures(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer)
     signature = root.find(".//ds:Signature", NS)
     signature.addnext(deepcopy(signature))
     return root
 
 
-def two_assertions(said: Said, signer: Signer) -> Any:
+def two_assertions(fields: AssertionFields, signer: Signer) -> Any:
     """Both signed well."""
-    root, other = signed(said, signer), signed(said, signer)
+    root, other = signed(fields, signer), signed(fields, signer)
     assertion_of(root).addnext(assertion_of(other))
     return root
 
 
-def something_beside_the_signature(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer)
+def something_beside_the_signature(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer)
     etree.SubElement(root.find(".//ds:Signature", NS), f"{DS}Object").text = "not signed"
     return root
 
 
-def many_transforms(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer)
+def many_transforms(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer)
     transforms = root.find(".//ds:Transforms", NS)
     for _ in range(200):
         transforms.append(deepcopy(transforms[1]))
@@ -271,51 +271,51 @@ def _with_transform(root: Any, algorithm: str, content: str = "") -> Any:
     return root
 
 
-def xslt(said: Said, signer: Signer) -> Any:
+def xslt(fields: AssertionFields, signer: Signer) -> Any:
     sheet = (
         '<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:template match="/">'
         "<xsl:copy-of select=\"document('file:///etc/passwd')\"/></xsl:template></xsl:stylesheet>"
     )
-    return _with_transform(signed(said, signer), "http://www.w3.org/TR/1999/REC-xslt-19991116", sheet)
+    return _with_transform(signed(fields, signer), "http://www.w3.org/TR/1999/REC-xslt-19991116", sheet)
 
 
-def xpath(said: Said, signer: Signer) -> Any:
+def xpath(fields: AssertionFields, signer: Signer) -> Any:
     only = "<ds:XPath>not(ancestor-or-self::Attribute)</ds:XPath>"
-    return _with_transform(signed(said, signer), "http://www.w3.org/TR/1999/REC-xpath-19991116", only)
+    return _with_transform(signed(fields, signer), "http://www.w3.org/TR/1999/REC-xpath-19991116", only)
 
 
-def no_enveloped_transform(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer)
+def no_enveloped_transform(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer)
     transforms = root.find(".//ds:Transforms", NS)
     transforms.remove(transforms[0])
     return root
 
 
-def inclusive_canonicalization(said: Said, signer: Signer) -> Any:
-    root = signed(said, signer)
+def inclusive_canonicalization(fields: AssertionFields, signer: Signer) -> Any:
+    root = signed(fields, signer)
     inclusive = "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"
     root.find(".//ds:CanonicalizationMethod", NS).set("Algorithm", inclusive)
     return root
 
 
-def xml_id(said: Said, signer: Signer) -> Any:
-    root = tree(response_text(said))
+def xml_id(fields: AssertionFields, signer: Signer) -> Any:
+    root = tree(response_text(fields))
     root.find(".//saml:Subject", NS).set("{http://www.w3.org/XML/1998/namespace}id", "x")
     sign(assertion_of(root), signer)
     return root
 
 
-def no_success(said: Said, signer: Signer) -> Any:
-    return signed(said.but(status="urn:oasis:names:tc:SAML:2.0:status:Responder"), signer)
+def no_success(fields: AssertionFields, signer: Signer) -> Any:
+    return signed(fields.but(status="urn:oasis:names:tc:SAML:2.0:status:Responder"), signer)
 
 
-def unknown_condition(said: Said, signer: Signer) -> Any:
+def unknown_condition(fields: AssertionFields, signer: Signer) -> Any:
     """Its type is known to the schema, so that it is valid, and could mean anything to whoever reads elements."""
     condition = (
         '<saml:Condition xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
         ' xsi:type="saml:AudienceRestrictionType"><saml:Audience>https://another.test</saml:Audience></saml:Condition>'
     )
-    return signed(said.but(extra_condition=condition), signer)
+    return signed(fields.but(extra_condition=condition), signer)
 
 
 #: Each with words of the wall that it stops at.
@@ -334,29 +334,29 @@ SIGNATURES = [
 
 @pytest.mark.parametrize(("make", "words"), SIGNATURES)
 async def test_a_signature_that_is_not_plainly_good_signs_nobody_in(
-    sign_on: SignOn, make: Callable[[Said, Signer], Any], words: str
+    sign_on: SignOn, make: Callable[[AssertionFields, Signer], Any], words: str
 ) -> None:
-    answer = await sign_on.post(make(await sign_on.said(), sign_on.signer))
+    answer = await sign_on.post(make(await sign_on.assertion_fields(), sign_on.signer))
     await assert_refused(sign_on, answer, "invalid_signature")
     assert words in answer.json()["detail"]
 
 
 async def test_a_key_that_came_along_is_not_believed(sign_on: SignOn, stranger: Signer) -> None:
     """The message is signed well, and carries the certificate that says so."""
-    answer = await sign_on.post(signed(await sign_on.said(), stranger, message_too=True))
+    answer = await sign_on.post(signed(await sign_on.assertion_fields(), stranger, message_too=True))
     await assert_refused(sign_on, answer, "invalid_signature")
 
 
 async def test_a_strangers_assertion_in_a_message_of_the_providers_is_not_believed(
     sign_on: SignOn, stranger: Signer
 ) -> None:
-    root = signed(await sign_on.said(), stranger)
+    root = signed(await sign_on.assertion_fields(), stranger)
     sign(root, sign_on.signer)
     await assert_refused(sign_on, await sign_on.post(root), "invalid_signature")
 
 
 async def test_an_encrypted_assertion_is_not_taken(sign_on: SignOn) -> None:
-    root = signed(await sign_on.said(), sign_on.signer)
+    root = signed(await sign_on.assertion_fields(), sign_on.signer)
     true = assertion_of(root)
     encrypted = etree.fromstring(
         f'<saml:EncryptedAssertion xmlns:saml="{NS["saml"]}"><xenc:EncryptedData'

@@ -8,7 +8,7 @@ import httpx2
 import psutil
 import pytest
 from tests.support import saml
-from tests.support.saml import Said, Signer
+from tests.support.saml import AssertionFields, Signer
 from tests.support.server import GatehouseServer
 
 from gatehouse.platform.access.saml.protocol.messages import NAMESPACES
@@ -31,8 +31,8 @@ def idp_id(server: GatehouseServer, signer: Signer) -> str:
     headers = {"Authorization": f"Bearer {server.new_key('admin')}"}
     made = httpx2.post(f"{server.url}/api/admin/saml/idp", json=body, headers=headers)
     assert made.status_code == 201, made.text
-    found: str = made.json()["id"]
-    return found
+    created_id: str = made.json()["id"]
+    return created_id
 
 
 @pytest.fixture
@@ -46,15 +46,15 @@ async def browser(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
 @contextmanager
 def only(worker: psutil.Process, server: GatehouseServer) -> Iterator[None]:
     """Nobody else can answer."""
-    others = [each for each in server.workers if each.pid != worker.pid]
+    others = [item for item in server.workers if item.pid != worker.pid]
     assert others
-    for each in others:
-        each.suspend()
+    for other in others:
+        other.suspend()
     try:
         yield
     finally:
-        for each in others:
-            each.resume()
+        for other in others:
+            other.resume()
 
 
 async def begun(browser: httpx2.AsyncClient, idp_id: str) -> str:
@@ -67,8 +67,8 @@ def form(server: GatehouseServer, signer: Signer, request_id: str) -> dict[str, 
     ((email,),) = server.sql("SELECT email FROM users WHERE role = 'admin' AND NOT operator")
     # The account's person has signed in by the identity provider before.
     server.sql("UPDATE users SET linked_at = now() WHERE email = %s", [email])
-    said = Said(issuer=ISSUER, base=server.url, in_response_to=request_id, email=email)
-    return {"SAMLResponse": saml.encoded(saml.signed(said, signer))}
+    fields = AssertionFields(issuer=ISSUER, base=server.url, in_response_to=request_id, email=email)
+    return {"SAMLResponse": saml.encoded(saml.signed(fields, signer))}
 
 
 async def test_what_one_worker_asked_another_takes_and_the_first_not_again(
@@ -90,15 +90,15 @@ async def test_of_many_answers_at_once_to_all_workers_one_is_taken(
 ) -> None:
     request_id = await begun(browser, idp_id)
     answers = [form(server, signer, request_id) for _ in range(12)]
-    taken = await asyncio.gather(*(browser.post("/api/saml/acs", data=each) for each in answers))
-    assert sorted(each.status_code for each in taken) == [303] + [400] * 11
+    taken = await asyncio.gather(*(browser.post("/api/saml/acs", data=answer) for answer in answers))
+    assert sorted(item.status_code for item in taken) == [303] + [400] * 11
 
 
 async def test_all_workers_sign_with_the_same_key(server: GatehouseServer, browser: httpx2.AsyncClient) -> None:
     """The first is made by whoever needs it first."""
-    told = []
+    results = []
     for worker in server.workers:
         with only(worker, server):
-            told.append((await browser.get("/api/saml/metadata")).content)
-    assert told[0] == told[1]
-    assert len(saml.tree(told[0].decode().partition("?>")[2]).findall(".//ds:X509Certificate", NAMESPACES)) == 1
+            results.append((await browser.get("/api/saml/metadata")).content)
+    assert results[0] == results[1]
+    assert len(saml.tree(results[0].decode().partition("?>")[2]).findall(".//ds:X509Certificate", NAMESPACES)) == 1

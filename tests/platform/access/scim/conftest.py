@@ -47,9 +47,9 @@ class Directory:
     async def patch(self, path: str, *operations: dict[str, Any], expect: int = 200) -> Any:
         return await self.call("PATCH", path, {"schemas": [PATCH], "Operations": list(operations)}, expect=expect)
 
-    async def found(self, path: str, filter: str) -> list[str]:
+    async def matching_ids(self, path: str, filter: str) -> list[str]:
         """The ids of what fits."""
-        return [each["id"] for each in (await self.call("GET", path, filter=filter))["Resources"]]
+        return [resource["id"] for resource in (await self.call("GET", path, filter=filter))["Resources"]]
 
 
 async def directory_of(platform: RunningPlatform, tenant: Tenant) -> Directory:

@@ -1,4 +1,4 @@
-"""A user whom the directory removes: the audit chain forgets who it was, and holds (reference 2, SCIM, DELETE)."""
+"""A user whom the directory deletes is anonymized in the audit chain, which stays valid (docs/scim.md)."""
 
 from uuid import UUID, uuid4
 
@@ -33,7 +33,7 @@ async def _acted(platform: RunningPlatform, tenant: Tenant, directory: Directory
     return person.id
 
 
-async def test_the_chain_forgets_the_user_and_holds(
+async def test_the_chain_is_anonymized_and_stays_valid(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So that it takes several rounds.
@@ -45,13 +45,13 @@ async def test_the_chain_forgets_the_user_and_holds(
     query = "SELECT * FROM audit_events WHERE tenant_id = %s"
     rows = platform.sql(query, [tenant.id])
     assert before == [(len(rows),)]
-    told = str(rows)
-    assert not [word for word in ("lovelace-", "@example.test", "'Ada'") if word in told]
+    result = str(rows)
+    assert not [word for word in ("lovelace-", "@example.test", "'Ada'") if word in result]
     assert platform.sql(f"{query} AND actor_id = %s", [tenant.id, str(person)]) == []
     assert platform.breaks(tenant) == []
 
 
-async def test_what_others_did_stays_theirs(
+async def test_events_of_other_users_are_not_anonymized(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools
 ) -> None:
     person = await _acted(platform, tenant, directory)
@@ -68,7 +68,7 @@ async def test_what_others_did_stays_theirs(
     assert group["salt"] is not None
 
 
-async def test_a_removal_queues_it_at_once_and_for_what_comes_late(
+async def test_a_removal_queues_the_job_at_once_and_for_late_events(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     made = await directory.user()
@@ -84,7 +84,7 @@ async def test_a_removal_queues_it_at_once_and_for_what_comes_late(
 
 
 @pytest.mark.parametrize("anonymise", [False, True])
-async def test_an_administrator_takes_a_user_out_of_the_chain_only_by_saying_so(
+async def test_an_administrator_anonymizes_a_user_only_on_request(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools, anonymise: bool
 ) -> None:
     person = await _acted(platform, tenant, directory)
@@ -103,14 +103,14 @@ async def test_an_administrator_takes_a_user_out_of_the_chain_only_by_saying_so(
     assert platform.breaks(tenant) == []
 
 
-async def test_a_refused_removal_takes_nobody_out(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_a_refused_removal_anonymizes_nobody(platform: RunningPlatform, tenant: Tenant) -> None:
     refused = await tenant.admin.client.delete(f"/api/admin/users/{tenant.admin.id}", params={"anonymise": "true"})
     assert refused.status_code == 409
     queued = "SELECT count(*) FROM procrastinate_jobs WHERE args->>'user_id' = %s"
     assert platform.sql(queued, [str(tenant.admin.id)]) == [(0,)]
 
 
-async def test_nobody_who_is_still_there_can_be_taken_out(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_existing_user_cannot_be_anonymized(platform: RunningPlatform, tenant: Tenant) -> None:
     statement = "SELECT gatehouse_anonymise(%s, %s, 10)"
     url = platform.installed.url
     with roles.connect(url, SERVICE_ROLE) as service, pytest.raises(psycopg.errors.RaiseException):

@@ -16,6 +16,10 @@ def test_the_checker_finds_nothing_wrong() -> None:
         token = {"Authorization": f"Bearer {made.json()['token']}"}
         with httpx2.Client(base_url=f"{server.url}/api/scim/v2", headers=token, timeout=30) as client:
             results = check_server(SyncSCIMClient(client))
-    wrong = [f"{each.title}: {each.reason}" for each in results if each.status not in {Status.SUCCESS, Status.SKIPPED}]
+    wrong = [
+        f"{result.title}: {result.reason}"
+        for result in results
+        if result.status not in {Status.SUCCESS, Status.SKIPPED}
+    ]
     assert not wrong, "\n".join(wrong)
-    assert len([each for each in results if each.status is Status.SUCCESS]) > 100
+    assert len([result for result in results if result.status is Status.SUCCESS]) > 100

@@ -69,7 +69,7 @@ async def test_entra_provisions_a_user(directory: Directory) -> None:
     assert (renamed["userName"], renamed["emails"]) == (name, updated["emails"])
     await directory.call("DELETE", path, expect=204)
     assert (await directory.call("GET", path, expect=404))["status"] == "404"
-    assert await directory.found("/Users", f'userName eq "{name}"') == []
+    assert await directory.matching_ids("/Users", f'userName eq "{name}"') == []
 
 
 async def test_entra_sends_what_its_default_mapping_has(directory: Directory) -> None:
@@ -140,7 +140,7 @@ async def test_entra_disables_and_restores_a_user(
     assert (gone["active"], platform.sql(query, [made["id"]])) == (False, [(False,)])
     # Who is inactive is shown all the same, and found.
     assert (await directory.call("GET", path))["active"] is False
-    assert await directory.found("/Users", f'userName eq "{made["userName"]}"') == [made["id"]]
+    assert await directory.matching_ids("/Users", f'userName eq "{made["userName"]}"') == [made["id"]]
     restored = "True" if isinstance(value, str) else True
     back = await directory.call("PATCH", path, patch({"op": op, "path": "active", "value": restored}))
     assert (back["active"], platform.sql(query, [made["id"]])) == (True, [(True,)])
@@ -168,13 +168,15 @@ async def test_entra_replaces_many_attributes(directory: Directory, flag: bool) 
 
 async def test_entra_sets_a_manager(directory: Directory) -> None:
     made, boss = await entra_user(directory), await entra_user(directory)
-    asked = {"filter": f'id eq "{made["id"]}" and manager eq "{boss["id"]}"', "attributes": "id"}
-    assert (await directory.call("GET", "/Users", **asked))["totalResults"] == 0
+    request = {"filter": f'id eq "{made["id"]}" and manager eq "{boss["id"]}"', "attributes": "id"}
+    assert (await directory.call("GET", "/Users", **request))["totalResults"] == 0
     reference = [{"$ref": boss["meta"]["location"], "value": boss["id"]}]
     add = patch({"op": "Add", "path": "manager", "value": reference})
     shown = await directory.call("PATCH", f"/Users/{made['id']}", add)
     assert shown[ENTERPRISE] == {"manager": {"value": boss["id"]}}
-    assert [each["id"] for each in (await directory.call("GET", "/Users", **asked))["Resources"]] == [made["id"]]
+    assert [resource["id"] for resource in (await directory.call("GET", "/Users", **request))["Resources"]] == [
+        made["id"]
+    ]
     remove = patch({"op": "Remove", "path": f"{ENTERPRISE}:manager"})
     assert ENTERPRISE not in await directory.call("PATCH", f"/Users/{made['id']}", remove)
 
@@ -196,13 +198,13 @@ async def test_entra_provisions_a_group(directory: Directory) -> None:
     path = f"/Groups/{made['id']}"
     without = {key: value for key, value in made.items() if key != "members"}
     assert await directory.call("GET", path, excludedAttributes="members") == without
-    found = await directory.call("GET", "/Groups", excludedAttributes="members", filter=f'displayName eq "{name}"')
-    assert found["Resources"] == [without]
+    result = await directory.call("GET", "/Groups", excludedAttributes="members", filter=f'displayName eq "{name}"')
+    assert result["Resources"] == [without]
     await directory.call("PATCH", path, patch({"op": "Replace", "path": "displayName", "value": f"1879{name}"}))
-    named = [{"$ref": None, "value": each["id"]} for each in (ada, bob)]
+    named = [{"$ref": None, "value": item["id"]} for item in (ada, bob)]
     await directory.call("PATCH", path, patch({"op": "Add", "path": "members", "value": named}))
-    asked = {"filter": f'id eq "{made["id"]}" and members eq "{ada["id"]}"', "excludedAttributes": "members"}
-    assert (await directory.call("GET", "/Groups", **asked))["totalResults"] == 1
+    request = {"filter": f'id eq "{made["id"]}" and members eq "{ada["id"]}"', "excludedAttributes": "members"}
+    assert (await directory.call("GET", "/Groups", **request))["totalResults"] == 1
     left = await directory.call("PATCH", path, patch({"op": "Remove", "path": "members", "value": named[:1]}))
     assert [member["value"] for member in left["members"]] == [bob["id"]]
     flagged = patch({"op": "remove", "path": f'members[value eq "{bob["id"]}"]'})
@@ -267,7 +269,7 @@ async def test_okta_imports_page_by_page(directory: Directory) -> None:
     seen, start = [], 1
     while True:
         page = await directory.call("GET", "/Users", startIndex=start, count=2)
-        seen += [each["id"] for each in page["Resources"]]
+        seen += [resource["id"] for resource in page["Resources"]]
         start += 2
         if start > page["totalResults"]:
             break
@@ -278,7 +280,7 @@ async def test_okta_imports_page_by_page(directory: Directory) -> None:
 async def test_okta_checks_the_service(platform: RunningPlatform, directory: Directory) -> None:
     name = f"{uuid4().hex}@okta.test"
     await okta_user(directory, name)
-    assert len(await directory.found("/Users", f'userName eq "{name.upper()}"')) == 1
+    assert len(await directory.matching_ids("/Users", f'userName eq "{name.upper()}"')) == 1
     missing = await directory.call("GET", "/Users/00919288221112222", expect=404)
     assert (missing["status"], bool(missing["detail"])) == ("404", True)
     for headers in ({"Authorization": "non-token"}, {}):
@@ -306,12 +308,12 @@ async def test_okta_pushes_a_group(directory: Directory) -> None:
             {"op": "add", "path": "members", "value": [entry]},
         ),
     )
-    assert [(each["value"], each["display"]) for each in swapped["members"]] == [(ada["id"], ada["userName"])]
+    assert [(member["value"], member["display"]) for member in swapped["members"]] == [(ada["id"], ada["userName"])]
     both = [entry, {"value": bob["id"], "display": "Bob"}]
     replaced = await directory.call("PATCH", path, patch({"op": "replace", "path": "members", "value": both}))
-    assert {each["value"] for each in replaced["members"]} == {ada["id"], bob["id"]}
+    assert {member["value"] for member in replaced["members"]} == {ada["id"], bob["id"]}
     put = {"schemas": [GROUP], "id": made["id"], "displayName": name, "members": [entry]}
-    assert [each["value"] for each in (await directory.call("PUT", path, put))["members"]] == [ada["id"]]
+    assert [member["value"] for member in (await directory.call("PUT", path, put))["members"]] == [ada["id"]]
     await directory.call("DELETE", path, expect=204)
 
 

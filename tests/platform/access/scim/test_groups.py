@@ -1,4 +1,4 @@
-"""Groups as a directory makes, reads, changes and removes them (reference 2, SCIM; RFC 7644)."""
+"""A directory creates, reads, changes and deletes groups (docs/scim.md; RFC 7644)."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ async def new_people(platform: RunningPlatform, tenant: Tenant, number: int) -> 
     return people
 
 
-async def test_a_group_comes_back_as_it_was_made(directory: Directory) -> None:
+async def test_a_group_reads_back_as_created(directory: Directory) -> None:
     ada, bob = await directory.user(displayName="Ada"), await directory.user()
     body = {
         "schemas": [GROUP],
@@ -56,7 +56,7 @@ async def test_it_is_a_group_like_any_other(tenant: Tenant, directory: Directory
     assert (shown["name"], shown["external_group_id"], shown["member_count"]) == (made["displayName"], "g-2", 1)
 
 
-async def test_membership_holds_on_every_worker_when_the_answer_is_there(
+async def test_membership_has_reached_every_worker_when_the_response_arrives(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     made = await directory.group()
@@ -67,7 +67,7 @@ async def test_membership_holds_on_every_worker_when_the_answer_is_there(
     assert platform.host.replica.users[person].groups == ()
 
 
-async def test_who_came_and_went_is_in_the_audit_chain(
+async def test_changes_of_members_are_in_the_audit_chain(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     ada, bob = await directory.user(), await directory.user()
@@ -76,8 +76,8 @@ async def test_who_came_and_went_is_in_the_audit_chain(
         "PUT", f"/Groups/{made['id']}", {"displayName": made["displayName"], "members": [{"value": bob["id"]}]}
     )
     events = await platform.audit(tenant, "group.members_changed")
-    told = [{name: ids for name, ids in event["details"].items() if name != "name"} for event in events]
-    assert told == [{"added": [ada["id"]]}, {"added": [bob["id"]]}, {"removed": [ada["id"]]}]
+    results = [{name: ids for name, ids in event["details"].items() if name != "name"} for event in events]
+    assert results == [{"added": [ada["id"]]}, {"added": [bob["id"]]}, {"removed": [ada["id"]]}]
     assert {(event["actor_type"], event["actor_id"]) for event in events} == {("scim", directory.token_id)}
 
 
@@ -106,7 +106,7 @@ async def test_who_came_and_went_is_in_the_audit_chain(
          "ab"),
     ],
 )  # fmt: skip
-async def test_a_patch_of_members(directory: Directory, operations: list[dict[str, Any]], left: str) -> None:
+async def test_a_patch_changes_members(directory: Directory, operations: list[dict[str, Any]], left: str) -> None:
     ids = {name: (await directory.user())["id"] for name in "abc"}
     made = await directory.group({"id": ids["a"]}, {"id": ids["b"]})
 
@@ -116,15 +116,15 @@ async def test_a_patch_of_members(directory: Directory, operations: list[dict[st
                 value = user if value == name else value.replace(f"'{name}'", f'"{user}"')
             return value
         if isinstance(value, list):
-            return [named(each) for each in value]
-        return {key: named(each) for key, each in value.items()} if isinstance(value, dict) else value
+            return [named(item) for item in value]
+        return {key: named(item) for key, item in value.items()} if isinstance(value, dict) else value
 
     patched = await directory.patch(f"/Groups/{made['id']}", *named(operations))
     assert set(members(patched)) == {ids[name] for name in left}
     assert set(members(await directory.call("GET", f"/Groups/{made['id']}"))) == {ids[name] for name in left}
 
 
-async def test_a_patch_of_name_and_link(directory: Directory) -> None:
+async def test_a_patch_changes_name_and_external_id(directory: Directory) -> None:
     made, name = await directory.group(externalId="g-3"), uuid4().hex
     path = f"/Groups/{made['id']}"
     renamed = await directory.patch(path, {"op": "replace", "path": "displayName", "value": name})
@@ -135,7 +135,7 @@ async def test_a_patch_of_name_and_link(directory: Directory) -> None:
     assert "externalId" not in await directory.patch(path, {"op": "remove", "path": "externalId"})
 
 
-async def test_a_patch_is_done_whole_or_not_at_all(directory: Directory) -> None:
+async def test_a_patch_is_atomic(directory: Directory) -> None:
     ada = await directory.user()
     made = await directory.group(ada)
     path = f"/Groups/{made['id']}"
@@ -177,7 +177,7 @@ async def test_a_patch_is_done_whole_or_not_at_all(directory: Directory) -> None
         ({"op": "replace", "path": "displayName", "value": "x" * 256}, "invalidValue"),
     ],
 )
-async def test_a_bad_operation_is_400_and_says_of_what_kind(
+async def test_a_bad_operation_is_400_with_its_scim_type(
     directory: Directory, operation: dict[str, Any], kind: str
 ) -> None:
     ada = await directory.user()
@@ -216,20 +216,20 @@ async def test_a_bad_group_is_400_and_the_error_names_the_field(
 async def test_another_organizations_user_cannot_be_a_member(directory: Directory, other_tenant: Tenant) -> None:
     body = {"displayName": uuid4().hex, "members": [{"value": str(other_tenant.user.id)}]}
     await directory.call("POST", "/Groups", body, expect=400)
-    assert await directory.found("/Groups", f'displayName eq "{body["displayName"]}"') == []
+    assert await directory.matching_ids("/Groups", f'displayName eq "{body["displayName"]}"') == []
 
 
-async def test_two_changes_of_a_group_at_once_lose_nothing(directory: Directory) -> None:
+async def test_concurrent_changes_of_a_group_are_not_lost(directory: Directory) -> None:
     people = [await directory.user() for _ in range(8)]
     made = await directory.group(*people[:4])
     path = f"/Groups/{made['id']}"
-    gone = [{"op": "remove", "path": f'members[value eq "{each["id"]}"]'} for each in people[:4]]
-    came = [{"op": "add", "path": "members", "value": [{"value": each["id"]}]} for each in people[4:]]
+    gone = [{"op": "remove", "path": f'members[value eq "{person["id"]}"]'} for person in people[:4]]
+    came = [{"op": "add", "path": "members", "value": [{"value": person["id"]}]} for person in people[4:]]
     await asyncio.gather(*(directory.patch(path, operation) for operation in gone + came))
-    assert set(members(await directory.call("GET", path))) == {each["id"] for each in people[4:]}
+    assert set(members(await directory.call("GET", path))) == {person["id"] for person in people[4:]}
 
 
-async def test_a_large_group_is_shown_after_a_change_only_to_who_asks(
+async def test_a_large_group_is_returned_after_a_change_only_on_request(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(teams, "_MAX_MEMBERS_IN_PATCH_RESPONSE", 2)
@@ -245,7 +245,7 @@ async def test_a_large_group_is_shown_after_a_change_only_to_who_asks(
     assert len(members(await directory.call("PATCH", path, body, attributes="members"))) == 3
 
 
-async def test_a_name_is_taken_once(directory: Directory) -> None:
+async def test_a_group_name_is_unique(directory: Directory) -> None:
     first, second = await directory.group(), await directory.group()
     taken = {"displayName": first["displayName"]}
     for method, path in (("POST", "/Groups"), ("PUT", f"/Groups/{second['id']}")):
@@ -262,7 +262,7 @@ async def test_another_organizations_group_is_404(
     await directory.call(method, f"/Groups/{theirs}", body, expect=404)
 
 
-async def test_a_removed_group_leaves_its_members(directory: Directory) -> None:
+async def test_a_removed_group_does_not_remove_its_members(directory: Directory) -> None:
     ada = await directory.user()
     made = await directory.group(ada)
     await directory.call("DELETE", f"/Groups/{made['id']}", expect=204)
@@ -270,7 +270,7 @@ async def test_a_removed_group_leaves_its_members(directory: Directory) -> None:
     assert (await directory.call("GET", f"/Users/{ada['id']}"))["groups"] == []
 
 
-async def test_service_accounts_stay_members_whatever_the_directory_says(
+async def test_a_directory_does_not_remove_service_accounts_from_groups(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     robot = {"email": f"{uuid4().hex}@example.test", "kind": "service"}
@@ -282,7 +282,7 @@ async def test_service_accounts_stay_members_whatever_the_directory_says(
     assert platform.sql("SELECT count(*) FROM group_members WHERE group_id = %s", [made["id"]]) == [(1,)]
 
 
-async def test_a_page_holds_no_more_members_than_there_is_room_for(
+async def test_a_page_contains_a_limited_number_of_members(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(teams, "_MAX_MEMBERS_PER_PAGE", 5)
@@ -291,12 +291,12 @@ async def test_a_page_holds_no_more_members_than_there_is_room_for(
     first = await directory.call("GET", "/Groups")
     assert (first["totalResults"], first["itemsPerPage"], len(first["Resources"])) == (3, 1, 1)
     rest = await directory.call("GET", "/Groups", startIndex=2)
-    assert [each["id"] for each in rest["Resources"]] == [made[1]["id"]]
+    assert [resource["id"] for resource in rest["Resources"]] == [made[1]["id"]]
     without = await directory.call("GET", "/Groups", excludedAttributes="members")
-    assert [each["id"] for each in without["Resources"]] == [group["id"] for group in made]
+    assert [resource["id"] for resource in without["Resources"]] == [group["id"] for group in made]
 
 
-async def test_hundreds_of_members_are_known_when_the_answer_is_there(
+async def test_hundreds_of_members_are_known_when_the_response_arrives(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     people = await new_people(platform, tenant, 700)

@@ -1,4 +1,4 @@
-"""Lists: filters, pages, and which attributes are shown (RFC 7644, 3.4.2 and 3.9; reference 2, SCIM)."""
+"""Lists of users and groups: filters, pages, and the attributes shown (RFC 7644, 3.4.2 and 3.9; docs/scim.md)."""
 
 from typing import Any
 from urllib.parse import quote
@@ -26,7 +26,7 @@ async def people_of(tenant: Tenant, directory: Directory) -> dict[str, str]:
                                                 {"value": "bob@home.test", "type": "home"}]},
         "eve": {"active": False, "emails": []},
     }  # fmt: skip
-    made = {(await directory.user(userName=f"{name}.n", **given))["id"]: name for name, given in fields.items()}
+    made = {(await directory.user(userName=f"{name}.n", **attribute))["id"]: name for name, attribute in fields.items()}
     mine = {str(person.id): person.email.split("-")[0] for person in (tenant.admin, tenant.auditor, tenant.user)}
     return {**made, **mine}
 
@@ -98,9 +98,11 @@ MINE = {"admin", "auditor", "user"}
         ('id eq "x"', set()),
     ],
 )
-async def test_a_filter_finds(unchanging: tuple[Directory, dict[str, str]], filter: str, names: set[str]) -> None:
+async def test_a_filter_returns_the_matching_users(
+    unchanging: tuple[Directory, dict[str, str]], filter: str, names: set[str]
+) -> None:
     directory, people = unchanging
-    assert {people[each] for each in await directory.found("/Users", filter)} == names
+    assert {people[item] for item in await directory.matching_ids("/Users", filter)} == names
 
 
 @pytest.mark.parametrize(
@@ -114,15 +116,13 @@ async def test_a_filter_finds(unchanging: tuple[Directory, dict[str, str]], filt
         'userName eq "\\u0000"', "(" * 40 + 'userName eq "x"' + ")" * 40 + "x", "a" * 5_000,
     ],
 )  # fmt: skip
-async def test_a_filter_that_is_not_understood_is_400(
-    unchanging: tuple[Directory, dict[str, str]], filter: str
-) -> None:
+async def test_an_unsupported_filter_is_400(unchanging: tuple[Directory, dict[str, str]], filter: str) -> None:
     directory, _ = unchanging
     error = await directory.call("GET", "/Users", filter=filter, expect=400)
     assert (error["status"], error["scimType"]) == ("400", "invalidFilter")
 
 
-async def test_a_deep_filter_is_refused_and_not_walked(directory: Directory) -> None:
+async def test_a_deeply_nested_filter_is_refused_without_recursion(directory: Directory) -> None:
     deep = "not (" * 400 + "active pr" + ")" * 400
     assert (await directory.call("GET", "/Users", filter=deep, expect=400))["scimType"] == "invalidFilter"
 
@@ -132,12 +132,12 @@ async def test_a_nul_in_a_filter_is_400(directory: Directory) -> None:
     assert answer.status_code == 400
 
 
-async def test_a_filter_of_groups(directory: Directory) -> None:
+async def test_a_filter_returns_the_matching_groups(directory: Directory) -> None:
     name = uuid4().hex
     made = await directory.group(displayName=name, externalId="G-1")
     for sought in (f'displayName eq "{name.upper()}"', 'externalId eq "G-1"', f'id eq "{made["id"]}"'):
-        assert await directory.found("/Groups", sought) == [made["id"]]
-    assert await directory.found("/Groups", 'externalId eq "g-1"') == []
+        assert await directory.matching_ids("/Groups", sought) == [made["id"]]
+    assert await directory.matching_ids("/Groups", 'externalId eq "g-1"') == []
     for wrong in ('description eq "x"', 'members co "x"', 'members[display eq "x"]'):
         error = await directory.call("GET", "/Groups", filter=wrong, expect=400)
         assert error["scimType"] == "invalidFilter"
@@ -148,19 +148,19 @@ async def test_groups_are_found_by_a_member(directory: Directory) -> None:
     first, second = await directory.group(ada), await directory.group(ada, bob)
     await directory.group()
     for sought in (f'members eq "{ada["id"]}"', f'members[value eq "{ada["id"]}"]', "members pr"):
-        assert await directory.found("/Groups", sought) == [first["id"], second["id"]]
+        assert await directory.matching_ids("/Groups", sought) == [first["id"], second["id"]]
     # As Entra ID asks whether somebody is a member.
-    asked = f'id eq "{second["id"]}" and members eq "{bob["id"]}"'
-    found = await directory.call("GET", "/Groups", filter=asked, attributes="id")
-    assert found["Resources"] == [{"schemas": second["schemas"], "id": second["id"]}]
-    assert await directory.found("/Groups", f'id eq "{first["id"]}" and members eq "{bob["id"]}"') == []
-    assert await directory.found("/Groups", 'members eq "x"') == []
+    request = f'id eq "{second["id"]}" and members eq "{bob["id"]}"'
+    result = await directory.call("GET", "/Groups", filter=request, attributes="id")
+    assert result["Resources"] == [{"schemas": second["schemas"], "id": second["id"]}]
+    assert await directory.matching_ids("/Groups", f'id eq "{first["id"]}" and members eq "{bob["id"]}"') == []
+    assert await directory.matching_ids("/Groups", 'members eq "x"') == []
 
 
 @pytest.mark.parametrize(
     "filter", ['userName eq "{0}"', 'emails eq "{0}"', 'emails[type eq "work"].value eq "{0}"', 'externalId eq "{0}"']
 )
-async def test_who_is_looked_for_is_found_by_an_index(
+async def test_filters_use_an_index(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, filter: str
 ) -> None:
     """Row-level security makes that less than a matter of course: the plan is asked, as the role that asks."""
@@ -182,8 +182,8 @@ async def test_two_organizations_may_have_the_same_address(
     other, name = await directory_of(platform, other_tenant), f"{uuid4().hex}@example.test"
     made = await directory.user(userName=name, emails=[{"value": name}])
     for sought in (f'userName eq "{made["userName"]}"', f'emails eq "{made["userName"]}"'):
-        assert await directory.found("/Users", sought) == [made["id"]]
-        assert await other.found("/Users", sought) == []
+        assert await directory.matching_ids("/Users", sought) == [made["id"]]
+        assert await other.matching_ids("/Users", sought) == []
 
 
 async def test_a_filter_that_takes_too_long_is_refused(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,12 +198,14 @@ async def test_a_filter_that_takes_too_long_is_refused(directory: Directory, mon
     await directory.call("GET", "/Users")
 
 
-async def test_pages_hold_everybody_once_whoever_comes_meanwhile(directory: Directory, people: dict[str, str]) -> None:
+async def test_pages_contain_every_user_once_while_users_are_added(
+    directory: Directory, people: dict[str, str]
+) -> None:
     seen: list[str] = []
     for start in (1, 3, 5):
         page = await directory.call("GET", "/Users", startIndex=start, count=2)
         assert (page["startIndex"], page["itemsPerPage"]) == (start, 2)
-        seen += [each["id"] for each in page["Resources"]]
+        seen += [resource["id"] for resource in page["Resources"]]
         await directory.user()
     assert len(seen) == len(set(seen)) == 6
     assert set(seen) == set(people)
@@ -224,7 +226,7 @@ async def test_pages_hold_everybody_once_whoever_comes_meanwhile(directory: Dire
         ({"startIndex": 2**63}, (2**62, 0)),
     ],
 )
-async def test_bounds_of_a_page(directory: Directory, query: dict[str, int], shown: tuple[int, int]) -> None:
+async def test_a_page_respects_its_bounds(directory: Directory, query: dict[str, int], shown: tuple[int, int]) -> None:
     page = await directory.call("GET", "/Users", **query)
     assert page["schemas"] == ["urn:ietf:params:scim:api:messages:2.0:ListResponse"]
     assert page["totalResults"] == 3
@@ -232,7 +234,7 @@ async def test_bounds_of_a_page(directory: Directory, query: dict[str, int], sho
     assert len(page["Resources"]) == shown[1]
 
 
-async def test_a_page_has_a_hundred_by_itself_and_two_hundred_at_most(
+async def test_a_page_has_100_entries_by_default_and_at_most_200(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     platform.sql(
@@ -264,7 +266,9 @@ async def test_a_bound_that_is_no_number_is_400(directory: Directory, name: str)
         ({"excludedAttributes": f"emails,meta,name,title,active,groups,{ENTERPRISE}"}, {"userName"}),
     ],
 )
-async def test_what_is_asked_for_is_shown(directory: Directory, query: dict[str, str], names: set[str]) -> None:
+async def test_only_the_requested_attributes_are_shown(
+    directory: Directory, query: dict[str, str], names: set[str]
+) -> None:
     extension = {"department": "Engines", "division": "North"}
     made = await directory.user(
         title="x", name={"givenName": "A"}, emails=[{"value": "a@example.test"}], **{ENTERPRISE: extension}
@@ -279,7 +283,7 @@ async def test_what_is_asked_for_is_shown(directory: Directory, query: dict[str,
             assert shown[ENTERPRISE] == {"department": "Engines"}
 
 
-async def test_a_part_of_an_attribute(directory: Directory) -> None:
+async def test_a_sub_attribute_can_be_requested(directory: Directory) -> None:
     ada = await directory.user(name={"givenName": "A", "familyName": "L"})
     shown = await directory.call("GET", f"/Users/{ada['id']}", attributes="name.givenName")
     assert shown["name"] == {"givenName": "A"}
@@ -290,7 +294,7 @@ async def test_a_part_of_an_attribute(directory: Directory) -> None:
     assert shown == {"schemas": group["schemas"], "id": group["id"], "members": [{"value": ada["id"]}]}
 
 
-async def test_changes_too_show_what_is_asked_for(directory: Directory) -> None:
+async def test_changes_return_only_the_requested_attributes(directory: Directory) -> None:
     body = {"userName": f"{uuid4().hex}@example.test"}
     made = await directory.call("POST", "/Users", body, attributes="userName", expect=201)
     assert set(made) == {"schemas", "id", "userName"}
@@ -301,6 +305,6 @@ async def test_both_lists_of_attributes_at_once_are_400(directory: Directory) ->
     assert error["scimType"] == "invalidValue"
 
 
-async def test_sorting_is_not_offered_and_changes_nothing(directory: Directory, people: dict[str, str]) -> None:
+async def test_sorting_is_not_supported_and_ignored(directory: Directory, people: dict[str, str]) -> None:
     plain = await directory.call("GET", "/Users")
     assert await directory.call("GET", "/Users", sortBy="userName", sortOrder="descending") == plain

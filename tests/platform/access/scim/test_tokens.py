@@ -1,4 +1,4 @@
-"""SCIM tokens (reference 2, Endpoints, SCIM; reference 1, Authentication)."""
+"""SCIM tokens (docs/scim.md)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -24,7 +24,7 @@ async def test_a_token_is_shown_once_and_stored_as_a_digest(platform: RunningPla
     assert made["token"] not in str(stored)
 
 
-async def test_making_and_removing_one_is_in_the_audit_chain(
+async def test_creation_and_removal_are_in_the_audit_chain(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     await tenant.admin.client.delete(f"{TOKENS}/{directory.token_id}")
@@ -62,11 +62,11 @@ async def test_the_token_of_an_ended_organization_is_refused(
 @pytest.mark.parametrize(
     "path", ["/v1/models", "/api/admin/users", "/api/admin/scim/tokens", "/api/auth/api-keys", "/v1/audit/events"]
 )
-async def test_a_token_opens_nothing_but_provisioning(directory: Directory, path: str) -> None:
+async def test_a_token_is_valid_only_for_provisioning(directory: Directory, path: str) -> None:
     assert (await directory.client.get(path)).status_code == 401
 
 
-async def test_nothing_but_a_token_opens_provisioning(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_a_scim_token_is_valid_for_provisioning(platform: RunningPlatform, tenant: Tenant) -> None:
     key = platform.client(await platform.new_key(tenant.admin))
     machine = await platform.new_m2m(tenant.id, "admin:read", "admin:write")
     for client in (platform.anonymous, tenant.admin.client, key, machine, platform.client("scim_" + "x" * 43)):
@@ -75,7 +75,7 @@ async def test_nothing_but_a_token_opens_provisioning(platform: RunningPlatform,
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_only_administrators_make_and_remove_tokens(tenant: Tenant, directory: Directory) -> None:
+async def test_only_administrators_create_and_remove_tokens(tenant: Tenant, directory: Directory) -> None:
     body = {"description": "x"}
     assert (await tenant.auditor.client.get(TOKENS)).status_code == 200
     assert (await tenant.user.client.get(TOKENS)).status_code == 403
@@ -84,7 +84,7 @@ async def test_only_administrators_make_and_remove_tokens(tenant: Tenant, direct
         assert (await person.client.delete(f"{TOKENS}/{directory.token_id}")).status_code == 403
 
 
-async def test_another_organizations_token_is_not_there(
+async def test_another_organizations_token_is_not_found(
     platform: RunningPlatform, directory: Directory, other_tenant: Tenant
 ) -> None:
     answer = await other_tenant.admin.client.delete(f"{TOKENS}/{directory.token_id}")
@@ -122,7 +122,7 @@ async def test_the_time_of_use_is_written_once_a_minute(platform: RunningPlatfor
     assert platform.sql(query, [directory.token_id]) == [first]
 
 
-async def test_a_token_counts_by_itself(platform: RunningPlatform, directory: Directory) -> None:
+async def test_a_token_has_its_own_rate_limit(platform: RunningPlatform, directory: Directory) -> None:
     """Entra ID asks for 25 requests a second at least."""
     answer = await directory.client.get(f"{BASE}/Users")
     assert answer.headers["x-ratelimit-limit"] == "5000"

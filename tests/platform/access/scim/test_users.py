@@ -1,4 +1,4 @@
-"""Users as a directory makes, reads, changes and removes them (reference 2, SCIM; RFC 7644)."""
+"""A directory creates, reads, changes and deletes users (docs/scim.md; RFC 7644)."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
 
-async def test_a_user_comes_back_as_it_was_made(directory: Directory) -> None:
+async def test_a_user_reads_back_as_created(directory: Directory) -> None:
     name = f"{uuid4().hex}@example.test"
     body = {
         "schemas": [USER, ENTERPRISE],
@@ -30,13 +30,13 @@ async def test_a_user_comes_back_as_it_was_made(directory: Directory) -> None:
     assert await directory.call("GET", f"/Users/{made['id']}") == made
 
 
-async def test_creation_names_the_place_of_the_user(directory: Directory) -> None:
+async def test_creation_returns_the_location_of_the_user(directory: Directory) -> None:
     body = {"userName": f"{uuid4().hex}@example.test"}
     answer = await directory.client.post(f"{BASE}/Users", json=body)
     assert answer.headers["location"] == answer.json()["meta"]["location"]
 
 
-async def test_a_users_making_and_changing_are_in_the_audit_chain(
+async def test_creation_and_changes_of_a_user_are_in_the_audit_chain(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     made = await directory.user()
@@ -47,21 +47,19 @@ async def test_a_users_making_and_changing_are_in_the_audit_chain(
         assert event["resource_id"] == made["id"]
 
 
-async def test_the_organizations_own_users_are_seen_and_service_accounts_are_not(
-    tenant: Tenant, directory: Directory
-) -> None:
+async def test_all_users_are_listed_except_service_accounts(tenant: Tenant, directory: Directory) -> None:
     robot = {"email": "robot@example.test", "kind": "service"}
     robot = (await tenant.admin.client.post("/api/admin/users", json=robot)).json()
     listed = await directory.call("GET", "/Users")
     people = {str(person.id) for person in (tenant.admin, tenant.auditor, tenant.user)}
-    assert {each["id"] for each in listed["Resources"]} == people
+    assert {resource["id"] for resource in listed["Resources"]} == people
     shown = await directory.call("GET", f"/Users/{tenant.user.id}")
     assert shown["userName"] == tenant.user.email
     assert shown["emails"] == [{"value": tenant.user.email, "type": "work", "primary": True}]
     await directory.call("GET", f"/Users/{robot['id']}", expect=404)
 
 
-async def test_a_directory_makes_users_of_the_least_role(platform: RunningPlatform, directory: Directory) -> None:
+async def test_a_directory_creates_users_with_the_lowest_role(platform: RunningPlatform, directory: Directory) -> None:
     made = await directory.user(roles=[{"value": "admin"}], entitlements=[{"value": "admin"}], role="admin")
     assert "roles" not in made
     assert platform.sql("SELECT role, operator, kind FROM users WHERE id = %s", [made["id"]]) == [
@@ -69,7 +67,7 @@ async def test_a_directory_makes_users_of_the_least_role(platform: RunningPlatfo
     ]
 
 
-async def test_a_password_is_neither_kept_nor_shown(platform: RunningPlatform, directory: Directory) -> None:
+async def test_a_password_is_neither_stored_nor_shown(platform: RunningPlatform, directory: Directory) -> None:
     made = await directory.user(password=PASSWORD)
     assert PASSWORD not in str(made)
     (row,) = platform.sql("SELECT password_hash, directory::text FROM users WHERE id = %s", [made["id"]])
@@ -77,7 +75,7 @@ async def test_a_password_is_neither_kept_nor_shown(platform: RunningPlatform, d
     assert PASSWORD not in row[1]
 
 
-async def test_a_user_name_is_an_organizations_once_whatever_its_case(
+async def test_a_user_name_is_unique_in_an_organization_regardless_of_case(
     tenant: Tenant, directory: Directory, other_tenant: Tenant, platform: RunningPlatform
 ) -> None:
     made = await directory.user()
@@ -91,9 +89,7 @@ async def test_a_user_name_is_an_organizations_once_whatever_its_case(
     await other.call("POST", "/Users", {"userName": made["userName"]}, expect=201)
 
 
-async def test_an_administrator_cannot_take_a_name_that_the_directory_gave(
-    tenant: Tenant, directory: Directory
-) -> None:
+async def test_an_administrator_cannot_reuse_a_user_name_of_the_directory(tenant: Tenant, directory: Directory) -> None:
     name = f"{uuid4().hex}@example.test"
     await directory.user(userName=name, emails=[{"value": f"{uuid4().hex}@example.test"}])
     answer = await tenant.admin.client.post("/api/admin/users", json={"email": name})
@@ -111,7 +107,7 @@ async def test_an_administrator_cannot_take_a_name_that_the_directory_gave(
         ({"userName": "n@example.test", "emails": [{"value": "a@example.test"}]}, "a@example.test", None),
     ],
 )  # fmt: skip
-async def test_the_address_to_sign_in_with(
+async def test_the_sign_in_address_comes_from_emails_or_the_user_name(
     platform: RunningPlatform, directory: Directory, fields: dict[str, Any], email: str, username: str | None
 ) -> None:
     made = await directory.call("POST", "/Users", fields, expect=201)
@@ -119,7 +115,7 @@ async def test_the_address_to_sign_in_with(
     assert made["userName"] == fields["userName"]
 
 
-async def test_what_is_kept_of_a_user_is_bounded_over_all_requests(directory: Directory) -> None:
+async def test_the_stored_size_of_a_user_is_limited_over_all_requests(directory: Directory) -> None:
     """Each request fits, and what they add up to does not."""
     made = await directory.user(title="x" * 40_000)
     path = f"/Users/{made['id']}"
@@ -140,14 +136,14 @@ async def test_a_user_without_an_address_has_none_anywhere(directory: Directory,
     assert "no-address" not in (await tenant.admin.client.get("/api/admin/users?page_size=200")).text
 
 
-async def test_a_user_without_an_address_shows_none(directory: Directory) -> None:
+async def test_a_user_without_an_address_is_shown_without_one(directory: Directory) -> None:
     made = await directory.call("POST", "/Users", {"userName": "no address"}, expect=201)
     assert "emails" not in made
     assert "emails" not in (await directory.call("GET", f"/Users/{made['id']}"))
 
 
 @pytest.mark.parametrize("proven", [True, False])
-async def test_an_address_counts_as_verified_only_of_a_proven_domain(
+async def test_an_address_is_verified_only_in_a_proven_domain(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, proven: bool
 ) -> None:
     domain = f"{uuid4().hex}.test"
@@ -160,9 +156,9 @@ async def test_an_address_counts_as_verified_only_of_a_proven_domain(
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("wanted", ["theirs", "nobody", "bogus"])
-async def test_who_is_not_there_is_404(directory: Directory, other_tenant: Tenant, method: str, wanted: str) -> None:
-    named = {"theirs": str(other_tenant.user.id), "nobody": str(uuid4()), "bogus": "x"}[wanted]
+@pytest.mark.parametrize("target", ["theirs", "nobody", "bogus"])
+async def test_an_unknown_user_is_404(directory: Directory, other_tenant: Tenant, method: str, target: str) -> None:
+    named = {"theirs": str(other_tenant.user.id), "nobody": str(uuid4()), "bogus": "x"}[target]
     error = await directory.call(method, f"/Users/{named}", {} if method in {"PUT", "PATCH"} else None, expect=404)
     assert error["status"] == "404"
 
@@ -192,7 +188,7 @@ async def test_a_bad_user_is_400_and_the_error_names_the_field(
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"userName": "\\ud800"}', b"[" * 60_000])
-async def test_what_is_no_json_is_400(directory: Directory, body: bytes) -> None:
+async def test_malformed_json_is_400(directory: Directory, body: bytes) -> None:
     answer = await directory.client.post(f"{BASE}/Users", content=body)
     assert (answer.status_code, answer.json()["scimType"]) == (400, "invalidSyntax")
 
@@ -201,7 +197,7 @@ async def test_a_user_of_many_kilobytes_is_413(directory: Directory) -> None:
     await directory.call("POST", "/Users", {"userName": "x", "title": "x" * 70_000}, expect=413)
 
 
-async def test_put_takes_away_what_it_does_not_say(directory: Directory) -> None:
+async def test_put_removes_omitted_attributes(directory: Directory) -> None:
     made = await directory.user(displayName="Ada", title="Countess", externalId="00u1", name={"givenName": "Ada"})
     put = await directory.call("PUT", f"/Users/{made['id']}", {"userName": made["userName"], "nickName": "A"})
     assert set(put) == {"schemas", "id", "userName", "nickName", "active", "groups", "meta"}
@@ -209,13 +205,13 @@ async def test_put_takes_away_what_it_does_not_say(directory: Directory) -> None
     assert put["meta"]["lastModified"] > made["meta"]["lastModified"]
 
 
-async def test_put_does_not_bring_an_inactive_user_back_by_silence(directory: Directory) -> None:
+async def test_put_without_active_does_not_reactivate_a_user(directory: Directory) -> None:
     made = await directory.user(active=False)
     assert made["active"] is False
     assert (await directory.call("PUT", f"/Users/{made['id']}", {"userName": made["userName"]}))["active"] is False
 
 
-async def test_a_deactivated_users_sessions_and_keys_stop_and_the_record_stays(
+async def test_a_deactivated_users_sessions_and_keys_end_and_the_row_remains(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     key = platform.client(await platform.new_key(tenant.user))
@@ -244,7 +240,7 @@ async def test_a_removed_user_is_gone_with_sessions_and_keys(
         assert platform.sql(f"SELECT 1 FROM {table} = %s", [tenant.user.id]) == []
 
 
-async def test_the_last_administrator_stays(tenant: Tenant, directory: Directory) -> None:
+async def test_the_last_administrator_cannot_be_removed(tenant: Tenant, directory: Directory) -> None:
     inactive = {"op": "replace", "path": "active", "value": False}
     error = await directory.patch(f"/Users/{tenant.admin.id}", inactive, expect=409)
     assert "last active administrator" in error["detail"]
@@ -252,7 +248,7 @@ async def test_the_last_administrator_stays(tenant: Tenant, directory: Directory
     assert (await tenant.admin.client.get("/api/admin/users")).status_code == 200
 
 
-async def test_operators_are_none_of_a_directorys_business(platform: RunningPlatform) -> None:
+async def test_a_directory_cannot_change_operators(platform: RunningPlatform) -> None:
     operator = await platform.operator()
     made = await operator.client.post("/api/admin/scim/token", json={"description": "x"})
     directory = Directory(platform.client(made.json()["token"]), made.json()["token"], made.json()["token_id"])
@@ -304,7 +300,7 @@ async def test_a_directory_changes_the_address_of_a_user_that_was_there_before_i
     ],
 )
 @pytest.mark.parametrize("verb", ["Add", "Replace"])
-async def test_a_manager_comes_in_many_forms(
+async def test_a_manager_is_accepted_in_several_formats(
     directory: Directory, verb: str, path: str, value: Any, left: dict[str, str] | None
 ) -> None:
     made = await directory.user(**{ENTERPRISE: {"department": "Engines", "manager": "m-0"}})
@@ -314,7 +310,7 @@ async def test_a_manager_comes_in_many_forms(
     assert patched[ENTERPRISE]["department"] == "Engines"
 
 
-async def test_two_changes_of_a_user_at_once_lose_nothing(directory: Directory) -> None:
+async def test_concurrent_changes_of_a_user_are_not_lost(directory: Directory) -> None:
     made = await directory.user()
     names = ("title", "nickName", "displayName", "userType", "name.givenName", "name.familyName", "locale")
     path = f"/Users/{made['id']}"
@@ -324,7 +320,7 @@ async def test_two_changes_of_a_user_at_once_lose_nothing(directory: Directory) 
     assert shown["name"] == {"givenName": "x", "familyName": "x"}
 
 
-async def test_an_administrators_address_survives_what_the_directory_says_of_other_things(
+async def test_a_directorys_change_of_other_attributes_keeps_the_administrators_address(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
     made = await directory.user()

@@ -45,7 +45,7 @@ class Alerts:
         moment = datetime.fromtimestamp(self.clock.now(), UTC) - ago
         minute, hour = moment.replace(second=0), moment.replace(second=0, minute=0)
         names = ("requests", "errors", "blocked", "dlp_triggers", "cost_usd")
-        packed = [(bucket(each) << 32) + 1 for each in latencies]
+        packed = [(bucket(latency) << 32) + 1 for latency in latencies]
         self.platform.sql(
             "INSERT INTO usage_minutes VALUES (%s, %s, %s, %s, %s, %s, %s, %s::bigint[])",
             [self.tenant.id, minute, *(figures.get(name, 0) for name in names), packed],
@@ -69,8 +69,8 @@ class Alerts:
     async def history(self, rule_id: str, **query: int) -> list[dict[str, Any]]:
         answer = await self.tenant.auditor.client.get(f"{BASE}/{rule_id}/history", params=query)
         assert answer.status_code == 200, answer.text
-        told: list[dict[str, Any]] = answer.json()["history"]
-        return told
+        history: list[dict[str, Any]] = answer.json()["history"]
+        return history
 
 
 @pytest.fixture

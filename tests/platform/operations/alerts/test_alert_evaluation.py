@@ -1,4 +1,4 @@
-"""When a rule triggers, by a clock that only the test moves (reference 3, Alert rule)."""
+"""When an alert rule triggers, by a clock that the test controls (docs/alerts.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ MINUTE = timedelta(minutes=1)
         ("latency_p95", {"latencies": tuple(range(1, 101))}, 95),
     ],
 )
-async def test_each_metric_is_of_the_whole_window(
+async def test_each_metric_covers_the_whole_window(
     alerts: Alerts, other_tenant: Tenant, metric: str, figures: dict[str, Any], value: float
 ) -> None:
     rule = await alerts.new(metric_type=metric, threshold=0)
@@ -48,7 +48,7 @@ async def test_each_metric_is_of_the_whole_window(
 
 
 @pytest.mark.parametrize(("comparison", "met"), [("gt", [11]), ("gte", [10, 11]), ("lt", [9]), ("lte", [9, 10])])
-async def test_a_threshold_itself_is_in_gte_and_lte_alone(alerts: Alerts, comparison: str, met: list[int]) -> None:
+async def test_only_gte_and_lte_include_the_threshold(alerts: Alerts, comparison: str, met: list[int]) -> None:
     for number, cost in enumerate((9, 10, 11)):
         alerts.clock.move(timedelta(hours=1).total_seconds())
         alerts.figures(cost_usd=cost)
@@ -59,14 +59,14 @@ async def test_a_threshold_itself_is_in_gte_and_lte_alone(alerts: Alerts, compar
 
 @pytest.mark.parametrize("metric", ["error_rate", "latency_p95"])
 @pytest.mark.parametrize("comparison", ["gt", "lt", "gte", "lte"])
-async def test_without_requests_there_is_no_rate_and_no_latency(alerts: Alerts, metric: str, comparison: str) -> None:
+async def test_without_requests_rates_and_latencies_are_undefined(alerts: Alerts, metric: str, comparison: str) -> None:
     rule = await alerts.new(metric_type=metric, comparison=comparison, threshold=0)
     await alerts.evaluate()
     assert await alerts.history(rule) == []
 
 
 @pytest.mark.parametrize("metric", ["cost", "dlp_trigger_count", "blocked_request_count"])
-async def test_without_requests_the_others_are_nothing(alerts: Alerts, metric: str) -> None:
+async def test_without_requests_the_other_metrics_are_zero(alerts: Alerts, metric: str) -> None:
     rule = await alerts.new(metric_type=metric, comparison="lt", threshold=1)
     await alerts.evaluate()
     assert [record["metric_value"] for record in await alerts.history(rule)] == [0]
@@ -86,7 +86,7 @@ async def test_without_requests_the_others_are_nothing(alerts: Alerts, metric: s
     ],
 )
 @pytest.mark.parametrize("metric", ["cost", "latency_p95"])
-async def test_a_window_is_this_minute_and_as_many_before(
+async def test_a_window_includes_the_current_minute(
     alerts: Alerts, metric: str, window: int, ago: timedelta, inside: bool
 ) -> None:
     alerts.figures(ago, requests=1, cost_usd=1, latencies=(100,))
@@ -95,7 +95,7 @@ async def test_a_window_is_this_minute_and_as_many_before(
     assert bool(await alerts.history(rule)) is inside
 
 
-async def test_a_window_over_midnight_is_a_window(alerts: Alerts) -> None:
+async def test_a_window_may_span_midnight(alerts: Alerts) -> None:
     alerts.clock.move((NOW.replace(hour=23, minute=59) - NOW).total_seconds() + 10)
     alerts.figures(timedelta(seconds=1), cost_usd=11)
     rule = await alerts.new()
@@ -106,7 +106,7 @@ async def test_a_window_over_midnight_is_a_window(alerts: Alerts) -> None:
 @pytest.mark.parametrize(
     "change", [datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)], ids=["spring", "autumn"]
 )
-async def test_windows_and_cooldowns_take_no_notice_of_summer_time(alerts: Alerts, change: datetime) -> None:
+async def test_windows_and_cooldowns_ignore_daylight_saving(alerts: Alerts, change: datetime) -> None:
     """The database's clock is set on or back by an hour, ten seconds before: neither is an hour longer or shorter."""
     alerts.clock.move((change - NOW).total_seconds() - 10)
     async with in_zone(alerts, "Europe/Berlin"):
@@ -139,7 +139,7 @@ async def in_zone(alerts: Alerts, zone: str) -> AsyncIterator[None]:
     await zoned.close()
 
 
-async def test_a_rule_in_cooldown_is_evaluated_and_nothing_else(alerts: Alerts) -> None:
+async def test_a_rule_in_cooldown_is_evaluated_without_a_notification(alerts: Alerts) -> None:
     rule = await alerts.new(comparison="gte", threshold=0, cooldown_minutes=2)
     await alerts.evaluate()
     for seconds, times in ((60, 1), (59, 1), (1, 2), (119, 2), (60, 3)):
@@ -173,14 +173,14 @@ async def test_a_disabled_rule_is_left_out_until_it_is_enabled(alerts: Alerts) -
     assert len(await alerts.history(rule)) == 1
 
 
-async def test_an_organization_that_has_ended_has_no_rules_any_more(alerts: Alerts) -> None:
+async def test_rules_of_a_deleted_organization_are_not_evaluated(alerts: Alerts) -> None:
     await alerts.new(comparison="gte", threshold=0)
     alerts.platform.sql("UPDATE tenants SET deleted_at = now() WHERE id = %s", [alerts.tenant.id])
     await alerts.evaluate()
     assert alerts.platform.sql("SELECT count(*) FROM alert_history WHERE tenant_id = %s", [alerts.tenant.id]) == [(0,)]
 
 
-async def test_history_keeps_what_the_rule_was_when_it_triggered(alerts: Alerts) -> None:
+async def test_history_keeps_the_rule_as_it_was_when_it_triggered(alerts: Alerts) -> None:
     rule = await alerts.new(comparison="gte", threshold=0)
     await alerts.evaluate()
     await alerts.tenant.admin.client.put(f"/api/alerts/{rule}", json={"name": "other", "threshold": 7})
@@ -188,7 +188,7 @@ async def test_history_keeps_what_the_rule_was_when_it_triggered(alerts: Alerts)
     assert (record["rule_name"], record["threshold"]) == ("Spend", 0)
 
 
-async def test_machines_that_look_at_once_share_the_rules(alerts: Alerts) -> None:
+async def test_concurrent_machines_share_the_rules(alerts: Alerts) -> None:
     rules = [await alerts.new(comparison="gte", threshold=0, cooldown_minutes=1) for _ in range(5)]
     for _ in range(2):
         await asyncio.gather(*(alerts.evaluate() for _ in range(3)))
@@ -196,7 +196,7 @@ async def test_machines_that_look_at_once_share_the_rules(alerts: Alerts) -> Non
     assert [len(await alerts.history(rule)) for rule in rules] == [2] * 5
 
 
-async def test_one_organization_s_fault_keeps_nobody_waiting(
+async def test_one_organizations_failure_does_not_delay_others(
     alerts: Alerts, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = {}
@@ -214,7 +214,7 @@ async def test_one_organization_s_fault_keeps_nobody_waiting(
     assert len(await alerts.history(rules[alerts.tenant.id])) == 1
 
 
-async def test_a_request_that_was_recorded_triggers(alerts: Alerts, journal: Journal) -> None:
+async def test_a_recorded_request_triggers_a_rule(alerts: Alerts, journal: Journal) -> None:
     """From the journal to the history, as it goes in life."""
     rule = await alerts.new(metric_type="error_rate", threshold=49)
     at = NOW.timestamp()

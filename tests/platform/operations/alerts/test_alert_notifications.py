@@ -1,4 +1,4 @@
-"""What receivers are told, once, and where nobody is told (reference 3, Alerts, Notification)."""
+"""Notifications of alerts: each is sent once, or not at all where a rule says so (docs/alerts.md, Notifications)."""
 
 import asyncio
 import hashlib
@@ -51,7 +51,7 @@ async def test_without_a_secret_nothing_is_signed(alerts: Alerts, receiver: Rece
 
 
 @pytest.mark.parametrize("status", [301, 302, 400, 404, 500, 503])
-async def test_any_answer_but_2xx_is_no_delivery_and_is_not_repeated(
+async def test_any_other_status_than_2xx_is_a_failure_without_a_retry(
     alerts: Alerts, receiver: Receiver, status: int
 ) -> None:
     receiver.otherwise = status
@@ -63,7 +63,9 @@ async def test_any_answer_but_2xx_is_no_delivery_and_is_not_repeated(
     assert [record["webhook_delivered"] for record in await alerts.history(rule)] == [False]
 
 
-async def test_nobody_is_told_without_a_url_in_cooldown_or_when_disabled(alerts: Alerts, receiver: Receiver) -> None:
+async def test_no_notification_is_sent_without_a_url_in_cooldown_or_if_disabled(
+    alerts: Alerts, receiver: Receiver
+) -> None:
     await alerts.new(**MET)
     await saved(alerts, receiver, enabled=False)
     await saved(alerts, receiver)
@@ -82,22 +84,22 @@ async def test_nobody_is_told_without_a_url_in_cooldown_or_when_disabled(alerts:
         ("https://no-such-host.invalid/", "the host name cannot be resolved"),
     ],
 )
-async def test_where_nothing_may_be_sent_or_nobody_listens_nothing_is_delivered_and_the_history_says_why(
+async def test_a_failed_notification_has_its_reason_in_the_history(
     alerts: Alerts, receiver: Receiver, url: str, error: str
 ) -> None:
     bad, good = await saved(alerts, receiver), await saved(alerts, receiver)
     alerts.platform.sql("UPDATE alert_rules SET webhook_url = %s WHERE id = %s", [url, bad])
     await alerts.evaluate()
     await alerts.notify()
-    for rule, told in ((bad, (False, error)), (good, (True, None))):
+    for rule, result in ((bad, (False, error)), (good, (True, None))):
         (record,) = await alerts.history(rule)
-        assert (record["webhook_delivered"], record["webhook_error"]) == told
+        assert (record["webhook_delivered"], record["webhook_error"]) == result
     assert alerts.tools.notifications.values == {
         ("alert", "delivered"): 1, ("alert", "blocked" if "guard" in error else "failed"): 1
     }  # fmt: skip
 
 
-async def test_an_organization_s_silent_receivers_keep_nobody_else_waiting(
+async def test_an_organizations_hanging_receivers_do_not_delay_others(
     alerts: Alerts, receiver: Receiver, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifying, "MAX_CONCURRENT_PER_TENANT", 3)
@@ -127,7 +129,7 @@ async def test_an_organization_s_silent_receivers_keep_nobody_else_waiting(
     await asyncio.gather(*sending._sending, return_exceptions=True)
 
 
-async def test_the_guard_judges_when_it_sends(alerts: Alerts, receiver: Receiver) -> None:
+async def test_the_egress_guard_checks_the_url_when_sending(alerts: Alerts, receiver: Receiver) -> None:
     """A name that led elsewhere when it was saved: here it leads to this machine, which the guard does not let pass."""
     rule = await saved(alerts, receiver)
     await alerts.evaluate()
@@ -139,7 +141,7 @@ async def test_the_guard_judges_when_it_sends(alerts: Alerts, receiver: Receiver
     assert [record["webhook_delivered"] for record in await alerts.history(rule)] == [False]
 
 
-async def test_whoever_works_on_jobs_evaluates_and_sends(alerts: Alerts, receiver: Receiver) -> None:
+async def test_the_job_worker_evaluates_and_sends(alerts: Alerts, receiver: Receiver) -> None:
     rule = await saved(alerts, receiver)
     working = asyncio.create_task(duties.work(alerts.tools))
     try:
@@ -150,7 +152,7 @@ async def test_whoever_works_on_jobs_evaluates_and_sends(alerts: Alerts, receive
     assert got.json["alert_rule_id"] == rule
 
 
-async def test_machines_that_look_at_once_send_once(alerts: Alerts, receiver: Receiver) -> None:
+async def test_concurrent_machines_send_once(alerts: Alerts, receiver: Receiver) -> None:
     for _ in range(5):
         await saved(alerts, receiver)
     await alerts.evaluate()

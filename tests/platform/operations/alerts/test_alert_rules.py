@@ -1,4 +1,4 @@
-"""The alerts' endpoints (reference 3, Endpoints, Alerts). Who may call them is in `tests/contract`."""
+"""The alerts' endpoints (docs/alerts.md). `tests/contract` tests who may call them."""
 
 import asyncio
 from typing import Any
@@ -29,7 +29,7 @@ async def test_the_list_is_an_array_newest_first(tenant: Tenant) -> None:
     assert [rule["id"] for rule in listed] == ids[::-1]
 
 
-async def test_an_update_changes_what_is_sent_and_leaves_the_rest(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_an_update_changes_only_the_sent_fields(platform: RunningPlatform, tenant: Tenant) -> None:
     rule = (await tenant.admin.client.post(BASE, json={**RULE, "webhook_url": URL})).json()
     path = f"{BASE}/{rule['id']}"
     changed = {"threshold": 2.5, "webhook_url": None, "enabled": False}
@@ -39,7 +39,7 @@ async def test_an_update_changes_what_is_sent_and_leaves_the_rest(platform: Runn
     assert (event["resource_id"], event["details"]["changed"]) == (rule["id"], changed)
 
 
-async def test_a_receiver_s_url_is_in_the_audit_chain_as_its_host_alone(
+async def test_only_the_host_of_a_receivers_url_is_in_the_audit_chain(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     secret = "https://hooks.example.com/T000/B000/its-own-secret?key=another"
@@ -76,7 +76,7 @@ async def test_every_change_is_in_the_audit_chain(platform: RunningPlatform, ten
         ("webhook_url", "https://localhost/"), ("webhook_url", "not a url"), ("webhook_url", 7),
     ],
 )  # fmt: skip
-async def test_bad_input_is_400_that_names_the_field(tenant: Tenant, field: str, value: Any) -> None:
+async def test_bad_input_is_400_and_names_the_field(tenant: Tenant, field: str, value: Any) -> None:
     made = (await tenant.admin.client.post(BASE, json=RULE)).json()
     for method, path, body in (
         ("POST", BASE, {**RULE, field: value}),
@@ -88,7 +88,7 @@ async def test_bad_input_is_400_that_names_the_field(tenant: Tenant, field: str,
 
 
 @pytest.mark.parametrize("field", ["name", "metric_type", "threshold", "comparison", "window_minutes"])
-async def test_what_is_missing_is_named(tenant: Tenant, field: str) -> None:
+async def test_a_missing_field_is_named(tenant: Tenant, field: str) -> None:
     body = {name: value for name, value in RULE.items() if name != field}
     answer = await tenant.admin.client.post(BASE, json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", field])
@@ -100,7 +100,7 @@ async def test_an_organization_has_a_bounded_number_of_rules(tenant: Tenant, mon
     assert (await tenant.admin.client.post(BASE, json=RULE)).status_code == 409
 
 
-async def test_another_organization_s_rule_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_rule_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = (await other_tenant.admin.client.post(BASE, json=RULE)).json()["id"]
     for method, path in (("GET", ""), ("PUT", ""), ("DELETE", ""), ("GET", "/history")):
         body = {"name": "x"} if method == "PUT" else None
@@ -110,26 +110,26 @@ async def test_another_organization_s_rule_is_not_there(tenant: Tenant, other_te
     assert (await tenant.admin.client.get(BASE)).json() == []
 
 
-async def test_evaluating_now_tells_what_triggered_and_counts_rules_in_cooldown(alerts: Alerts) -> None:
+async def test_evaluating_now_returns_triggered_rules_and_counts_those_in_cooldown(alerts: Alerts) -> None:
     client = alerts.tenant.admin.client
     rule = await alerts.new(comparison="gte", threshold=0)
     quiet = await alerts.new(comparison="gt", threshold=0)
     await alerts.new(enabled=False, comparison="gte", threshold=0)
     first, again = [(await client.post(f"{BASE}/evaluate")).json() for _ in range(2)]
-    told = [{"rule_id": rule, "rule_name": "Spend", "metric_value": 0}]
-    assert first == {"rules_evaluated": 2, "rules_triggered": 1, "triggered": told}
+    results = [{"rule_id": rule, "rule_name": "Spend", "metric_value": 0}]
+    assert first == {"rules_evaluated": 2, "rules_triggered": 1, "triggered": results}
     assert again == {"rules_evaluated": 2, "rules_triggered": 0, "triggered": []}
     assert (await alerts.history(quiet), len(await alerts.history(rule))) == ([], 1)
 
 
-async def test_evaluating_now_evaluates_nobody_else_s_rules(alerts: Alerts, other_tenant: Tenant) -> None:
+async def test_evaluating_now_evaluates_only_the_organizations_rules(alerts: Alerts, other_tenant: Tenant) -> None:
     rule = await alerts.new(comparison="gte", threshold=0)
-    told = (await other_tenant.admin.client.post(f"{BASE}/evaluate")).json()
-    assert told == {"rules_evaluated": 0, "rules_triggered": 0, "triggered": []}
+    body = (await other_tenant.admin.client.post(f"{BASE}/evaluate")).json()
+    assert body == {"rules_evaluated": 0, "rules_triggered": 0, "triggered": []}
     assert await alerts.history(rule) == []
 
 
-async def test_two_who_evaluate_at_once_trigger_once(alerts: Alerts) -> None:
+async def test_two_concurrent_evaluations_trigger_once(alerts: Alerts) -> None:
     rule = await alerts.new(comparison="gte", threshold=0)
     client = alerts.tenant.admin.client
     answers = await asyncio.gather(*(client.post(f"{BASE}/evaluate") for _ in range(4)))
@@ -137,7 +137,7 @@ async def test_two_who_evaluate_at_once_trigger_once(alerts: Alerts) -> None:
     assert len(await alerts.history(rule)) == 1
 
 
-async def test_history_is_read_in_parts_and_goes_with_its_rule(alerts: Alerts) -> None:
+async def test_history_is_paged_and_deleted_with_its_rule(alerts: Alerts) -> None:
     rule = await alerts.new(comparison="gte", threshold=0, cooldown_minutes=1)
     for _ in range(3):
         await alerts.evaluate()

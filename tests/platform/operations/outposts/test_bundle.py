@@ -1,4 +1,4 @@
-"""What an outpost is sent, and when (decisions 9, Bundle)."""
+"""The bundle that an outpost downloads: its contents, and when it changes (docs/outpost-protocol.md)."""
 
 import asyncio
 import hashlib
@@ -23,12 +23,12 @@ async def taken(outpost: Outpost, answer: httpx2.Response) -> PolicyBundle:
     """As an outpost takes it: by the keys that the platform publishes."""
     assert answer.status_code == 200, answer.text
     published = (await outpost.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
-    assert {each["kid"] for each in published} >= set(outpost.platform.host.replica.signing_keys)
+    assert {entry["kid"] for entry in published} >= set(outpost.platform.host.replica.signing_keys)
     keys: dict[str, SigningKey] = outpost.platform.host.replica.signing_keys
     return signing.verify(answer.text, keys, outpost_id=outpost.id, now=time.time())
 
 
-async def test_it_holds_the_policy_that_the_platform_has_in_force(
+async def test_the_bundle_contains_the_policy_in_force(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     await platform.add_provider(tenant.id, "theirs", "openai", "m", base_url="https://models.test")
@@ -52,7 +52,7 @@ async def test_it_holds_the_policy_that_the_platform_has_in_force(
     assert 6 * 86_400 < bundle.expires_at - time.time() <= 7 * 86_400
 
 
-async def test_it_knows_who_may_call_and_no_secret(
+async def test_the_bundle_contains_the_callers_and_no_secret(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
 ) -> None:
     key = await platform.new_key(tenant.user)
@@ -60,8 +60,8 @@ async def test_it_knows_who_may_call_and_no_secret(
     machine = await tenant.admin.client.post("/api/admin/oauth-clients/", json={"name": "m", "scopes": ["chat:write"]})
     answer = await outpost.bundle()
     callers = (await taken(outpost, answer)).callers
-    (held,) = callers.keys
-    assert (held.digest, held.user_id, held.enabled) == (hashlib.sha256(key.encode()).digest(), tenant.user.id, True)
+    (entry,) = callers.keys
+    assert (entry.digest, entry.user_id, entry.enabled) == (hashlib.sha256(key.encode()).digest(), tenant.user.id, True)
     people = {tenant.admin.id: "admin", tenant.auditor.id: "auditor", tenant.user.id: "user"}
     assert {user.id: user.role for user in callers.users} == people
     (client,) = callers.clients
@@ -70,7 +70,7 @@ async def test_it_knows_who_may_call_and_no_secret(
         assert secret not in str(callers)
 
 
-async def test_the_same_is_not_sent_twice(tenant: Tenant, outpost: Outpost) -> None:
+async def test_an_unchanged_bundle_is_not_sent_again(tenant: Tenant, outpost: Outpost) -> None:
     first = await outpost.bundle()
     again = await outpost.bundle(first.headers["etag"])
     assert (again.status_code, again.text, again.headers["etag"]) == (304, "", first.headers["etag"])
@@ -80,7 +80,7 @@ async def test_the_same_is_not_sent_twice(tenant: Tenant, outpost: Outpost) -> N
         assert (await outpost.bundle(other)).status_code == 200
 
 
-async def test_a_change_is_sent_to_who_waits_and_its_version_rises(tenant: Tenant, outpost: Outpost) -> None:
+async def test_a_change_is_sent_to_waiting_outposts_with_a_higher_version(tenant: Tenant, outpost: Outpost) -> None:
     before = await outpost.bundle()
     waiting = asyncio.create_task(outpost.bundle(before.headers["etag"], wait=30))
     await asyncio.sleep(0.2)
@@ -128,7 +128,7 @@ async def _rule(platform: RunningPlatform, tenant: Tenant) -> None:
         (_rule, lambda bundle: bundle.policy.governance.policy_rules),
     ],
 )
-async def test_whatever_decides_about_a_request_wakes_who_waits(
+async def test_every_change_that_affects_requests_wakes_waiting_outposts(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost, doing: Doing, part: Callable[[PolicyBundle], Any]
 ) -> None:
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
@@ -140,7 +140,7 @@ async def test_whatever_decides_about_a_request_wakes_who_waits(
     assert part(await taken(outpost, after)) != part(await taken(outpost, before))
 
 
-async def test_what_changes_nothing_for_outposts_wakes_nobody(
+async def test_changes_that_do_not_affect_outposts_wake_nobody(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
 ) -> None:
     etag = (await outpost.bundle()).headers["etag"]
@@ -152,7 +152,7 @@ async def test_what_changes_nothing_for_outposts_wakes_nobody(
     assert (await waiting).status_code == 304
 
 
-async def test_another_workers_newer_version_is_never_followed_by_an_older_one(
+async def test_a_newer_version_of_another_worker_is_never_followed_by_an_older_one(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     """This worker has not heard of a change that the outpost got from another one."""
@@ -165,28 +165,24 @@ async def test_another_workers_newer_version_is_never_followed_by_an_older_one(
     assert stale.headers["etag"] != first.headers["etag"]
 
 
-async def test_a_version_that_there_has_not_been_confirms_nothing(
-    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
-) -> None:
+async def test_an_unknown_version_confirms_nothing(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
     """Of a platform that was set back: a kill switch would look as if it held where its policy is refused."""
     (revision,) = platform.sql("SELECT revision FROM revision_head")[0]
     report = "/api/v1/admin/kill-switch/propagation"
-    for said, known in ((revision + 1000, 0), (revision, revision)):
-        answer = await outpost.bundle(f'"{said}-{"0" * 64}"')
+    for claimed_revision, known in ((revision + 1000, 0), (revision, revision)):
+        answer = await outpost.bundle(f'"{claimed_revision}-{"0" * 64}"')
         assert answer.status_code == 200, answer.text
         async with asyncio.timeout(10):
             while True:
                 seen = (await tenant.admin.client.get(report)).json()["outposts"]
-                if [each["version"] for each in seen if each["outpost_id"] == str(outpost.id)] == [known]:
+                if [item["version"] for item in seen if item["outpost_id"] == str(outpost.id)] == [known]:
                     break
                 await asyncio.sleep(0.05)
     confirmed = platform.sql("SELECT version FROM outpost_confirmations WHERE outpost_id = %s", [outpost.id])
     assert confirmed == [(revision,)]
 
 
-async def test_one_that_has_not_changed_is_sent_anew_each_day(
-    outpost: Outpost, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unchanged_bundle_is_sent_again_every_day(outpost: Outpost, monkeypatch: pytest.MonkeyPatch) -> None:
     first = await outpost.bundle()
     later = time.time() + 86_400
     monkeypatch.setattr(outpost.platform.host, "clock", _At(later))
@@ -199,7 +195,9 @@ class _At:
         self.monotonic = time.monotonic
 
 
-async def test_an_organizations_outposts_get_each_their_own(portal: Portal, tenant: Tenant, outpost: Outpost) -> None:
+async def test_each_outpost_of_an_organization_gets_its_own_bundle(
+    portal: Portal, tenant: Tenant, outpost: Outpost
+) -> None:
     second = await portal.enrol(tenant.id)
     one, two = await outpost.bundle(), await second.bundle()
     assert one.headers["etag"] != two.headers["etag"]
@@ -208,7 +206,7 @@ async def test_an_organizations_outposts_get_each_their_own(portal: Portal, tena
         await taken(second, one)
 
 
-async def test_it_is_refused_while_the_flag_is_off(portal: Portal, tenant: Tenant) -> None:
+async def test_calls_are_refused_while_the_flag_is_off(portal: Portal, tenant: Tenant) -> None:
     outpost = await portal.enrol(tenant.id, enabled=False)
     refused = await outpost.bundle()
     assert (refused.status_code, refused.json()["error"]) == (403, "outposts_disabled")
@@ -229,7 +227,7 @@ async def test_a_bad_wait_is_named(outpost: Outpost, wait: int) -> None:
     assert [fault["field"] for fault in answer.json()["details"]] == ["wait"]
 
 
-async def test_who_finds_no_place_is_told_to_come_back(
+async def test_an_outpost_over_the_limit_of_waiters_gets_a_retry_after(
     portal: Portal, tenant: Tenant, outpost: Outpost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     second = await portal.enrol(tenant.id)
@@ -245,7 +243,7 @@ async def test_who_finds_no_place_is_told_to_come_back(
     assert time.monotonic() - began >= 0.9
 
 
-async def test_one_whose_certificate_was_revoked_waits_in_vain(portal: Portal, tenant: Tenant) -> None:
+async def test_an_outpost_with_a_revoked_certificate_gets_no_bundle(portal: Portal, tenant: Tenant) -> None:
     outpost = await portal.enrol(tenant.id)
     etag = (await outpost.bundle()).headers["etag"]
     waiting = asyncio.create_task(outpost.bundle(etag, wait=30))
@@ -258,11 +256,11 @@ async def test_one_whose_certificate_was_revoked_waits_in_vain(portal: Portal, t
     assert (await waiting).status_code == 401
 
 
-async def test_many_outposts_that_hear_of_a_change_read_it_once(
+async def test_a_change_is_read_once_for_many_outposts(
     platform: RunningPlatform, portal: Portal, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outposts = [await portal.enrol(tenant.id) for _ in range(5)]
-    tags = [(await each.bundle()).headers["etag"] for each in outposts]
+    tags = [(await outpost.bundle()).headers["etag"] for outpost in outposts]
     loads = 0
     bundles = platform.host._supply._bundles
     load = bundles._load
@@ -273,10 +271,10 @@ async def test_many_outposts_that_hear_of_a_change_read_it_once(
         return await load(tenant_id)
 
     monkeypatch.setattr(bundles, "_load", counted)
-    waiting = [asyncio.create_task(each.bundle(tag, wait=30)) for each, tag in zip(outposts, tags, strict=True)]
+    waiting = [asyncio.create_task(item.bundle(tag, wait=30)) for item, tag in zip(outposts, tags, strict=True)]
     await asyncio.sleep(0.3)
     await platform.new_key(tenant.user)
     answers = await asyncio.gather(*waiting)
     assert [answer.status_code for answer in answers] == [200] * 5
-    assert len({(await taken(each, answer)).version for each, answer in zip(outposts, answers, strict=True)}) == 1
+    assert len({(await taken(item, answer)).version for item, answer in zip(outposts, answers, strict=True)}) == 1
     assert loads <= 2

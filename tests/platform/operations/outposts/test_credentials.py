@@ -58,7 +58,7 @@ async def test_they_stay_at_home_unless_the_organization_sends_them(tenant: Tena
     await send(tenant)
     etag, _, bundle = await taken(outpost)
     assert opened(outpost, bundle) == {"api_key": SECRET}
-    assert all(each.sealed_credentials is None for each in bundle.policy.providers)
+    assert all(provider.sealed_credentials is None for provider in bundle.policy.providers)
     await send(tenant, "off")
     other, _, bundle = await taken(outpost)
     assert (bundle.credentials, other != etag) == ({}, True)
@@ -145,7 +145,7 @@ async def test_what_the_platform_cannot_open_keeps_back_no_other(
     assert list((await taken(outpost))[2].credentials) == ["own"]
 
 
-async def test_who_may_send_them_and_the_trace_of_it(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_only_permitted_callers_send_them_and_it_is_audited(platform: RunningPlatform, tenant: Tenant) -> None:
     for caller, status in ((tenant.user, 403), (tenant.auditor, 403)):
         assert (await caller.client.put(CONFIG, json={"value": "sealed"})).status_code == status
     assert (await platform.anonymous.put(CONFIG, json={"value": "sealed"})).status_code == 401

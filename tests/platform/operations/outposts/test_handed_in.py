@@ -1,4 +1,5 @@
-"""Outposts' records: once each, in order, and of nobody else (decisions 8, Wires)."""
+"""Uploaded records of outposts are stored once each, in order, and only for their own organization
+(docs/outpost-protocol.md)."""
 
 import asyncio
 import time
@@ -43,14 +44,14 @@ def outcome(**changed: Any) -> Outcome[UUID]:
 
 
 def lines(*entries: Any) -> list[Any]:
-    return [msgspec.to_builtins(each) for each in entries]
+    return [msgspec.to_builtins(entry) for entry in entries]
 
 
 def usage(platform: RunningPlatform, tenant: Tenant) -> list[Any]:
     return platform.sql("SELECT id FROM usage_records WHERE tenant_id = %s ORDER BY timestamp, id", [tenant.id])
 
 
-async def test_a_request_that_an_outpost_answered_is_recorded_as_any_other(
+async def test_an_outposts_request_is_recorded_like_any_other(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     sent = outcome(user_id=tenant.user.id, actor_type="user", dlp_action="REDACT", dlp_events=(FOUND,))
@@ -72,7 +73,7 @@ async def test_a_request_that_an_outpost_answered_is_recorded_as_any_other(
     assert platform.breaks(tenant) == []
 
 
-async def test_webhooks_hear_once_of_a_request_that_an_outpost_answered(
+async def test_webhooks_are_notified_once_of_an_outposts_request(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     """With all that was found, on the way in and back; not at the beginning of a stream, and not of a scan."""
@@ -84,12 +85,15 @@ async def test_webhooks_hear_once_of_a_request_that_an_outpost_answered(
     for _ in range(2):
         assert (await outpost.hand_in(journal, 1, sent)).status_code == 200
     rows = platform.sql("SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'dlp_trigger'", [tenant.id])
-    ((told,),) = rows
-    assert (told["request_id"], told["action_taken"], told["direction"]) == (ended.request_id, "BLOCK", "output")
-    assert [(each["rule_id"], each["direction"]) for each in told["findings"]] == [("r", "input"), ("s", "output")]
+    ((row,),) = rows
+    assert (row["request_id"], row["action_taken"], row["direction"]) == (ended.request_id, "BLOCK", "output")
+    assert [(finding["rule_id"], finding["direction"]) for finding in row["findings"]] == [
+        ("r", "input"),
+        ("s", "output"),
+    ]
 
 
-async def test_whatever_tenant_it_names_the_record_is_the_outposts_own(
+async def test_a_record_belongs_to_the_outposts_tenant_whatever_it_names(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
 ) -> None:
     await outpost.hand_in(uuid4(), 1, lines(outcome(tenant_id=other_tenant.id)))
@@ -98,19 +102,19 @@ async def test_whatever_tenant_it_names_the_record_is_the_outposts_own(
     assert await platform.audit(other_tenant, "gateway.request") == []
 
 
-async def test_what_is_sent_again_is_stored_once(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
+async def test_a_repeated_upload_is_stored_once(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
     journal, sent = uuid4(), [outcome() for _ in range(5)]
     first = await outpost.hand_in(journal, 1, lines(*sent[:3]))
     again = await outpost.hand_in(journal, 1, lines(*sent[:3]))
     assert (first.json()["stored"], again.json()) == (3, {"next_sequence": 4, "stored": 0, "rejected": []})
     more = await outpost.hand_in(journal, 2, lines(*sent[1:]))
     assert more.json() == {"next_sequence": 6, "stored": 2, "rejected": []}
-    assert {row[0] for row in usage(platform, tenant)} == {each.id for each in sent}
+    assert {row[0] for row in usage(platform, tenant)} == {sent_request.id for sent_request in sent}
     events = await platform.audit(tenant, "gateway.request")
-    assert [event["id"] for event in events] == [each.id for each in sent]
+    assert [event["id"] for event in events] == [sent_request.id for sent_request in sent]
 
 
-async def test_many_at_once_are_stored_once_and_in_order(
+async def test_concurrent_uploads_are_stored_once_and_in_order(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     journal, sent = uuid4(), [outcome() for _ in range(40)]
@@ -118,24 +122,24 @@ async def test_many_at_once_are_stored_once_and_in_order(
     assert {answer.status_code for answer in answers} == {200}
     assert sum(answer.json()["stored"] for answer in answers) == 40
     events = await platform.audit(tenant, "gateway.request")
-    assert [event["id"] for event in events] == [each.id for each in sent]
+    assert [event["id"] for event in events] == [sent_request.id for sent_request in sent]
     assert platform.breaks(tenant) == []
 
 
-async def test_a_gap_is_409_and_names_the_number_that_comes_next(
+async def test_a_gap_is_409_and_names_the_expected_number(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     journal = uuid4()
     await outpost.hand_in(journal, 1, lines(outcome()))
     answer = await outpost.hand_in(journal, 3, lines(outcome()))
-    told = answer.json()
-    assert (answer.status_code, told["error"], told["expected_sequence"]) == (409, "sequence_gap", 2)
+    body = answer.json()
+    assert (answer.status_code, body["error"], body["expected_sequence"]) == (409, "sequence_gap", 2)
     assert len(usage(platform, tenant)) == 1
-    asked = await outpost.hand_in(journal, 2, [])
-    assert asked.json() == {"next_sequence": 2, "stored": 0, "rejected": []}
+    request = await outpost.hand_in(journal, 2, [])
+    assert request.json() == {"next_sequence": 2, "stored": 0, "rejected": []}
 
 
-async def test_each_journal_has_numbers_of_its_own(
+async def test_each_journal_has_its_own_numbers(
     platform: RunningPlatform, portal: Portal, tenant: Tenant, outpost: Outpost
 ) -> None:
     """An outpost that has lost its disk begins another journal; another outpost may have one of the same id."""
@@ -145,14 +149,14 @@ async def test_each_journal_has_numbers_of_its_own(
     assert len(usage(platform, tenant)) == 3
 
 
-async def test_a_record_that_is_there_already_is_told_and_keeps_back_no_other(
+async def test_a_duplicate_record_is_reported_and_does_not_block_others(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     sent = [outcome() for _ in range(5)]
     await outpost.hand_in(uuid4(), 1, lines(sent[2]))
     answer = (await outpost.hand_in(uuid4(), 1, lines(*sent))).json()
     assert (answer["next_sequence"], answer["stored"]) == (6, 4)
-    assert [each["sequence"] for each in answer["rejected"]] == [3]
+    assert [item["sequence"] for item in answer["rejected"]] == [3]
     assert len(usage(platform, tenant)) == 5
     assert platform.breaks(tenant) == []
 
@@ -181,14 +185,14 @@ BAD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
-async def test_a_record_that_cannot_be_stored_is_told_and_keeps_back_no_other(
+async def test_an_invalid_record_is_reported_and_does_not_block_others(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost, bad: Any
 ) -> None:
     before, after = outcome(), outcome()
     answer = await outpost.hand_in(uuid4(), 1, [*lines(before), bad, *lines(after)])
-    told = answer.json()
-    assert (answer.status_code, told["next_sequence"], told["stored"]) == (200, 4, 2), told
-    ((sequence, reason),) = [(each["sequence"], each["reason"]) for each in told["rejected"]]
+    body = answer.json()
+    assert (answer.status_code, body["next_sequence"], body["stored"]) == (200, 4, 2), body
+    ((sequence, reason),) = [(item["sequence"], item["reason"]) for item in body["rejected"]]
     assert (sequence, bool(reason)) == (2, True)
     assert {row[0] for row in usage(platform, tenant)} == {before.id, after.id}
 
@@ -215,7 +219,7 @@ async def test_a_stream_that_began_and_ended_in_two_uploads_is_one_record(
     assert platform.sql("SELECT 1 FROM open_streams WHERE id = %s", [begun["id"]]) == []
 
 
-async def test_nobody_ends_a_stream_of_anothers(
+async def test_an_outpost_cannot_end_another_outposts_stream(
     platform: RunningPlatform, portal: Portal, other_tenant: Tenant, outpost: Outpost
 ) -> None:
     begun, other = arrived(), await portal.enrol(other_tenant.id)
@@ -224,7 +228,7 @@ async def test_nobody_ends_a_stream_of_anothers(
     assert len(platform.sql("SELECT 1 FROM open_streams WHERE id = %s", [begun["id"]])) == 1
 
 
-async def test_what_a_scan_found_is_an_event_without_a_request(
+async def test_findings_of_a_scan_are_events_without_a_request(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     await outpost.hand_in(uuid4(), 1, lines(Scanned(**arrived(), dlp_events=(FOUND,))))
@@ -234,7 +238,7 @@ async def test_what_a_scan_found_is_an_event_without_a_request(
     assert usage(platform, tenant) == []
 
 
-async def test_it_counts_for_the_organizations_budgets_and_for_no_others(
+async def test_a_record_counts_only_for_the_organizations_budgets(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
 ) -> None:
     limits = {"scope_type": "tenant", "period": "month", "limit_usd": 9}
@@ -251,15 +255,15 @@ async def test_it_counts_for_the_organizations_budgets_and_for_no_others(
     assert [(str(row[0]), float(row[1]), row[2], int(row[3]), row[4]) for row in rows] == [(own, 0.0005, 2, 500_000, 2)]
 
 
-async def test_it_notes_the_use_of_the_organizations_keys_and_of_no_others(
+async def test_a_record_marks_only_the_organizations_keys_as_used(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, outpost: Outpost
 ) -> None:
     ids = []
     for person in (tenant.user, other_tenant.user):
         await platform.new_key(person)
         ids.append(platform.sql("SELECT id FROM api_keys WHERE user_id = %s", [person.id])[0][0])
-    await outpost.hand_in(uuid4(), 1, lines(*(outcome(api_key_id=each) for each in ids)))
-    used = [platform.sql("SELECT last_used IS NOT NULL FROM api_keys WHERE id = %s", [each])[0][0] for each in ids]
+    await outpost.hand_in(uuid4(), 1, lines(*(outcome(api_key_id=id_) for id_ in ids)))
+    used = [platform.sql("SELECT last_used IS NOT NULL FROM api_keys WHERE id = %s", [id_])[0][0] for id_ in ids]
     assert used == [True, False]
 
 
@@ -282,7 +286,7 @@ async def test_the_end_user_and_the_tags_come_with_the_record(tenant: Tenant, ou
         ({"end_user": ""}, "end_user"),
     ],
 )
-async def test_an_end_user_and_tags_that_no_gateway_writes_are_rejected(
+async def test_invalid_end_users_and_tags_are_rejected(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost, changed: dict[str, Any], field: str
 ) -> None:
     answer = await outpost.hand_in(uuid4(), 1, lines(outcome(**changed), outcome()))
@@ -292,26 +296,28 @@ async def test_an_end_user_and_tags_that_no_gateway_writes_are_rejected(
     assert len(usage(platform, tenant)) == 1
 
 
-async def test_an_entry_of_an_earlier_outpost_has_neither(tenant: Tenant, outpost: Outpost) -> None:
+async def test_an_entry_of_an_earlier_version_has_no_end_user_and_tags(tenant: Tenant, outpost: Outpost) -> None:
     answer = await outpost.hand_in(uuid4(), 1, [lines(outcome())[0][:-2]])
     assert answer.json()["stored"] == 1
     (record,) = (await tenant.admin.client.get("/api/v1/usage/records")).json()["records"]
     assert (record["end_user"], record["tags"]) == (None, [])
 
 
-async def test_it_is_refused_while_the_flag_is_off(platform: RunningPlatform, portal: Portal, tenant: Tenant) -> None:
+async def test_calls_are_refused_while_the_flag_is_off(
+    platform: RunningPlatform, portal: Portal, tenant: Tenant
+) -> None:
     outpost = await portal.enrol(tenant.id, enabled=False)
     refused = await outpost.hand_in(uuid4(), 1, lines(outcome()))
     assert (refused.status_code, refused.json()["error"]) == (403, "outposts_disabled")
     assert usage(platform, tenant) == []
 
 
-async def test_too_many_are_413(outpost: Outpost) -> None:
+async def test_too_many_entries_are_413(outpost: Outpost) -> None:
     answer = await outpost.hand_in(uuid4(), 1, ["x"] * (MAX_RECORDS + 1))
     assert (answer.status_code, answer.json()["error"]) == (413, "too_many_records")
 
 
-async def test_too_much_is_413_before_it_is_read(outpost: Outpost) -> None:
+async def test_a_too_large_body_is_413_before_it_is_read(outpost: Outpost) -> None:
     answer = await outpost.hand_in(uuid4(), 1, ["x" * 11_000_000])
     assert (answer.status_code, answer.json()["error"]) == (413, "request_too_large")
 
@@ -333,13 +339,15 @@ async def test_a_bad_field_is_named(outpost: Outpost, body: dict[str, Any], fiel
     assert [fault["field"] for fault in answer.json()["details"]] == [field]
 
 
-async def test_a_full_upload_is_stored_in_one_go(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
+async def test_a_full_upload_is_stored_in_one_transaction(
+    platform: RunningPlatform, tenant: Tenant, outpost: Outpost
+) -> None:
     answer = await outpost.hand_in(uuid4(), 1, lines(*(outcome() for _ in range(MAX_RECORDS))))
     assert answer.json() == {"next_sequence": MAX_RECORDS + 1, "stored": MAX_RECORDS, "rejected": []}
     assert len(usage(platform, tenant)) == MAX_RECORDS
 
 
-async def test_what_a_dead_process_left_open_was_interrupted(
+async def test_open_requests_of_a_dead_process_are_recorded_as_interrupted(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     before, begun, over, living = arrived(), arrived(), arrived(), arrived()
@@ -358,7 +366,7 @@ async def test_what_a_dead_process_left_open_was_interrupted(
     assert len(platform.sql("SELECT 1 FROM open_streams WHERE id = %s", [living["id"]])) == 1
 
 
-async def test_what_an_outpost_has_lost_stands_in_the_chain(
+async def test_lost_records_of_an_outpost_are_in_the_audit_chain(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
     journal = uuid4()
@@ -385,9 +393,9 @@ async def test_what_an_outpost_has_lost_stands_in_the_chain(
         ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5" * 20],
         ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {"x": "y" * 301}],
         ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {"x": "\x00"}],
-        ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {str(each): 1 for each in range(21)}],
+        ["operated", str(uuid4()), time.time(), "kill_switch", "10.0.0.5", None, {str(item): 1 for item in range(21)}],
     ],
 )
-async def test_a_notice_that_says_something_else_is_told(outpost: Outpost, bad: Any) -> None:
-    told = (await outpost.hand_in(uuid4(), 1, [bad])).json()
-    assert [each["sequence"] for each in told["rejected"]] == ([] if bad[0] == "ended" else [1])
+async def test_an_invalid_notice_is_reported(outpost: Outpost, bad: Any) -> None:
+    body = (await outpost.hand_in(uuid4(), 1, [bad])).json()
+    assert [item["sequence"] for item in body["rejected"]] == ([] if bad[0] == "ended" else [1])

@@ -1,4 +1,4 @@
-"""Whom the platform believes to be an outpost (decisions 8, Wires)."""
+"""Which callers the platform accepts as outposts (docs/outpost-protocol.md)."""
 
 from base64 import urlsafe_b64decode
 from typing import Any
@@ -17,24 +17,24 @@ PATH = "/v1/platform/outpost-trust"
 EMPTY: dict[str, Any] = {"ca_certificates": [], "organizations": [], "outposts": []}
 
 
-async def test_an_outpost_is_let_in_once_the_portal_vouches_for_it(portal: Portal, outpost: Outpost) -> None:
+async def test_an_outpost_is_accepted_once_the_portal_lists_it(portal: Portal, outpost: Outpost) -> None:
     assert (await outpost.bundle()).status_code == 200
     stranger = Outpost(portal.platform, outpost.tenant_id, uuid4(), portal.authority.issue(outpost.key), outpost.key)
     assert (await stranger.bundle()).status_code == 401
 
 
-async def test_the_answer_says_what_was_understood(portal: Portal, outpost: Outpost) -> None:
+async def test_the_response_repeats_the_accepted_trust(portal: Portal, outpost: Outpost) -> None:
     word = portal.word()
     word["organizations"].append({"org_id": str(uuid4()), "tenant_id": str(uuid4())})
-    told = (await portal.client.put(PATH, json=word)).json()
-    assert (told["outposts"], told["serials"]) == (len(portal.outposts), len(portal.outposts))
-    assert told["organizations"] == len(portal.outposts) + 1
-    assert told["unknown_tenants"] == [word["organizations"][-1]["tenant_id"]]
-    (authority,) = told["ca_certificates"]
+    body = (await portal.client.put(PATH, json=word)).json()
+    assert (body["outposts"], body["serials"]) == (len(portal.outposts), len(portal.outposts))
+    assert body["organizations"] == len(portal.outposts) + 1
+    assert body["unknown_tenants"] == [word["organizations"][-1]["tenant_id"]]
+    (authority,) = body["ca_certificates"]
     assert authority["not_after"].startswith(portal.authority.certificate.not_valid_after_utc.date().isoformat())
 
 
-async def test_a_revoked_certificate_is_refused_from_the_answer_on(portal: Portal, outpost: Outpost) -> None:
+async def test_a_revoked_certificate_is_refused_from_the_response_on(portal: Portal, outpost: Outpost) -> None:
     assert (await outpost.bundle()).status_code == 200
     word = portal.word()
     word["outposts"][-1]["serials"] = []
@@ -43,14 +43,14 @@ async def test_a_revoked_certificate_is_refused_from_the_answer_on(portal: Porta
     assert (refused.status_code, refused.json()["error"]) == (401, "invalid_token")
 
 
-async def test_serials_are_numbers_however_they_are_written(portal: Portal, outpost: Outpost) -> None:
+async def test_serials_are_compared_as_numbers(portal: Portal, outpost: Outpost) -> None:
     word = portal.word()
     word["outposts"][-1]["serials"] = [f"{outpost.certificate.serial_number:040X}"]
     assert (await portal.client.put(PATH, json=word)).status_code == 200
     assert (await outpost.bundle()).status_code == 200
 
 
-async def test_an_outpost_is_of_the_organization_that_the_portal_names(
+async def test_an_outpost_belongs_to_the_organization_named_by_the_portal(
     portal: Portal, outpost: Outpost, other_tenant: Tenant
 ) -> None:
     await portal.switch(other_tenant.id, enabled=True)
@@ -62,21 +62,21 @@ async def test_an_outpost_is_of_the_organization_that_the_portal_names(
     assert str(outpost.tenant_id) not in _payload(body)
 
 
-async def test_an_outpost_of_no_organization_here_is_refused(portal: Portal, outpost: Outpost) -> None:
+async def test_an_outpost_of_an_unknown_organization_is_refused(portal: Portal, outpost: Outpost) -> None:
     word = portal.word()
     word["organizations"][-1]["tenant_id"] = str(uuid4())
     assert (await portal.client.put(PATH, json=word)).status_code == 200
     assert (await outpost.bundle()).status_code == 401
 
 
-async def test_a_tenant_that_was_deleted_has_no_outposts(
+async def test_the_outposts_of_a_deleted_tenant_are_refused(
     platform: RunningPlatform, portal: Portal, tenant: Tenant, outpost: Outpost
 ) -> None:
     assert (await portal.client.delete(f"/v1/platform/tenants/{tenant.id}")).status_code == 204
     assert (await outpost.bundle()).status_code == 401
 
 
-async def test_it_is_in_the_operators_chain_once_it_changes(
+async def test_only_changes_of_the_trust_are_in_the_operators_chain(
     platform: RunningPlatform, portal: Portal, outpost: Outpost
 ) -> None:
     before = await platform.audit(DEFAULT_TENANT, "outpost_trust.changed")
@@ -88,7 +88,9 @@ async def test_it_is_in_the_operators_chain_once_it_changes(
     assert event["details"]["outposts"] == 0
 
 
-async def test_nobody_else_says_whom_to_believe(platform: RunningPlatform, portal: Portal, tenant: Tenant) -> None:
+async def test_only_the_portals_client_and_operators_set_the_trust(
+    platform: RunningPlatform, portal: Portal, tenant: Tenant
+) -> None:
     reader = await platform.new_m2m(None, "admin:read")
     own = await platform.new_m2m(tenant.id, "admin:write")
     for client in (tenant.admin.client, tenant.auditor.client, tenant.user.client, reader, own):
@@ -139,7 +141,9 @@ async def test_a_bad_field_is_named(portal: Portal, outpost: Outpost) -> None:
         {"aud": None},
     ],
 )
-async def test_a_token_for_another_or_of_another_is_refused(outpost: Outpost, claims: dict[str, Any]) -> None:
+async def test_a_token_for_another_audience_or_of_another_outpost_is_refused(
+    outpost: Outpost, claims: dict[str, Any]
+) -> None:
     token = outpost.token(**claims)
     answer = await outpost.platform.client(token).get("/v1/outposts/policy-bundle")
     assert answer.status_code == 401
@@ -148,7 +152,7 @@ async def test_a_token_for_another_or_of_another_is_refused(outpost: Outpost, cl
 @pytest.mark.parametrize(
     "path", ["/v1/models", "/api/admin/users", "/api/auth/api-keys", "/v1/audit/events", "/api/scim/v2/Users"]
 )
-async def test_an_outposts_token_opens_nothing_else(outpost: Outpost, path: str) -> None:
+async def test_an_outposts_token_is_valid_nowhere_else(outpost: Outpost, path: str) -> None:
     assert (await outpost.platform.client(outpost.token()).get(path)).status_code == 401
 
 

@@ -39,8 +39,8 @@ class Siem:
     async def put(self, **body: Any) -> dict[str, Any]:
         answer = await self.tenant.admin.client.put(PATH, json=body)
         assert answer.status_code == 200, answer.text
-        told: dict[str, Any] = answer.json()
-        return told
+        response_body: dict[str, Any] = answer.json()
+        return response_body
 
     async def switch(self, *, on: bool) -> None:
         flag = "/api/v1/admin/org/feature-flags/audit_log_streaming"
@@ -83,8 +83,8 @@ class Siem:
     async def status(self) -> dict[str, Any]:
         answer = await self.tenant.auditor.client.get(PATH)
         assert answer.status_code == 200, answer.text
-        told: dict[str, Any] = answer.json()["status"]
-        return told
+        status: dict[str, Any] = answer.json()["status"]
+        return status
 
     @property
     def events(self) -> list[dict[str, Any]]:

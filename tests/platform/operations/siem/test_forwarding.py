@@ -53,7 +53,7 @@ async def test_a_collector_gets_its_token_and_events_with_their_time(siem: Siem)
     assert abs(event["time"] - siem.platform.host.clock.now()) < 60
 
 
-async def test_dlp_events_and_the_outbox_s_events_are_sent_too(siem: Siem) -> None:
+async def test_dlp_events_and_the_outboxs_events_are_sent_too(siem: Siem) -> None:
     add_dlp_event(siem.platform, siem.tenant)
     await siem.begin()
     dlp_id = add_dlp_event(siem.platform, siem.tenant)
@@ -73,10 +73,10 @@ async def test_what_a_receiver_refuses_waits_and_is_sent_when_it_takes_it(siem: 
     await siem.record(3)
     siem.receiver.otherwise = status
     await siem.forward()
-    told = await siem.status()
-    assert (told["backlog"], told["last_sent_at"]) == (4, None)
-    assert str(status) in told["last_error"]
-    assert told["lag_seconds"] > 0
+    result = await siem.status()
+    assert (result["backlog"], result["last_sent_at"]) == (4, None)
+    assert str(status) in result["last_error"]
+    assert result["lag_seconds"] > 0
     # Nobody tries again before its time.
     await siem.forward()
     assert len(siem.receiver.got) == 1
@@ -84,8 +84,8 @@ async def test_what_a_receiver_refuses_waits_and_is_sent_when_it_takes_it(siem: 
     siem.receiver.got.clear()
     await siem.retry()
     assert siem.sequences == siem.chain()[-4:]
-    told = await siem.status()
-    assert (told["backlog"], told["lag_seconds"], told["last_error"]) == (0, None, None)
+    result = await siem.status()
+    assert (result["backlog"], result["lag_seconds"], result["last_error"]) == (0, None, None)
 
 
 async def test_the_pause_between_attempts_grows_to_a_minute(siem: Siem) -> None:
@@ -99,7 +99,7 @@ async def test_the_pause_between_attempts_grows_to_a_minute(siem: Siem) -> None:
     assert pauses == [1, 2, 4, 8, 15, 30, 60, 60, 60]
 
 
-async def test_a_batch_that_is_too_large_goes_in_parts(siem: Siem) -> None:
+async def test_a_too_large_batch_is_split(siem: Siem) -> None:
     await siem.begin()
     await siem.record(99)
 
@@ -121,7 +121,7 @@ async def test_a_batch_is_bounded_in_bytes(siem: Siem) -> None:
     assert siem.sequences == siem.chain()[-41:]
 
 
-async def test_a_dead_receiver_does_not_delay_another_organization_s(
+async def test_a_dead_receiver_does_not_delay_another_organizations(
     siem: Siem, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forwarding, "_SEND_TIMEOUT_SECONDS", 3.0)
@@ -151,7 +151,7 @@ async def test_two_processes_share_the_work_and_nothing_is_sent_twice(siem: Siem
     assert siem.sequences == siem.chain()[-2001:]
 
 
-async def test_a_turn_whose_process_died_is_anothers_once_its_lease_has_ended(siem: Siem) -> None:
+async def test_the_turn_of_a_dead_process_is_taken_over_after_its_lease(siem: Siem) -> None:
     await siem.begin()
     async with siem.platform.host.database.at_once() as connection:
         (dead,) = await queue.take(connection, 10)
@@ -187,8 +187,8 @@ async def test_disabled_nothing_is_sent_and_enabled_again_it_begins_at_the_head(
     await siem.record(3)
     await siem.forward()
     assert siem.receiver.got == []
-    told = await siem.status()
-    assert (told["active"], told["backlog"], told["lag_seconds"]) == (False, 0, None)
+    status = await siem.status()
+    assert (status["active"], status["backlog"], status["lag_seconds"]) == (False, 0, None)
     await siem.put(enabled=True)
     await siem.forward()
     assert [event["event"]["action"] for event in siem.events] == ["siem.changed"]
@@ -217,23 +217,23 @@ async def test_removed_events_are_counted_and_passed_over(siem: Siem) -> None:
     await siem.forward()
     left = [sequence for sequence in siem.chain() if sequence >= siem.sequences[0]]
     assert siem.sequences == left
-    told = await siem.status()
-    assert told["backlog"] == 0
-    assert told["skipped"] > 0
+    status = await siem.status()
+    assert status["backlog"] == 0
+    assert status["skipped"] > 0
 
 
 async def test_what_is_not_sent_is_held_for_as_long_as_it_is_forwarded(siem: Siem) -> None:
-    async def held() -> int | None:
+    async def first_unsent() -> int | None:
         async with siem.platform.host.database.service() as session:
             return await unsent_from(session, TenantId(siem.tenant.id))
 
-    assert await held() is None
+    assert await first_unsent() is None
     await siem.begin()
-    assert await held() == siem.chain()[-1]
+    assert await first_unsent() == siem.chain()[-1]
     await siem.forward()
-    assert await held() == siem.chain()[-1] + 1
+    assert await first_unsent() == siem.chain()[-1] + 1
     await siem.switch(on=False)
-    assert await held() is None
+    assert await first_unsent() is None
 
 
 async def test_the_figures_say_what_waits_and_who_fails(siem: Siem, tools: Tools) -> None:
@@ -251,7 +251,7 @@ async def test_the_figures_say_what_waits_and_who_fails(siem: Siem, tools: Tools
     assert (backlog.events, backlog.failing) == (0, 0)
 
 
-async def test_a_secret_that_does_not_open_is_told_and_nothing_is_sent(siem: Siem) -> None:
+async def test_an_unreadable_secret_is_reported_and_nothing_is_sent(siem: Siem) -> None:
     await siem.begin()
     siem.platform.sql("UPDATE siem_targets SET sealed_secret = 'v1.gone.x' WHERE tenant_id = %s", [siem.tenant.id])
     await siem.forward()
@@ -305,8 +305,8 @@ async def test_however_many_wait_nobody_waits_for_their_number(siem: Siem, tools
     )
     backlog = ForwardingBacklog()
     await backlog.measure(tools)
-    told = await siem.status()
-    assert 100_000 <= told["backlog"] < 100_100
-    assert told["lag_seconds"] >= 3600
-    assert backlog.events == told["backlog"]
+    status = await siem.status()
+    assert 100_000 <= status["backlog"] < 100_100
+    assert status["lag_seconds"] >= 3600
+    assert backlog.events == status["backlog"]
     siem.platform.sql("DELETE FROM siem_queue WHERE tenant_id = %s", [siem.tenant.id])

@@ -33,13 +33,13 @@ _MESSAGE = re.compile(
 
 def messages(data: bytes) -> list[bytes]:
     """By their lengths (RFC 6587 3.4.1)."""
-    found = []
+    results = []
     while data:
         length, _, data = data.partition(b" ")
-        found.append(data[: int(length)])
-        assert len(found[-1]) == int(length)
+        results.append(data[: int(length)])
+        assert len(results[-1]) == int(length)
         data = data[int(length) :]
-    return found
+    return results
 
 
 class Log:
@@ -110,18 +110,18 @@ async def test_syslog_gets_each_event_as_a_message_with_its_length(
         await senders.send(target(kind, host="localhost", port=log.port, **authorities), events)
     (data,) = log.connections
     for message, event in zip(messages(data), events, strict=True):
-        found = _MESSAGE.fullmatch(message)
-        assert found, message
+        match = _MESSAGE.fullmatch(message)
+        assert match, message
         # log audit, informational
-        assert (found[1], found[5], found[7]) == (b"110", b"gatehouse.test", event.body)
-        assert f'id="{event.id}" tenant="{event.tenant_id}"'.encode() in found[6]
+        assert (match[1], match[5], match[7]) == (b"110", b"gatehouse.test", event.body)
+        assert f'id="{event.id}" tenant="{event.tenant_id}"'.encode() in match[6]
 
 
 def test_structured_data_is_escaped() -> None:
     event = of_test(new_id())._replace(action='a"b\\c]d', sequence=7)
-    found = _MESSAGE.fullmatch(messages(frame(event))[0])
-    assert found
-    assert rb'action="a\"b\\c\]d" sequence="7"' in found[6]
+    match = _MESSAGE.fullmatch(messages(frame(event))[0])
+    assert match
+    assert rb'action="a\"b\\c\]d" sequence="7"' in match[6]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -136,7 +136,7 @@ async def test_a_syslog_receiver_that_is_killed_while_it_reads_has_not_taken_the
             await senders.send(target(kind, host="127.0.0.1", port=log.port, **authorities), events)
 
 
-async def test_a_syslog_receiver_that_never_reads_costs_its_time_alone(
+async def test_a_syslog_receiver_that_never_reads_costs_only_its_timeout(
     senders: SealedSenders, events: list[SiemEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gatehouse.foundation.siem.senders.syslog._TIMEOUT_SECONDS", 0.5)
@@ -183,8 +183,8 @@ async def test_forwarding_to_syslog_goes_on_where_a_killed_receiver_stopped(siem
         log.stop_after = None
         await siem.retry()
         assert (await siem.status())["backlog"] == 0
-    told = [re.search(rb'sequence="(\d+)"', message) for data in log.connections for message in messages(data)]
-    assert [int(found[1]) for found in told if found] == siem.chain()[-1501:]
+    results = [re.search(rb'sequence="(\d+)"', message) for data in log.connections for message in messages(data)]
+    assert [int(item[1]) for item in results if item] == siem.chain()[-1501:]
 
 
 async def test_a_webhook_gets_batches_signed_as_webhooks_are(siem: Siem) -> None:
@@ -200,7 +200,7 @@ async def test_a_webhook_gets_batches_signed_as_webhooks_are(siem: Siem) -> None
     assert sequences == siem.chain()[-3:]
 
 
-async def test_a_file_gets_a_line_for_each_event_below_the_organization_s_folder(siem: Siem, tools: Tools) -> None:
+async def test_a_file_gets_a_line_for_each_event_below_the_organizations_folder(siem: Siem, tools: Tools) -> None:
     await siem.begin()
     siem.platform.sql("UPDATE siem_targets SET type = 'file' WHERE tenant_id = %s", [siem.tenant.id])
     await siem.record(1200)
@@ -229,9 +229,7 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "events.jsonl.2").read_bytes().startswith(b"3-")
 
 
-async def test_a_file_that_cannot_be_written_is_told(
-    senders: SealedSenders, tools: Tools, events: list[SiemEvent]
-) -> None:
+async def test_an_unwritable_file_is_reported(senders: SealedSenders, tools: Tools, events: list[SiemEvent]) -> None:
     to = target("file")
     (tools.settings.gatehouse_home / "siem").write_text(str(uuid4()))
     with pytest.raises(BatchRefused, match="cannot be written"):

@@ -1,4 +1,4 @@
-"""The SIEM endpoints (decisions 5)."""
+"""The SIEM endpoints (docs/siem.md)."""
 
 import asyncio
 from typing import Any
@@ -21,40 +21,45 @@ EMPTY = {
 COLLECTOR = {"type": "hec", "url": "https://1.1.1.1:8088/services/collector/event", "token": TOKEN}
 
 
-async def test_without_a_receiver_there_is_nothing_to_show(tenant: Tenant) -> None:
+async def test_without_a_receiver_the_configuration_is_empty(tenant: Tenant) -> None:
     for person in (tenant.admin, tenant.auditor):
         assert (await person.client.get(PATH)).json() == EMPTY
 
 
-async def test_what_was_set_is_shown_without_its_secret(siem: Siem) -> None:
-    told = await siem.put(**COLLECTOR, index="main")
-    assert TOKEN not in str(told)
-    assert {**told, "created_at": None, "updated_at": None, "status": None} == {
+async def test_the_configuration_is_shown_without_its_secret(siem: Siem) -> None:
+    response = await siem.put(**COLLECTOR, index="main")
+    assert TOKEN not in str(response)
+    assert {**response, "created_at": None, "updated_at": None, "status": None} == {
         **EMPTY, "type": "hec", "enabled": True, "url": COLLECTOR["url"], "index": "main", "token_configured": True,
         "status": None,
     }  # fmt: skip
     shown = (await siem.tenant.admin.client.get(PATH)).json()
-    assert {**shown, "status": None} == {**told, "status": None}
+    assert {**shown, "status": None} == {**response, "status": None}
 
 
-async def test_only_what_is_sent_changes(siem: Siem) -> None:
+async def test_only_the_sent_fields_change(siem: Siem) -> None:
     before = await siem.put(**COLLECTOR, index="main")
     after = await siem.put(enabled=False)
     assert {name for name in before if before[name] != after[name]} - {"status"} == {"enabled", "updated_at"}
     assert (await siem.put(index=None))["index"] is None
 
 
-async def test_another_type_begins_anew(siem: Siem) -> None:
+async def test_another_type_replaces_the_whole_configuration(siem: Siem) -> None:
     await siem.put(**COLLECTOR, index="main", enabled=False)
-    told = await siem.put(type="syslog_tls", host="1.1.1.1", port=6514, ca_certificate=authority())
-    assert (told["url"], told["index"], told["token_configured"], told["enabled"]) == (None, None, False, False)
+    response = await siem.put(type="syslog_tls", host="1.1.1.1", port=6514, ca_certificate=authority())
+    assert (response["url"], response["index"], response["token_configured"], response["enabled"]) == (
+        None,
+        None,
+        False,
+        False,
+    )
     row = siem.platform.sql("SELECT sealed_secret FROM siem_targets WHERE tenant_id = %s", [siem.tenant.id])
     assert row == [(None,)]
 
 
-async def test_a_change_of_nothing_is_none(siem: Siem) -> None:
-    told = await siem.put(**COLLECTOR)
-    assert (await siem.put(type="hec", url=COLLECTOR["url"], enabled=True))["updated_at"] == told["updated_at"]
+async def test_an_unchanged_configuration_is_not_audited(siem: Siem) -> None:
+    response = await siem.put(**COLLECTOR)
+    assert (await siem.put(type="hec", url=COLLECTOR["url"], enabled=True))["updated_at"] == response["updated_at"]
     assert len(await siem.platform.audit(siem.tenant, "siem.changed")) == 1
 
 
@@ -83,7 +88,7 @@ async def test_a_change_of_nothing_is_none(siem: Siem) -> None:
         ({"type": "syslog_tls", "host": "1.1.1.1", "port": 1, "ca_certificate": "no PEM"}, "ca_certificate"),
     ],
 )
-async def test_what_makes_no_receiver_is_422_and_names_the_field(siem: Siem, body: dict[str, Any], field: str) -> None:
+async def test_an_invalid_receiver_is_422_and_names_the_field(siem: Siem, body: dict[str, Any], field: str) -> None:
     answer = await siem.tenant.admin.client.put(PATH, json=body)
     assert answer.status_code == 422, answer.text
     assert field in {fault["loc"][-1] for fault in answer.json()["detail"]}
@@ -105,7 +110,9 @@ BLOCKED = (
 
 @pytest.mark.parametrize("host", [*BLOCKED, "::1", "::ffff:127.0.0.1", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1"])
 @pytest.mark.parametrize("kind", ["hec", "webhook", "syslog_tcp", "syslog_tls"])
-async def test_a_receiver_inside_is_refused(platform: RunningPlatform, tenant: Tenant, host: str, kind: str) -> None:
+async def test_a_receiver_at_an_internal_address_is_refused(
+    platform: RunningPlatform, tenant: Tenant, host: str, kind: str
+) -> None:
     shown = f"[{host}]" if ":" in host else host
     secrets = {"hec": {"token": TOKEN}, "webhook": {"secret": "a secret of its own"}}
     where = {"url": f"https://{shown}:8088/"} if kind in secrets else {"host": host, "port": 6514}
@@ -119,7 +126,7 @@ async def test_a_receiver_inside_is_refused(platform: RunningPlatform, tenant: T
     "host",
     ["a b", "1.1.1.1/x", "1.1.1.1:80", "user@1.1.1.1", "1.1.1.1#x", "x?y", "[::1]", "1.1.1.1\\x", "fe80::1%eth0"],
 )
-async def test_what_is_no_host_is_refused(tenant: Tenant, host: str) -> None:
+async def test_an_invalid_host_is_refused(tenant: Tenant, host: str) -> None:
     answer = await tenant.admin.client.put(PATH, json={"type": "syslog_tcp", "host": host, "port": 514})
     assert answer.status_code == 422, answer.text
 
@@ -127,12 +134,12 @@ async def test_what_is_no_host_is_refused(tenant: Tenant, host: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://1.1.1.1/", "ftp://1.1.1.1/", "https://u:p@1.1.1.1/", "https://", "1.1.1.1", "https://1.1.1.1\\@x/"]
 )
-async def test_what_is_no_safe_url_is_refused(tenant: Tenant, url: str) -> None:
+async def test_an_unsafe_url_is_refused(tenant: Tenant, url: str) -> None:
     answer = await tenant.admin.client.put(PATH, json={**COLLECTOR, "url": url})
     assert answer.status_code == 422, answer.text
 
 
-async def test_a_collector_s_token_does_not_follow_to_another_host(siem: Siem) -> None:
+async def test_a_collectors_token_is_not_sent_to_another_host(siem: Siem) -> None:
     await siem.put(**COLLECTOR)
     answer = await siem.tenant.admin.client.put(PATH, json={"url": "https://8.8.8.8:8088/"})
     assert answer.status_code == 422
@@ -141,7 +148,7 @@ async def test_a_collector_s_token_does_not_follow_to_another_host(siem: Siem) -
     assert (await siem.put(url="https://8.8.8.8:8088/", token="another-token"))["url"] == "https://8.8.8.8:8088/"
 
 
-async def test_who_may_not_set_a_receiver_is_told_before_the_body_is_read(
+async def test_unauthorized_callers_are_refused_before_the_body_is_read(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     reader = await platform.new_m2m(tenant.id, "admin:read")
@@ -154,7 +161,7 @@ async def test_who_may_not_set_a_receiver_is_told_before_the_body_is_read(
         assert (await reader.request(method, path)).status_code == 403
 
 
-async def test_one_organization_s_receiver_is_no_other_s(siem: Siem, other_tenant: Tenant) -> None:
+async def test_a_receiver_belongs_to_one_organization(siem: Siem, other_tenant: Tenant) -> None:
     await siem.put(**COLLECTOR)
     assert (await other_tenant.admin.client.get(PATH)).json() == EMPTY
     assert (await other_tenant.admin.client.post(f"{PATH}/test")).status_code == 409
@@ -169,29 +176,29 @@ async def test_a_change_is_in_the_audit_chain_without_url_and_secrets(siem: Siem
     assert str(first["actor_id"]) == str(siem.tenant.admin.id)
 
 
-async def test_two_first_changes_at_once_are_one_after_the_other(siem: Siem) -> None:
+async def test_two_concurrent_first_changes_are_serialized(siem: Siem) -> None:
     client = siem.tenant.admin.client
     answers = await asyncio.gather(*(client.put(PATH, json=COLLECTOR) for _ in range(4)))
     assert [answer.status_code for answer in answers] == [200] * 4
 
 
-async def test_a_test_says_whether_the_receiver_took_it(siem: Siem) -> None:
+async def test_a_test_reports_whether_the_receiver_accepted_the_event(siem: Siem) -> None:
     path, client = f"{PATH}/test", siem.tenant.admin.client
     assert (await client.post(path)).status_code == 409
     await siem.put(type="hec", url=siem.receiver.url, token=TOKEN, enabled=False)
-    told = (await client.post(path)).json()
-    assert (told["success"], told["error"]) == (True, None)
+    body = (await client.post(path)).json()
+    assert (body["success"], body["error"]) == (True, None)
     (event,) = siem.events
     assert (event["event"]["action"], event["organization"]["id"]) == ("siem.test", str(siem.tenant.id))
     assert siem.receiver.got[0].path == "/services/collector/event"
     siem.receiver.otherwise = 403
-    told = (await client.post(path)).json()
-    assert (told["success"], told["error"]) == (False, "the receiver answered 403")
+    body = (await client.post(path)).json()
+    assert (body["success"], body["error"]) == (False, "the receiver answered 403")
     recorded = await siem.platform.audit(siem.tenant, "siem.tested")
     assert [event["details"]["success"] for event in recorded] == [True, False]
 
 
-async def test_the_server_s_disk_is_its_operators_to_write_to(siem: Siem) -> None:
+async def test_only_operators_configure_a_file_receiver(siem: Siem) -> None:
     admin, operator = siem.tenant.admin.client, (await siem.platform.operator()).client
     for before in ({}, COLLECTOR):
         if before:
@@ -214,9 +221,9 @@ async def test_the_server_s_disk_is_its_operators_to_write_to(siem: Siem) -> Non
         ('{"code": "7"}', "the receiver answered 400"),
     ],
 )
-async def test_what_a_collector_objects_to_is_told_in_words_of_our_own(siem: Siem, answer: str, error: str) -> None:
+async def test_a_collectors_error_is_reported_without_its_text(siem: Siem, answer: str, error: str) -> None:
     await siem.put(type="hec", url=siem.receiver.url, token=TOKEN, enabled=False)
     siem.receiver.answers.append(web.Response(status=400, text=answer))
-    told = (await siem.tenant.admin.client.post(f"{PATH}/test")).json()
-    assert error in told["error"]
-    assert TOKEN not in told["error"]
+    body = (await siem.tenant.admin.client.post(f"{PATH}/test")).json()
+    assert error in body["error"]
+    assert TOKEN not in body["error"]

@@ -74,20 +74,20 @@ def test_an_audit_event() -> None:
 
 
 def test_a_refused_request() -> None:
-    told = fields(
+    event_fields = fields(
         audit(
             action="gateway.request", outcome="refused", actor_type="oauth_client", target_provider="openai",
             target_model="gpt", reason="dlp_violation", ip="nowhere",
         )
     )  # fmt: skip
-    assert told["event.category"] == ["api"]
-    assert told["event.type"] == ["access", "denied"]
-    assert (told["event.outcome"], told["gatehouse.outcome"]) == ("failure", "refused")
-    assert told["event.reason"] == "dlp_violation"
-    assert (told["gatehouse.target.provider"], told["gatehouse.target.model"]) == ("openai", "gpt")
+    assert event_fields["event.category"] == ["api"]
+    assert event_fields["event.type"] == ["access", "denied"]
+    assert (event_fields["event.outcome"], event_fields["gatehouse.outcome"]) == ("failure", "refused")
+    assert event_fields["event.reason"] == "dlp_violation"
+    assert (event_fields["gatehouse.target.provider"], event_fields["gatehouse.target.model"]) == ("openai", "gpt")
     # A machine is no user, and a word is no address.
-    assert "user.id" not in told
-    assert (told["source.address"], told.get("source.ip")) == ("nowhere", None)
+    assert "user.id" not in event_fields
+    assert (event_fields["source.address"], event_fields.get("source.ip")) == ("nowhere", None)
 
 
 @pytest.mark.parametrize(
@@ -103,25 +103,29 @@ def test_a_dlp_event(status: str, severity: str, kind: str, grade: int, syslog: 
     }  # fmt: skip
     event = of_dlp(TENANT, body, AT)
     assert event.severity == syslog
-    told = fields(event)
-    assert told["event.kind"] == "alert"
-    assert (told["event.action"], told["event.type"], told["event.severity"]) == (f"dlp.{status}", [kind], grade)
-    assert (told["rule.id"], told["rule.name"], told["user.id"]) == ("rule", "Cards", "someone")
-    assert told["gatehouse.dlp.entity_type"] == "credit_card"
-    assert (told["gatehouse.target.model"], told["gatehouse.group_ids"]) == ("m", ["g"])
+    event_fields = fields(event)
+    assert event_fields["event.kind"] == "alert"
+    assert (event_fields["event.action"], event_fields["event.type"], event_fields["event.severity"]) == (
+        f"dlp.{status}",
+        [kind],
+        grade,
+    )
+    assert (event_fields["rule.id"], event_fields["rule.name"], event_fields["user.id"]) == ("rule", "Cards", "someone")
+    assert event_fields["gatehouse.dlp.entity_type"] == "credit_card"
+    assert (event_fields["gatehouse.target.model"], event_fields["gatehouse.group_ids"]) == ("m", ["g"])
 
 
 def test_an_event_of_the_outbox() -> None:
-    told = fields(of_outbox_event(TENANT, ID, {"event_type": "quota_exceeded", "payload": {"x": {}}}, AT))
-    assert (told["event.dataset"], told["event.action"]) == ("gatehouse.event", "quota_exceeded")
-    assert told["gatehouse.payload"] == {"x": {}}
+    event_fields = fields(of_outbox_event(TENANT, ID, {"event_type": "quota_exceeded", "payload": {"x": {}}}, AT))
+    assert (event_fields["event.dataset"], event_fields["event.action"]) == ("gatehouse.event", "quota_exceeded")
+    assert event_fields["gatehouse.payload"] == {"x": {}}
 
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_every_action_has_a_category_and_type_that_the_schema_knows(action: str) -> None:
-    told = fields(audit(action=action))
-    assert set(told["event.category"]) <= CATEGORIES
-    assert set(told["event.type"]) <= TYPES
+    event_fields = fields(audit(action=action))
+    assert set(event_fields["event.category"]) <= CATEGORIES
+    assert set(event_fields["event.type"]) <= TYPES
 
 
 @pytest.mark.parametrize(
@@ -133,8 +137,8 @@ def test_every_action_has_a_category_and_type_that_the_schema_knows(action: str)
     ],
 )  # fmt: skip
 def test_actions_are_sorted(action: str, category: str, kind: str) -> None:
-    told = fields(audit(action=action))
-    assert (told["event.category"], told["event.type"]) == ([category], [kind])
+    event_fields = fields(audit(action=action))
+    assert (event_fields["event.category"], event_fields["event.type"]) == ([category], [kind])
 
 
 def test_an_event_is_one_line() -> None:

@@ -75,8 +75,8 @@ class Hooks:
         headers = {"X-API-Variant": variant}
         answer = await self.tenant.auditor.client.get(f"{BASE}{webhook_id}", headers=headers)
         assert answer.status_code == 200, answer.text
-        told: dict[str, Any] = answer.json()
-        return told
+        body: dict[str, Any] = answer.json()
+        return body
 
     async def last(self, webhook_id: str, variant: str = "b") -> dict[str, Any]:
         """The newest delivery."""

@@ -1,4 +1,4 @@
-"""Each event as it comes to a receiver, from its real cause (reference 3, Events)."""
+"""Each type of event reaches a receiver after its real cause (docs/webhooks.md, Events)."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ async def only(hooks: Hooks) -> Got:
     return got
 
 
-async def test_new_conversation(sandbox: Hooks) -> None:
+async def test_a_new_conversation_is_announced(sandbox: Hooks) -> None:
     await sandbox.new("new_conversation")
     body = {"title": "x", "model": "sandbox/echo"}
     made = (await sandbox.tenant.user.client.post("/api/conversations", json=body)).json()
@@ -32,7 +32,7 @@ async def test_new_conversation(sandbox: Hooks) -> None:
     }  # fmt: skip
 
 
-async def test_bundle_state_change(hooks: Hooks) -> None:
+async def test_a_bundles_change_of_state_is_announced(hooks: Hooks) -> None:
     admin = hooks.tenant.admin
     body = {"name": "sox", "regulatory_framework": "SOX", "version": "1", "seed_rule_mappings": []}
     bundle = (await admin.client.post("/api/admin/compliance-bundles", json=body)).json()
@@ -47,7 +47,7 @@ async def test_bundle_state_change(hooks: Hooks) -> None:
     assert payload["changed_at"].endswith("Z")
 
 
-async def test_quota_exceeded(sandbox: Hooks) -> None:
+async def test_an_exceeded_quota_is_announced(sandbox: Hooks) -> None:
     budget = {"scope_type": "user", "scope_id": str(sandbox.tenant.user.id), "period": "month", "limit_requests": 1}
     assert (await sandbox.tenant.admin.client.post("/api/admin/budgets", json=budget)).status_code == 201
     await sandbox.new("quota_exceeded")
@@ -85,7 +85,7 @@ _PAYLOADS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("event_type", _PAYLOADS)
-async def test_events_of_other_processes_come_through_as_they_are(hooks: Hooks, event_type: str) -> None:
+async def test_events_of_other_processes_are_delivered_unchanged(hooks: Hooks, event_type: str) -> None:
     await hooks.new(event_type)
     await hooks.announce(_PAYLOADS[event_type], event_type=event_type)
     got = await only(hooks)
@@ -96,7 +96,7 @@ _FOUND = {"rule_id": "d", "entity_type": "IBAN", "action_taken": "REDACT", "dire
 _LOGGED = {"rule_id": "l", "entity_type": "EMAIL", "action_taken": "LOG_ONLY", "direction": "output"}
 
 
-async def test_what_rules_only_logged_comes_to_webhooks_that_want_it(hooks: Hooks) -> None:
+async def test_logged_findings_reach_webhooks_with_that_event_type(hooks: Hooks) -> None:
     await hooks.new("dlp_trigger", path="plain")
     await hooks.new("dlp_trigger", path="all", include_logged=True)
     both = {"request_id": "1", **_FOUND, "findings": [_FOUND], "logged": [_LOGGED]}
@@ -104,7 +104,7 @@ async def test_what_rules_only_logged_comes_to_webhooks_that_want_it(hooks: Hook
     await hooks.send(both, only_logged, event_type="dlp_trigger")
 
     def got(path: str) -> list[Any]:
-        return [each.json["payload"] for each in hooks.receiver.got if each.path == path]
+        return [delivery.json["payload"] for delivery in hooks.receiver.got if delivery.path == path]
 
     assert got("/plain") == [{"request_id": "1", **_FOUND, "findings": [_FOUND]}]
     assert got("/all") == [both, only_logged]

@@ -1,4 +1,4 @@
-"""What the portal is told of dead letters (decisions 8, Wires)."""
+"""Notices to the portal about dead letters (docs/portal.md, Notifications)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -29,8 +29,8 @@ async def portal_that_answers(*statuses: int) -> AsyncIterator[Upstream]:
     """These, and 200 afterwards."""
     left = list(statuses)
 
-    async def behave(asked: Connection) -> None:
-        await asked.answer(b"{}", status=left.pop(0) if left else 200)
+    async def behave(connection: Connection) -> None:
+        await connection.answer(b"{}", status=left.pop(0) if left else 200)
 
     async with upstream(behave) as portal:
         yield portal
@@ -56,9 +56,9 @@ def waiting(hooks: Hooks) -> set[UUID]:
     }
 
 
-def told(asked: Connection) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(asked.body)["notices"]
-    return sorted(found, key=lambda each: str(each["subject_id"]))
+def notices_of(connection: Connection) -> list[dict[str, Any]]:
+    notices: list[dict[str, Any]] = json.loads(connection.body)["notices"]
+    return sorted(notices, key=lambda item: str(item["subject_id"]))
 
 
 @pytest.fixture(autouse=True)
@@ -66,30 +66,30 @@ def nothing_waits(hooks: Hooks) -> None:
     hooks.platform.sql("DELETE FROM portal_notices")
 
 
-async def test_each_webhook_with_dead_letters_is_told_once(hooks: Hooks, tools: Tools) -> None:
+async def test_each_webhook_with_dead_letters_is_reported_once(hooks: Hooks, tools: Tools) -> None:
     one, two = sorted([await hooks.new(), await hooks.new()])
     async with portal_that_answers() as portal:
         tools = knowing(tools, portal.url + "/")
         await die(hooks, tools, one, one, two)
         await telling.send_due(tools)
         await telling.send_due(tools)
-        (asked,) = portal.requests
-    assert asked.head.startswith("POST /v1/platform-notices ")
-    first, second = told(asked)
+        (request,) = portal.requests
+    assert request.head.startswith("POST /v1/platform-notices ")
+    first, second = notices_of(request)
     assert (first["type"], first["tenant_id"], first["subject_id"]) == ("dead_letter", str(hooks.tenant.id), one)
     assert second["subject_id"] == two
     assert first["message"].startswith('Deliveries of the webhook "mine" have failed for good, the last of them at 20')
     assert waiting(hooks) == set()
 
 
-async def test_the_token_is_the_platforms_for_this_portal_and_this_alone(hooks: Hooks, tools: Tools) -> None:
+async def test_the_token_is_valid_only_for_this_portal(hooks: Hooks, tools: Tools) -> None:
     async with portal_that_answers() as portal:
         tools = knowing(tools, portal.url)
         await die(hooks, tools, await hooks.new())
         await telling.send_due(tools)
         token = portal.requests[0].headers["authorization"].removeprefix("Bearer ")
         keys = (await hooks.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
-        known = {each["kid"]: SigningKey.from_jwk(each) for each in keys}
+        known = {key["kid"]: SigningKey.from_jwk(key) for key in keys}
         claims = jwt.verify(token, known, issuer=hooks.platform.host.issuer, audience=portal.url)
     assert claims["token_type"] == "platform_notice"
     assert claims["exp"] - claims["iat"] <= 60
@@ -99,9 +99,7 @@ async def test_the_token_is_the_platforms_for_this_portal_and_this_alone(hooks: 
 
 
 @pytest.mark.parametrize("status", [401, 404, 422, 500, 503])
-async def test_what_the_portal_does_not_take_is_told_again_a_minute_later(
-    hooks: Hooks, tools: Tools, status: int
-) -> None:
+async def test_a_refused_notice_is_sent_again_a_minute_later(hooks: Hooks, tools: Tools, status: int) -> None:
     webhook_id = await hooks.new()
     async with portal_that_answers(status) as portal:
         tools = knowing(tools, portal.url)
@@ -117,7 +115,7 @@ async def test_what_the_portal_does_not_take_is_told_again_a_minute_later(
         assert (len(portal.requests), waiting(hooks)) == (2, set())
 
 
-async def test_a_portal_that_is_away_is_told_later(hooks: Hooks, tools: Tools) -> None:
+async def test_a_notice_is_sent_once_the_portal_is_back(hooks: Hooks, tools: Tools) -> None:
     webhook_id = await hooks.new()
     tools = knowing(tools, "http://127.0.0.1:9")
     await die(hooks, tools, webhook_id)
@@ -126,32 +124,32 @@ async def test_a_portal_that_is_away_is_told_later(hooks: Hooks, tools: Tools) -
     assert waiting(hooks) == {UUID(webhook_id)}
 
 
-async def test_what_dies_while_the_portal_is_told_is_told_too(hooks: Hooks, tools: Tools) -> None:
+async def test_dead_letters_during_a_notice_are_reported_too(hooks: Hooks, tools: Tools) -> None:
     webhook_id = await hooks.new()
     again = [True]
 
-    async def behave(asked: Connection) -> None:
+    async def behave(connection: Connection) -> None:
         if again:
             again.pop()
             await die(hooks, tools, webhook_id)
-        await asked.answer(b"{}")
+        await connection.answer(b"{}")
 
     async with upstream(behave) as portal:
         tools = knowing(tools, portal.url)
         await die(hooks, tools, webhook_id)
         await telling.send_due(tools)
-        assert [told(asked)[0]["subject_id"] for asked in portal.requests] == [webhook_id] * 2
+        assert [notices_of(request)[0]["subject_id"] for request in portal.requests] == [webhook_id] * 2
     assert waiting(hooks) == set()
 
 
-async def test_without_a_portal_nothing_is_noted(hooks: Hooks, tools: Tools) -> None:
+async def test_without_a_portal_no_notice_is_stored(hooks: Hooks, tools: Tools) -> None:
     tools = knowing(tools, None)
     await die(hooks, tools, await hooks.new())
     await telling.send_due(tools)
     assert waiting(hooks) == set()
 
 
-async def test_what_is_given_up_is_a_dead_letter_too(
+async def test_an_abandoned_delivery_is_a_dead_letter(
     hooks: Hooks, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook_id = await hooks.new()

@@ -1,4 +1,4 @@
-"""The webhooks' family: both prefixes, three variants (reference 3, Webhooks; decisions 1)."""
+"""The webhook endpoints under both prefixes, in three variants (docs/webhooks.md, docs/variants.md)."""
 
 import hashlib
 import hmac
@@ -28,7 +28,7 @@ async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
     return webhook
 
 
-async def test_a_webhook_has_these_fields_and_only_variant_a_shows_the_secret_and_only_then(tenant: Tenant) -> None:
+async def test_a_webhook_has_these_fields_and_only_creation_in_variant_a_shows_the_secret(tenant: Tenant) -> None:
     webhook = await made(tenant)
     assert webhook.pop("secret") == SECRET
     assert webhook == {
@@ -50,7 +50,7 @@ async def test_a_webhook_has_these_fields_and_only_variant_a_shows_the_secret_an
         (BASE_B, "a", True, "recent_deliveries"),
     ],
 )
-async def test_prefix_and_header_name_the_variant(
+async def test_prefix_and_header_select_the_variant(
     tenant: Tenant, base: str, variant: str | None, secret: bool, deliveries: str
 ) -> None:
     headers = {} if variant is None else {"X-API-Variant": variant}
@@ -66,7 +66,7 @@ async def test_prefix_and_header_name_the_variant(
 async def test_the_newest_webhook_is_listed_first_with_and_without_the_last_slash(tenant: Tenant) -> None:
     ids = [(await made(tenant, name=name))["id"] for name in ("one", "two", "three")]
     for base in (BASE, BASE_B, BASE.rstrip("/")):
-        assert [each["id"] for each in (await tenant.admin.client.get(base)).json()] == ids[::-1]
+        assert [item["id"] for item in (await tenant.admin.client.get(base)).json()] == ids[::-1]
 
 
 async def test_an_update_changes_what_is_sent_and_keeps_the_secret(platform: RunningPlatform, tenant: Tenant) -> None:
@@ -75,11 +75,12 @@ async def test_an_update_changes_what_is_sent_and_keeps_the_secret(platform: Run
     body = {"name": "other", "events": ["new_conversation", "new_conversation"], "enabled": False}
     answer = await tenant.admin.client.put(f"{BASE}{webhook['id']}", json=body)
     webhook.pop("secret")
-    told = answer.json()
-    assert told == {
-        **webhook, "name": "other", "events": ["new_conversation"], "enabled": False, "updated_at": told["updated_at"]
+    response_body = answer.json()
+    assert response_body == {
+        **webhook, "name": "other", "events": ["new_conversation"], "enabled": False,
+        "updated_at": response_body["updated_at"],
     }  # fmt: skip
-    assert told["updated_at"] > webhook["updated_at"]
+    assert response_body["updated_at"] > webhook["updated_at"]
     assert platform.sql("SELECT sealed_secret FROM webhooks WHERE id = %s", [webhook["id"]]) == sealed
 
 
@@ -109,7 +110,7 @@ async def test_a_secret_is_sealed_at_rest_with_its_spaces(platform: RunningPlatf
         ({"surprise": 1}, "surprise"),
     ],
 )
-async def test_bad_input_is_400_that_names_the_field_and_tells_no_secret(
+async def test_bad_input_is_400_and_names_the_field_without_a_secret(
     tenant: Tenant, changed: dict[str, Any], field: str
 ) -> None:
     webhook = await made(tenant)
@@ -121,13 +122,13 @@ async def test_bad_input_is_400_that_names_the_field_and_tells_no_secret(
 
 
 @pytest.mark.parametrize("missing", ["name", "url", "events", "secret"])
-async def test_what_is_missing_is_400_that_names_it(tenant: Tenant, missing: str) -> None:
+async def test_a_missing_field_is_400_and_named(tenant: Tenant, missing: str) -> None:
     body = {name: value for name, value in WEBHOOK.items() if name != missing}
     answer = await tenant.admin.client.post(BASE, json=body)
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (400, ["body", missing])
 
 
-async def test_a_webhook_is_not_changed_to_lead_to_an_unsafe_url(tenant: Tenant) -> None:
+async def test_a_webhook_cannot_be_changed_to_an_unsafe_url(tenant: Tenant) -> None:
     webhook = await made(tenant)
     path = f"{BASE}{webhook['id']}"
     answer = await tenant.admin.client.put(path, json={"url": "https://169.254.169.254/"})
@@ -135,7 +136,7 @@ async def test_a_webhook_is_not_changed_to_lead_to_an_unsafe_url(tenant: Tenant)
     assert (await tenant.admin.client.get(path)).json()["url"] == WEBHOOK["url"]
 
 
-async def test_another_organizations_webhook_is_not_there(tenant: Tenant, other_tenant: Tenant) -> None:
+async def test_another_organizations_webhook_is_not_found(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs = (await made(other_tenant))["id"]
     for method, path in (("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/test")):
         for base in (BASE, BASE_B):
@@ -176,11 +177,13 @@ async def test_changes_are_audited_without_secret_and_url(platform: RunningPlatf
     assert updated["details"] == {"changed": ["name", "secret", "url"], "name": "n"}
     (deleted,) = await platform.audit(tenant, "webhook.deleted")
     assert deleted["details"] == {"name": "n"}
-    told = json.dumps([created["details"], updated["details"]])
-    assert not any(each in told for each in (SECRET, "the next one", "token", "8.8.8.8"))
+    result = json.dumps([created["details"], updated["details"]])
+    assert not any(item in result for item in (SECRET, "the next one", "token", "8.8.8.8"))
 
 
-async def test_an_organization_has_so_many_webhooks_at_most(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_organization_has_a_limited_number_of_webhooks(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(service, "MAX_WEBHOOKS", 1)
     await made(tenant)
     assert (await tenant.admin.client.post(BASE, json=WEBHOOK)).status_code == 409
@@ -189,12 +192,12 @@ async def test_an_organization_has_so_many_webhooks_at_most(tenant: Tenant, monk
 # the test call -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_test_is_sent_now_and_the_answer_says_what_came_of_it(hooks: Hooks, platform: RunningPlatform) -> None:
+async def test_a_test_is_sent_at_once_and_returns_its_result(hooks: Hooks, platform: RunningPlatform) -> None:
     webhook_id = await hooks.new("dlp_trigger", enabled=False)
     answer = await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")
-    told = answer.json()
-    assert told == {"success": True, "status_code": 200, "error": None, "latency_ms": told["latency_ms"]}
-    assert told["latency_ms"] > 0
+    body = answer.json()
+    assert body == {"success": True, "status_code": 200, "error": None, "latency_ms": body["latency_ms"]}
+    assert body["latency_ms"] > 0
     (got,) = hooks.receiver.got
     assert got.json["event_type"] == "webhook_test"
     payload = got.json["payload"]
@@ -207,41 +210,41 @@ async def test_a_test_is_sent_now_and_the_answer_says_what_came_of_it(hooks: Hoo
 
 
 @pytest.mark.parametrize(("base", "variant"), [(BASE_B, None), (BASE, "c")])
-async def test_in_variants_b_and_c_a_test_tells_no_latency(hooks: Hooks, base: str, variant: str | None) -> None:
+async def test_in_variants_b_and_c_a_test_shows_no_latency(hooks: Hooks, base: str, variant: str | None) -> None:
     webhook_id = await hooks.new()
     headers = {} if variant is None else {"X-API-Variant": variant}
     answer = await hooks.tenant.admin.client.post(f"{base}{webhook_id}/test", headers=headers)
     assert answer.json() == {"success": True, "status_code": 200, "error": None}
 
 
-async def test_a_test_that_fails_is_not_tried_again(hooks: Hooks) -> None:
+async def test_a_failed_test_is_not_retried(hooks: Hooks) -> None:
     webhook_id = await hooks.new()
     hooks.receiver.otherwise = 500
-    told = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
-    assert (told["success"], told["status_code"], told["error"]) == (False, 500, "the receiver answered 500")
+    body = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
+    assert (body["success"], body["status_code"], body["error"]) == (False, 500, "the receiver answered 500")
     await hooks.retry()
     assert len(hooks.receiver.got) == 1
     assert (await hooks.last(webhook_id))["next_retry_at"] is None
 
 
-async def test_a_test_to_where_nothing_listens_has_no_status(hooks: Hooks) -> None:
+async def test_a_test_without_a_listener_has_no_status(hooks: Hooks) -> None:
     webhook_id = await hooks.new(url="https://127.0.0.1:9/")
-    told = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
-    assert told == {
+    body = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
+    assert body == {
         "success": False, "status_code": None, "error": "the connection could not be made", "latency_ms": None
     }  # fmt: skip
 
 
-async def test_a_test_of_a_blocked_url_says_so_and_connects_to_nothing(
+async def test_a_test_of_a_blocked_url_is_refused_without_a_connection(
     hooks: Hooks, platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook_id = await hooks.new()
     strict = Receivers(EgressGuard())
     monkeypatch.setattr(platform.host, "receivers", strict)
-    told = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
-    assert (told["success"], told["error"]) == (False, "blocked by the address guard: a loopback address")
+    body = (await hooks.tenant.admin.client.post(f"{BASE}{webhook_id}/test")).json()
+    assert (body["success"], body["error"]) == (False, "blocked by the address guard: a loopback address")
     assert hooks.receiver.got == []
 
 
-async def test_a_test_of_no_webhook_is_404(tenant: Tenant) -> None:
+async def test_a_test_of_an_unknown_webhook_is_404(tenant: Tenant) -> None:
     assert (await tenant.admin.client.post(f"{BASE}{uuid4()}/test")).status_code == 404

@@ -59,26 +59,26 @@ def run(platform: RunningPlatform, archive: Settings) -> Callable[..., int]:
 def ask(platform: RunningPlatform, archive: Settings) -> Callable[..., list[dict[str, Any]]]:
     """The rows that a query of a tenant's archive answers with."""
 
-    def asked(tenant: Tenant, sql: str) -> list[dict[str, Any]]:
+    def query_rows(tenant: Tenant, sql: str) -> list[dict[str, Any]]:
         with roles.connect(platform.installed.url, roles.SERVICE_ROLE) as connection:
             batches = query(connection, place(archive), sql, tenant.id)
             return [row for batch in batches for row in batch.to_pylist()]
 
-    return asked
+    return query_rows
 
 
 @pytest.fixture
 def breaks(platform: RunningPlatform, archive: Settings) -> Callable[[Tenant], list[Break]]:
     """Where the tenant's audit chain, database and archive together, is not as it was written."""
 
-    def found(tenant: Tenant) -> list[Break]:
+    def find_breaks(tenant: Tenant) -> list[Break]:
         verifier = Verifier(platform.installed.url, platform.host.sealer, place(archive))
         try:
-            return [each for chain in verifier.chains(tenant.slug) for each in verifier.breaks(chain)]
+            return [gap for chain in verifier.chains(tenant.slug) for gap in verifier.breaks(chain)]
         finally:
             verifier.close()
 
-    return found
+    return find_breaks
 
 
 @pytest.fixture
@@ -86,14 +86,14 @@ async def past(journal: Journal, platform: RunningPlatform) -> Callable[..., Any
     """Requests of so many days ago: each has a usage record, an audit event and a DLP event."""
 
     async def made(tenant: Tenant, *days: float, **fields: Any) -> list[UUID]:
-        found = DlpEvent(
+        result = DlpEvent(
             rule_id=None, rule_name="a rule", detector_type="pattern", entity_type="EMAIL", direction="input",
             status="logged", score=0.9, match_count=2, action="log_only", severity="low", source="platform",
         )  # fmt: skip
         entries = [
             outcome(
                 tenant.id, timestamp=(NOW - timedelta(days=day)).timestamp(),
-                **{"user_id": tenant.user.id, "dlp_events": [found], **fields},
+                **{"user_id": tenant.user.id, "dlp_events": [result], **fields},
             )
             for day in days
         ]  # fmt: skip

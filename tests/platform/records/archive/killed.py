@@ -29,18 +29,18 @@ from gatehouse.platform.records.archive.storage.places import Folder
 
 
 def main() -> None:
-    given = json.load(sys.stdin)
-    settings = Settings.from_environment(given["environment"])
-    sealer = Sealer({name: b64decode(key) for name, key in given["keys"].items()}, given["current"])
+    task = json.load(sys.stdin)
+    settings = Settings.from_environment(task["environment"])
+    sealer = Sealer({name: b64decode(key) for name, key in task["keys"].items()}, task["current"])
     files.MAX_FILE_ROWS, archiver._REMOVAL_ROWS, files.GROUP_ROWS = 6, 3, 4
     for step in itertools.count(1):
         process = os.fork()
         if process == 0:
             kill_at(step)
-            jobs.run(settings, given["url"], sealer, [UUID(given["tenant"])], now=datetime.fromisoformat(given["now"]))
+            jobs.run(settings, task["url"], sealer, [UUID(task["tenant"])], now=datetime.fromisoformat(task["now"]))
             os._exit(0)
         _, ended = os.waitpid(process, 0)
-        check(given, Path(settings.gatehouse_home) / "archive")
+        check(task, Path(settings.gatehouse_home) / "archive")
         if ended == 0:
             sys.stdout.write(json.dumps({"runs": step}))
             return
@@ -70,19 +70,19 @@ def kill_at(step: int) -> None:
             counting(owner, name)
 
 
-def check(given: dict[str, Any], folder: Path) -> None:
+def check(task: dict[str, Any], folder: Path) -> None:
     """Each record is in the database or in a kept file."""
-    with psycopg.connect(given["url"]) as connection:
-        for records, wanted in given["ids"].items():
-            there = connection.execute(f"SELECT id::text FROM {records} WHERE tenant_id = %s", [given["tenant"]])
-            held = {row[0] for row in there}
+    with psycopg.connect(task["url"]) as connection:
+        for records, expected in task["ids"].items():
+            there = connection.execute(f"SELECT id::text FROM {records} WHERE tenant_id = %s", [task["tenant"]])
+            stored_ids = {row[0] for row in there}
             paths = connection.execute(
                 "SELECT path FROM archive_files WHERE tenant_id = %s AND records = %s AND state = 'kept'",
-                [given["tenant"], records],
+                [task["tenant"], records],
             )
             for (path,) in paths:
-                held |= set(pq.read_table(folder / path, columns=["id"])["id"].to_pylist())
-            lost = set(wanted) - held
+                stored_ids |= set(pq.read_table(folder / path, columns=["id"])["id"].to_pylist())
+            lost = set(expected) - stored_ids
             assert not lost, f"{records}: {len(lost)} lost"
 
 

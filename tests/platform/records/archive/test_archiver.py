@@ -78,10 +78,10 @@ async def test_each_value_comes_back_as_it_was(platform: RunningPlatform, tenant
     assert run(tenant) == 6
     for records in RECORDS:
         archived = ask(tenant, f"SELECT * FROM {records} ORDER BY timestamp")
-        wanted = [dict(zip(names[records], row, strict=True)) for row in before[records]]
-        for found, stored in zip(archived, wanted, strict=True):
+        expected = [dict(zip(names[records], row, strict=True)) for row in before[records]]
+        for result, stored in zip(archived, expected, strict=True):
             for name, value in _comparable(stored).items():
-                assert _comparable(found)[name] == value, name
+                assert _comparable(result)[name] == value, name
 
 
 def _comparable(row: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ async def test_many_rows_become_several_files_in_order(
     monkeypatch.setattr(files, "MAX_FILE_ROWS", 4)
     monkeypatch.setattr(files, "GROUP_ROWS", 3)
     monkeypatch.setattr(archiver, "_REMOVAL_ROWS", 2)
-    ids = await past(tenant, *(110 - each for each in range(10)))
+    ids = await past(tenant, *(110 - item for item in range(10)))
     assert run(tenant) == 30
     rows = platform.sql(
         "SELECT rows FROM archive_files WHERE tenant_id = %s AND records = 'audit_events' ORDER BY first_sequence",
@@ -178,7 +178,7 @@ async def test_a_file_that_is_not_what_was_written_removes_nothing(
     assert len(lying) == counted(platform, tenant, "archive_files") == 3
 
 
-async def test_an_archive_that_cannot_be_written_is_told_and_removes_nothing(
+async def test_an_unwritable_archive_is_reported_and_no_record_is_removed(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, past, run, archive: Settings
 ) -> None:
     await past(tenant, 100)

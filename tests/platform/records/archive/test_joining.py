@@ -14,7 +14,7 @@ from gatehouse.platform.records.archive.storage import contents, files
 
 #: The first of four days, whose month has long been over.
 FIRST = (NOW - timedelta(days=170)).replace(day=5, hour=12)
-LATER = FIRST + timedelta(days=95 + 31)
+JOINING_DAY = FIRST + timedelta(days=95 + 31)
 
 
 def listed(platform: RunningPlatform, tenant: Tenant, records: str) -> list[tuple[str, int]]:
@@ -33,14 +33,14 @@ async def daily(platform: RunningPlatform, tenant: Tenant, past: Callable[..., A
     return tenant
 
 
-async def test_a_month_s_files_become_one_once_nothing_of_it_is_hot(
+async def test_a_months_files_become_one_once_nothing_of_it_is_hot(
     platform: RunningPlatform, daily: Tenant, run, ask, breaks, archive: Settings
 ) -> None:
     rows = {
         records: ask(daily, f"SELECT * FROM {records} ORDER BY timestamp, id")
         for records in ("audit_events", "usage_records", "dlp_events")
     }
-    run(daily, LATER)
+    run(daily, JOINING_DAY)
     for records, before in rows.items():
         ((path, count),) = listed(platform, daily, records)
         assert (count, path.startswith(f"warm/{records}/{daily.id}/")) == (4, True)
@@ -48,7 +48,7 @@ async def test_a_month_s_files_become_one_once_nothing_of_it_is_hot(
     assert breaks(daily) == []
     lying = sorted(path for path in Path(archive.gatehouse_home / "archive").rglob("*.parquet"))
     assert len(lying) == 3
-    run(daily, LATER)
+    run(daily, JOINING_DAY)
     assert sorted(Path(archive.gatehouse_home / "archive").rglob("*.parquet")) == lying
 
 
@@ -57,7 +57,7 @@ async def test_without_a_cold_window_each_file_stays_and_goes_on_its_day(
 ) -> None:
     policy = {"warm_retention_days": 60, "cold_retention_years": 0}
     await daily.admin.client.put("/api/v1/admin/retention/policy", json=policy)
-    run(daily, LATER)
+    run(daily, JOINING_DAY)
     assert len(listed(platform, daily, "usage_records")) == 4
     run(daily, FIRST + timedelta(days=152))
     kept = "SELECT count(*) FROM archive_files WHERE tenant_id = %s AND records = 'usage_records' AND state = 'kept'"
@@ -69,7 +69,7 @@ async def test_no_file_grows_beyond_its_bound(
 ) -> None:
     monkeypatch.setattr(files, "MAX_FILE_ROWS", 3)
     monkeypatch.setattr(files, "GROUP_ROWS", 2)
-    run(daily, LATER)
+    run(daily, JOINING_DAY)
     assert [count for _, count in listed(platform, daily, "audit_events")] == [3, 1]
     assert [row["sequence"] for row in ask(daily, "SELECT sequence FROM audit_events ORDER BY 1")] == [1, 2, 3, 4]
     assert breaks(daily) == []
@@ -91,7 +91,7 @@ async def test_a_file_without_columns_that_came_later_is_put_together_with_one_t
         {"status": "success", "end_user": "customer-1", "tags": '["a"]'},
     ]
     assert ask(tenant, rows) == stored
-    run(tenant, LATER)
+    run(tenant, JOINING_DAY)
     assert [count for _, count in listed(platform, tenant, "usage_records")] == [2]
     assert ask(tenant, rows) == stored
 
@@ -102,7 +102,7 @@ async def test_a_changed_file_is_not_put_together_with_others(
     (path, _), *_ = listed(platform, daily, "audit_events")
     file = archive.gatehouse_home / "archive" / path
     file.write_bytes(file.read_bytes()[:-1] + b"x")
-    run(daily, LATER)
+    run(daily, JOINING_DAY)
     assert platform.sql("SELECT status FROM archive_runs WHERE tenant_id = %s", [daily.id]) == [("failed",)]
     assert len(listed(platform, daily, "audit_events")) == 4
     assert breaks(daily)[0].sequence == 1

@@ -27,8 +27,8 @@ async def command(platform: RunningPlatform, tenant: Tenant, past, run, archive,
 
 async def test_a_query_answers_as_a_table_as_csv_and_as_json(command, tenant: Tenant) -> None:
     sql = "SELECT provider, count(*) AS n, sum(cost_usd) AS usd, NULL AS nothing FROM usage_records GROUP BY provider"
-    told = command("query", sql, "--tenant", tenant.slug)
-    assert told.output.splitlines() == [
+    completed = command("query", sql, "--tenant", tenant.slug)
+    assert completed.output.splitlines() == [
         "provider  n  usd                   nothing",
         "--------  -  --------------------  -------",
         "sandbox   2  0.200000000000000000",
@@ -49,8 +49,8 @@ async def test_moments_are_in_utc_and_details_are_json(command, tenant: Tenant) 
 
 
 async def test_an_archive_without_files_has_its_tables_all_the_same(command, other_tenant: Tenant) -> None:
-    told = command("query", "SELECT id FROM dlp_events", "--tenant", other_tenant.slug, "--format", "csv")
-    assert (told.exit_code, told.output) == (0, "id\n")
+    completed = command("query", "SELECT id FROM dlp_events", "--tenant", other_tenant.slug, "--format", "csv")
+    assert (completed.exit_code, completed.output) == (0, "id\n")
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ async def test_an_archive_without_files_has_its_tables_all_the_same(command, oth
     ],
 )  # fmt: skip
 async def test_a_query_reaches_nothing_else_of_the_machine(command, sql: str) -> None:
-    told = command("query", sql)
-    assert told.exit_code != 0
-    assert told.output.startswith(("gatehouse: ", "Usage")) or told.output == ""
-    assert "root:" not in told.output
+    completed = command("query", sql)
+    assert completed.exit_code != 0
+    assert completed.output.startswith(("gatehouse: ", "Usage")) or completed.output == ""
+    assert "root:" not in completed.output
 
 
 async def test_the_list_and_the_check_of_files(command, tenant: Tenant, archive) -> None:
@@ -83,24 +83,24 @@ async def test_the_list_and_the_check_of_files(command, tenant: Tenant, archive)
     assert broken.output.splitlines()[0].endswith("it is not the file that was kept")
 
 
-async def test_it_runs_at_once_when_asked(command, tenant: Tenant, past) -> None:
+async def test_the_archiver_runs_at_once_on_request(command, tenant: Tenant, past) -> None:
     await past(tenant, 120)
-    told = command("run", "--tenant", tenant.slug)
-    assert (told.exit_code, told.output.splitlines()[-1]) == (0, "3 rows went to the archive.")
+    completed = command("run", "--tenant", tenant.slug)
+    assert (completed.exit_code, completed.output.splitlines()[-1]) == (0, "3 rows went to the archive.")
 
 
 async def test_a_run_says_where_a_legal_hold_kept_it_from_working(command, tenant: Tenant) -> None:
     await tenant.admin.client.put("/api/v1/admin/retention/legal-hold", json={"reason": "case 7"})
-    told = command("run", "--tenant", tenant.slug)
-    assert told.exit_code == 0
-    assert told.output.splitlines()[-1] == f"{tenant.slug}: there is a legal hold, nothing was done"
+    completed = command("run", "--tenant", tenant.slug)
+    assert completed.exit_code == 0
+    assert completed.output.splitlines()[-1] == f"{tenant.slug}: there is a legal hold, nothing was done"
 
 
 async def test_a_query_can_come_by_standard_input(command, tenant: Tenant) -> None:
     sql = "SELECT 'it''s here' AS said,\n count(*) AS n FROM audit_events"
-    told = command("query", "-", "--tenant", tenant.slug, "--format", "csv", input=sql)
-    assert told.output == "said,n\nit's here,2\n"
+    completed = command("query", "-", "--tenant", tenant.slug, "--format", "csv", input=sql)
+    assert completed.output == "said,n\nit's here,2\n"
 
 
-async def test_an_organization_that_there_is_not_is_named(command) -> None:
+async def test_an_unknown_organization_is_named(command) -> None:
     assert command("list", "--tenant", "nobody-at-all").exit_code == 1

@@ -44,7 +44,7 @@ def spans(scores: np.ndarray, read: Pieces, text: str) -> list[Name]:
     if not tags.any():
         return []
     ends = np.append(read.starts[places[1:]], read.ends[len(scores) - 1])
-    found: list[Name] = []
+    decoded_names: list[Name] = []
     at = 0
     while at < len(tags):
         if tags[at] == 0:
@@ -57,9 +57,9 @@ def spans(scores: np.ndarray, read: Pieces, text: str) -> list[Name]:
         start, end = int(read.starts[places[at]]), int(ends[behind - 1])
         end = start + len(text[start:end].rstrip())
         sure = np.exp(words[at:behind, 1 + 2 * kind : 3 + 2 * kind]).sum(axis=1).mean()
-        found.append(Name(start, end, KINDS[kind], float(sure)))
+        decoded_names.append(Name(start, end, KINDS[kind], float(sure)))
         at = behind
-    return found
+    return decoded_names
 
 
 def best_row(scores: np.ndarray) -> np.ndarray:

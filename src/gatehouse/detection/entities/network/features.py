@@ -52,12 +52,12 @@ def pieces(tokenizer: Tokenizer, text: str) -> Pieces:
 
 def _words(text: str) -> dict[int, tuple[int, int]]:
     """For every code point of a word: where the word starts, and its shape."""
-    found: dict[int, tuple[int, int]] = {}
+    entries: dict[int, tuple[int, int]] = {}
     for word in _WORD.finditer(text):
         entry = (word.start(), shape(word.group()))
         for position in range(word.start(), word.end()):
-            found[position] = entry
-    return found
+            entries[position] = entry
+    return entries
 
 
 def shape(piece: str) -> int:

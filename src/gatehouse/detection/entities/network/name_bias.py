@@ -41,7 +41,7 @@ def _known() -> dict[str, tuple[tuple[int, ...], bool]]:
     }
     kinds: dict[str, set[int]] = {}
     for kind, names in lists.items():
-        for name in (name for each in names for name in each):
+        for name in (name for group in names for name in group):
             bare = name.removeprefix("The ").lower().rstrip(".")
             for form in {bare, "".join(filter(str.isalnum, bare))}:
                 kinds.setdefault(form, set()).add(KINDS.index(kind))
@@ -49,26 +49,26 @@ def _known() -> dict[str, tuple[tuple[int, ...], bool]]:
 
 
 _KNOWN: Final = _known()
-_LONGEST: Final = max(name.count(" ") for name in _KNOWN) + 1
+_MAX_NAME_WORDS: Final = max(name.count(" ") for name in _KNOWN) + 1
 
 
 def inclination(text: str, read: Pieces) -> np.ndarray:
     """A row a piece, a column a tag; a # before a name is part of it."""
     added = np.zeros((len(read.ids), TAGS))
-    for start, end, kinds in _found(text):
+    for start, end, kinds in _known_names_in(text):
         inside = (read.starts < end) & (read.ends > start)
         for kind in kinds:
             added[inside, 1 + 2 * kind : 3 + 2 * kind] = WEIGHT
     return added
 
 
-def _found(text: str) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+def _known_names_in(text: str) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     """The longest one at each place."""
     words = [match.span() for match in _WORD.finditer(text)]
     at = 0
     while at < len(words):
         start = words[at][0]
-        for last in range(min(at + _LONGEST, len(words)) - 1, at - 1, -1):
+        for last in range(min(at + _MAX_NAME_WORDS, len(words)) - 1, at - 1, -1):
             end = words[last][1]
             written = text[start:end]
             kinds, in_small = _KNOWN.get(written.lower(), ((), False))

@@ -63,11 +63,11 @@ class Tagger:
         """All of them, also the unlikely ones."""
         unit = _ESCAPED.sub("  ", unit)
         read = pieces(self._tokenizer, unit)
-        found: list[Name] = []
+        tagged_names: list[Name] = []
         for start in range(0, len(read.ids), WINDOW):
             part = Pieces(*(column[start : start + WINDOW] for column in read))
-            found.extend(spans(self._scores(part, unit), part, unit))
-        return found
+            tagged_names.extend(spans(self._scores(part, unit), part, unit))
+        return tagged_names
 
     def _scores(self, read: Pieces, unit: str) -> np.ndarray:
         """Log-probabilities, a row a piece."""

@@ -52,6 +52,7 @@ _EXPONENT: Final = re.compile("[eE][+-]?[0-9]")
 _BLANK: Final = frozenset(" \t\n\r")
 _MAX_WORD_LENGTH: Final = 16
 _ESCAPE_LENGTH: Final = len("\\u0000")
+_SIGNED_DIGIT_LENGTH: Final = len("e+0")
 #: Values of a list, and members of an object, each followed by a comma.
 _VALUES: Final = re.compile(f"(?:{_value(_REGEX_LEVELS)},)*+")
 _MEMBERS: Final = re.compile(f"(?:{_member(_value(_REGEX_LEVELS))},)*+")
@@ -184,7 +185,8 @@ class JsonReader:
         match = _NUMBER.match(self._text, self._position, stop)
         if match is None:
             raise NotJson
-        if match.end() < stop:
+        # Behind the end of the window there may be a fraction or an exponent, whose first digit is the third character.
+        if match.end() + _SIGNED_DIGIT_LENGTH <= stop:
             self._position, self._next = match.end(), self._after_value
             return
         self._is_in_long_token = True

@@ -45,21 +45,29 @@ class JsonCursor:
         index = int(self.escaped)
         self.escaped = False
         while True:
-            quote = text.find('"', index)
-            if self.in_string:
-                escape = text.find("\\", index, quote if quote >= 0 else len(text))
-                if escape >= 0:
-                    if escape + 1 == len(text):
-                        self.escaped = True
-                        return
-                    index = escape + 2
-                    continue
-            if quote < 0:
-                return
-            self.in_string = not self.in_string
-            index = quote + 1
-            if self.in_string:
+            if not self.in_string:
+                index = text.find('"', index) + 1
+                if not index:
+                    return
+                self.in_string = True
                 self.string_start = start + index
+            match = _ESCAPE_OR_QUOTE.search(text, index)
+            if match is None:
+                return
+            index = match.end()
+            if match[0] == '"':
+                self.in_string = False
+            elif index == len(text):
+                self.escaped = True
+                return
+            else:
+                index += 1
+
+    def move_to(self, position: int, text: str) -> Steps[None]:
+        """Move to a position of the whole text, in steps."""
+        while self.position < position:
+            self.move(text[self.position : min(position, self.position + grammar.WINDOW_CHARACTERS)])
+            yield
 
 
 def is_json(text: str) -> bool:
@@ -97,7 +105,7 @@ def fit_whole_json(
     top_level_changes = yield from fit_to_json_in_steps(changes, text)
     for change in top_level_changes:
         yield
-        cursor.move(text[cursor.position : change.start])
+        yield from cursor.move_to(change.start, text)
         if cursor.in_string:
             changes_by_string.setdefault(cursor.string_start, []).append(change)
         else:
@@ -137,6 +145,7 @@ def fit_to_json_in_steps(changes: Sequence[Replacement], text: str) -> Steps[lis
     cursor = JsonCursor()
     for index in range(0, len(changes), _CHANGES_PER_STEP):
         step_changes = changes[index : index + _CHANGES_PER_STEP]
+        yield from cursor.move_to(step_changes[0].start, text)
         fitted += fit_to_json(step_changes, text, cursor, unchanged_until=fitted[-1].end if fitted else 0)
         yield
     return fitted

@@ -49,9 +49,13 @@ class Channel:
         self._json = JsonCursor() if json_text else None
         #: whether the text is complete and is JSON
         self._all_json = False
-        #: the text from `_base` on; text before `_taken` is no longer needed
+        #: the text from `_base` on, without `_unjoined_pieces`; text before `_taken` is no longer needed
         self._text = ""
         self._base = self._taken = 0
+        #: scanned pieces behind `_text`: a text that is held back is not copied for each piece
+        self._unjoined_pieces: list[str] = []
+        #: the scanned text from `_recognized_to` on
+        self._unrecognized = ""
         #: the pieces of a text that is not scanned
         self._unscanned_pieces: list[str] = []
         self.end = 0
@@ -71,6 +75,8 @@ class Channel:
         self.blocking_hit: Hit | None = None
         self.pending_approval: Hit | None = None
         self._approval_cut = 0
+        #: the argument `final` of an `advance` that was skipped because of `pending_approval`
+        self.skipped_advance: bool | None = None
 
     def push(self, text: str) -> int:
         """Add the next piece. Returns its end."""
@@ -78,7 +84,6 @@ class Channel:
         if self._scanner is None:
             self._unscanned_pieces.append(text)
         else:
-            self._text += text
             self._new_pieces.append(text)
         return self.end
 
@@ -90,19 +95,26 @@ class Channel:
     async def advance(self, *, final: bool) -> None:
         """Inspect the new text, and release text that no finding can still extend to."""
         assert self._scanner is not None
-        if self.blocking_hit is not None or self.pending_approval is not None:
+        if self.blocking_hit is not None:
+            return
+        if self.pending_approval is not None:
+            self.skipped_advance = final or bool(self.skipped_advance)
             return
         text = "".join(self._new_pieces)
         self._new_pieces.clear()
+        self._unjoined_pieces.append(text)
         cut: int | None = self.end
         if not self._is_over_budget:
             steps = self._scan(self._scanner, text, final=final)
             cut = await self._examiner.run_steps(len(text), steps, fallback=None, kind="search")
         if cut is None:
             # With `DLP_FAIL_MODE=open` the rest passes once the budget is spent: the scanner has not seen all of it.
+            # What it has found is redacted.
             self._is_over_budget = True
+            self._patterns += self._scanner.unreleased_findings()
             cut = self.end
         if self._finds_entities:
+            self._unrecognized += text
             cut = min(cut, await self._recognize(final=final))
         self._release(cut, final=final)
 
@@ -139,7 +151,7 @@ class Channel:
         self._unscanned_pieces.clear()
 
     def approve(self) -> None:
-        """Continue after the approval of `pending_approval`."""
+        """Release the text up to the approved hit. The caller repeats a `skipped_advance`."""
         self.pending_approval = None
         if self._inspection.labels.values:
             self._keep_released_end(self._approval_cut)
@@ -189,13 +201,15 @@ class Channel:
         return bool(self._edits) and self._edits[0].start < end and self._edits[0].end > start
 
     async def _recognize(self, *, final: bool) -> int:
-        rest = self._text[self._recognized_to - self._base :]
+        rest = self._unrecognized
         unit_ranges = list(units(rest, final=final))
         if unit_ranges:
             findings_by_unit = await self._examiner.recognize([rest[start:end] for start, end in unit_ranges])
             for (start, _), findings in zip(unit_ranges, findings_by_unit, strict=True):
                 self._entities += shifted(findings, self._recognized_to + start)
-            self._recognized_to += unit_ranges[-1][1]
+            recognized = unit_ranges[-1][1]
+            self._recognized_to += recognized
+            self._unrecognized = rest[recognized:]
         return self._recognized_to
 
     def _release(self, cut: int, *, final: bool) -> None:
@@ -203,14 +217,20 @@ class Channel:
             # Checked first: there may be many waiting findings, and this runs for each event.
             if cut <= self.released:
                 return
+            self._join()
             cut = self._cut_before_open(cut)
             if cut <= self.released:
                 return
+        self._join()
         # Most texts have no findings to decide about.
         decision = NO_HITS
         if self._has_findings():
             decision = self._inspection.decide(self._take_findings(cut), self._examiner.direction, self._min_length)
         self._apply(*self._changes(decision, cut))
+
+    def _join(self) -> None:
+        self._text = "".join([self._text, *self._unjoined_pieces])
+        self._unjoined_pieces.clear()
 
     @property
     def _min_length(self) -> MinLength | None:

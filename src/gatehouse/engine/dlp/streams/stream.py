@@ -78,6 +78,7 @@ class StreamGuard:
         self.pending_approval: Hit | None = None
         #: bytes of the events that have arrived and are not released
         self.held_bytes = 0
+        self._is_finished = False
 
     @property
     def is_halted(self) -> bool:
@@ -163,6 +164,7 @@ class StreamGuard:
 
     async def finish(self) -> bytes:
         """End the stream, and return the remaining events that are released."""
+        self._is_finished = True
         if self._hold:
             await self._inspect_whole()
         else:
@@ -176,12 +178,17 @@ class StreamGuard:
         for labels in await self._examiner.find_labels(texts):
             self._examiner.inspection.note_late(TierFindings(labels=labels), self._examiner.direction)
 
-    def approve(self) -> bytes:
+    async def approve(self) -> bytes:
         """Continue after the approval of `pending_approval`, and return the events that are released."""
-        assert self._channel_to_approve is not None
-        self._channel_to_approve.approve()
-        self._order.wake_waiting(self._channel_to_approve)
+        channel = self._channel_to_approve
+        assert channel is not None
         self.pending_approval = self._channel_to_approve = None
+        channel.approve()
+        if channel.skipped_advance is not None:
+            # Text arrived, or the text ended, before the approval.
+            final, channel.skipped_advance = channel.skipped_advance, None
+            await channel.advance(final=final)
+        self._order.wake_waiting(channel)
         return self._drain()
 
     def _channel(self, name: str, *, json_text: bool, is_sealed: bool = False) -> Channel:
@@ -235,6 +242,9 @@ class StreamGuard:
 
     def _drain(self) -> bytes:
         self._order.drain(self._release, lambda: self.is_halted)
+        if self._is_finished and self.held_bytes and not self.is_halted:
+            # The client gets an error instead of an answer that looks complete.
+            raise RuntimeError(f"{self.held_bytes} bytes of a stream's events are held back after its end")
         out, self._out = b"".join(self._out), []
         return out
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import Response
 
 _SHARED: Final = Path(__file__).parent
-_SHARED_FILES: Final = {"pages.css": "text/css", "icon.svg": "image/svg+xml"}
+_SHARED_FILES: Final = {"tokens.css": "text/css", "pages.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
 def headers(form_targets: Iterable[str] = ()) -> dict[str, str]:

@@ -5,7 +5,8 @@
 
 The cookie contains a secret of its own; only its digest is stored, with the id of its session. Only the pages accept
 the cookie (sign-in, sign-out, `/oauth/authorize`, SAML). The API never does, so that a page of another site cannot call
-it with a visitor's rights.
+it with a visitor's rights. The console's pages exchange it for an access token of minutes (`routes`), which only a
+script of the platform's own origin can do.
 """
 
 from gatehouse.platform.access.browser.cookie import clear_cookie, set_cookie

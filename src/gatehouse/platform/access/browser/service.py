@@ -1,6 +1,7 @@
 """Opens browser sessions, and finds the session of a browser's cookie."""
 
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from starlette.requests import Request
@@ -8,15 +9,28 @@ from starlette.requests import Request
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.browser import cookie, table
+from gatehouse.platform.access.browser.errors import BrowserSessionMissing
+from gatehouse.platform.access.browser.origin import require_same_origin
+from gatehouse.platform.access.browser.schemas import SessionToken, SignedInOrganization
 from gatehouse.platform.access.browser.table import BrowserSessionRow
 from gatehouse.platform.access.sessions.lifetimes import ends_at
-from gatehouse.platform.access.sessions.service import as_caller, end_session, open_session
+from gatehouse.platform.access.sessions.service import (
+    as_caller,
+    end_if_excess,
+    end_session,
+    issue_tokens,
+    open_session,
+)
 from gatehouse.platform.access.sessions.table import SessionRow, locked_session
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.table import session_policy
 from gatehouse.platform.organization.policies.values import SessionRules
+from gatehouse.platform.request.injected import changing
 from gatehouse.platform.request.ports import Host
+
+#: Lifetime of an access token for a page. Short, because a page can exchange its cookie again at any time.
+_TOKEN_SECONDS: Final = 300
 
 
 async def open_in_browser(
@@ -92,6 +106,33 @@ async def extend_session(change: Change, session_id: UUID) -> SessionRow | None:
     session.last_seen_at = utc_now()
     session.expires_at = ends_at(session, policy)
     return session
+
+
+async def exchange_cookie(request: Request, host: Host) -> SessionToken:
+    """Return an access token for the session of this browser. Raises `ForeignOrigin`, `BrowserSessionMissing`."""
+    require_same_origin(request, host)
+    browser_session = await current_session(request, host)
+    issued = None if browser_session is None else await _issue_token(request, host, *browser_session)
+    # Raised only after the commit, which may have ended the session.
+    if issued is None:
+        raise BrowserSessionMissing
+    return issued
+
+
+async def _issue_token(request: Request, host: Host, user: UserRow, session: SessionRow) -> SessionToken | None:
+    async with changing(request, host, user.tenant_id, as_caller(user, session)) as change:
+        extended = await extend_session(change, session.id)
+        if extended is None or await end_if_excess(change, extended):
+            return None
+        tokens_response = await issue_tokens(change, host, user, extended, renewable=False, max_seconds=_TOKEN_SECONDS)
+        slug, name = await table.organization_of(change.session)
+        change.record("session.token_issued", "session", extended.id)
+    return SessionToken(
+        access_token=tokens_response.access_token,
+        expires_in=tokens_response.expires_in,
+        user=tokens_response.user,
+        organization=SignedInOrganization(slug=slug, name=name),
+    )
 
 
 def _is_open(session: SessionRow, policy: SessionRules) -> bool:

@@ -24,6 +24,7 @@ _BY_SECRET: Final = text(
     "SELECT b.tenant_id, b.session_id FROM browser_sessions b"
     " JOIN tenants t ON t.id = b.tenant_id AND t.deleted_at IS NULL WHERE b.digest = :digest"
 )
+_ORGANIZATION: Final = text("SELECT slug, name FROM tenants WHERE id = :tenant")
 
 
 async def by_secret(session: AsyncSession, digest: bytes) -> tuple[TenantId, UUID] | None:
@@ -31,3 +32,9 @@ async def by_secret(session: AsyncSession, digest: bytes) -> tuple[TenantId, UUI
     because the tenant is known only once the row is read."""
     row = (await session.execute(_BY_SECRET, {"digest": digest})).first()
     return None if row is None else (TenantId(row.tenant_id), row.session_id)
+
+
+async def organization_of(session: AsyncSession) -> tuple[str, str]:
+    """Return slug and name of the session's tenant."""
+    row = (await session.execute(_ORGANIZATION, {"tenant": session.info["tenant_id"]})).one()
+    return row.slug, row.name

@@ -2,14 +2,13 @@
 
 The work runs in one thread, one picture at a time, because an open picture takes up to 130 MB."""
 
-import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from io import BytesIO
 from typing import Final
 
 from PIL import Image, ImageOps
 
+from gatehouse.foundation.tasks import BoundedThreadPool
 from gatehouse.platform.access.preferences.errors import NotAPicture, TooManyPictures
 
 #: Width and height in pixels.
@@ -22,18 +21,12 @@ MAX_SCANS: Final = 100
 _SCAN_MARKER: Final = b"\xff\xda"
 _MAX_WAITING_PICTURES: Final = 8
 
-_pool: Final = ThreadPoolExecutor(1, thread_name_prefix="pictures")
-_slots: Final = threading.BoundedSemaphore(1 + _MAX_WAITING_PICTURES)
+_POOL: Final = BoundedThreadPool("pictures", threads=1, max_waiting=_MAX_WAITING_PICTURES, busy=TooManyPictures)
 
 
 async def avatar(content: bytes) -> bytes:
     """Return a PNG of `SIZE_PIXELS` by `SIZE_PIXELS`. Raises `NotAPicture`, `TooManyPictures`."""
-    if not _slots.acquire(blocking=False):
-        raise TooManyPictures(headers={"Retry-After": "1"})
-    future = _pool.submit(reencode, content)
-    # Released when the thread is done, not when the client disconnects.
-    future.add_done_callback(lambda _: _slots.release())
-    return await asyncio.wrap_future(future)
+    return await _POOL.run(partial(reencode, content))
 
 
 def reencode(content: bytes) -> bytes:

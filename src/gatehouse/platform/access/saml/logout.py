@@ -18,9 +18,9 @@ from gatehouse.platform.access.saml.protocol import (
     service_provider,
     trust,
 )
+from gatehouse.platform.access.saml.protocol.messages import XML_THREADS
 from gatehouse.platform.access.saml.protocol.service_provider import ServiceProvider
 from gatehouse.platform.access.saml.protocol.trust import Element, find_one, text_of
-from gatehouse.platform.access.saml.protocol.xml_threads import offload
 from gatehouse.platform.access.saml.table import SamlProvider, SamlSessionRow
 from gatehouse.platform.changes.change import DEFAULT_TENANT, Change
 from gatehouse.platform.request.injected import changing
@@ -49,7 +49,7 @@ async def logout_request_url(request: Request, host: Host, tenant_id: TenantId, 
         session_index=saml_session.session_index,
     )
     key = await keys.signing_key(host.database, host.sealer)
-    return await offload(lambda: messages.redirect_url(slo_url, "SAMLRequest", message, None, key))
+    return await XML_THREADS.run(lambda: messages.redirect_url(slo_url, "SAMLRequest", message, None, key))
 
 
 async def handle_logout_request(request: Request, host: Host, encoded: str, relay_state: str | None) -> str | None:
@@ -59,10 +59,10 @@ async def handle_logout_request(request: Request, host: Host, encoded: str, rela
     query = request.url.query
     candidates: list[SamlProvider] = []
     try:
-        root = await offload(lambda: _message(encoded, "LogoutRequest"))
+        root = await XML_THREADS.run(lambda: _message(encoded, "LogoutRequest"))
         candidates = await _providers_of_issuer(host, root)
         # Two organizations may use the same provider; the request then ends the sessions of both.
-        signers = await offload(lambda: _signed_by(candidates, query, "SAMLRequest"))
+        signers = await XML_THREADS.run(lambda: _signed_by(candidates, query, "SAMLRequest"))
         _check_recipient_and_time(root, sp)
         had_sessions = []
         for provider in signers:
@@ -80,7 +80,7 @@ async def handle_logout_request(request: Request, host: Host, encoded: str, rela
         f"_{uuid4().hex}", sp, destination := addresses.pop(), in_response_to=root.get("ID")
     )
     key = await keys.signing_key(host.database, host.sealer)
-    return await offload(lambda: messages.redirect_url(destination, "SAMLResponse", message, relay_state, key))
+    return await XML_THREADS.run(lambda: messages.redirect_url(destination, "SAMLResponse", message, relay_state, key))
 
 
 async def handle_logout_response(request: Request, host: Host, encoded: str) -> None:
@@ -91,7 +91,7 @@ async def handle_logout_response(request: Request, host: Host, encoded: str) -> 
     query = request.url.query
     provider: SamlProvider | None = None
     try:
-        root = await offload(lambda: _message(encoded, "LogoutResponse"))
+        root = await XML_THREADS.run(lambda: _message(encoded, "LogoutResponse"))
         async with host.database.service() as lookup:
             sent_request = await table.sent_request(lookup, root.get("InResponseTo", ""), kind="logout")
         if sent_request is None or not sent_request.open:
@@ -100,7 +100,7 @@ async def handle_logout_response(request: Request, host: Host, encoded: str) -> 
         if provider is None or text_of(find_one(root, "saml:Issuer")) != provider.entity_id:
             raise UnknownIssuer
         trusted = certificates.parse(provider.x509_cert)
-        await offload(lambda: trust.verify_query(query, "SAMLResponse", trusted))
+        await XML_THREADS.run(lambda: trust.verify_query(query, "SAMLResponse", trusted))
         _check_recipient_and_time(root, sp)
         async with host.database.tenant(provider.tenant_id) as session:
             if not await table.mark_used(session, sent_request.id):

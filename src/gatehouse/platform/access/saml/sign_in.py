@@ -36,8 +36,8 @@ from gatehouse.platform.access.saml.protocol import (
     trust,
 )
 from gatehouse.platform.access.saml.protocol.assertion import SamlAssertion
+from gatehouse.platform.access.saml.protocol.messages import XML_THREADS
 from gatehouse.platform.access.saml.protocol.service_provider import ServiceProvider
-from gatehouse.platform.access.saml.protocol.xml_threads import offload
 from gatehouse.platform.access.saml.table import RequestRow, SamlProvider, SamlSessionRow, SentRequest
 from gatehouse.platform.access.sessions.service import open_session
 from gatehouse.platform.access.users import table as users
@@ -93,7 +93,7 @@ async def begin(request: Request, host: Host, idp_id: UUID, relay_state: str | N
     key = await keys.signing_key(host.database, host.sealer)
     message = messages.authn_request(request_id, sp, provider.sso_url)
     state = target if target and len(target.encode()) <= _MAX_RELAY_STATE_BYTES else request_id
-    url = await offload(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, state, key))
+    url = await XML_THREADS.run(lambda: messages.redirect_url(provider.sso_url, "SAMLRequest", message, state, key))
     return StartedSignIn(url, browser)
 
 
@@ -105,7 +105,7 @@ async def finish(request: Request, host: Host, encoded: str, relay_state: str | 
     issuer = ""
     try:
         raw = trust.decode(encoded)
-        issuer, in_response_to = await offload(lambda: _issuer_and_request_id(raw))
+        issuer, in_response_to = await XML_THREADS.run(lambda: _issuer_and_request_id(raw))
         if in_response_to is None:
             provider, assertion = await _unsolicited_provider(host, raw, issuer, sp)
         else:
@@ -114,7 +114,7 @@ async def finish(request: Request, host: Host, encoded: str, relay_state: str | 
             provider = await _requested_provider(host, sent_request, issuer)
             assert sent_request is not None
             _check_browser(request, sp, sent_request)
-            assertion = await offload(partial(_verified_assertion, raw, provider, sent_request.id, sp))
+            assertion = await XML_THREADS.run(partial(_verified_assertion, raw, provider, sent_request.id, sp))
         await _check_client_address(request, host, provider.tenant_id)
         secret = await _open_session(request, host, sent_request, provider, assertion)
     except (SamlRefused, NotAdmitted, AddressNotProven, AddressNotAllowed) as error:
@@ -238,7 +238,7 @@ async def _unsolicited_provider(
     candidates: list[tuple[SamlProvider, SamlAssertion, str]] = []
     for provider in [idp for idp in providers if idp.allow_idp_initiated][:_MAX_CANDIDATE_PROVIDERS]:
         try:
-            assertion = await offload(partial(_verified_assertion, raw, provider, None, sp))
+            assertion = await XML_THREADS.run(partial(_verified_assertion, raw, provider, None, sp))
             email = members.asserted_user(assertion, provider.attribute_mapping).email
         except SamlRefused as error:
             refusal = error

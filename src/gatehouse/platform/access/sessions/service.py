@@ -146,11 +146,20 @@ async def _end_excess_sessions(change: Change, user: UserRow, max_sessions: int)
 
 
 async def issue_tokens(
-    change: Change, host: Host, user: UserRow, session: SessionRow, *, renewable: bool = True
+    change: Change,
+    host: Host,
+    user: UserRow,
+    session: SessionRow,
+    *,
+    renewable: bool = True,
+    max_seconds: int | None = None,
 ) -> Tokens:
-    """Return an access token, and the session's next refresh token if `renewable` and allowed by the policy."""
+    """Return an access token, of at most `max_seconds`, and the session's next refresh token if `renewable` and allowed
+    by the policy."""
     policy = await session_policy(change.session)
     lifetime = access_token_seconds(session, policy)
+    if max_seconds is not None:
+        lifetime = min(lifetime, max_seconds)
     claims: dict[str, Any] = {
         "sub": str(user.id),
         "tid": str(user.tenant_id),
@@ -219,8 +228,7 @@ async def _rotate(change: Change, host: Host, session: SessionRow, row: RefreshT
     # By the current policy: its lifetimes may have become shorter since the session was last used.
     if not policy.refresh_token_enabled or ends_at(session, policy) <= utc_now():
         return None
-    if policy.max_sessions is not None and await table.newer_sessions(change.session, session) >= policy.max_sessions:
-        await end_session(change, session, "too_many_sessions")
+    if await end_if_excess(change, session):
         return None
     row.used_at = session.last_seen_at = utc_now()
     session.expires_at = ends_at(session, policy)
@@ -235,6 +243,16 @@ async def end_session(change: Change, session: SessionRow, reason: str) -> bool:
     if ended:
         change.record("session.ended", "session", session.id, reason=reason)
     return ended
+
+
+async def end_if_excess(change: Change, session: SessionRow) -> bool:
+    """End the session if the policy, which may have become stricter, allows no more than the user's newer sessions.
+    Return whether it did."""
+    policy = await session_policy(change.session)
+    if policy.max_sessions is None or await table.newer_sessions(change.session, session) < policy.max_sessions:
+        return False
+    await end_session(change, session, "too_many_sessions")
+    return True
 
 
 async def end_own_session(change: Change, caller: Caller, session: SessionRow) -> None:

@@ -6,13 +6,13 @@ import hmac
 import re
 import secrets
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.foundation.errors import Forbidden
 from gatehouse.platform.access.browser.cookie import is_over_https
+from gatehouse.platform.access.browser.origin import is_own_origin
 from gatehouse.platform.request.ports import Host
 
 _COOKIE_NAME: Final = "gatehouse_form"
@@ -49,8 +49,5 @@ def check(request: Request, proof: str, host: Host) -> None:
         raise FormExpired
     # A sibling domain, or an attacker on a connection without TLS, can plant cookies but cannot forge the origin.
     origin = request.headers.get("origin")
-    names = {request.headers.get("host"), urlsplit(host.settings.public_url or "").netloc}
-    schemes = {"https"} if is_over_https(host) else {"https", "http"}
-    own_origins = {f"{scheme}://{name}".lower() for scheme in schemes for name in names if name}
-    if origin is not None and origin.lower() not in own_origins:
+    if origin is not None and not is_own_origin(origin, request, host):
         raise FormExpired

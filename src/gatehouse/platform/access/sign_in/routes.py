@@ -29,9 +29,11 @@ from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
 
+_CONSOLE: Final = "/console"
+
 #: The response of `/` to programs.
 _SERVICE_LINKS: Final = {
-    "service": "gatehouse", "model_api": "/v1", "sign_in": "/login", "documentation": "/docs",
+    "service": "gatehouse", "model_api": "/v1", "sign_in": "/login", "console": _CONSOLE, "documentation": "/docs",
     "openapi": "/openapi.json", "status": "/api/health/ready",
 }  # fmt: skip
 
@@ -48,12 +50,11 @@ _SIGN_IN_AGAIN_PREFIXES: Final = ("/oauth/authorize", "/api/saml/")
 
 
 @router.get("/")
-async def front_page(request: Request, host: TheHost) -> Response:
-    """A page for people who open the platform's address; programs get links to the services."""
+async def front_page(request: Request) -> Response:
+    """Leads people who open the platform's address to the console; programs get links to the services."""
     if not prefers_html(request.headers.get("accept", "")):
         return JSONResponse(_SERVICE_LINKS, headers={"Vary": "Accept"})
-    browser_session = await browser.current_session(request, host)
-    response = page("front.html", email=None if browser_session is None else browser_session[0].email)
+    response = redirect(_CONSOLE)
     response.headers["Vary"] = "Accept"
     return response
 

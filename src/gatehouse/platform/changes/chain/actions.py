@@ -64,6 +64,7 @@ ACTIONS: Final[dict[str, str]] = {
     "saml_key.prepared": "The next key for SAML was published in the metadata; it signs nothing yet.",
     "saml_key.rotated": "Another key signs SAML requests from now on.",
     "session.refreshed": "A session got new tokens for its refresh token.",
+    "session.token_issued": "A page of the platform exchanged the session's cookie for an access token.",
     "session.refresh_reused": "A refresh token came a second time, so its session was ended.",
     "session.ended": "A session ended: by its user, or because the policy allows no more of them.",
     "mfa.verified": "A user showed a second factor, at sign-in or in a session.",

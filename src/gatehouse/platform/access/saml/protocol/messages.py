@@ -12,8 +12,13 @@ from lxml import etree
 from lxml.builder import ElementMaker
 
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.tasks import BoundedThreadPool
+from gatehouse.platform.access.saml.errors import SamlBusy
 from gatehouse.platform.access.saml.protocol.keys import SamlKey
 from gatehouse.platform.access.saml.protocol.service_provider import ServiceProvider
+
+#: For work on XML and keys. `run` raises `SamlBusy` if too much waits.
+XML_THREADS: Final = BoundedThreadPool("saml", threads=2, max_waiting=32, busy=SamlBusy)
 
 ASSERTION: Final = "urn:oasis:names:tc:SAML:2.0:assertion"
 PROTOCOL: Final = "urn:oasis:names:tc:SAML:2.0:protocol"

@@ -1,0 +1,43 @@
+/** The cache of the API's data. Keys begin with the endpoint's name, so that a change invalidates all of its lists. */
+import { QueryCache, QueryClient, useQuery } from "@tanstack/react-query";
+import { ApiError } from "./errors";
+import { openSession, type Session, signIn, SignedOut } from "./session";
+
+const MAX_RETRIES = 2;
+
+export const queries = new QueryClient({
+  queryCache: new QueryCache({ onError: leadToSignIn }),
+  defaultOptions: {
+    queries: {
+      staleTime: 10_000,
+      retry: (failures, error) => isTemporary(error) && failures < MAX_RETRIES,
+      retryDelay: (failures, error) =>
+        error instanceof ApiError && error.retryAfterSeconds !== null
+          ? error.retryAfterSeconds * 1000
+          : 500 * 2 ** failures,
+    },
+    mutations: { onError: leadToSignIn },
+  },
+});
+
+/** The signed-in user and the organization. The shell shows nothing before it has them. */
+export function useSession(): Session {
+  const { data } = useQuery({ queryKey: ["session"], queryFn: openSession, staleTime: Infinity });
+  if (data === undefined) throw new Error("no session yet");
+  return data;
+}
+
+/** Whether the user sees all of the organization, and whether the user may change it. */
+export function useRights(): { seesAll: boolean; administers: boolean } {
+  const { role } = useSession().user;
+  return { seesAll: role !== "user", administers: role === "admin" };
+}
+
+function leadToSignIn(error: unknown): void {
+  if (error instanceof SignedOut) signIn();
+}
+
+function isTemporary(error: unknown): boolean {
+  if (error instanceof SignedOut) return false;
+  return !(error instanceof ApiError) || error.status === 429 || error.status >= 500;
+}

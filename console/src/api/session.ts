@@ -1,0 +1,58 @@
+/** The session of this browser: exchanges the cookie for access tokens, which live in memory only. */
+import { failure } from "./errors";
+import type { components } from "./schema";
+
+export type Session = components["schemas"]["SessionToken"];
+
+/** No session is open in this browser. */
+export class SignedOut extends Error {
+  override name = "SignedOut";
+}
+
+/** Seconds before its end at which a token counts as expired: a call may take some time to arrive. */
+const MARGIN_SECONDS = 20;
+
+let current: { session: Session; expiresAt: number } | null = null;
+let pending: Promise<Session> | null = null;
+
+/** The session with a valid token. Raises SignedOut. */
+export async function openSession(): Promise<Session> {
+  if (current !== null && Date.now() < current.expiresAt) return current.session;
+  // Calls that start together share one exchange.
+  pending ??= exchange().finally(() => {
+    pending = null;
+  });
+  return pending;
+}
+
+/** Discards the token, so that the next call exchanges the cookie again. */
+export function discardToken(): void {
+  current = null;
+}
+
+async function exchange(): Promise<Session> {
+  const response = await fetch("/api/auth/session/token", { method: "POST", credentials: "same-origin" });
+  if (response.status === 401) throw new SignedOut();
+  if (!response.ok) throw await failure(response);
+  const session = (await response.json()) as Session;
+  current = { session, expiresAt: Date.now() + (session.expires_in - MARGIN_SECONDS) * 1000 };
+  return session;
+}
+
+/** Ends the session, and leads to the sign-in page. */
+export async function signOut(): Promise<void> {
+  try {
+    const { access_token: token } = await openSession();
+    await fetch("/api/auth/logout", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+  } catch (error) {
+    if (!(error instanceof SignedOut)) throw error;
+  }
+  discardToken();
+  location.assign("/login?done=out");
+}
+
+/** Leads to the sign-in page, and back to this place. */
+export function signIn(): void {
+  const here = location.pathname + location.search;
+  location.assign(`/login?next=${encodeURIComponent(here)}`);
+}

@@ -1,0 +1,44 @@
+/** Programs that send a first request, by language. */
+
+const MODEL = "sandbox/echo";
+const QUESTION = "Hello, Gatehouse";
+
+export function programs(key: string, origin: string): readonly { name: string; code: string }[] {
+  return [
+    {
+      name: "curl",
+      code: `curl ${origin}/v1/chat/completions \\
+  -H "Authorization: Bearer ${key}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"model": "${MODEL}", "messages": [{"role": "user", "content": "${QUESTION}"}]}'`,
+    },
+    {
+      name: "Python",
+      code: `from openai import OpenAI
+
+client = OpenAI(base_url="${origin}/v1", api_key="${key}")
+answer = client.chat.completions.create(
+    model="${MODEL}",
+    messages=[{"role": "user", "content": "${QUESTION}"}],
+)
+print(answer.choices[0].message.content)`,
+    },
+    {
+      name: "Node",
+      code: `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${origin}/v1", apiKey: "${key}" });
+const answer = await client.chat.completions.create({
+  model: "${MODEL}",
+  messages: [{ role: "user", content: "${QUESTION}" }],
+});
+console.log(answer.choices[0].message.content);`,
+    },
+    {
+      name: "Claude Code",
+      code: `export ANTHROPIC_BASE_URL=${origin}
+export ANTHROPIC_AUTH_TOKEN=${key}
+claude`,
+    },
+  ];
+}

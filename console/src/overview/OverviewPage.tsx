@@ -1,0 +1,79 @@
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { Activity } from "lucide-react";
+import { useMemo } from "react";
+import { useRights } from "../api/queries";
+import { buttonClass } from "../parts/Button";
+import { DataTable } from "../parts/DataTable";
+import { Page, Panel } from "../parts/Page";
+import { Segments } from "../parts/Segments";
+import { EmptyState, ErrorState } from "../parts/states";
+import { type UsageRecord, useRecords } from "../requests/api";
+import { recordColumns } from "../requests/columns";
+import { texts } from "../texts";
+import { type AnalyticsPeriod, useAnalytics } from "./api";
+import { Figures } from "./Figures";
+import { Models } from "./Models";
+import styles from "./OverviewPage.module.css";
+import { Providers } from "./Providers";
+
+const PERIODS: readonly [AnalyticsPeriod, string][] = [
+  ["day", texts.overview.today], ["week", texts.overview.week], ["month", texts.overview.month],
+];
+const LATEST = 8;
+
+const route = getRouteApi("/");
+
+export function OverviewPage() {
+  const { seesAll } = useRights();
+  const { period = "day" } = route.useSearch();
+  const analytics = useAnalytics(period);
+  return (
+    <Page
+      title={texts.overview.title}
+      actions={seesAll && (
+        <Segments label={texts.overview.period}>
+          {PERIODS.map(([value, name]) => (
+            <Link key={value} to="/" search={value === "day" ? {} : { period: value }} activeOptions={{ exact: true }}>{name}</Link>
+          ))}
+        </Segments>
+      )}
+    >
+      <div className={styles["page"]}>
+        {seesAll && <Figures analytics={analytics} period={PERIODS.find(([value]) => value === period)?.[1] ?? ""} />}
+        <div className={styles["columns"]} data-two={seesAll || undefined}>
+          {seesAll && <Models analytics={analytics} />}
+          <Providers />
+        </div>
+        <Latest />
+      </div>
+    </Page>
+  );
+}
+
+function Latest() {
+  const navigate = useNavigate();
+  const list = useRecords({ period: "all" }, 1, LATEST);
+  const open = useMemo(
+    () => (record: UsageRecord) =>
+      void navigate({ to: "/requests", search: { period: "all", record: record.id, at: record.timestamp } }),
+    [navigate],
+  );
+  const columns = useMemo(() => recordColumns(open), [open]);
+  const records = list.data?.records;
+  return (
+    <Panel
+      title={texts.overview.recent}
+      actions={records?.length !== 0 && <Link to="/requests" className={styles["all"]}>{texts.overview.all}</Link>}
+    >
+      {list.error && records === undefined ? (
+        <ErrorState error={list.error} onRetry={() => void list.refetch()} />
+      ) : records?.length === 0 ? (
+        <EmptyState icon={Activity} title={texts.overview.noRequests} text={texts.overview.noRequestsText}>
+          <Link to="/keys" className={buttonClass("primary")}>{texts.overview.createKey}</Link>
+        </EmptyState>
+      ) : (
+        <DataTable label={texts.overview.recent} columns={columns} rows={records} idOf={(record) => record.id} onOpen={open} />
+      )}
+    </Panel>
+  );
+}

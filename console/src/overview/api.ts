@@ -1,0 +1,41 @@
+/** What the overview shows. */
+import { useQuery } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+import { useRights } from "../api/queries";
+
+export type AnalyticsPeriod = "day" | "week" | "month";
+export type Analytics = Schemas["Analytics"];
+export type MetricsSummary = Schemas["MetricsSummary"];
+export type ProviderHealth = Schemas["ProviderHealth"];
+
+const REFRESH_MS = 30_000;
+
+/** Figures of the last hour, for those who see the organization. */
+export function useMetrics() {
+  const { seesAll } = useRights();
+  return useQuery({
+    queryKey: ["metrics-summary"],
+    enabled: seesAll,
+    refetchInterval: REFRESH_MS,
+    queryFn: () => dataOf(api.GET("/api/admin/system/metrics-summary")),
+  });
+}
+
+/** Requests and cost by model, for those who see the organization. */
+export function useAnalytics(period: AnalyticsPeriod) {
+  const { seesAll } = useRights();
+  return useQuery({
+    queryKey: ["cost-analytics", period],
+    enabled: seesAll,
+    refetchInterval: REFRESH_MS,
+    queryFn: () => dataOf(api.GET("/api/admin/cost-routing/analytics", { params: { query: { period } } })),
+  });
+}
+
+export function useProviders() {
+  return useQuery({
+    queryKey: ["providers-health"],
+    refetchInterval: REFRESH_MS,
+    queryFn: () => dataOf(api.GET("/api/providers/health")),
+  });
+}

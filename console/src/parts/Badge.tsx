@@ -1,0 +1,10 @@
+import type { ReactNode } from "react";
+import styles from "./Badge.module.css";
+import { classes } from "./classes";
+
+export type Tone = "neutral" | "success" | "warning" | "danger" | "info" | "accent";
+
+/** A short state in a color, with a dot that carries the color where the text does not. */
+export function Badge({ tone = "neutral", children }: { tone?: Tone; children: ReactNode }) {
+  return <span className={classes(styles["badge"], styles[tone])}>{children}</span>;
+}

@@ -1,0 +1,22 @@
+import { Tabs } from "@base-ui/react/tabs";
+import styles from "./CodeTabs.module.css";
+import { CopyButton } from "./Copy";
+
+/** One program in several languages. */
+export function CodeTabs({ label, programs }: { label: string; programs: readonly { name: string; code: string }[] }) {
+  return (
+    <Tabs.Root defaultValue={programs[0]?.name} className={styles["root"]}>
+      <Tabs.List className={styles["list"]} aria-label={label}>
+        {programs.map(({ name }) => (
+          <Tabs.Tab key={name} value={name} className={styles["tab"]}>{name}</Tabs.Tab>
+        ))}
+      </Tabs.List>
+      {programs.map(({ name, code }) => (
+        <Tabs.Panel key={name} value={name} className={styles["panel"]}>
+          <pre className={styles["code"]} tabIndex={0} aria-label={name}><code>{code}</code></pre>
+          <span className={styles["copy"]}><CopyButton text={code} /></span>
+        </Tabs.Panel>
+      ))}
+    </Tabs.Root>
+  );
+}

@@ -1,0 +1,35 @@
+import { Check, Copy as CopyIcon } from "lucide-react";
+import { useEffect, useState } from "react";
+import { texts } from "../texts";
+import { Button } from "./Button";
+
+const CONFIRMATION_MS = 1600;
+
+/** Copies a text, and says so for a moment. */
+export function CopyButton({ text, label = texts.copy, size = "icon", autoFocus }: {
+  text: string;
+  label?: string;
+  size?: "icon" | "small";
+  autoFocus?: boolean;
+}) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return;
+    const timer = setTimeout(() => setCopied(false), CONFIRMATION_MS);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  const Icon = copied ? Check : CopyIcon;
+  const shown = copied ? texts.copied : label;
+  return (
+    <Button
+      look={size === "icon" ? "quiet" : "plain"}
+      size={size}
+      autoFocus={autoFocus}
+      aria-label={shown}
+      onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}
+    >
+      <Icon aria-hidden size={14} />
+      {size === "small" && shown}
+    </Button>
+  );
+}

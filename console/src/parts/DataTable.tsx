@@ -1,0 +1,102 @@
+import { type ColumnDef, type RowData, tableFeatures, useTable } from "@tanstack/react-table";
+import { type KeyboardEvent, type MouseEvent, useRef } from "react";
+import { texts } from "../texts";
+import { classes } from "./classes";
+import styles from "./DataTable.module.css";
+import { Skeleton } from "./states";
+
+// Pages, filters and order are the server's, so the table needs no features of its own.
+const FEATURES = tableFeatures({});
+
+interface Layout {
+  align?: "end";
+  width?: string;
+  hideBelow?: "tablet" | "desk";
+}
+
+export type Column<Row extends RowData> = ColumnDef<typeof FEATURES, Row> & { meta?: Layout };
+
+const SKELETON_WIDTHS = ["70%", "55%", "80%", "45%", "65%"];
+const SKELETON_ROWS = 8;
+const INTERACTIVE = "a, button, input, select, [role=menuitem]";
+
+/** A table of one page of a list. Without `rows` it is loading. Rows that open have a button with `data-open` in them,
+ * which the keyboard reaches; a click anywhere in the row is the same. Up and down, or J and K, go through the rows. */
+export function DataTable<Row extends RowData>({ label, columns, rows, idOf, selectedId, onOpen, stale = false }: {
+  label: string;
+  columns: Column<Row>[];
+  rows: Row[] | undefined;
+  idOf: (row: Row) => string;
+  selectedId?: string | undefined;
+  onOpen?: (row: Row) => void;
+  stale?: boolean;
+}) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const table = useTable({ features: FEATURES, columns, data: rows ?? [], getRowId: idOf });
+
+  function openOnClick(event: MouseEvent, row: Row) {
+    const target = event.target as Element;
+    const chosen = getSelection()?.toString();
+    if (onOpen && target.closest(INTERACTIVE) === null && !chosen) onOpen(row);
+  }
+
+  function moveFocus(event: KeyboardEvent) {
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+    const openers = [...(body.current?.querySelectorAll<HTMLElement>("[data-open]") ?? [])];
+    const at = openers.indexOf(event.target as HTMLElement);
+    if (step === undefined || at === -1 || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    openers[at + step]?.focus();
+  }
+
+  return (
+    <div className={styles["frame"]} data-stale={stale || undefined}>
+      <table className={styles["table"]} aria-label={label} aria-busy={rows === undefined || stale}>
+        <thead>
+          {table.getHeaderGroups().map((group) => (
+            <tr key={group.id}>
+              {group.headers.map((header) => {
+                const { meta } = header.column.columnDef as Column<Row>;
+                return (
+                  <th key={header.id} scope="col" className={cellClass(meta)} style={{ width: meta?.width }}>
+                    <table.FlexRender header={header} />
+                  </th>
+                );
+              })}
+            </tr>
+          ))}
+        </thead>
+        <tbody ref={body} onKeyDown={moveFocus}>
+          {rows === undefined
+            ? Array.from({ length: SKELETON_ROWS }, (_, row) => (
+                <tr key={row}>
+                  {columns.map((column, at) => (
+                    <td key={at} className={cellClass(column.meta)}>
+                      <Skeleton width={SKELETON_WIDTHS[(row + at) % SKELETON_WIDTHS.length] ?? "60%"} />
+                    </td>
+                  ))}
+                </tr>
+              ))
+            : table.getRowModel().rows.map((row) => (
+                <tr
+                  key={row.id}
+                  className={classes(onOpen && styles["opens"], row.id === selectedId && styles["selected"])}
+                  onClick={(event) => openOnClick(event, row.original)}
+                >
+                  {row.getAllCells().map((cell) => (
+                    <td key={cell.id} className={cellClass((cell.column.columnDef as Column<Row>).meta)}>
+                      <table.FlexRender cell={cell} />
+                    </td>
+                  ))}
+                </tr>
+              ))}
+        </tbody>
+      </table>
+      {rows === undefined && <span className={styles["hidden"]} role="status">{texts.loading}</span>}
+    </div>
+  );
+}
+
+function cellClass(meta: Layout | undefined): string {
+  return classes(meta?.align === "end" && styles["end"], meta?.hideBelow && styles[meta.hideBelow]);
+}

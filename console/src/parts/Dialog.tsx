@@ -1,0 +1,50 @@
+import { Dialog as Base } from "@base-ui/react/dialog";
+import { X } from "lucide-react";
+import type { ReactNode, RefObject } from "react";
+import { texts } from "../texts";
+import { buttonClass } from "./Button";
+import styles from "./Dialog.module.css";
+
+/** A modal dialog. With `persistent` it ends by its own buttons only, because what it shows would be lost. At its end the
+ * focus goes to `returnTo`. */
+export function Dialog({ open, onClose, title, text, returnTo, persistent = false, children }: {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  text?: string;
+  returnTo?: RefObject<HTMLElement | null>;
+  persistent?: boolean;
+  children: ReactNode;
+}) {
+  return (
+    <Base.Root
+      open={open}
+      disablePointerDismissal={persistent}
+      onOpenChange={(next, details) => {
+        if (next || (persistent && details.reason === "escape-key")) return;
+        onClose();
+      }}
+    >
+      <Base.Portal>
+        <Base.Backdrop className={styles["backdrop"]} />
+        <Base.Popup className={styles["popup"]} {...(returnTo && { finalFocus: returnTo })}>
+          <div className={styles["head"]}>
+            <Base.Title className={styles["title"]}>{title}</Base.Title>
+            {!persistent && (
+              <Base.Close className={buttonClass("quiet", "icon", styles["close"])} aria-label={texts.close}>
+                <X aria-hidden />
+              </Base.Close>
+            )}
+          </div>
+          {text !== undefined && <Base.Description className={styles["text"]}>{text}</Base.Description>}
+          {children}
+        </Base.Popup>
+      </Base.Portal>
+    </Base.Root>
+  );
+}
+
+/** The row of buttons at the end of a dialog. */
+export function DialogActions({ children }: { children: ReactNode }) {
+  return <div className={styles["actions"]}>{children}</div>;
+}

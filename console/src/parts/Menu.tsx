@@ -1,0 +1,32 @@
+import { Menu as Base } from "@base-ui/react/menu";
+import { type ComponentProps, type ReactNode, useEffect, useState } from "react";
+import { classes } from "./classes";
+import styles from "./Menu.module.css";
+
+/** The popup of a menu. It opens within the landmark that has the id `within`, so that no content is outside of all. */
+export function MenuPopup({ within, side = "bottom", align = "end", children }: {
+  within: "content" | "navigation";
+  side?: "top" | "bottom";
+  align?: "start" | "end";
+  children: ReactNode;
+}) {
+  const [landmark, setLandmark] = useState<HTMLElement | null>(null);
+  useEffect(() => setLandmark(document.getElementById(within)), [within]);
+  return (
+    <Base.Portal container={landmark}>
+      <Base.Positioner side={side} align={align} sideOffset={5} className={styles["positioner"]}>
+        <Base.Popup className={styles["popup"]}>{children}</Base.Popup>
+      </Base.Positioner>
+    </Base.Portal>
+  );
+}
+
+export function MenuItem({ danger = false, ...rest }: ComponentProps<typeof Base.Item> & { danger?: boolean }) {
+  return <Base.Item {...rest} className={classes(styles["item"], danger && styles["danger"])} />;
+}
+
+export function MenuSeparator() {
+  return <Base.Separator className={styles["separator"]} />;
+}
+
+export { styles as menuStyles };

@@ -1,0 +1,26 @@
+import { ChevronLeft, ChevronRight } from "lucide-react";
+import { texts } from "../texts";
+import { Button } from "./Button";
+import styles from "./Pager.module.css";
+
+/** Which rows of a list are shown, and the way to others. */
+export function Pager({ page, size, total, onPage }: {
+  page: number;
+  size: number;
+  total: number;
+  onPage: (page: number) => void;
+}) {
+  const first = (page - 1) * size + 1;
+  const last = Math.min(page * size, total);
+  return (
+    <nav className={styles["pager"]} aria-label={texts.pages.label}>
+      <span aria-live="polite">{texts.pages.range(first, last, total)}</span>
+      <Button look="quiet" size="icon" aria-label={texts.pages.previous} disabled={page <= 1} onClick={() => onPage(page - 1)}>
+        <ChevronLeft aria-hidden />
+      </Button>
+      <Button look="quiet" size="icon" aria-label={texts.pages.next} disabled={last >= total} onClick={() => onPage(page + 1)}>
+        <ChevronRight aria-hidden />
+      </Button>
+    </nav>
+  );
+}

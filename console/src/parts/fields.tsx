@@ -1,0 +1,63 @@
+/** Fields of forms, with label, hint and the message of their fault. */
+import { ChevronDown } from "lucide-react";
+import { type ComponentPropsWithRef, type ReactNode, useId } from "react";
+import { classes } from "./classes";
+import styles from "./fields.module.css";
+
+interface Labelled {
+  label: string;
+  hint?: string | undefined;
+  fault?: string | undefined;
+}
+
+function Field({ id, label, hint, fault, children }: Labelled & { id: string; children: ReactNode }) {
+  return (
+    <div className={styles["field"]}>
+      <label className={styles["label"]} htmlFor={id}>{label}</label>
+      {children}
+      {fault !== undefined && <p className={styles["fault"]} id={`${id}-fault`} role="alert">{fault}</p>}
+      {hint !== undefined && fault === undefined && <p className={styles["hint"]} id={`${id}-hint`}>{hint}</p>}
+    </div>
+  );
+}
+
+function described(id: string, { hint, fault }: Labelled) {
+  return {
+    id,
+    "aria-invalid": fault !== undefined || undefined,
+    "aria-describedby": fault !== undefined ? `${id}-fault` : hint !== undefined ? `${id}-hint` : undefined,
+  };
+}
+
+export function TextField({ label, hint, fault, className, ...rest }: Labelled & ComponentPropsWithRef<"input">) {
+  const id = useId();
+  const labelled = { label, hint, fault };
+  return (
+    <Field id={id} {...labelled}>
+      <input {...rest} {...described(id, labelled)} className={classes(styles["input"], className)} />
+    </Field>
+  );
+}
+
+export function SelectField({ label, hint, fault, children, ...rest }: Labelled & ComponentPropsWithRef<"select">) {
+  const id = useId();
+  const labelled = { label, hint, fault };
+  return (
+    <Field id={id} {...labelled}>
+      <span className={styles["select"]}>
+        <select {...rest} {...described(id, labelled)} className={styles["input"]}>{children}</select>
+        <ChevronDown aria-hidden size={14} />
+      </span>
+    </Field>
+  );
+}
+
+/** A select without a visible label, for bars of filters. */
+export function FilterSelect({ label, children, ...rest }: { label: string } & ComponentPropsWithRef<"select">) {
+  return (
+    <span className={styles["select"]}>
+      <select {...rest} aria-label={label} className={classes(styles["input"], styles["compact"])}>{children}</select>
+      <ChevronDown aria-hidden size={14} />
+    </span>
+  );
+}

@@ -1,0 +1,71 @@
+/** Usage records and what belongs to them. */
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+import { useRights } from "../api/queries";
+import type { paths } from "../api/schema";
+
+export type UsageRecord = Schemas["UsageRecord"];
+export type AuditEvent = Schemas["AuditEventShown"];
+type ListQuery = NonNullable<paths["/api/v1/usage/records"]["get"]["parameters"]["query"]>;
+export type Period = "hour" | "day" | "week" | "all";
+
+export const PAGE_SIZE = 50;
+const REFRESH_MS = 15_000;
+const HOUR_MS = 3_600_000;
+const PERIOD_MS: Record<Period, number | null> = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 168 * HOUR_MS, all: null };
+
+export interface RecordFilters {
+  period: Period;
+  model?: string | undefined;
+  provider?: string | undefined;
+  user?: string | undefined;
+  key?: string | undefined;
+}
+
+/** A page of records, newest first. The first page follows new ones. */
+export function useRecords(filters: RecordFilters, page: number, size: number = PAGE_SIZE) {
+  return useQuery({
+    queryKey: ["usage-records", filters, page, size],
+    placeholderData: keepPreviousData,
+    refetchInterval: page === 1 ? REFRESH_MS : false,
+    queryFn: () =>
+      dataOf(api.GET("/api/v1/usage/records", {
+        params: { query: { ...queryOf(filters), limit: size, offset: (page - 1) * size } },
+      })),
+  });
+}
+
+function queryOf({ period, model, provider, user, key }: RecordFilters): ListQuery {
+  const milliseconds = PERIOD_MS[period];
+  const query: ListQuery = { model_id: model, provider, user_id: user, api_key_id: key };
+  if (milliseconds !== null) query.from = new Date(Date.now() - milliseconds).toISOString();
+  return query;
+}
+
+/** One record: from a list that is on the screen, else by the time in the link. Null if there is none. */
+export function useRecord(id: string, at: string, listed: UsageRecord | undefined) {
+  const client = useQueryClient();
+  return useQuery({
+    queryKey: ["usage-record", id],
+    initialData: listed ?? client.getQueryData<UsageRecord | null>(["usage-record", id]),
+    staleTime: Infinity,
+    queryFn: async (): Promise<UsageRecord | null> => {
+      const since = new Date(at);
+      const until = new Date(since.getTime() + 1);
+      const { records } = await dataOf(api.GET("/api/v1/usage/records", {
+        params: { query: { from: since.toISOString(), to: until.toISOString(), limit: 200 } },
+      }));
+      return records.find((record) => record.id === id) ?? null;
+    },
+  });
+}
+
+/** The audit events of a request, for those who may read them. */
+export function useAuditEvents(requestId: string) {
+  const { seesAll } = useRights();
+  return useQuery({
+    queryKey: ["audit-events", requestId],
+    enabled: seesAll,
+    queryFn: () => dataOf(api.GET("/v1/audit/events", { params: { query: { request_id: requestId, limit: 20 } } })),
+  });
+}

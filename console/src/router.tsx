@@ -1,0 +1,96 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
+import { MapPinOff } from "lucide-react";
+import type { AnalyticsPeriod } from "./overview/api";
+import { buttonClass } from "./parts/Button";
+import { Page } from "./parts/Page";
+import { EmptyState, ErrorState } from "./parts/states";
+import type { Period } from "./requests/api";
+import { Shell } from "./shell/Shell";
+import { texts } from "./texts";
+
+type Search = Record<string, unknown>;
+
+const PERIODS: readonly Period[] = ["hour", "day", "week", "all"];
+const ANALYTICS_PERIODS: readonly AnalyticsPeriod[] = ["day", "week", "month"];
+
+/** Without the parameters that are not there, so that they do not show in the URL. */
+function present<T extends object>(search: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
+  return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as never;
+}
+
+function text(value: unknown): string | undefined {
+  const chosen = typeof value === "number" ? String(value) : value;
+  return typeof chosen === "string" && chosen !== "" ? chosen : undefined;
+}
+
+function oneOf<T extends string>(values: readonly T[], value: unknown): T | undefined {
+  return values.find((each) => each === value);
+}
+
+function pageNumber(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isInteger(value) && value > 1 ? value : undefined;
+}
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: NotFound,
+  errorComponent: ({ error, reset }) => <ErrorState error={error} onRetry={reset} />,
+});
+
+const overview = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  validateSearch: (search: Search) => present({ period: oneOf(ANALYTICS_PERIODS, search["period"]) }),
+  component: lazyRouteComponent(() => import("./overview/OverviewPage"), "OverviewPage"),
+});
+
+const keys = createRoute({
+  getParentRoute: () => root,
+  path: "/keys",
+  validateSearch: (search: Search) =>
+    present({
+      all: search["all"] === true ? true : undefined,
+      enabled: typeof search["enabled"] === "boolean" ? search["enabled"] : undefined,
+      page: pageNumber(search["page"]),
+    }),
+  component: lazyRouteComponent(() => import("./keys/KeysPage"), "KeysPage"),
+});
+
+const requests = createRoute({
+  getParentRoute: () => root,
+  path: "/requests",
+  validateSearch: (search: Search) =>
+    present({
+      period: oneOf(PERIODS, search["period"]),
+      model: text(search["model"]),
+      provider: text(search["provider"]),
+      user: text(search["user"]),
+      key: text(search["key"]),
+      page: pageNumber(search["page"]),
+      record: text(search["record"]),
+      at: text(search["at"]),
+    }),
+  component: lazyRouteComponent(() => import("./requests/RequestsPage"), "RequestsPage"),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([overview, keys, requests]),
+  basepath: "/console",
+  defaultPreload: "intent",
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}
+
+function NotFound() {
+  return (
+    <Page title={texts.errors.notFound}>
+      <EmptyState icon={MapPinOff} title={texts.errors.notFound} text={texts.errors.notFoundText}>
+        <Link to="/" className={buttonClass("plain")}>{texts.errors.home}</Link>
+      </EmptyState>
+    </Page>
+  );
+}

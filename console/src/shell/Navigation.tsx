@@ -1,0 +1,53 @@
+import { Link } from "@tanstack/react-router";
+import { Activity, BookOpen, House, KeyRound, type LucideIcon } from "lucide-react";
+import type { ReactNode } from "react";
+import { texts } from "../texts";
+import styles from "./Navigation.module.css";
+
+/** The pages by group. */
+export function Navigation() {
+  const { navigation } = texts;
+  return (
+    <nav className={styles["navigation"]} aria-label={navigation.label}>
+      <ul className={styles["group"]}>
+        <Entry to="/" icon={House} exact>{navigation.overview}</Entry>
+      </ul>
+      <Group name={navigation.observe}>
+        <Entry to="/requests" icon={Activity}>{navigation.requests}</Entry>
+      </Group>
+      <Group name={navigation.access}>
+        <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
+      </Group>
+      <Group name={navigation.help}>
+        <li>
+          <a className={styles["entry"]} href="/docs"><BookOpen aria-hidden size={16} strokeWidth={1.75} />{navigation.documentation}</a>
+        </li>
+      </Group>
+    </nav>
+  );
+}
+
+function Group({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <h2 className={styles["name"]}>{name}</h2>
+      <ul className={styles["group"]}>{children}</ul>
+    </>
+  );
+}
+
+function Entry({ to, icon: Icon, exact = false, children }: {
+  to: "/" | "/keys" | "/requests";
+  icon: LucideIcon;
+  exact?: boolean;
+  children: string;
+}) {
+  return (
+    <li>
+      <Link to={to} className={styles["entry"]} activeOptions={{ exact, includeSearch: false }}>
+        <Icon aria-hidden size={16} strokeWidth={1.75} />
+        {children}
+      </Link>
+    </li>
+  );
+}

@@ -1,0 +1,62 @@
+import { useEffect, useState } from "react";
+import { useForm } from "react-hook-form";
+import { api, dataOf } from "../api/client";
+import { setStepUpDialog } from "../api/step-up";
+import { Button } from "../parts/Button";
+import { Dialog, DialogActions } from "../parts/Dialog";
+import { TextField } from "../parts/fields";
+import { errorText } from "../parts/states";
+import { texts } from "../texts";
+import styles from "./StepUpDialog.module.css";
+
+/** Asks for the second factor that a call needs. The call goes on when it is verified, or fails when this is closed. */
+export function StepUpDialog() {
+  const [answer, setAnswer] = useState<{ end: (verified: boolean) => void } | null>(null);
+  useEffect(() => setStepUpDialog((end) => setAnswer({ end })), []);
+  const end = (verified: boolean) => {
+    answer?.end(verified);
+    setAnswer(null);
+  };
+  return (
+    <Dialog open={answer !== null} onClose={() => end(false)} title={texts.stepUp.title} text={texts.stepUp.text}>
+      <Factor onEnd={end} />
+    </Dialog>
+  );
+}
+
+function Factor({ onEnd }: { onEnd: (verified: boolean) => void }) {
+  const [method, setMethod] = useState<"totp" | "recovery">("totp");
+  const form = useForm({ defaultValues: { code: "" } });
+  const { errors, isSubmitting } = form.formState;
+  const isApp = method === "totp";
+
+  const verify = form.handleSubmit(async ({ code }) => {
+    try {
+      await dataOf(api.POST("/api/auth/mfa/verify", { body: { method, code: code.replaceAll(" ", "") } }));
+      onEnd(true);
+    } catch (error) {
+      form.setError("code", { message: errorText(error) }, { shouldFocus: true });
+    }
+  });
+
+  return (
+    <form className={styles["form"]} onSubmit={(event) => void verify(event)} noValidate>
+      <TextField
+        label={isApp ? texts.stepUp.code : texts.stepUp.recoveryCode}
+        autoComplete={isApp ? "one-time-code" : "off"}
+        inputMode={isApp ? "numeric" : "text"}
+        spellCheck={false}
+        autoFocus
+        fault={errors.code?.message}
+        {...form.register("code", { required: texts.stepUp.codeRequired })}
+      />
+      <button type="button" className={styles["other"]} onClick={() => { setMethod(isApp ? "recovery" : "totp"); form.reset(); }}>
+        {isApp ? texts.stepUp.recovery : texts.stepUp.app}
+      </button>
+      <DialogActions>
+        <Button onClick={() => onEnd(false)}>{texts.cancel}</Button>
+        <Button look="primary" type="submit" busy={isSubmitting}>{texts.stepUp.verify}</Button>
+      </DialogActions>
+    </form>
+  );
+}

@@ -1,0 +1,71 @@
+"""The built files of the console, with their compressed forms."""
+
+import hashlib
+import mimetypes
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+#: Written by `make console-build`, and ignored by git.
+BUILT: Final = Path(__file__).parent / "built"
+INDEX: Final = "index.html"
+
+#: Content codings in the order of preference, with the suffix of the compressed file beside each file.
+_SUFFIXES: Final = {"br": ".br", "gzip": ".gz"}
+_MEDIA_TYPES: Final = {".js": "text/javascript", ".woff2": "font/woff2", ".svg": "image/svg+xml"}
+
+
+class BuiltFile:
+    """One file. Content is read at its first use and kept, because there are few files and they do not change."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._contents: dict[str, bytes] = {}
+
+    @cached_property
+    def media_type(self) -> str:
+        suffix = self._path.suffix
+        return _MEDIA_TYPES.get(suffix) or mimetypes.types_map.get(suffix, "application/octet-stream")
+
+    @cached_property
+    def etag(self) -> str:
+        """The entity tag of the content, the same for all codings: weak, for that reason (RFC 9110, 8.8.1)."""
+        return f'W/"{hashlib.sha256(self._content("")).hexdigest()[:20]}"'
+
+    def content(self, accept_encoding: str) -> tuple[bytes, str | None]:
+        """Return the content in the best coding that the client accepts, and the coding; None for none."""
+        accepted = _accepted(accept_encoding)
+        for coding, suffix in _SUFFIXES.items():
+            if coding in accepted and self._compressed(suffix).is_file():
+                return self._content(suffix), coding
+        return self._content(""), None
+
+    def _content(self, suffix: str) -> bytes:
+        if suffix not in self._contents:
+            self._contents[suffix] = (self._compressed(suffix) if suffix else self._path).read_bytes()
+        return self._contents[suffix]
+
+    def _compressed(self, suffix: str) -> Path:
+        return self._path.with_name(self._path.name + suffix)
+
+
+def built_files(folder: Path = BUILT) -> dict[str, BuiltFile]:
+    """Return the files of a folder by their path below it; empty if the console is not built. Only these are served, so
+    no request can name another file."""
+    if not (folder / INDEX).is_file():
+        return {}
+    return {
+        path.relative_to(folder).as_posix(): BuiltFile(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix not in _SUFFIXES.values()
+    }
+
+
+def _accepted(accept_encoding: str) -> set[str]:
+    """Return the codings that an `Accept-Encoding` header names and does not exclude (RFC 9110, 12.5.3)."""
+    accepted = set()
+    for part in accept_encoding.lower().split(","):
+        coding, _, parameter = (piece.strip() for piece in part.partition(";"))
+        if parameter.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}:
+            accepted.add(coding)
+    return accepted

@@ -1,0 +1,75 @@
+"""The routes of the console's files."""
+
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from gatehouse.foundation.errors import NotFound
+from gatehouse.foundation.http.pages import Pages
+from gatehouse.platform.console.files import BUILT, INDEX, BuiltFile, built_files
+
+router = APIRouter(include_in_schema=False)
+
+#: The pages' policy, with what the application needs besides: calls of the API, fonts. Scripts can neither be made from
+#: text nor put text into the document as markup (Trusted Types).
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+#: Files whose names contain a hash of their content.
+_HASHED_FOLDER: Final = "assets/"
+_IMMUTABLE: Final = "public, max-age=31536000, immutable"
+_REVALIDATED: Final = "no-cache"
+
+_PAGES: Final = Pages(Path(__file__).parent, static_path="/login/static")
+
+
+class ConsoleFiles:
+    """Answers requests for the files of one folder."""
+
+    def __init__(self, folder: Path = BUILT) -> None:
+        self._files = built_files(folder)
+
+    def answer(self, path: str, request: Request) -> Response:
+        """Return the file, or the application for one of its own paths. Raises `NotFound` for an unknown file."""
+        if not self._files:
+            return _PAGES.page("no_console.html", 200)
+        file = self._files.get(path)
+        if file is None and _names_a_file(path):
+            raise NotFound
+        return _file_response(file or self._files[INDEX], request, hashed=path.startswith(_HASHED_FOLDER))
+
+
+def _names_a_file(path: str) -> bool:
+    """Return whether a path is one of a file and not of the application, whose paths have no dot at their end."""
+    return path.startswith(_HASHED_FOLDER) or "." in path.rpartition("/")[2]
+
+
+def _file_response(file: BuiltFile, request: Request, *, hashed: bool) -> Response:
+    headers = {**_HEADERS, "Cache-Control": _IMMUTABLE if hashed else _REVALIDATED, "ETag": file.etag}
+    headers["Vary"] = "Accept-Encoding"
+    if file.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    content, coding = file.content(request.headers.get("accept-encoding", ""))
+    if coding is not None:
+        headers["Content-Encoding"] = coding
+    return Response(content, headers=headers, media_type=file.media_type)
+
+
+_console_files: Final = ConsoleFiles()
+
+
+@router.api_route("/console", methods=["GET", "HEAD"])
+@router.api_route("/console/{path:path}", methods=["GET", "HEAD"])
+async def console_file(request: Request, path: str = INDEX) -> Response:
+    return _console_files.answer(path, request)

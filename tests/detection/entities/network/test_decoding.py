@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from gatehouse.detection.entities.network.decoding import TAGS, best_row, spans
+from gatehouse.detection.entities.network.features import Pieces
+
+OUTSIDE, B_PERSON, I_PERSON, B_ORGANIZATION, I_ORGANIZATION = range(5)
+
+
+def scores(*rows: dict[int, float]) -> np.ndarray:
+    """Log-probabilities; what a row does not name shares the rest."""
+    table = np.empty((len(rows), TAGS))
+    for index, row in enumerate(rows):
+        table[index] = (1 - sum(row.values())) / (TAGS - len(row))
+        for tag, probability in row.items():
+            table[index, tag] = probability
+    return np.log(table)
+
+
+def read(*words: tuple[int, int]) -> Pieces:
+    size = len(words)
+    starts, ends = np.array([w[0] for w in words]), np.array([w[1] for w in words])
+    return Pieces(np.zeros(size), np.zeros(size), starts, ends, np.ones(size, bool))
+
+
+def test_nothing_goes_on_that_has_not_begun() -> None:
+    assert best_row(scores({I_PERSON: 0.9}, {I_PERSON: 0.9})).tolist() == [B_PERSON, I_PERSON]
+
+
+def test_a_name_does_not_go_on_as_another_kind() -> None:
+    row = best_row(scores({B_PERSON: 0.9}, {I_ORGANIZATION: 0.6, I_PERSON: 0.3}))
+    assert row.tolist() == [B_PERSON, I_PERSON]
+
+
+def test_words_of_one_name_are_one_span() -> None:
+    windows = spans(
+        scores({B_PERSON: 0.9}, {I_PERSON: 0.8}, {OUTSIDE: 0.99}), read((0, 3), (4, 12), (13, 18)), "x" * 18
+    )
+    assert [(name.start, name.end, name.kind) for name in windows] == [(0, 13, "person")]
+    assert windows[0].score == pytest.approx((0.9 + 0.1 / 6 + 0.8 + 0.2 / 6) / 2)
+
+
+def test_two_names_side_by_side_stay_two() -> None:
+    windows = spans(scores({B_PERSON: 0.9}, {B_ORGANIZATION: 0.9}), read((0, 3), (4, 8)), "Ada Acme")
+    assert [(name.start, name.end, name.kind) for name in windows] == [(0, 3, "person"), (4, 8, "organization")]
+
+
+def test_no_words_no_names() -> None:
+    assert spans(np.empty((0, TAGS)), read(), "") == []

@@ -1,0 +1,46 @@
+"""Values in published formats are found in the surroundings that people write them in."""
+
+import pytest
+from bench.dlp.formats import everyday, keywords, named, persons, tokens
+from bench.dlp.formats.making import Form, cases, of
+from bench.dlp.formats.measure import measured
+
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.matcher import Matcher
+
+MATCHER = Matcher(BUILT_IN)
+#: What is found of all formats of a family.
+MIN_RECALL = {
+    "tokens": 0.99,
+    "named": 0.98,
+    "keywords": 0.95,
+    "persons": 0.98,
+    "licences": 0.99,
+    "phones": 0.99,
+    "dates": 0.94,
+    "cards": 0.94,
+    "accounts": 1.0,
+    "network": 1.0,
+}
+FORMS = [form for module in (persons, everyday) for form in module.forms()]
+#: The surroundings of secrets are many: some of them.
+FORMS += [
+    form._replace(around=form.around[::step])
+    for module, step in ((tokens, 2), (named, 4), (keywords, 17))
+    for form in module.forms()
+]
+
+
+@pytest.mark.parametrize("family", MIN_RECALL)
+def test_what_is_written_in_a_published_format_is_found(family: str) -> None:
+    results = list(measured(MATCHER, [form for form in FORMS if form.family == family], cases_each=1))
+    assert len(results) > 10
+    assert sum(result.recall for result in results) / len(results) >= MIN_RECALL[family]
+
+
+def test_a_seed_gives_the_same_values() -> None:
+    form = Form("tokens", "any", of("{n:20}-{uuid}"), frozenset(), ("{}", "x = {}"))
+    first = list(cases(form, 2))
+    assert first == list(cases(form, 2))
+    assert len({case.text for case in first}) == 4
+    assert all(len(case.text[case.start : case.end]) == 57 for case in first)

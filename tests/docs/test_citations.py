@@ -1,0 +1,89 @@
+"""Citations of documentation pages in the code lead to a page, and to a section of it, that exist."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+FOLDERS: Final = ("src", "tests", "bench", "training", "tools")
+MODULES: Final = {folder: sorted((ROOT / folder).rglob("*.py")) for folder in FOLDERS}
+
+#: Docstrings, comments on lines of their own, and comments behind code.
+_PROSE = re.compile(r'^ *r?"""([\s\S]*?)"""|((?:^ *#[^\n]*\n?)+)|  (# [^\n]*)$', re.MULTILINE)
+_PAGE = re.compile(r"\bdocs/[\w/-]+\.md")
+#: A page and a section of it: `docs/portal.md, "Tokens"`, or `docs/portal.md, Tokens` up to the next sign.
+_SECTION = re.compile(r'\b(docs/[\w/-]+\.md), (?:"([^"\n]+)"|([A-Z][^"`;:.()|\n]+)[;:)])')
+#: Documents that are not in the repository.
+_OUTSIDE = re.compile(
+    r"\b[Rr]eferences? \d|\b[Dd]ecisions?(\.md)?,? (section )?\d|\bdecisions, [A-Z]|\bdecisions of the contract"
+)
+
+
+def prose(source: str) -> str:
+    """Return the comments and docstrings, each in one line, because citations wrap."""
+    parts = ["".join(match.groups("")) for match in _PROSE.finditer(source)]
+    return "\n".join(re.sub(r"\s*\n\s*(#:? )?", " ", part.strip()) for part in parts)
+
+
+def wrong_citations(source: str) -> Iterator[str]:
+    text = prose(source)
+    for page in _PAGE.findall(text):
+        if not (ROOT / page).is_file():
+            yield page
+    for page, quoted, plain in _SECTION.findall(text):
+        if (ROOT / page).is_file() and (quoted or plain) not in headings(page):
+            yield f"{page}, {quoted or plain}"
+    for outside in _OUTSIDE.finditer(text):
+        yield outside[0]
+
+
+def headings(page: str) -> set[str]:
+    return set(re.findall(r"^#+ (.+)$", (ROOT / page).read_text("utf-8"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_cited_page_and_section_exist(folder: str) -> None:
+    faults = {
+        str(path.relative_to(ROOT)): wrong
+        for path in MODULES[folder]
+        if path != Path(__file__) and (wrong := list(wrong_citations(path.read_text("utf-8"))))
+    }
+    assert faults == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Users (docs/nobody.md)."""',
+        '"""Tokens (docs/portal.md, "No such section")."""',
+        '"""Tokens (docs/portal.md, No such section)."""',
+        '"""Tokens of the portal (docs/portal.md, No such\nsection)."""',
+        "#: Tokens of the portal (docs/portal.md, No such\n#: section).",
+        '"""Users (reference 2, Users)."""',
+        '"""Reference 1, Rate limiting."""',
+        '"""Users (decisions 7)."""',
+        "# Users (decisions.md section 11).",
+        '"""Records (decisions, Records)."""',
+        "row = 1  # the oldest (reference 3, Records)",
+        '"""Policy rules (decisions of the contract: Policy engine)."""',
+    ],
+)
+def test_a_wrong_citation_is_noticed(source: str) -> None:
+    assert list(wrong_citations(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Tokens (docs/portal.md)."""',
+        '"""Tokens (docs/portal.md, "Tokens")."""',
+        '"""Tokens (docs/portal.md, Tokens; RFC 7519)."""',
+        '"""Service accounts (docs/authentication.md, Service\naccounts)."""',
+        '"""Replays decisions, and the reference of an entry. Decisions of the policy are compared."""',
+    ],
+)
+def test_a_right_citation_is_accepted(source: str) -> None:
+    assert list(wrong_citations(source)) == []

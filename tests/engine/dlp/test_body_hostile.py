@@ -1,0 +1,354 @@
+"""Whatever a stranger sends, inspecting it costs in proportion to its size. Operations are counted, not seconds."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+import msgspec
+import pytest
+from tests.support.counted import MAX_GROWTH, CountedText, Counter, Operations, are_linear
+from tests.support.engine import TENANT, EngineHarness
+from tests.support.hostile import CARD, TEXTS, near_matches, repeated
+
+from gatehouse.detection.catalog import BUILT_IN
+from gatehouse.detection.custom import custom_pattern
+from gatehouse.detection.findings import Finding
+from gatehouse.detection.matcher import Matcher
+from gatehouse.engine.conversation.decoding import bodies
+from gatehouse.engine.conversation.slots import Slot, replace_texts, slots_in_steps
+from gatehouse.engine.dlp.body import apply_replacements, inspect_answer, inspect_request, write_texts
+from gatehouse.engine.dlp.decide import TierFindings, decide
+from gatehouse.engine.dlp.examine import Examiner
+from gatehouse.engine.dlp.inspection import Inspection, Replacement
+from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
+from gatehouse.engine.stages.calls.content_filters import evaluate
+from gatehouse.policy.dlp.compiled import DlpPolicy
+from gatehouse.policy.filters import compile_filters
+from gatehouse.policy.governance import FilterRecord
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+#: Each twice the one before. A slice of a text has 1 KiB here.
+Sizes: TypeAlias = tuple[int, int, int]
+SIZES: Final[Sizes] = (4 * KIB, 8 * KIB, 16 * KIB)
+
+
+@pytest.fixture(scope="module")
+def counter() -> Iterator[Counter]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield Counter(patch)
+
+
+@pytest.fixture(scope="module")
+def policy(counter: Counter) -> DlpPolicy:
+    harness = EngineHarness()
+    harness.serve("one", "m")
+    compiled = asyncio.run(harness.current(TENANT)).dlp
+    return msgspec.structs.replace(compiled, matchers=(counter.matcher,))
+
+
+def inspector(policy: DlpPolicy, direction: str = "input") -> Examiner:
+    return Examiner(Inspection(policy), NoDetectors(), DlpOptions(), direction)
+
+
+#: What nobody sees settles nothing: it is looked at again whenever it has become an eighth longer.
+UNSEEN: Final = {"zero-width", "bits", "tags", "selectors"}
+#: What costs more from one size to the next where the last slice is cut in a bad place, and no more in the long run.
+UNEVEN: Final = {"soft line breaks"}
+#: What settles only with the longest match, or stands in few places.
+LATE: Final = {*UNSEEN, "hex of text", "base64 of text", "base64 of chance", "private-key", "pgp-private-key", "jwt"}
+
+
+def assert_linear(
+    counter: Counter, work: Callable[[int], Callable[[], object]], sizes: Sizes = SIZES, *, most: float = MAX_GROWTH
+) -> None:
+    """`work` makes what is counted of a size."""
+    # What is remembered of one text is remembered of all.
+    work(sizes[0])()
+    counted = [counter.of(work(size)) for size in sizes]
+    assert are_linear(*counted, most=most), counted
+
+
+def sizes_of(name: str, usual: Sizes) -> Sizes:
+    if name in UNEVEN:
+        return 32 * KIB, 64 * KIB, 128 * KIB
+    return (8 * KIB, 16 * KIB, 32 * KIB) if name in LATE else usual
+
+
+Make: TypeAlias = Callable[[int], dict[str, Any]]
+
+
+def inspecting(policy: DlpPolicy, make: Make) -> Callable[[int], Callable[[], object]]:
+    def of_size(size: int) -> Callable[[], object]:
+        body = make(size)
+        return lambda: asyncio.run(inspect_request(body, inspector(policy), {}, size))
+
+    return of_size
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": content}]}
+
+
+NEAR_MATCHES: Final = dict(near_matches())
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_of_any_kind_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy, name: str) -> None:
+    most = 3.2 if name in UNSEEN else MAX_GROWTH
+    assert_linear(counter, inspecting(policy, lambda size: user(TEXTS[name](size))), sizes_of(name, SIZES), most=most)
+
+
+@pytest.mark.parametrize("name", NEAR_MATCHES)
+def test_so_do_matches_of_a_pattern_and_what_nearly_matches(counter: Counter, policy: DlpPolicy, name: str) -> None:
+    sizes = sizes_of(name, (2 * KIB, 4 * KIB, 8 * KIB))
+    assert_linear(counter, inspecting(policy, lambda size: user(NEAR_MATCHES[name](size))), sizes)
+
+
+@pytest.mark.parametrize(
+    "name", ["backslashes", "escapes", "JSON", "JSON in JSON", "JSON of one string", "cards", "quotes"]
+)
+def test_so_do_the_arguments_of_a_tool(counter: Counter, policy: DlpPolicy, name: str) -> None:
+    def body(size: int) -> dict[str, Any]:
+        return {"messages": [{"tool_calls": [{"function": {"name": "f", "arguments": TEXTS[name](size)}}]}]}
+
+    assert_linear(counter, inspecting(policy, body))
+
+
+def nested(value: Any, levels: int = 90) -> Any:
+    for level in range(levels):
+        value = {"in": value} if level % 2 else [value]
+    return value
+
+
+def many(size: int, element: Callable[[int], Any], bytes_each: int) -> list[Any]:
+    return [element(number) for number in range(size // bytes_each)]
+
+
+BODIES: dict[str, Make] = {
+    "chat: many messages": lambda size: {"messages": many(size, lambda n: {"role": "user", "content": f"{n:07}"}, 40)},
+    "chat: many parts": lambda size: user(many(size, lambda n: {"type": "text", "text": f"4111 1111{n:07}"}, 40)),
+    "chat: many parts with values": lambda size: user(many(size, lambda n: {"type": "text", "text": CARD}, 50)),
+    "chat: one number over many parts": lambda size: user(many(size, lambda n: {"type": "text", "text": "4"}, 14)),
+    "chat: many tool calls": lambda size: {
+        "messages": [
+            {
+                "tool_calls": many(
+                    size, lambda n: {"id": f"c{n:07}", "function": {"arguments": f'{{"card":"{CARD}"}}'}}, 80
+                )
+            }
+        ]
+    },
+    "chat: many fields": lambda size: {**user("hi"), "metadata": {f"field {n:07}": "x" for n in range(size // 20)}},
+    "chat: many fields named by values": lambda size: {
+        **user("hi"),
+        "metadata": {f"{n:07} {CARD}": CARD for n in range(size // 50)},
+    },
+    "chat: deep": lambda size: user([nested(CARD) for _ in range(size // 600)]),
+    "chat: many numbers": lambda size: {**user("hi"), "logit_bias": {f"n{n:07}": n for n in range(size // 12)}},
+    "chat: many long numbers": lambda size: {**user("hi"), "x": [4111111111111111] * (size // 17)},
+    "chat: bounds of a schema": lambda size: {
+        **user("hi"),
+        "tools": [{"function": {"parameters": nested({"maximum": [10**13] * (size // 15)}, 80)}}],
+    },
+    "chat: many files": lambda size: user(many(size, lambda n: {"file": {"file_data": "QUFB" * 20}}, 110)),
+    "chat: a file": lambda size: user([{"file": {"file_data": TEXTS["base64 of text"](size // 4 * 4)}}]),
+    "chat: a file of lines": lambda size: user([{"file": {"file_data": repeated("QUFB\n")(size)}}]),
+    "chat: padding": lambda size: user([{"file": {"file_data": repeated("QQ==")(size)}}]),
+    "messages: blocks": lambda size: user(
+        many(size, lambda n: {"type": "tool_result", "content": [{"type": "text", "text": CARD}]}, 90)
+    ),
+    "messages: tools' inputs": lambda size: user(
+        many(size, lambda n: {"type": "tool_use", "id": f"{n:07}", "input": {"card": 4111111111111111}}, 80)
+    ),
+    "messages: a kind that is an object": lambda size: user(nested_kind(size // 60)),
+    "messages: thinking": lambda size: user(many(size, lambda n: {"type": "thinking", "signature": "QUFB" * 20}, 120)),
+    "responses: items": lambda size: {
+        "input": many(size, lambda n: {"type": "message", "role": "user", "content": [{"text": f"{CARD} {n:07}"}]}, 90)
+    },
+    "responses: calls": lambda size: {
+        "input": many(size, lambda n: {"type": "function_call", "arguments": '["4111111111111111"]'}, 70)
+    },
+    "embeddings: inputs": lambda size: {"input": many(size, lambda n: f"text {n:07}", 16)},
+    "embeddings: tokens": lambda size: {"input": many(size, lambda n: [1, 2, 3], 9)},
+    "embeddings: lists": lambda size: {"input": [[[["x"]]]] * (size // 14)},
+}
+
+
+def nested_kind(count: int) -> list[Any]:
+    """The kind of each object holds another one, which is asked for its kind, too."""
+    value: Any = "tool_use"
+    blocks = []
+    for number in range(count):
+        value = {"type": value, "input": {"n": number}}
+        if number % 45 == 44:
+            blocks.append(value)
+            value = "tool_use"
+    return [*blocks, value]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_of_any_shape_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy, name: str) -> None:
+    assert_linear(counter, inspecting(policy, BODIES[name]))
+
+
+ANSWERS: dict[str, Make] = {
+    "chat: a text": lambda size: {"choices": [{"message": {"content": TEXTS["cards"](size)}}]},
+    "chat: choices": lambda size: {"choices": many(size, lambda n: {"index": n, "message": {"content": CARD}}, 60)},
+    "chat: tool calls": lambda size: {
+        "choices": [{"message": {"tool_calls": many(size, lambda n: {"function": {"arguments": f'["{CARD}"]'}}, 60)}}]
+    },
+    "chat: arguments": lambda size: {
+        "choices": [{"message": {"tool_calls": [{"function": {"arguments": TEXTS["JSON of one string"](size)}}]}}]
+    },
+    "messages: blocks": lambda size: {"content": many(size, lambda n: {"type": "text", "text": CARD}, 50)},
+    "messages: tools' inputs": lambda size: {
+        "content": many(size, lambda n: {"type": "tool_use", "input": {"card": CARD}}, 60)
+    },
+    "responses: items": lambda size: {
+        "output": many(size, lambda n: {"type": "message", "content": [{"type": "output_text", "text": CARD}]}, 90)
+    },
+    "any: fields": lambda size: {"x": {f"{n:07} {CARD}": CARD for n in range(size // 50)}},
+    "any: numbers": lambda size: {"x": [1.5] * (size // 8), "y": [4111111111111111] * (size // 40)},
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_costs_what_its_size_costs(counter: Counter, policy: DlpPolicy, name: str) -> None:
+    def of_size(size: int) -> Callable[[], object]:
+        body = ANSWERS[name](size)
+
+        async def work() -> None:
+            channels, _ = await inspect_answer(body, inspector(policy, "output"), size)
+            assert write_texts(channels)
+
+        return lambda: asyncio.run(work())
+
+    assert_linear(counter, of_size)
+
+
+def test_findings_that_overlap_each_other_through_all_of_a_text_are_looked_at_once(
+    counter: Counter, policy: DlpPolicy
+) -> None:
+    """One pattern's example, again and again: no part of the text is apart from the next."""
+    example = next(pattern.examples[0] for pattern in BUILT_IN if pattern.id == "uk-nino")
+    text = repeated(example + " ")
+    assert_linear(counter, inspecting(policy, lambda size: user(text(size))), (8 * KIB, 16 * KIB, 32 * KIB))
+
+
+# What is done around the search, up to the size of the largest body -------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", ["numbers", "words", "lists", "objects", "texts"])
+def test_walking_through_the_largest_body_stops_now_and_then(shape: str) -> None:
+    body: dict[str, Any] = {
+        "numbers": {"x": [0] * (5 * MIB)},
+        "words": {"x": [{"role": "user"}] * (MIB // 2)},
+        "lists": {"x": [[0] * 1000] * 5_000},
+        "objects": {"x": [{}] * (3 * MIB)},
+        "texts": {"x": ["a b"] * (MIB // 2)},
+    }[shape]
+    values = {"numbers": 5 * MIB, "words": MIB, "lists": 5_000_000, "objects": 3 * MIB, "texts": MIB // 2}[shape]
+    assert sum(1 for _ in slots_in_steps(body)) >= values // 4096
+
+
+def test_all_fields_of_an_object_are_renamed_in_one_pass(counter: Counter) -> None:
+    def of_size(size: int) -> Callable[[], object]:
+        holder = {f"{n:07} {CARD}": n for n in range(size // 40)}
+        slots = [(Slot(holder, name, name, is_key=True), f"[CARD_{n}]") for n, name in enumerate(holder)]
+        return lambda: replace_texts(slots)
+
+    assert_linear(counter, of_size, (MIB * 5 // 2, 5 * MIB, 10 * MIB))
+
+
+@pytest.mark.parametrize(
+    ("name", "json_text"), [("JSON", False), ("JSON strings", True), ("JSON of one string", True), ("cards", False)]
+)
+def test_changes_to_the_largest_text_copy_it_a_few_times(counter: Counter, name: str, json_text: bool) -> None:
+    copied: dict[int, int] = {}
+
+    def of_size(size: int) -> Callable[[], object]:
+        text = CountedText(TEXTS[name](size))
+        changes = []
+        place = text.find("4111")
+        while place >= 0:
+            changes.append(Replacement(place, place + len(CARD), "[CREDIT_CARD_1]"))
+            place = text.find("4111", place + len(CARD))
+
+        def work() -> None:
+            apply_replacements(Slot({}, "text", text, json_text=json_text), changes)
+            copied[size] = text.copied[0]
+
+        return work
+
+    # Some thousand changes suffice to see that none copies all that follows it.
+    sizes = (64 * KIB, 128 * KIB, 256 * KIB)
+    assert_linear(counter, of_size, sizes)
+    assert copied[sizes[-1]] <= 12 * sizes[-1]
+
+
+def test_thousands_of_findings_that_overlap_are_decided_about_in_one_pass(counter: Counter, policy: DlpPolicy) -> None:
+    pattern = next(iter(policy.patterns))
+
+    def of_size(size: int) -> Callable[[], object]:
+        # Each overlaps the next.
+        findings = [Finding(place, place + 20, "x", 0.9, pattern) for place in range(0, size, 15)]
+        return lambda: decide(policy, TierFindings(findings))
+
+    assert_linear(counter, of_size, (64 * KIB, 128 * KIB, 256 * KIB))
+
+
+def test_context_words_within_a_long_match_are_not_looked_for(counter: Counter) -> None:
+    matcher = Matcher([custom_pattern("p", "p", "secret", "(?s)begin.*end", context=("card",))])
+
+    def of_size(size: int) -> Callable[[], object]:
+        text = "begin " + "card " * (size // 5) + "end"
+        return lambda: matcher.scan(text)
+
+    for size in (64 * KIB, 128 * KIB):
+        work = of_size(size)
+        work()
+        assert counter.in_contexts < KIB
+
+
+def test_the_place_of_a_nul_is_written_once() -> None:
+    copied = [0]
+    name = CountedText("n" * 10_000, copied)
+    body = {name: [*["x"] * 10_000, "\0"]}
+    with pytest.raises(bodies.InvalidField) as error:
+        bodies._refuse_nul(body, [])
+    assert error.value.extra["param"] == f"{'n' * 10_000}[10000]"
+    assert copied[0] <= 4 * len(name)
+
+
+def test_content_filters_cost_what_the_body_costs(counter: Counter) -> None:
+    harness = EngineHarness()
+    record = FilterRecord(
+        id=UUID(int=1), name="f", priority=1, filter_type="keyword_block", keywords=("falcon", "a b c")
+    )
+    filters = compile_filters([record])
+
+    def of_size(size: int) -> Callable[[], object]:
+        body = user(
+            [*many(size // 2, lambda n: {"type": "text", "text": f"{n:07} a b"}, 40), TEXTS["blanks"](size // 2)]
+        )
+        return lambda: asyncio.run(evaluate(filters, filters.filters, body, harness.ports, size=size))
+
+    assert_linear(counter, of_size, (128 * KIB, 256 * KIB, 512 * KIB))
+
+
+def test_the_counts_show_what_is_not_linear(counter: Counter) -> None:
+    def squared(size: int) -> Callable[[], object]:
+        return lambda: [max(range(3)) for _ in range((size // KIB) ** 2 * 100)]
+
+    with pytest.raises(AssertionError):
+        assert_linear(counter, squared)
+    assert are_linear(Operations(9, 10**6), Operations(9, 2 * 10**6), Operations(9, 4 * 10**6))
+    assert not are_linear(Operations(9, 10**6), Operations(9, 4 * 10**6), Operations(9, 16 * 10**6))
+
+
+def test_bodies_are_what_they_say() -> None:
+    for make in (*BODIES.values(), *ANSWERS.values()):
+        assert 0.2 < len(json.dumps(make(64 * KIB))) / (64 * KIB) < 3

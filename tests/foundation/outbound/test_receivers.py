@@ -1,0 +1,193 @@
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from tests.support.receiver import Receiver, certificate
+from tests.support.unsafe_urls import BLOCKED_URLS, MALFORMED_URLS, connecting_nowhere, resolving
+
+from gatehouse.foundation.egress.guard import (
+    BlockedAddress,
+    EgressGuard,
+    MalformedUrl,
+    UnsafeUrl,
+)
+from gatehouse.foundation.outbound.receivers import ReceiverFailed, Receivers
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver.listening() as listening:
+        yield listening
+
+
+@pytest.fixture
+async def receivers(receiver: Receiver) -> AsyncIterator[Receivers]:
+    sending = receiver.trusted()
+    yield sending
+    await sending.close()
+
+
+@pytest.fixture
+async def strict() -> AsyncIterator[Receivers]:
+    """Nothing is allowed that is not on the open internet."""
+    sending = Receivers(EgressGuard())
+    yield sending
+    await sending.close()
+
+
+async def test_what_is_posted_arrives_and_the_answer_comes_back(receiver: Receiver, receivers: Receivers) -> None:
+    received = await receivers.post(receiver.url + "hook?a=b", b"{}", {"X-Some": "thing"})
+    assert (received.status, received.body, received.taken, received.fault) == (200, "answered 200", True, None)
+    assert 0 < received.milliseconds < 10_000
+    (got,) = receiver.got
+    assert (got.path, got.body, got.headers["X-Some"]) == ("/hook", b"{}", "thing")
+
+
+@pytest.mark.parametrize(("status", "taken"), [(200, True), (204, True), (299, True), (300, False), (404, False)])
+async def test_only_2xx_says_that_it_was_taken(
+    receiver: Receiver, receivers: Receivers, status: int, taken: bool
+) -> None:
+    receiver.answers.append(status)
+    received = await receivers.post(receiver.url, b"", {})
+    assert (received.status, received.taken) == (status, taken)
+
+
+async def test_a_redirect_is_an_answer_that_names_it_and_nothing_follows(
+    receiver: Receiver, receivers: Receivers
+) -> None:
+    receiver.answers.append(web.Response(status=307, headers={"Location": receiver.url + "elsewhere"}))
+    received = await receivers.post(receiver.url, b"", {})
+    assert (received.taken, received.fault) == (
+        False,
+        "the receiver answered 307 with a redirect, which is not followed",
+    )
+    assert [got.path for got in receiver.got] == ["/"]
+
+
+async def test_of_an_answer_its_first_1000_characters_are_kept_without_nul(
+    receiver: Receiver, receivers: Receivers
+) -> None:
+    receiver.answers.append(web.Response(body=("\0" + "ü" * 5000).encode()))
+    received = await receivers.post(receiver.url, b"", {})
+    assert received.body == "\ufffd" + "ü" * 999
+
+
+async def test_a_receiver_that_says_nothing_is_left_after_the_time(receiver: Receiver, receivers: Receivers) -> None:
+    receiver.answers.append(receiver.silence)
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(ReceiverFailed, match=r"no answer within 0\.3 s"):
+        await receivers.post(receiver.url, b"", {}, seconds=0.3)
+    assert asyncio.get_running_loop().time() - began < 5
+
+
+async def test_a_dripping_body_costs_no_more_than_the_time(receiver: Receiver, receivers: Receivers) -> None:
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=503)
+        await response.prepare(request)
+        for _ in range(300):
+            await response.write(b"x")
+            await asyncio.sleep(0.05)
+        return response
+
+    receiver.answers.append(drip)
+    received = await receivers.post(receiver.url, b"", {}, seconds=0.5)
+    assert (received.status, set(received.body)) == (503, {"x"})
+    assert 500 <= received.milliseconds < 5000
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(receiver: Receiver) -> None:
+    sending = Receivers(EgressGuard(["127.0.0.0/8"]))
+    with pytest.raises(ReceiverFailed, match="certificate is not trusted"):
+        await sending.post(receiver.url, b"", {})
+    await sending.close()
+    assert receiver.got == []
+
+
+async def test_authorities_of_ssl_cert_file_are_trusted(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate()))
+    sending = Receivers(EgressGuard(["127.0.0.0/8"]))
+    assert (await sending.post(receiver.url, b"", {})).taken
+    await sending.close()
+
+
+async def test_no_proxy_is_used(receiver: Receiver, receivers: Receivers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    assert (await receivers.post(receiver.url, b"", {})).taken
+
+
+async def test_a_port_where_nobody_listens_is_a_failure(receivers: Receivers) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        with pytest.raises(ReceiverFailed, match="connection could not be made"):
+            await receivers.post(f"https://127.0.0.1:{nobody.getsockname()[1]}/", b"", {})
+
+
+async def test_what_is_not_http_is_a_failure(receivers: Receivers) -> None:
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(babble, "127.0.0.1", 0) as listener:
+        with pytest.raises(ReceiverFailed, match="TLS"):
+            await receivers.post(f"https://127.0.0.1:{listener.sockets[0].getsockname()[1]}/", b"", {})
+
+
+@pytest.mark.parametrize("url", [*BLOCKED_URLS, *MALFORMED_URLS])
+async def test_an_unsafe_url_is_neither_saved_nor_connected(
+    strict: Receivers, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connecting_nowhere(monkeypatch)
+    expected = BlockedAddress if url in BLOCKED_URLS else MalformedUrl
+    with pytest.raises(expected):
+        await strict.check(url)
+    with pytest.raises(expected):
+        await strict.post(url, b"", {})
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"], ["93.184.216.34", "192.168.0.1"], ["::ffff:127.0.0.1"]],
+)
+async def test_a_name_of_a_blocked_address_is_refused_at_save_and_never_connected(
+    strict: Receivers, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+) -> None:
+    resolving(monkeypatch, addresses)
+    connecting_nowhere(monkeypatch)
+    for refused in (strict.check("https://inside.example/"), strict.post("https://inside.example/", b"", {})):
+        with pytest.raises(UnsafeUrl):
+            await refused
+
+
+async def test_a_name_that_answers_differently_later_is_refused_then(
+    strict: Receivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolving(monkeypatch, ["93.184.216.34"], ["127.0.0.1"])
+    connecting_nowhere(monkeypatch)
+    await strict.check("https://rebinding.example/")
+    with pytest.raises(BlockedAddress):
+        await strict.post("https://rebinding.example/", b"", {})
+
+
+async def test_the_connection_goes_to_the_address_that_was_judged(
+    receiver: Receiver, receivers: Receivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever looked a second time would get the address that the guard refuses.
+    queries = resolving(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
+    port = receiver.url.rpartition(":")[2]
+    with pytest.raises(ReceiverFailed, match="certificate"):
+        await receivers.post(f"https://rebinding.example:{port}", b"", {})
+    assert queries == ["rebinding.example"]
+
+
+async def test_a_name_that_nobody_knows_may_be_saved_and_fails_at_delivery(
+    strict: Receivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert (await strict.check("https://later.example/hook")).host == "later.example"
+    with pytest.raises(ReceiverFailed, match="cannot be resolved"):
+        await strict.post("https://later.example/hook", b"", {})

@@ -1,0 +1,33 @@
+"""What a process says that cannot have its home folder."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from gatehouse.foundation.processes.serving import CannotStart, HomeLock
+from gatehouse.foundation.settings import BadSettings
+
+
+def test_a_home_in_use_names_the_process_and_its_address(tmp_path: Path) -> None:
+    with HomeLock(tmp_path) as lock:
+        lock.describe("http://127.0.0.1:8000")
+        with pytest.raises(CannotStart, match=f"in use by process {os.getpid()} at http://127.0.0.1:8000;"):
+            HomeLock(tmp_path)
+    HomeLock(tmp_path).release()
+
+
+def test_a_lock_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    # Nobody can write to a folder; another user's file can be written to by root, which tests may run as.
+    (tmp_path / "serve.lock").mkdir()
+    with pytest.raises(BadSettings, match=re.escape(f"GATEHOUSE_HOME: {tmp_path}/serve.lock cannot be written to")):
+        HomeLock(tmp_path)
+
+
+def test_a_lock_that_is_released_twice_closes_nobody_elses_file(tmp_path: Path) -> None:
+    with HomeLock(tmp_path) as lock:
+        lock.release()
+        other = os.open(tmp_path, os.O_RDONLY)
+    os.fstat(other)
+    os.close(other)

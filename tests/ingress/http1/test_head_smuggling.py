@@ -1,0 +1,108 @@
+"""Requests that two servers in a row could read differently: refused, the connection closed, and nothing of what they
+hide is served. By the lane, for its own paths and for those that it hands on."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.engine import completion
+from tests.support.platform import RunningPlatform
+from tests.support.smuggling import CHUNKED, FRAMING, HIDDEN, LENGTH, LINE, TABLE, answer_to, cut, raw
+from tests.support.upstream import Connection, Upstream, upstream
+from tests.support.wire import connected
+
+from gatehouse.ingress.protocol import MAX_HEAD_BYTES
+
+#: One of the gateway's, one of administration's.
+PATHS = ["/v1/chat/completions", "/api/auth/api-keys"]
+
+
+@pytest.fixture(autouse=True)
+def ingress() -> str:
+    """The lane's own table; uvicorn's parser takes some of it."""
+    return "lean"
+
+
+@pytest.fixture(scope="module")
+async def provider() -> AsyncIterator[Upstream]:
+    async def behave(connection: Connection) -> None:
+        await connection.answer(completion("Hello"))
+
+    async with upstream(behave) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+async def key(platform: RunningPlatform, provider: Upstream) -> str:
+    tenant = await platform.new_tenant()
+    await platform.add_provider(tenant.id, "sandbox", "openai_compatible", "echo", base_url=f"{provider.url}/v1")
+    return await platform.new_key(tenant.user)
+
+
+@pytest.fixture(scope="module")
+async def url(platform: RunningPlatform) -> AsyncIterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(platform, "ingress", "lean")
+        async with platform.listening() as url:
+            yield url
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "in pieces"])
+async def test_what_two_servers_could_read_differently_is_400_and_the_end(
+    url: str, key: str, provider: Upstream, path: str, name: str, at_once: bool
+) -> None:
+    before = len(provider.requests)
+    sent = raw(path, key, *TABLE[name])
+    # Byte by byte, but for the large ones.
+    text = await answer_to(url, *cut(sent, len(sent) if at_once else 1 + len(sent) // 2_000))
+    head, _, body = text.decode().partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 400 "), text
+    assert "content-type: text/plain" in head.lower()
+    assert "connection: close" in head.lower()
+    # One answer, and nothing behind it.
+    assert f"content-length: {len(body)}" in head.lower(), text
+    assert len(provider.requests) == before
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("more", [0, 1])
+async def test_a_head_is_limited_to_the_documented_size(
+    url: str, key: str, provider: Upstream, path: str, more: int
+) -> None:
+    before = len(provider.requests)
+    start = HIDDEN.replace(b"KEY", key.encode()).replace(b"/v1/chat/completions", path.encode())
+    start, _, body = start.partition(b"\r\n\r\n")
+    room = MAX_HEAD_BYTES - len(start) - len(b"\r\nX-Large: \r\n\r\n") + more
+    async with connected(url) as wire:
+        wire.writer.write(start + b"\r\nX-Large: " + b"a" * room + b"\r\n\r\n" + body)
+        head, text = await wire.answer()
+    refused = b"over 64 KiB" in text
+    assert refused == bool(more), (head, text)
+    assert len(provider.requests) == before + (path == PATHS[0] and not more)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_good_request_in_front_is_answered_first(url: str, key: str, provider: Upstream, path: str) -> None:
+    before = len(provider.requests)
+    async with connected(url) as wire:
+        good = HIDDEN.replace(b"KEY", key.encode())
+        wire.writer.write(good + raw(path, key, *FRAMING["a length and chunks"]))
+        assert (await wire.answer())[0].startswith("HTTP/1.1 200")
+        assert (await wire.answer())[0].startswith("HTTP/1.1 400")
+        assert await wire.rest() == b""
+    assert len(provider.requests) == before + 1
+
+
+async def test_the_same_bytes_without_the_fault_are_served(url: str, key: str, provider: Upstream) -> None:
+    """What the table counts on: it is the fault that is refused, and what is hidden would be served."""
+    before = len(provider.requests)
+    async with connected(url) as wire:
+        for path in PATHS:
+            wire.writer.write(raw(path, key, LINE, LENGTH, b"hello"))
+            assert (await wire.answer())[0].startswith(("HTTP/1.1 400", "HTTP/1.1 422"))
+            assert (await wire.answer())[0].startswith("HTTP/1.1 200")
+            wire.writer.write(raw(path, key, LINE, CHUNKED, b"5\r\nhello\r\n0\r\n\r\n"))
+            assert (await wire.answer())[0].startswith(("HTTP/1.1 400", "HTTP/1.1 422"))
+            assert (await wire.answer())[0].startswith("HTTP/1.1 200")
+    assert len(provider.requests) == before + 4

@@ -1,0 +1,27 @@
+"""What fuzzing has kept, once more: `bench/fuzz.py` says what may not be, whatever the bytes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FUZZ = Path(__file__).parents[3] / "bench" / "fuzz.py"
+
+
+def run(target: str, **env: str) -> None:
+    # In a process of its own: what it fuzzes is set up for the whole of it.
+    command = [sys.executable, str(FUZZ), "--seeds", "--only", target]
+    ran = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=100, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert int(ran.stdout.split()[1]) > 50
+
+
+def test_what_clients_send(ingress: str) -> None:
+    run("request", INGRESS=ingress)
+
+
+@pytest.mark.parametrize("ingress", ["none"])
+def test_what_providers_answer(ingress: str) -> None:
+    run("reply")

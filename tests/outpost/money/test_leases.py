@@ -1,0 +1,315 @@
+"""Shares of a month's budget, whatever gets lost between peers or ends in the midst of a write."""
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatehouse.foundation.settings import BadSettings
+from gatehouse.outpost import durable_files
+from gatehouse.outpost.money.leases import (
+    Claim,
+    LeaseLimits,
+    Leases,
+    Pair,
+)
+
+MONTH = 1_798_761_600
+LIMITS = LeaseLimits(None, 100)
+
+
+class Crash(Exception):
+    """The process ends here."""
+
+
+class Node:
+    """One outpost: its file outlives it, and what it has spent."""
+
+    def __init__(self, folder: Path, number: int, parts: int, place: int | None = None) -> None:
+        self.id = UUID(int=number + 1)
+        self.address = f"http://{number}"
+        self.parts, self.place = parts, place
+        self.file = folder / f"{uuid4()}.json"
+        self.spent = 0
+        #: "before" or "after" the next write the process ends
+        self.dies: str | None = None
+        self.leases: Leases
+        self.start()
+
+    def start(self) -> None:
+        self.leases = Leases(self.file, parts=self.parts, place=self.place, write=self._write)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        dies, self.dies = self.dies, None
+        if dies == "before":
+            raise Crash
+        path.write_bytes(content)
+        if dies == "after":
+            raise Crash
+
+    @property
+    def share(self) -> int:
+        share = self.leases.share(MONTH, LIMITS)[1]
+        assert share is not None
+        return share
+
+    def unused(self) -> Pair:
+        return 0, max(0, self.share - self.spent)
+
+    def spend(self, amount: int) -> None:
+        if self.leases.begun(MONTH):
+            self.spent += max(0, min(amount, self.share - self.spent))
+
+
+#: what happens: who, to whom, how much, and what goes wrong
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["spend", "ask", "ask", "begin", "restart", "lose the disk"]),
+        st.integers(0, 2),
+        st.integers(0, 2),
+        st.integers(1, 60),
+        st.sampled_from(
+            ["", "", "", "question", "answer", "giver before", "giver after", "asker before", "asker after"]
+        ),
+    ),
+    max_size=60,
+)
+
+
+async def begin(node: Node, others: list[Node]) -> None:
+    claim = await node.leases.prepare(MONTH)
+    granted = [await other.leases.grant(node.id, claim) for other in others]
+    await node.leases.begin(MONTH, owns=all(granted))
+
+
+async def ask(asker: Node, giver: Node, amount: int, fault: str) -> None:
+    if fault.startswith("asker"):
+        asker.dies = fault.removeprefix("asker ")
+    transfer = await asker.leases.ask(MONTH, giver.address)
+    if fault == "question":
+        return
+    if fault.startswith("giver"):
+        giver.dies = fault.removeprefix("giver ")
+    try:
+        amounts = await giver.leases.give(MONTH, asker.id, transfer, (0, amount), giver.unused)
+    except Crash:
+        giver.start()
+        return
+    if fault != "answer":
+        await asker.leases.receive(MONTH, giver.address, transfer, amounts)
+
+
+async def run(folder: Path, steps: list[tuple[str, int, int, int, str]]) -> None:
+    nodes = [Node(folder, number, 3) for number in range(3)]
+    gone = 0
+    for node in nodes:
+        await begin(node, [item for item in nodes if item is not node])
+    for what, one, two, amount, fault in steps:
+        node, other = nodes[one], nodes[two]
+        try:
+            if what == "spend":
+                node.spend(amount)
+            elif what == "ask" and node is not other:
+                await ask(node, other, amount, fault)
+            elif what == "begin":
+                await begin(node, [item for item in nodes if item is not node])
+            elif what == "restart":
+                node.start()
+            elif what == "lose the disk" and node is not nodes[2]:
+                # Somebody has to remember. What it has spent stays spent, whether it knows it or not.
+                gone, node.spent = gone + node.spent, 0
+                node.file.unlink(missing_ok=True)
+                node.start()
+        except Crash:
+            node.start()
+        for item in nodes:
+            item.dies = None
+        assert gone + sum(node.spent for node in nodes) <= 100
+        assert sum(node.share for node in nodes) <= 100
+
+
+@settings(deadline=None)
+@given(STEPS)
+def test_all_together_never_have_more_than_the_limit(steps: list[tuple[str, int, int, int, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run(Path(folder), steps))
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> tuple[Node, Node]:
+    one, other = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
+    await begin(one, [other])
+    await begin(other, [one])
+    return one, other
+
+
+async def test_a_lost_answer_is_requested_again_and_granted_once(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    await ask(one, other, 10, "answer")
+    assert (one.share, other.share) == (50, 25)
+    for _ in range(2):
+        one.start()
+        other.start()
+    await ask(one, other, 1, "")
+    assert (one.share, other.share) == (75, 25)
+    await ask(one, other, 1, "")
+    assert (one.share, other.share) == (87, 13)
+
+
+async def test_an_answer_is_taken_once(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    transfer = await one.leases.ask(MONTH, other.address)
+    amounts = await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
+    for _ in range(2):
+        await one.leases.receive(MONTH, other.address, transfer, amounts)
+    assert one.share + other.share == 100
+
+
+async def test_a_giver_whose_disk_fails_gives_nothing_until_it_is_kept(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    transfer = await one.leases.ask(MONTH, other.address)
+    other.dies = "before"
+    with pytest.raises(Crash):
+        await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
+    # It cannot be spent here any more: it may have been written.
+    assert other.share == 25
+    other.dies = "before"
+    with pytest.raises(Crash):
+        await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
+    assert await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused) == (0, 25)
+    other.start()
+    assert other.share == 25
+
+
+async def test_what_is_wanted_is_given_whole_where_it_is_there_and_half_of_the_rest_ahead(
+    pair: tuple[Node, Node],
+) -> None:
+    _, other = pair
+    for amount, value, left in ((40, 40, 10), (1, 5, 5), (9, 5, 0), (1, 0, 0)):
+        assert await other.leases.give(MONTH, uuid4(), uuid4(), (7, amount), other.unused) == (0, value)
+        assert other.share == left
+
+
+async def test_who_comes_in_the_midst_of_a_month_begins_with_nothing(pair: tuple[Node, Node], tmp_path: Path) -> None:
+    one, other = pair
+    newcomer = Node(tmp_path, 2, 3)
+    await begin(newcomer, [one, other])
+    assert newcomer.share == 0
+    await ask(newcomer, one, 10, "")
+    assert (newcomer.share, one.share, other.share) == (25, 25, 50)
+    # The others' lists are longer now, too: the month goes on as it began.
+    for item in (one, other):
+        item.parts = 3
+        item.start()
+    assert (one.share, other.share) == (25, 50)
+
+
+async def test_who_takes_anothers_place_or_has_lost_its_disk_begins_with_nothing(
+    pair: tuple[Node, Node], tmp_path: Path
+) -> None:
+    one, other = pair
+    for number in (1, 2):
+        anew = Node(tmp_path, number, 2)
+        await begin(anew, [one])
+        assert anew.share == 0
+    assert one.share + other.share == 100
+
+
+async def test_what_cannot_be_divided_is_the_first_ones(tmp_path: Path) -> None:
+    nodes = [Node(tmp_path, number, 3, place=number) for number in range(3)]
+    for node in nodes:
+        await begin(node, [item for item in nodes if item is not node])
+    assert [node.share for node in nodes] == [34, 33, 33]
+    # Two who both take themselves for the first do not both have it.
+    twin = Node(tmp_path, 7, 3, place=0)
+    await begin(twin, nodes[:1])
+    assert twin.share == 0
+
+
+async def test_without_a_word_from_any_peer_each_has_its_part(tmp_path: Path) -> None:
+    one, other = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
+    for node in (one, other):
+        await begin(node, [])
+    assert (one.share, other.share) == (50, 50)
+
+
+async def test_nobody_may_spend_more_than_a_limit_that_was_lowered(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    await ask(one, other, 50, "")
+    assert [item.leases.share(MONTH, LeaseLimits(None, 60))[1] for item in (one, other)] == [60, -20]
+    assert (one.share, other.share) == (100, 0)
+
+
+async def test_a_part_that_is_given_up_is_less_at_once_and_after_a_restart(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    await ask(one, other, 10, "")
+    one.dies = "before"
+    with pytest.raises(Crash):
+        await one.leases.give_up(MONTH)
+    assert one.share == 25
+    await one.leases.give_up(MONTH)
+    one.start()
+    assert (one.share, one.leases.owns(MONTH), one.leases.begun(MONTH)) == (25, False, True)
+
+
+async def test_the_last_month_that_has_begun_is_known_after_a_restart(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    # Another's next month is not this one's.
+    await one.leases.grant(other.id, Claim(MONTH + 31 * 86_400, uuid4(), 2))
+    assert one.leases.latest == MONTH
+    await one.leases.begin(MONTH + 31 * 86_400, owns=True)
+    one.start()
+    assert one.leases.latest == MONTH + 31 * 86_400
+
+
+async def test_a_month_that_is_over_is_forgotten(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "share.json", parts=1)
+    await leases.begin(MONTH, owns=True)
+    await leases.begin(MONTH + 31 * 86_400, owns=True)
+    again = Leases(tmp_path / "share.json", parts=1)
+    assert not again.begun(MONTH)
+    assert again.share(MONTH + 31 * 86_400, LeaseLimits(5, None)) == (5, None)
+
+
+async def test_the_next_months_claims_may_come_before_it_has_begun_here(pair: tuple[Node, Node]) -> None:
+    one, other = pair
+    later = Claim(MONTH + 31 * 86_400, uuid4(), 2)
+    assert await one.leases.grant(other.id, later)
+    one.start()
+    assert await one.leases.grant(other.id, later)
+    assert not await one.leases.grant(uuid4(), later)
+    assert one.share == 50
+
+
+def test_a_damaged_file_is_no_new_beginning(tmp_path: Path) -> None:
+    durable_files.write(tmp_path / "share.json", b'[{"claim"')
+    with pytest.raises(BadSettings):
+        Leases(tmp_path / "share.json", parts=1)
+
+
+async def test_one_that_is_cancelled_leaves_no_write_behind(tmp_path: Path) -> None:
+    going = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    active, most = 0, 0
+
+    def write(path: Path, content: bytes) -> None:
+        nonlocal active, most
+        active, most = active + 1, max(most, active + 1)
+        loop.call_soon_threadsafe(going.set)
+        time.sleep(0.05)
+        durable_files.write(path, content)
+        active -= 1
+
+    leases = Leases(tmp_path / "share.json", parts=2, write=write)
+    first = asyncio.create_task(leases.begin(MONTH, owns=True))
+    await going.wait()
+    first.cancel()
+    await leases.ask(MONTH, "http://a")
+    assert most == 1
+    assert first.cancelled()
+    assert Leases(tmp_path / "share.json", parts=2).waiting(MONTH) == ("http://a",)

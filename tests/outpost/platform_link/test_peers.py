@@ -1,0 +1,296 @@
+"""Outposts that share a budget and their kill switches, as processes of their own."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from tests.support.outpost_server import ADMIN_TOKEN, OutpostServer, Trust, asking
+from tests.support.outposts import Authority
+from tests.support.ports import free_port
+
+from gatehouse.foundation.certificates import x5c
+from gatehouse.foundation.settings import BadSettings
+from gatehouse.outpost.settings import OutpostSettings
+
+BUDGET = "/admin/api/budget"
+SWITCH = "/admin/api/override/kill-switch"
+
+
+def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return value
+
+
+@contextmanager
+def mesh(trust: Trust, folder: Path, *, requests: int) -> Iterator[tuple[OutpostServer, OutpostServer]]:
+    """Two that share a budget. The one names all addresses and its own, the other those of the others alone."""
+    authorities = folder / "authorities.pem"
+    authorities.write_text(trust.authority.pem)
+    addresses = [f"http://127.0.0.1:{free_port()}" for _ in range(2)]
+    environment = {"TLS_CA_BUNDLE": str(authorities), "BUDGET_MONTHLY_REQUESTS": str(requests)}
+    one = OutpostServer(trust, **environment, OUTPOST_PEERS=",".join(addresses), OUTPOST_SELF_ADDRESS=addresses[0])
+    other = OutpostServer(trust, **environment, OUTPOST_PEERS=addresses[0])
+    one.admin_url, other.admin_url = addresses
+    with ThreadPoolExecutor(2) as pool, ExitStack() as running:
+        list(pool.map(running.enter_context, (one, other)))
+        until(lambda: all(begun(item) for item in (one, other)))
+        yield one, other
+
+
+def budget(outpost: OutpostServer) -> dict[str, Any]:
+    with outpost.admin() as operator:
+        body: dict[str, Any] = operator.get(BUDGET).json()
+        return body
+
+
+def begun(outpost: OutpostServer) -> bool:
+    """Whether it has its share and hears its peer."""
+    state = budget(outpost)
+    return state["share_requests"] > 0 and all(peer["heard_at"] for peer in state["peers"])
+
+
+def limit(outposts: Sequence[OutpostServer], requests: int) -> None:
+    for outpost in outposts:
+        with outpost.admin() as operator:
+            assert operator.put(BUDGET, json={"monthly_requests": requests}).status_code == 200
+
+
+def load(outposts: Sequence[OutpostServer], requests: int, threads: int = 24) -> int:
+    """How many of so many parallel requests, in turns to each, are answered; the others are over the budget."""
+    with ExitStack() as stack, ThreadPoolExecutor(threads) as pool:
+        clients = [stack.enter_context(outpost.client()) for outpost in outposts]
+        send = lambda n: clients[n % len(clients)].post("/v1/chat/completions", json=asking("Hello"))  # noqa: E731
+        answers = list(pool.map(send, range(requests)))
+    assert {answer.status_code for answer in answers} <= {200, 429}
+    assert {answer.json()["error"]["code"] for answer in answers if answer.status_code == 429} <= {"budget_exceeded"}
+    return sum(answer.status_code == 200 for answer in answers)
+
+
+@pytest.fixture(scope="module")
+def peers(trust: Trust, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[OutpostServer, OutpostServer]]:
+    with mesh(trust, tmp_path_factory.mktemp("peers"), requests=100) as both:
+        yield both
+
+
+Both = tuple[OutpostServer, OutpostServer]
+
+
+def spent(both: Both) -> int:
+    return sum(budget(item)["spent_requests"] for item in both)
+
+
+def test_two_peers_share_a_budget_under_parallel_load(peers: Both) -> None:
+    assert [budget(peer)["share_requests"] for peer in peers] == [50, 50]
+    assert 95 <= load(peers, 400) <= 100
+    assert sum(budget(peer)["share_requests"] for peer in peers) == 100
+
+
+def test_one_alone_spends_what_the_other_does_not_need(peers: Both) -> None:
+    used = spent(peers)
+    limit(peers, used + 60)
+
+    def is_spent() -> bool:
+        # A request waits half a second for the other's part; on a busy machine a later one has it.
+        load(peers[:1], 120)
+        return spent(peers) >= used + 57
+
+    until(is_spent)
+    assert load(peers[:1], 10) <= 3
+    assert spent(peers) <= used + 60
+
+
+def test_below_what_is_spent_nobody_spends_any_more(peers: Both) -> None:
+    one, other = peers
+    used = spent(peers)
+    limit(peers, used + 40)
+    state = budget(one)
+    room = state["share_requests"] - state["spent_requests"]
+    assert load([one], room, threads=4) == room
+    limit(peers, used + room)
+    # What the other has left by its own share is spent already.
+    until(lambda: budget(other)["share_requests"] <= budget(other)["spent_requests"])
+    assert other.ask().status_code == 429
+    until(lambda: budget(other)["status"] == "exceeded")
+
+
+def test_cut_apart_each_keeps_to_its_share(peers: Both) -> None:
+    one, other = peers
+    limit(peers, spent(peers) + 60)
+    state = budget(one)
+    room = state["share_requests"] - state["spent_requests"]
+    assert other.process is not None
+    other.process.send_signal(signal.SIGSTOP)
+    try:
+        # What the other may have given before it was stopped is nothing.
+        assert load([one], room + 20, threads=8) == room
+    finally:
+        other.process.send_signal(signal.SIGCONT)
+    until(lambda: begun(one) and not budget(one)["peers"][0]["fault"])
+    # What it was asked for while it was stopped is given once, and nothing is lost.
+    whole = budget(one)["monthly_requests"]
+    until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == whole)
+    assert load(peers, 100) >= 55 - room
+    assert spent(peers) <= whole
+
+
+@pytest.mark.timeout(300)
+def test_kills_in_the_midst_of_it_give_nobody_more(peers: Both) -> None:
+    used = spent(peers)
+    whole = used + 80
+    limit(peers, whole)
+    answered, over = [0], threading.Event()
+
+    def ask(outpost: OutpostServer) -> None:
+        with outpost.client() as client:
+            while not over.is_set():
+                try:
+                    answer = client.post("/v1/chat/completions", json=asking("Hello"))
+                except httpx2.TransportError:
+                    time.sleep(0.2)
+                    continue
+                if answer.status_code == 200:
+                    answered[0] += 1
+                else:
+                    time.sleep(0.1)
+
+    with ThreadPoolExecutor(4) as pool:
+        work = [pool.submit(ask, peers[number % 2]) for number in range(4)]
+        try:
+            for peer in peers:
+                time.sleep(0.1)
+                peer.kill()
+                peer.start()
+                peer.wait()
+            until(lambda: spent(peers) >= whole - 5, 60)
+        finally:
+            over.set()
+        for item in work:
+            item.result(30)
+    assert answered[0] <= 80
+    assert spent(peers) <= whole
+    until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == whole)
+
+
+def test_an_engaged_kill_switch_stops_the_peers_until_it_is_released_where_it_was_engaged(peers: Both) -> None:
+    one, other = peers
+    limit(peers, 10**6)
+    with one.admin() as operator, other.admin() as others:
+        assert [peer.ask().status_code for peer in peers] == [200, 200]
+        operator.post(SWITCH, json={"active": True})
+        refused = until(lambda: (answer := other.ask()).status_code == 503 and answer, 5)
+        assert refused.json()["error"]["code"] == "kill_switch_active"
+        # Not there, as long as the one who has engaged it is heard.
+        body = others.post(SWITCH, json={"active": False}).json()
+        assert (body["active"], body["engaged_by"]) == (True, str(one.id))
+        # It is not forgotten while the other is away.
+        one.kill()
+        other.kill()
+        other.start()
+        assert other.ask().status_code == 503
+        one.start()
+        assert one.ask().status_code == 503
+        operator.post(SWITCH, json={"active": False})
+        until(lambda: [peer.ask().status_code for peer in peers] == [200, 200])
+        assert others.get("/admin/api/status").json()["kill_switch"]["active"] is False
+
+
+def test_one_that_is_gone_for_good_does_not_stop_the_others_for_ever(peers: Both) -> None:
+    one, other = peers
+    with one.admin() as operator, other.admin() as others:
+        operator.post(SWITCH, json={"active": True})
+        until(lambda: other.ask().status_code == 503, 5)
+        one.kill()
+        until(lambda: others.post(SWITCH, json={"active": False}).json()["active"] is False, 30)
+        assert other.ask().status_code == 200
+        one.start()
+        operator.post(SWITCH, json={"active": False})
+        until(lambda: [peer.ask().status_code for peer in peers] == [200, 200])
+
+
+def test_strangers_are_no_peers(peers: Both, trust: Trust) -> None:
+    one, _ = peers
+    limit(peers, 10**6)
+    payload = {"id": str(uuid4()), "stopped": True, "month": 0}
+
+    def token(authority: Authority, **claims: str) -> str:
+        key = ec.generate_private_key(ec.SECP256R1())
+        claims = {"sub": payload["id"], "aud": f"peer:{one.id}", **claims}  # type: ignore[dict-item]
+        return x5c.sign(claims, key, [authority.issue(key)])
+
+    def talk(shown: str) -> int:
+        headers = {"Authorization": f"Bearer {shown}"}
+        return httpx2.post(one.admin_url + "/peer/state", json=payload, headers=headers).status_code
+
+    strangers = (
+        "x", ADMIN_TOKEN, trust.server.key, "a.b.c", token(Authority("another portal")),
+        token(trust.authority, aud="gatehouse"), token(trust.authority, aud=f"peer:{uuid4()}"),
+        token(trust.authority, sub=str(one.id)), token(trust.authority, sub="an outpost"),
+    )  # fmt: skip
+    assert [talk(shown) for shown in strangers] == [401] * len(strangers)
+    for path in ("/peer/state", "/peer/share"):
+        assert httpx2.post(one.admin_url + path, json={}).status_code == 401
+    assert one.ask().status_code == 200
+    # In its own name alone, and only what peers say.
+    good = {"Authorization": f"Bearer {token(trust.authority)}"}
+    for body in (b"{}", b"[]", b'{"id": "' + str(uuid4()).encode() + b'", "stopped": true, "month": 0}'):
+        assert httpx2.post(one.admin_url + "/peer/state", content=body, headers=good).status_code == 400
+    large = httpx2.post(one.admin_url + "/peer/state", content=b" " * 70_000, headers=good)
+    assert large.status_code == 413
+
+
+def test_without_peers_nobody_is_one(outpost: OutpostServer) -> None:
+    assert httpx2.get(outpost.admin_url + "/peer/id").status_code == 404
+
+
+def test_no_peer_is_needed_for_a_start_and_its_own_share_is_there(trust: Trust, tmp_path: Path) -> None:
+    authorities = tmp_path / "authorities.pem"
+    authorities.write_text(trust.authority.pem)
+    environment = {
+        "TLS_CA_BUNDLE": str(authorities), "BUDGET_MONTHLY_REQUESTS": "9",
+        "OUTPOST_PEERS": f"http://127.0.0.1:{free_port()},http://127.0.0.1:{free_port()}",
+    }  # fmt: skip
+    with OutpostServer(trust, **environment) as alone:
+        assert load([alone], 6, threads=2) == 3
+        alone.kill(signal.SIGTERM)
+        # Its talk with peers has ended with it, and nothing was left open.
+        assert "Unclosed" not in alone.log
+        assert "was destroyed but it is pending" not in alone.log
+
+
+@pytest.mark.parametrize(
+    ("peers", "own", "others", "place"),
+    [
+        ("", None, (), None),
+        ("http://b:1/, http://a:1", None, ("http://a:1", "http://b:1"), None),
+        ("http://b:1,http://a:1", "http://b:1/", ("http://a:1",), 1),
+        ("http://b:1", "http://a:1", ("http://b:1",), 0),
+    ],
+)
+def test_the_list_of_peers_may_name_the_outpost_itself(
+    peers: str, own: str | None, others: tuple[str, ...], place: int | None
+) -> None:
+    environment = {"OUTPOST_PEERS": peers, "OUTPOST_SELF_ADDRESS": own or ""}
+    settings = OutpostSettings.from_environment(environment)
+    assert (settings.peers, settings.place) == (others, place)
+
+
+@pytest.mark.parametrize("peers", ["b.example.com:8301", "http://b:1"])
+def test_peers_need_addresses_and_certificates(peers: str) -> None:
+    environment = {
+        "OUTPOST_ID": str(uuid4()), "PLATFORM_MANAGEMENT_URL": "http://p", "TLS_CERT_PATH": "c", "TLS_KEY_PATH": "k",
+        "OUTPOST_PEERS": peers,
+    }  # fmt: skip
+    with pytest.raises(BadSettings, match="OUTPOST_PEERS"):
+        OutpostSettings.from_environment(environment).checked()

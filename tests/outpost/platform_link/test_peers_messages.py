@@ -1,0 +1,275 @@
+"""What one outpost believes of what a peer says. The peer proves itself as it should, and says what it is told to."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from tests.support.outposts import Authority
+
+from gatehouse.foundation.clock import SYSTEM_CLOCK
+from gatehouse.foundation.identity import TenantId
+from gatehouse.outpost.identity import OutpostIdentity
+from gatehouse.outpost.money.budget import BudgetExceeded, LocalSpend, own_budget
+from gatehouse.outpost.money.leases import Claim, Leases, Pair
+from gatehouse.outpost.money.tally import Tally
+from gatehouse.outpost.platform_link.peer_tokens import Proof
+from gatehouse.outpost.platform_link.peers import (
+    PROOF,
+    PeerMessage,
+    Peers,
+    ShareRequest,
+)
+from gatehouse.outpost.settings import OutpostSettings
+from gatehouse.outpost.state import LocalState
+from gatehouse.policy.budgets import CallAmounts, compile_budget
+
+OURS, THEIRS = UUID(int=5), UUID(int=7)
+ONE = CallAmounts(requests=1)
+
+
+def identity(folder: Path, authority: Authority, outpost_id: UUID) -> OutpostIdentity:
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate, private = folder / f"{uuid4()}.pem", folder / f"{uuid4()}.key"
+    certificate.write_bytes(authority.issue(key).public_bytes(Encoding.PEM))
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return OutpostIdentity(outpost_id, certificate, private, folder / "authorities.pem")
+
+
+class Other:
+    """The peer."""
+
+    def __init__(self, proof: Proof) -> None:
+        #: who signs its answers
+        self.proof = proof
+        #: what it says of itself, but for the month; None: nothing
+        self.told: dict[str, Any] | None = {}
+        self.gives: Callable[[ShareRequest], Pair] = lambda _: (0, 0)
+        self.asked: list[ShareRequest] = []
+        self.heard: PeerMessage | None = None
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"other": self}))
+        self.address = f"http://127.0.0.1:{self._http.server_address[1]}"
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+
+    def state(self, body: bytes) -> PeerMessage | None:
+        self.heard = heard = msgspec.json.decode(body, type=PeerMessage)
+        if self.told is None:
+            return None
+        fields: dict[str, Any] = {"id": THEIRS, "stopped": False, "month": heard.month} | self.told
+        return PeerMessage(**fields)
+
+    def share(self, body: bytes) -> dict[str, Pair]:
+        self.asked.append(msgspec.json.decode(body, type=ShareRequest))
+        return {"amounts": self.gives(self.asked[-1])}
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    other: Other
+
+    def do_GET(self) -> None:
+        self._answer({"id": THEIRS})
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(self.other.share(body) if self.path == "/peer/share" else self.other.state(body))
+
+    def _answer(self, content: object) -> None:
+        self.send_response(503 if content is None else 200)
+        self.send_header(PROOF, self.other.proof.token(OURS))
+        self.end_headers()
+        self.wfile.write(msgspec.json.encode(content))
+
+    def log_message(self, *_: object) -> None:
+        """Tests read other logs."""
+
+
+class Ours:
+    """One of two outposts that share 10 requests a month."""
+
+    def __init__(self, folder: Path, proof: Proof, own: OutpostIdentity, address: str) -> None:
+        settings = OutpostSettings.from_environment({"OUTPOST_ID": str(OURS), "BUDGET_MONTHLY_REQUESTS": "10"})
+        self.state = LocalState(folder)
+        self.leases = Leases(folder / "share.json", parts=2)
+        self.spend = LocalSpend(
+            OURS, settings, self.state, tally=Tally(folder / "spent", 0), leases=self.leases, clock=SYSTEM_CLOCK
+        )
+        self.peers = self.spend.peers = Peers(
+            OURS, (address,), proof=proof, identity=own, leases=self.leases, spend=self.spend, state=self.state,
+            version=lambda: 0, newer=lambda: None,
+        )  # fmt: skip
+        record = own_budget(self.spend.set, OURS, TenantId(OURS))
+        assert record is not None
+        self.budget = compile_budget(record, TenantId(OURS), ZoneInfo("UTC"))
+
+    @property
+    def start(self) -> int:
+        return self.spend.month().start
+
+    @property
+    def share(self) -> int | None:
+        return self.spend.share(self.start)[1]
+
+    @property
+    def fault(self) -> str:
+        return self.peers.all[0].fault or ""
+
+    async def calls(self, number: int) -> int:
+        """How many of so many are answered."""
+        for done in range(number):
+            try:
+                self.spend.settle(await self.spend.reserve((self.budget,), ONE, enforced=True), ONE)
+            except BudgetExceeded:
+                return done
+        return number
+
+    def claim(self, seconds: float) -> Claim:
+        """The peer's, so much later than this one's."""
+        own = self.leases.claim(self.start)
+        assert own is not None
+        return Claim(self.start, uuid4(), 2, None, own.made + seconds)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    result = Authority()
+    (tmp_path / "authorities.pem").write_text(result.pem)
+    return result
+
+
+def proof(folder: Path, authority: Authority, outpost_id: UUID) -> Proof:
+    return Proof(outpost_id, identity(folder, authority, outpost_id), folder / "authorities.pem")
+
+
+@pytest.fixture
+def other(tmp_path: Path, authority: Authority) -> Iterator[Other]:
+    result = Other(proof(tmp_path, authority, THEIRS))
+    yield result
+    result.close()
+
+
+@pytest.fixture
+async def ours(tmp_path: Path, authority: Authority, other: Other) -> AsyncIterator[Ours]:
+    own = identity(tmp_path, authority, OURS)
+    result = Ours(tmp_path / "ours", Proof(OURS, own, tmp_path / "authorities.pem"), own, other.address)
+    yield result
+    await result.peers.stop()
+    await result.spend.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_peer_takes_nothing_away_by_giving(ours: Ours, other: Other) -> None:
+    other.gives = lambda _: (0, -3)
+    assert await ours.calls(6) == 5
+    assert ours.share == 5
+    assert "amounts must not be negative" in ours.fault
+
+
+async def test_whatever_a_peer_gives_nobody_spends_more_than_the_limit(ours: Ours, other: Other) -> None:
+    other.gives = lambda _: (10**30, 10**30)
+    assert await ours.calls(12) == 10
+
+
+async def test_a_peer_tells_of_itself_alone(ours: Ours, other: Other) -> None:
+    other.told = {"id": uuid4(), "stopped": True}
+    ours.peers.start()
+    await until(lambda: bool(ours.fault))
+    assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
+
+
+async def test_an_answer_that_its_peer_has_not_proven_is_none(
+    ours: Ours, other: Other, tmp_path: Path, authority: Authority
+) -> None:
+    other.proof = proof(tmp_path, authority, uuid4())
+    other.told, other.gives = {"stopped": True}, lambda _: (0, 5)
+    ours.peers.start()
+    await until(lambda: bool(ours.fault))
+    assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
+    assert await ours.calls(6) == 5
+
+
+@pytest.mark.parametrize(
+    ("later", "share"),
+    [(-3600.0, 0), (3600.0, 5), (None, 5)],
+    ids=["who has begun before", "who begins later", "who has not begun"],
+)
+async def test_a_part_is_refused_by_who_has_begun_before(
+    ours: Ours, other: Other, later: float | None, share: int
+) -> None:
+    await ours.leases.prepare(ours.start)
+    other.told = {"granted": False, "claim": None if later is None else ours.claim(later)}
+    await ours.peers.begin(ours.start)
+    assert ours.share == share
+
+
+async def test_of_two_who_begin_in_the_same_moment_and_refuse_each_other_one_has_its_part(
+    ours: Ours, other: Other
+) -> None:
+    await ours.leases.prepare(ours.start)
+    other.told = {"granted": False, "claim": ours.claim(0)}
+    await ours.peers.begin(ours.start)
+    # The one with the higher id begins with nothing.
+    assert ours.share == 5
+
+
+async def test_who_has_reached_nobody_gives_up_later_what_is_not_its_own(ours: Ours, other: Other) -> None:
+    """And what it has spent of it by then is taken from the others' shares."""
+    other.told = None
+    ours.peers.start()
+    await until(lambda: ours.share == 5)
+    assert await ours.calls(2) == 2
+    other.gives = lambda request: request.amounts
+    other.told = {"granted": False, "claim": ours.claim(-3600), "free": (0, 6)}
+    await until(lambda: ours.share == 2)
+    assert [question.amounts for question in other.asked] == [(0, 2)]
+    assert not ours.leases.owns(ours.start)
+
+
+async def test_a_newcomers_refusal_takes_nobodys_part(ours: Ours, other: Other) -> None:
+    ours.peers.start()
+    await until(lambda: ours.share == 5)
+    other.told, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None
+    for _ in range(2):
+        ours.peers.notify()
+        await until(lambda: other.heard is not None)
+        other.heard = None
+    assert (ours.share, other.asked) == (5, [])
+
+
+async def test_a_budget_that_all_together_have_spent_is_exceeded_before_anybody_asks(ours: Ours, other: Other) -> None:
+    other.told = {"spent": (0, 4)}
+    ours.peers.start()
+    await until(lambda: ours.share == 5)
+    assert await ours.calls(5) == 5
+    assert ours.spend.status() == "warning"
+    other.told = {"spent": (0, 5)}
+    await until(lambda: ours.spend.status() == "exceeded")
+
+
+async def test_what_is_spent_beyond_a_lowered_limit_is_asked_for_where_there_is_any(ours: Ours, other: Other) -> None:
+    other.gives = lambda request: request.amounts
+    ours.peers.start()
+    await until(lambda: ours.share == 5)
+    assert await ours.calls(5) == 5
+    await ours.state.change(budget=msgspec.structs.replace(ours.spend.set, requests=6))
+    await asyncio.sleep(1.2)
+    assert (ours.share, other.asked) == (3, [])
+    other.told = {"free": (9, 3)}
+    await until(lambda: ours.share == 5)
+    assert [question.amounts for question in other.asked] == [(0, 2)]

@@ -1,0 +1,211 @@
+"""An outpost that calls nobody: policy from files, which the command line fetches where the platform can be reached."""
+
+import base64
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from tests.support.outpost_server import OutpostServer, Trust
+
+from gatehouse.foundation.jwt import SigningKey
+from gatehouse.policy.bundles import signing
+
+
+class Listener:
+    """Counts who connects, and hangs up."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            self.count += 1
+            connection.close()
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+@pytest.fixture(scope="module")
+def listener() -> Iterator[Listener]:
+    listener = Listener()
+    yield listener
+    listener.close()
+
+
+def files(outpost: OutpostServer) -> tuple[Path, Path]:
+    return outpost.home / "carried.jws", outpost.home / "carried.json"
+
+
+@pytest.fixture(scope="module")
+def cut_off(trust: Trust, listener: Listener) -> Iterator[OutpostServer]:
+    outpost = OutpostServer(
+        trust, OUTPOST_AIRGAP="true", PLATFORM_MANAGEMENT_URL=listener.url, CLOUD_PORTAL_URL=listener.url
+    )
+    bundle, keys = files(outpost)
+    outpost.environment.update(OUTPOST_BUNDLE_PATH=str(bundle), OUTPOST_KEYS_PATH=str(keys))
+    # The platform's settled policy, and the trial key in it.
+    assert trust.server.key
+    trust.server.settled()
+    done = outpost.fetch(bundle, keys)
+    assert done.returncode == 0, done.stderr
+    with outpost:
+        yield outpost
+
+
+def policy(outpost: OutpostServer) -> dict[str, Any]:
+    with outpost.admin() as admin:
+        policy_status: dict[str, Any] = admin.get("/admin/api/status").json()["policy"]
+        return policy_status
+
+
+def until(judge: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not judge():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def resigned(outpost: OutpostServer, **claims: object) -> None:
+    """Puts a bundle in place that says something else, signed by a key that the file of keys names."""
+    bundle, keys = files(outpost)
+    payload = bundle.read_text().split(".")[1]
+    document = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))) | claims
+    key = SigningKey.generate()
+    known = json.loads(keys.read_text())["keys"]
+    keys.write_text(json.dumps({"keys": [*known, key.published()]}))
+    bundle.write_text(signing.sign(json.dumps(document).encode(), key))
+
+
+def test_it_serves_by_its_files_and_calls_nobody(cut_off: OutpostServer, listener: Listener) -> None:
+    for _ in range(3):
+        assert cut_off.ask().status_code == 200
+        time.sleep(0.7)
+    policy_status = policy(cut_off)
+    assert (policy_status["source"], policy_status["fault"], policy_status["expired"]) == ("file", None, False)
+    with cut_off.admin() as admin:
+        assert admin.get("/admin/api/status").json()["platform"] is None
+    assert listener.count == 0
+
+
+def test_what_is_brought_comes_into_force_without_a_restart(
+    trust: Trust, cut_off: OutpostServer, listener: Listener
+) -> None:
+    text = "the word is timbuktu"
+    assert cut_off.ask(text).status_code == 200
+    rule = {
+        "name": "t", "filter_type": "keyword_block", "config": {"keywords": ["timbuktu"]}, "scope": "org",
+        "priority": 5,
+    }  # fmt: skip
+    with trust.admin() as admin:
+        made = admin.post("/api/admin/content-filters/", json=rule)
+        assert made.status_code == 201, made.text
+    try:
+        before = policy(cut_off)["version"]
+        done = cut_off.fetch(*files(cut_off))
+        assert done.returncode == 0, done.stderr
+        (version,) = re.findall(r"Version (\d+) for outpost", done.stdout)
+        assert int(version) > before
+        until(lambda: cut_off.ask(text).status_code == 403)
+        assert policy(cut_off)["version"] == int(version)
+    finally:
+        with trust.admin() as admin:
+            admin.delete(f"/api/admin/content-filters/{made.json()['id']}")
+    assert listener.count == 0
+
+
+def test_files_that_cannot_be_used_change_nothing(cut_off: OutpostServer) -> None:
+    bundle, keys = files(cut_off)
+    whole, version = bundle.read_text(), policy(cut_off)["version"]
+    for content, why in (
+        (whole[: len(whole) // 2], "signature"),
+        ("", "signature"),
+        (whole.replace(".", ".A", 1), "signature"),
+    ):
+        bundle.write_text(content)
+        until(lambda why=why: why in (policy(cut_off)["fault"] or ""))  # type: ignore[misc]
+        assert policy(cut_off)["version"] == version
+        assert cut_off.ask().status_code == 200
+        bundle.write_text(whole)
+        until(lambda: policy(cut_off)["fault"] is None)
+    named = keys.read_text()
+    for content in ("", "<html>", '{"keys": []}', '{"keys": [{"kty": "RSA"}]}'):
+        keys.write_text(content)
+        until(lambda: "keys' file" in (policy(cut_off)["fault"] or ""))
+        assert cut_off.ask().status_code == 200
+        keys.write_text(named)
+        until(lambda: policy(cut_off)["fault"] is None)
+    bundle.unlink()
+    until(lambda: "cannot be read" in (policy(cut_off)["fault"] or ""))
+    assert cut_off.ask().status_code == 200
+    bundle.write_text(whole)
+    until(lambda: policy(cut_off)["fault"] is None)
+
+
+def test_an_older_one_is_refused_also_after_a_restart(cut_off: OutpostServer) -> None:
+    bundle, keys = files(cut_off)
+    whole, known, version = bundle.read_text(), keys.read_text(), policy(cut_off)["version"]
+    resigned(cut_off, version=version - 1)
+    until(lambda: "older" in (policy(cut_off)["fault"] or ""))
+    cut_off.kill()
+    cut_off.start()
+    assert (policy(cut_off)["version"], policy(cut_off)["source"]) == (version, "kept")
+    bundle.write_text(whole)
+    keys.write_text(known)
+    until(lambda: policy(cut_off)["fault"] is None)
+
+
+def test_an_expired_bundle_serves_and_its_age_is_reported(cut_off: OutpostServer) -> None:
+    now = int(time.time())
+    resigned(cut_off, version=policy(cut_off)["version"] + 1, issued_at=now - 900_000, expires_at=now - 300_000)
+    until(lambda: bool(policy(cut_off)["expired"]))
+    policy_status = policy(cut_off)
+    assert (policy_status["source"], policy_status["fault"]) == ("file", None)
+    assert 900_000 <= policy_status["age_seconds"] < 900_100
+    assert cut_off.ask().status_code == 200
+    figures = httpx2.get(cut_off.url + "/metrics").text
+    (age,) = re.findall(r"^service_outpost_policy_age_seconds (\S+)$", figures, re.MULTILINE)
+    assert 900_000 <= float(age) < 900_100
+
+
+def test_what_cannot_be_fetched_is_told_in_a_line_and_leaves_the_files_alone(cut_off: OutpostServer) -> None:
+    before = [path.read_text() for path in files(cut_off)]
+    for environment, why in (
+        ({"PLATFORM_MANAGEMENT_URL": "http://127.0.0.1:9"}, "the platform cannot be reached"),
+        ({"OUTPOST_ID": "00000000-0000-4000-8000-000000000001"}, "the platform refuses this outpost: 401"),
+        ({"OUTPOST_ID": ""}, "OUTPOST_ID: set it"),
+    ):
+        done = cut_off.fetch(*files(cut_off), **environment)
+        assert done.returncode != 0
+        assert why in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert [path.read_text() for path in files(cut_off)] == before
+
+
+@pytest.mark.parametrize("missing", ["OUTPOST_BUNDLE_PATH", "OUTPOST_KEYS_PATH"])
+def test_without_the_files_names_it_does_not_start(missing: str, tmp_path: Path) -> None:
+    environment = {
+        "GATEHOUSE_HOME": str(tmp_path), "OUTPOST_ID": "00000000-0000-4000-8000-000000000001", "OUTPOST_AIRGAP": "true",
+        "OUTPOST_BUNDLE_PATH": "bundle.jws", "OUTPOST_KEYS_PATH": "keys.json", missing: "",
+    }  # fmt: skip
+    command = [sys.executable, "-P", "-m", "gatehouse", "serve", "outpost", "--port", "0", "--admin-port", "0"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert missing in done.stderr

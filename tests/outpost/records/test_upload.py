@@ -1,0 +1,203 @@
+"""An outpost's records on the platform: once each and in order, whoever dies or is away meanwhile."""
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+from tests.support.outpost_server import OutpostServer, Trust, asking, stored, until, verified
+
+#: The outpost's ends by kill -9 (20 prove more), and the requests of a day without the platform (100,000).
+KILLS = int(os.environ.get("OUTPOST_KILLS", "4"))
+AWAY = int(os.environ.get("OUTPOST_AWAY_REQUESTS", "3000"))
+WAIT_SECONDS = 60 + AWAY / 100
+
+
+def usage(trust: Trust, requests: list[str]) -> list[tuple[str, str]]:
+    rows = trust.server.sql("SELECT request_id, status FROM usage_records WHERE request_id = ANY(%s)", [requests])
+    return [tuple(row) for row in rows]
+
+
+def journal(outpost: OutpostServer) -> int:
+    return sum(path.stat().st_size for path in (outpost.home / "outpost/journal").rglob("*.log"))
+
+
+class Callers:
+    """Ask until `stop`; `answered` are the requests whose answers were complete, `asked` all."""
+
+    def __init__(self, outpost: OutpostServer, count: int = 4) -> None:
+        self.answered: list[str] = []
+        self.asked: list[str] = []
+        self._outpost = outpost
+        self._ended = threading.Event()
+        self._pool = ThreadPoolExecutor(count)
+        self._calls = [self._pool.submit(self._call, number) for number in range(count)]
+
+    def stop(self) -> None:
+        self._ended.set()
+        for call in self._calls:
+            call.result(60)
+        self._pool.shutdown()
+
+    def _call(self, caller: int) -> None:
+        number = 0
+        with self._outpost.client() as client:
+            while not self._ended.is_set():
+                number += 1
+                request_id = f"{self._outpost.id.hex[:8]}-{caller}-{number}"
+                self.asked.append(request_id)
+                stream = number % 3 == 0
+                try:
+                    answer = client.post(
+                        "/v1/chat/completions",
+                        json=asking("Hello", stream=stream),
+                        headers={"X-Request-Id": request_id},
+                    )
+                except httpx2.HTTPError:
+                    time.sleep(0.01)
+                    continue
+                if answer.status_code == 200 and (not stream or "data: [DONE]" in answer.text):
+                    self.answered.append(request_id)
+                time.sleep(0.01)
+
+
+def test_requests_are_the_platforms_records_within_seconds(trust: Trust, outpost: OutpostServer) -> None:
+    for _ in range(3):
+        assert outpost.ask().status_code == 200
+    until(lambda: len(stored(trust, outpost)) == 3)
+    status = outpost.admin().get("/admin/api/status").json()
+    assert status["journal"]["handed_in"] >= 3
+    assert status["journal"]["fault"] is None
+
+
+def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost:
+        callers = Callers(outpost)
+        for _ in range(KILLS):
+            target = len(callers.answered) + 50
+            until(lambda target=target: len(callers.answered) > target)  # type: ignore[misc]
+            outpost.kill(signal.SIGKILL)
+            outpost.start()
+            outpost.wait()
+        callers.stop()
+        # What a kill has interrupted is recorded too, so there may be more than what was answered.
+        until(lambda: set(callers.answered) <= set(stored(trust, outpost)))
+        until(lambda: len(list((outpost.home / "outpost/journal").glob("*-*"))) == 1)
+        usage_rows = usage(trust, callers.asked)
+        assert len(usage_rows) == len({request_id for request_id, _ in usage_rows})
+        assert {request_id for request_id, _ in usage_rows} >= set(callers.answered)
+        succeeded = {request_id for request_id, outcome in usage_rows if outcome == "success"}
+        assert succeeded >= set(callers.answered)
+        # Streams that were cut off have ended, as the platform sees it.
+        assert trust.server.sql("SELECT 1 FROM open_streams") == []
+        assert "the chain is whole" in verified(trust)
+
+
+def test_a_day_without_the_platform_is_handed_in_when_it_is_back(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost:
+        assert outpost.ask().status_code == 200
+        until(lambda: len(stored(trust, outpost)) == 1)
+        trust.server.kill()
+        try:
+            callers = Callers(outpost)
+            until(lambda: len(callers.answered) >= AWAY, WAIT_SECONDS)
+            callers.stop()
+            assert callers.answered == callers.asked or set(callers.answered) == set(callers.asked)
+            assert journal(outpost) < 2_000 * len(callers.answered)
+            # The disk turns one byte of one record. A stream has two entries, whose first is no record.
+            spoilt = next(item for item in callers.answered[AWAY // 100 :] if int(item.rpartition("-")[2]) % 3)
+            (segment, *_) = sorted((outpost.home / "outpost/journal").glob("*-*/*.log"))
+            with segment.open("r+b") as file:
+                content = file.read()
+                damaged = content.index(spoilt.encode())
+                file.seek(damaged)
+                file.write(b"\0")
+        finally:
+            trust.server.start()
+        until(lambda: len(stored(trust, outpost)) >= len(callers.answered), WAIT_SECONDS)
+        records = stored(trust, outpost)[1:]
+        assert len(records) == len(set(records)) == len(callers.answered) - 1
+        assert set(records) == set(callers.answered) - {spoilt}
+        # In order: each caller asked one after the other.
+        for caller in range(4):
+            numbers = [int(record.rpartition("-")[2]) for record in records if record.split("-")[1] == str(caller)]
+            assert numbers == sorted(numbers)
+        ((reason, details),) = trust.server.sql(
+            "SELECT reason, details FROM audit_events WHERE action = 'outpost.records_lost' AND resource_id = %s",
+            [str(outpost.id)],
+        )
+        assert (reason, details["bytes"] > 100) == ("damaged", True)
+        text = verified(trust)
+        assert "the chain is whole" in text
+        assert f"of outpost {outpost.id}" in text
+        assert outpost.admin().get("/admin/api/status").json()["journal"]["lost"] == 1
+
+
+def test_a_full_journal_refuses_requests_and_loses_none(trust: Trust) -> None:
+    with OutpostServer(trust, JOURNAL_MAX_BYTES=str(1024**2)) as outpost:
+        until((outpost.home / "outpost/bundle.jws").exists)
+        outpost.kill()
+        outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
+        outpost.start()
+        outpost.wait()
+        callers = Callers(outpost)
+        until(lambda: httpx2.get(outpost.url + "/api/health/ready").status_code == 503)
+        callers.stop()
+        refused = outpost.ask()
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "journal_full")
+        assert journal(outpost) <= 1024**2
+        outpost.kill()
+        outpost.environment["PLATFORM_MANAGEMENT_URL"] = trust.server.url
+        outpost.start()
+        until(lambda: set(callers.answered) <= set(stored(trust, outpost)))
+        # What was handed in makes room.
+        outpost.wait()
+        assert outpost.ask().status_code == 200
+
+
+def test_a_platform_that_went_back_gets_again_what_it_lacks(trust: Trust) -> None:
+    """As one does that was restored from a backup."""
+    with OutpostServer(trust) as outpost, outpost.admin() as operator:
+        back = "UPDATE outpost_positions SET sequence = sequence - 3 WHERE outpost_id = %s"
+
+        def status() -> Any:
+            return operator.get("/admin/api/status").json()["journal"]
+
+        def ask_until_stored(count: int) -> None:
+            for _ in range(5):
+                assert outpost.ask().status_code == 200
+            until(lambda: len(stored(trust, outpost)) == count)
+
+        ask_until_stored(5)
+        trust.server.sql(back, [outpost.id])
+        # It has them still, and says so: nothing is there twice.
+        ask_until_stored(10)
+        assert (status()["rejected"], status()["lost"]) == (3, 0)
+        # What is not kept any more cannot be sent again; the rest is, and the chain says what is missing.
+        until((outpost.home / "outpost/audit/00000001.jsonl").exists)
+        (outpost.home / "outpost/audit/00000001.jsonl").unlink()
+        trust.server.sql(back, [outpost.id])
+        ask_until_stored(15)
+        assert (status()["rejected"], status()["lost"]) == (3, 3)
+        ((reason, details),) = trust.server.sql(
+            "SELECT reason, details FROM audit_events WHERE action = 'outpost.records_lost' AND resource_id = %s",
+            [str(outpost.id)],
+        )
+        assert (reason, details["records"], details["sequence"]) == ("gone", 3, 1)
+        ask_until_stored(20)
+
+
+def test_without_the_note_of_what_was_handed_in_nothing_is_lost_or_doubled(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost:
+        for _ in range(3):
+            assert outpost.ask().status_code == 200
+        until(lambda: len(stored(trust, outpost)) == 3)
+        outpost.kill(signal.SIGKILL)
+        (outpost.home / "outpost/uploaded.json").write_bytes(b"{")
+        outpost.start()
+        outpost.wait()
+        assert outpost.ask().status_code == 200
+        until(lambda: len(stored(trust, outpost)) == 4)

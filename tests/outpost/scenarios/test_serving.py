@@ -1,0 +1,186 @@
+"""An outpost beside a platform, both as processes: policy, callers, refusals."""
+
+import subprocess
+import sys
+import time
+
+import httpx2
+import pytest
+from joserfc import jwt
+from joserfc.jwk import OctKey
+from tests.support.outpost_server import JWT_SECRET, OutpostServer, Trust, asking
+
+
+def test_a_key_of_the_organization_is_answered_by_the_model_that_it_names(outpost: OutpostServer) -> None:
+    answer = outpost.ask("Hello, outpost")
+    assert answer.status_code == 200, answer.text
+    assert "Hello, outpost" in answer.json()["choices"][0]["message"]["content"]
+    assert answer.headers["x-gateway-provider"] == "sandbox"
+
+
+@pytest.mark.parametrize("key", ["gk_" + "0" * 40, "no.such.token", "what"])
+def test_a_stranger_is_refused(outpost: OutpostServer, key: str) -> None:
+    answer = outpost.ask(key=key)
+    assert answer.status_code == 401
+    assert answer.json()["error"]["type"] == "authentication_error"
+
+
+def own_token(secret: str = JWT_SECRET, algorithm: str = "HS256", **claims: object) -> str:
+    payload = {"sub": "batch job", "exp": int(time.time()) + 60, **claims}
+    return jwt.encode({"alg": algorithm}, payload, OctKey.import_key(secret.encode()), algorithms=[algorithm])
+
+
+def test_an_own_client_is_let_in_by_its_token(outpost: OutpostServer) -> None:
+    assert outpost.ask(key=own_token()).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        own_token(secret="another secret, of somebody else's outpost"),
+        own_token(exp=int(time.time()) - 60),
+        own_token(algorithm="HS512"),
+        own_token(exp=None),
+        own_token(sub=None),
+        ".".join(["eyJhbGciOiJub25lIn0", own_token().split(".")[1], ""]),
+    ],
+)
+def test_a_token_that_is_not_its_own_or_over_is_refused(outpost: OutpostServer, token: str) -> None:
+    answer = outpost.ask(key=token)
+    assert answer.status_code == 401, answer.text
+
+
+def test_an_own_token_without_the_scope_is_refused(outpost: OutpostServer) -> None:
+    answer = outpost.ask(key=own_token(scope="api:read"))
+    assert (answer.status_code, answer.json()["error"]["type"]) == (403, "authentication_error")
+
+
+def test_an_own_token_of_a_user_is_good_while_the_organization_has_the_user(
+    trust: Trust, outpost: OutpostServer
+) -> None:
+    with trust.admin() as admin:
+        made = admin.post("/api/admin/users", json={"email": "leaver@example.com", "role": "user"})
+        assert made.status_code == 201, made.text
+        user = f"/api/admin/users/{made.json()['id']}"
+        token = own_token(sub=made.json()["id"])
+        _wait_for(200, outpost, token)
+        assert admin.patch(user, json={"is_active": False}).status_code == 200
+        refused = _wait_for(401, outpost, token)
+        assert refused.json()["error"]["code"] == "invalid_token"
+        assert admin.patch(user, json={"is_active": True}).status_code == 200
+        _wait_for(200, outpost, token)
+        assert admin.delete(user).status_code == 204
+        _wait_for(401, outpost, token)
+
+
+def _wait_for(status: int, outpost: OutpostServer, token: str) -> httpx2.Response:
+    deadline = time.monotonic() + 10
+    while (answer := outpost.ask(key=token)).status_code != status:
+        assert time.monotonic() < deadline, answer.text
+    return answer
+
+
+def test_a_changed_rule_comes_into_force_without_a_restart(trust: Trust, outpost: OutpostServer) -> None:
+    text = "the word is zanzibar"
+    assert outpost.ask(text).status_code == 200
+    config = {"keywords": ["zanzibar"]}
+    rule = {"name": "z", "filter_type": "keyword_block", "config": config, "scope": "org", "priority": 5}
+    with trust.admin() as admin:
+        made = admin.post("/api/admin/content-filters/", json=rule)
+        assert made.status_code == 201, made.text
+        deadline = time.monotonic() + 10
+        while outpost.ask(text).status_code == 200:
+            assert time.monotonic() < deadline
+        assert admin.delete(f"/api/admin/content-filters/{made.json()['id']}").status_code == 204
+
+
+def test_a_kept_bundle_serves_while_the_platform_is_away(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost:
+        assert outpost.ask().status_code == 200
+        outpost.kill()
+        outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
+        outpost.start()
+        outpost.wait()
+        assert outpost.ask().status_code == 200
+
+
+def test_after_a_restart_it_is_in_touch_without_waiting_for_a_change(trust: Trust) -> None:
+    with OutpostServer(trust) as outpost:
+        etag, deadline = outpost.home / "outpost" / "bundle.etag", time.monotonic() + 10
+        while not (etag.exists() and etag.read_bytes()):
+            assert time.monotonic() < deadline
+        outpost.kill()
+        outpost.start()
+        outpost.wait()
+        deadline = time.monotonic() + 10
+        with outpost.admin() as operator:
+            while (body := operator.get("/admin/api/status").json())["platform"]["heard_at"] is None:
+                assert time.monotonic() < deadline, body
+        assert body["policy"]["source"] == "kept"
+
+
+def test_the_tasks_of_its_event_loop_are_a_figure(outpost: OutpostServer) -> None:
+    assert outpost.process is not None
+    name = f'service_event_loop_tasks{{pid="{outpost.process.pid}"}} '
+    deadline, tasks = time.monotonic() + 20, 0.0
+    while not tasks:
+        lines = httpx2.get(outpost.url + "/metrics").text.splitlines()
+        tasks = next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), 0.0)
+        assert time.monotonic() < deadline, lines
+
+
+def test_a_second_process_of_a_home_is_refused(outpost: OutpostServer) -> None:
+    assert outpost.process is not None
+    command = [sys.executable, "-P", "-m", "gatehouse", "serve", "outpost", "--port", "0", "--admin-port", "0"]
+    done = subprocess.run(command, env=outpost.started_with, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"in use by process {outpost.process.pid} at {outpost.url}; stop that process" in done.stderr
+    # Nobody else looks into what it keeps.
+    assert (outpost.home / "outpost").stat().st_mode & 0o777 == 0o700
+    assert outpost.ask().status_code == 200
+
+
+def test_without_any_bundle_it_says_so(trust: Trust) -> None:
+    outpost = OutpostServer(trust, PLATFORM_MANAGEMENT_URL="http://127.0.0.1:9")
+    outpost.start()
+    try:
+        answer = outpost.ask()
+        assert answer.status_code == 503
+        assert answer.json()["error"]["type"] == "service_unavailable"
+        ready = httpx2.get(outpost.url + "/api/health/ready")
+        assert (ready.status_code, ready.json()["reasons"]) == (503, ["no policy bundle is loaded"])
+        assert httpx2.get(outpost.url + "/api/health/live").status_code == 200
+    finally:
+        outpost.__exit__()
+
+
+def test_the_kill_switch_rejects_everything_until_it_is_released(outpost: OutpostServer) -> None:
+    with outpost.admin() as admin:
+        answer = admin.post("/admin/api/override/kill-switch", json={"active": True})
+        assert (answer.status_code, answer.json()["active"]) == (200, True)
+        for path, body in (("/v1/chat/completions", asking("x")), ("/v1/scan", {"text": "x", "model": "m"})):
+            with outpost.client() as client:
+                refused = client.post(path, json=body)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "kill_switch_active")
+        # It outlives the process.
+        outpost.kill()
+        outpost.start()
+        assert outpost.ask().status_code == 503
+        assert admin.post("/admin/api/override/kill-switch", json={"active": False}).json()["active"] is False
+    assert outpost.ask().status_code == 200
+
+
+def test_a_path_without_v1_is_answered_as_the_one_with_it(outpost: OutpostServer) -> None:
+    with outpost.client() as client:
+        assert client.post("/chat/completions", json=asking("Hello")).status_code == 200
+        assert client.get("/models").json() == client.get("/v1/models").json()
+
+
+def test_an_api_that_is_not_offered_is_named_and_another_method_is_405(outpost: OutpostServer) -> None:
+    with outpost.client() as client:
+        answer = client.post("/v1/images/generations", json={})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_served")
+        assert "Gatehouse does not serve images" in answer.json()["error"]["message"]
+        assert client.post("/v1/messages/batches", json={}).json()["type"] == "error"
+        answer = client.get("/v1/chat/completions")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")

@@ -1,0 +1,157 @@
+"""The console in a real browser, against a real server."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+import httpx2
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, expect
+from tests.support import chromium
+from tests.support.chromium import page_of
+from tests.support.members import HASH
+from tests.support.platform import PASSWORD
+from tests.support.server import GatehouseServer
+
+from gatehouse.foundation.ids import new_id
+from gatehouse.platform.changes.change import DEFAULT_TENANT
+from gatehouse.platform.console.files import BUILT, INDEX
+
+ROOT: Final = Path(__file__).parents[3]
+CONSOLE: Final = ROOT / "console"
+_AXE: Final = CONSOLE / "node_modules" / "axe-core" / "axe.min.js"
+DESK: Final = {"width": 1440, "height": 900}
+
+
+@dataclass
+class Colleague:
+    """A user of the tenant `default`, with a password."""
+
+    id: UUID
+    email: str
+    role: str
+
+
+@pytest.fixture(scope="session")
+def console() -> Path:
+    """The folder of the built files."""
+    if not (BUILT / INDEX).is_file() or not _AXE.is_file():
+        pytest.skip("the console is not built: make setup")
+    return BUILT
+
+
+@pytest.fixture(scope="module")
+def server(console: Path) -> Iterator[GatehouseServer]:
+    tiers = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
+    with GatehouseServer(env={"RATE_LIMIT_TIERS": tiers}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+async def chrome() -> AsyncIterator[Browser]:
+    async with chromium.browser() as started:
+        yield started
+
+
+@pytest.fixture
+async def context(chrome: Browser, server: GatehouseServer) -> AsyncIterator[BrowserContext]:
+    made = await chrome.new_context(base_url=server.url, viewport=DESK)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def page(context: BrowserContext) -> AsyncIterator[Page]:
+    async with page_of(context) as opened:
+        yield opened
+
+
+@pytest.fixture
+def colleague(server: GatehouseServer) -> Callable[[str], Colleague]:
+    """Makes a user with a role."""
+
+    def make(role: str) -> Colleague:
+        user_id, email = new_id(), f"{role}-{uuid4().hex[:10]}@example.test"
+        server.sql(
+            "INSERT INTO users (id, tenant_id, email, role, password_hash, display_name)"
+            " VALUES (%s, %s, %s, %s, %s, %s)",
+            [user_id, DEFAULT_TENANT, email, role, HASH, f"A test's {role}"],
+        )
+        server.touch("user", user_id)
+        server.settled()
+        return Colleague(user_id, email, role)
+
+    return make
+
+
+SignIn = Callable[..., Awaitable[Colleague]]
+
+
+@pytest.fixture
+def sign_in(page: Page, colleague: Callable[[str], Colleague]) -> SignIn:
+    """Signs a new user in through the pages, as far as the console's `path`."""
+
+    async def signed_in(role: str = "admin", path: str = "/console") -> Colleague:
+        who = colleague(role)
+        await page.goto(path)
+        await enter_password(page, who.email)
+        await expect(page.get_by_role("button", name="Account")).to_be_visible()
+        return who
+
+    return signed_in
+
+
+async def enter_password(page: Page, email: str) -> None:
+    await page.get_by_label("E-mail or user name").fill(email)
+    await page.get_by_label("Password", exact=True).fill(PASSWORD)
+    await page.keyboard.press("Enter")
+
+
+def api(server: GatehouseServer, who: Colleague) -> httpx2.Client:
+    """A client that calls with a session of its own."""
+    client = httpx2.Client(base_url=server.url, timeout=30)
+    answer = client.post("/api/auth/login", json={"email": who.email, "password": PASSWORD})
+    client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+    return client
+
+
+def call_model(
+    server: GatehouseServer, key: str, content: str = "Hello", model: str = "sandbox/echo"
+) -> httpx2.Response:
+    return httpx2.post(
+        f"{server.url}/v1/chat/completions",
+        json={"model": model, "messages": [{"role": "user", "content": content}]},
+        headers={"Authorization": f"Bearer {key}"},
+        timeout=30,
+    )
+
+
+def recorded_call(server: GatehouseServer, key: str, content: str = "Hello", model: str = "sandbox/echo") -> str:
+    """Calls a model, and returns the request's id once its record is stored."""
+    request_id: str = call_model(server, key, content, model).headers["x-request-id"]
+    deadline = time.monotonic() + 20
+    while not server.sql("SELECT 1 FROM usage_records WHERE request_id = %s", [request_id]):
+        assert time.monotonic() < deadline, "no record was stored"
+        time.sleep(0.02)
+    return request_id
+
+
+async def is_accessible(page: Page) -> None:
+    """Axe finds nothing on the page (WCAG 2.2, AA), in the light and in the dark."""
+    for scheme in ("light", "dark"):
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        if not await page.evaluate("'axe' in window"):
+            await page.evaluate(_AXE.read_text())
+        violations: list[dict[str, Any]] = await page.evaluate(_RUN_AXE)
+        assert violations == [], scheme
+
+
+_RUN_AXE: Final = """async () => {
+  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+  const { violations } = await axe.run(document, { runOnly: { type: "tag", values: tags } });
+  return violations.map(({ id, help, nodes }) => ({ id, help, where: nodes.map((node) => node.html.slice(0, 200)),
+    why: nodes[0].failureSummary }));
+}"""

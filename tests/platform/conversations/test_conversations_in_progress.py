@@ -1,0 +1,69 @@
+"""Conversations' model calls are in progress as the gateway's are: draining waits for them, figures show them."""
+
+import asyncio
+
+import pytest
+from tests.platform.conversations.conftest import Begin, chunk, completion, messages_of, of_own
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.upstream import Connection, upstream
+
+
+class Waiting:
+    """A provider that begins to stream, or does not answer, until it is told to."""
+
+    def __init__(self) -> None:
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def behave(self, connection: Connection) -> None:
+        stream = b'"stream":true' in connection.body
+        if stream:
+            await connection.begin_stream()
+            await connection.chunk(chunk("word " * 100))
+        self.reached.set()
+        await self.go_on.wait()
+        if stream:
+            await connection.chunk(b"data: [DONE]\n\n")
+            await connection.end_stream()
+        else:
+            await connection.answer(completion("done"))
+
+
+@pytest.mark.parametrize(("call", "stream"), [("messages", False), ("messages", True), ("summary", False)])
+async def test_a_call_counts_until_its_answer_is_sent(
+    platform: RunningPlatform, talking: Tenant, call: str, stream: bool
+) -> None:
+    waiting, calls = Waiting(), platform.host.calls
+    async with upstream(waiting.behave) as provider:
+        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        await client.post(f"{path}/messages", json={"content": "first", "model": "sandbox/echo"})
+        assert calls.count == 0
+        body = {"content": "x", "stream": stream} if call == "messages" else None
+        post = asyncio.create_task(client.post(f"{path}/{call}", json=body))
+        await asyncio.wait_for(waiting.reached.wait(), 10)
+        assert (calls.count, platform.host.node.report()) == (1, {"active": 1})
+        waiting.go_on.set()
+        assert (await post).status_code in {200, 201}
+    assert calls.count == 0
+
+
+async def test_a_title_in_the_making_counts(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
+    waiting, calls = Waiting(), platform.host.calls
+    async with upstream(waiting.behave) as provider:
+        await platform.add_provider(talking.id, "own", "openai_compatible", "m", base_url=provider.url, max_retries=0)
+        await talking.admin.client.put("/api/admin/config/auto_title_enabled", json={"value": "true"})
+        await talking.admin.client.put("/api/admin/config/auto_title_model", json={"value": "own/m"})
+        client, path = talking.user.client, await begin()
+        assert (await client.post(f"{path}/messages", json={"content": "x"})).status_code == 201
+        await asyncio.wait_for(waiting.reached.wait(), 10)
+        assert calls.count == 1
+        waiting.go_on.set()
+        await platform.host.later.settle()
+    assert (calls.count, (await client.get(path)).json()["title"]) == (0, "done")
+
+
+async def test_what_is_refused_leaves_the_count(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin(model="sandbox/status-503")
+    for stream in (False, True):
+        answer = await client.post(f"{path}/messages", json={"content": "x", "stream": stream})
+        assert answer.status_code == 502
+    assert (platform.host.calls.count, await messages_of(client, path)) == (0, [])

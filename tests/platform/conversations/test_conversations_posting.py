@@ -1,0 +1,359 @@
+"""A post goes through the whole pipeline, and what is kept is what the model was shown and has said."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from tests.platform.conversations.conftest import (
+    CARD,
+    Begin,
+    answering,
+    completion,
+    contents,
+    messages_of,
+    of_own,
+    redacting,
+    stored,
+)
+from tests.support.journal import Journal
+from tests.support.platform import RunningPlatform, Tenant
+from tests.support.upstream import Connection, upstream
+
+from gatehouse.foundation.settings import Settings
+
+
+async def test_a_post_keeps_question_and_answer(talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin()
+    answer = await client.post(f"{path}/messages", json={"content": "  hello\n    there "})
+    assert answer.status_code == 201
+    posted = answer.json()
+    assert posted["user_message"]["content"] == posted["assistant_message"]["content"] == "  hello\n    there "
+    assert (posted["assistant_message"]["model"], posted["assistant_message"]["finish_reason"]) == (
+        "sandbox/echo", "stop",
+    )  # fmt: skip
+    assert {message["request_id"] for message in posted.values()} == {answer.headers["X-Request-Id"]}
+    assert (answer.headers["X-Gateway-Model"], answer.headers["X-DLP-Action"]) == ("echo", "ALLOW")
+    kept = await messages_of(client, path)
+    assert kept == [posted["user_message"], posted["assistant_message"]]
+    assert [message["status"] for message in kept] == ["complete", "complete"]
+
+
+async def test_nothing_that_was_said_is_readable_in_the_database(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    path = await begin()
+    await talking.user.client.post(f"{path}/messages", json={"content": "the nightingale sings"})
+    assert "nightingale" not in stored(platform, talking.id)
+
+
+async def test_earlier_messages_are_sent_along(platform: RunningPlatform, talking: Tenant) -> None:
+    async with upstream(answering("certainly")) as provider:
+        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        await client.post(f"{path}/messages", json={"content": "one"})
+        await client.post(f"{path}/messages", json={"content": "two"})
+        first, second = (json.loads(request.body)["messages"] for request in provider.requests)
+    assert contents(first) == [("user", "one")]
+    assert contents(second) == [("user", "one"), ("assistant", "certainly"), ("user", "two")]
+
+
+async def test_only_as_much_is_sent_as_the_model_has_room_for(platform: RunningPlatform, talking: Tenant) -> None:
+    async with upstream(answering("x" * 400)) as provider:
+        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        platform.sql("UPDATE model_configs SET context_window = 400 WHERE tenant_id = %s", [talking.id])
+        platform.touch("policy", talking.id)
+        await platform.refresh()
+        for word in ("one", "two", "three", "four"):
+            await client.post(f"{path}/messages", json={"content": word})
+        last = json.loads(provider.requests[-1].body)["messages"]
+    # Three quarters of the window are for what is sent; a question and its answer take 109 tokens.
+    assert contents(last) == [
+        ("user", "two"), ("assistant", "x" * 400), ("user", "three"), ("assistant", "x" * 400), ("user", "four"),
+    ]  # fmt: skip
+
+
+async def test_a_redacted_value_reaches_neither_the_model_nor_the_database(
+    platform: RunningPlatform, talking: Tenant
+) -> None:
+    await redacting(platform, talking)
+    async with upstream(answering(f"Your card is {CARD}.")) as provider:
+        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        answer = await client.post(f"{path}/messages", json={"content": f"my card is {CARD}"})
+        assert CARD not in str([request.body for request in provider.requests])
+    assert (answer.headers["X-DLP-Action"], CARD in answer.text) == ("REDACT", False)
+    assert contents(await messages_of(client, path)) == [
+        ("user", "my card is [CREDIT_CARD_1]"), ("assistant", "Your card is [CREDIT_CARD_1]."),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_is_turned_back_for_the_caller_is_kept_as_a_label(
+    platform: RunningPlatform, talking: Tenant, begin: Begin, stream: bool
+) -> None:
+    await redacting(platform, talking, reversible=True)
+    client, path = talking.user.client, await begin()
+    answer = await client.post(f"{path}/messages", json={"content": f"my card is {CARD} ok", "stream": stream})
+    shown = _streamed(answer.text) if stream else answer.json()["assistant_message"]["content"]
+    assert shown == f"my card is {CARD} ok"
+    kept = "my card is [CREDIT_CARD_1] ok"
+    assert contents(await messages_of(client, path)) == [("user", kept), ("assistant", kept)]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_blocked_question_is_refused_as_the_gateway_does_and_leaves_nothing(
+    platform: RunningPlatform, talking: Tenant, begin: Begin, stream: bool
+) -> None:
+    await redacting(platform, talking, "block")
+    client, path = talking.user.client, await begin()
+    answer = await client.post(f"{path}/messages", json={"content": f"my card is {CARD}", "stream": stream})
+    direct = {"model": "sandbox/echo", "messages": [{"role": "user", "content": CARD}], "stream": stream}
+    as_ever = await client.post("/v1/chat/completions", json=direct)
+    assert (answer.status_code, answer.headers["X-DLP-Action"]) == (403, "BLOCK")
+    assert answer.json() == as_ever.json()
+    assert await messages_of(client, path) == []
+    assert platform.sql("SELECT count(*) FROM conversation_messages WHERE tenant_id = %s", [talking.id]) == [(0,)]
+
+
+async def test_a_failed_provider_is_reported_and_stores_nothing(talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin(model="sandbox/status-503")
+    answer = await client.post(f"{path}/messages", json={"content": "hello"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "all_providers_failed")
+    assert await messages_of(client, path) == []
+    again = await client.post(f"{path}/messages", json={"content": "hello", "model": "sandbox/echo"})
+    assert [message["sequence"] for message in again.json().values()] == [1, 2]
+
+
+async def test_a_kill_switch_stops_conversations_too(platform: RunningPlatform, talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin()
+    switch = "/api/v1/admin/kill-switch/providers/sandbox"
+    off = await talking.admin.client.post(f"{switch}/disable", json={"reason": "other"})
+    assert off.status_code == 200, off.text
+    refused = await client.post(f"{path}/messages", json={"content": "hello"})
+    assert (refused.status_code, refused.json()["error"]["type"]) == (503, "provider_unavailable")
+    await talking.admin.client.post(f"{switch}/enable")
+    assert (await client.post(f"{path}/messages", json={"content": "hello"})).status_code == 201
+
+
+async def test_policy_rules_are_evaluated_for_a_post(talking: Tenant, begin: Begin) -> None:
+    rule = {"name": "none of it", "condition": "model == 'sandbox/echo'", "action": "BLOCK"}
+    made = await talking.admin.client.post("/api/admin/policies", json=rule)
+    assert made.status_code == 201, made.text
+    path = await begin()
+    refused = await talking.user.client.post(f"{path}/messages", json={"content": "hello"})
+    assert (refused.status_code, refused.json()["error"]["rule_id"]) == (403, made.json()["id"])
+
+
+async def test_a_post_is_counted_once_and_recorded_once_as_the_callers(
+    platform: RunningPlatform, talking: Tenant, begin: Begin, settings: Settings
+) -> None:
+    client, path = talking.user.client, await begin()
+    left = []
+    for _ in range(2):
+        answer = await client.post(f"{path}/messages", json={"content": "hello"})
+        left.append(int(answer.headers["X-RateLimit-Remaining"]))
+    assert (answer.headers["X-RateLimit-Limit"], left) == ("60", [59, 58])
+    await Journal(platform.installed.url, settings.gatehouse_home / "journal").drain()
+    records = platform.sql(
+        "SELECT user_id, status, model_id, request_id FROM usage_records WHERE tenant_id = %s ORDER BY timestamp",
+        [talking.id],
+    )
+    assert [record[:3] for record in records] == [(talking.user.id, "success", "echo")] * 2
+    assert records[1][3] == answer.headers["X-Request-Id"]
+    assert len(await platform.audit(talking, "gateway.request")) == 2
+
+
+async def test_the_sixty_first_post_of_a_minute_is_refused(talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin()
+    # Refused by its form, and counted all the same.
+    for _ in range(60):
+        assert (await client.post(f"{path}/messages", json={})).status_code == 422
+    refused = await client.post(f"{path}/messages", json={"content": "hello"})
+    assert (refused.status_code, refused.json()["error"]) == (429, "rate_limit_exceeded")
+    assert (await client.get(f"{path}/messages")).status_code == 200
+
+
+async def test_a_full_conversation_says_so(talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin()
+    await talking.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "3"})
+    assert (await client.post(f"{path}/messages", json={"content": "hello"})).status_code == 201
+    full = await client.post(f"{path}/messages", json={"content": "hello"})
+    assert (full.status_code, "max_conversation_messages" in full.json()["detail"]) == (409, True)
+    assert len(await messages_of(client, path)) == 2
+
+
+async def test_posts_at_once_are_kept_in_pairs_and_never_pass_the_limit(talking: Tenant, begin: Begin) -> None:
+    client, path = talking.user.client, await begin(model="sandbox/slow-200ms")
+    await talking.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "6"})
+    answers = await asyncio.gather(
+        *(client.post(f"{path}/messages", json={"content": f"number {n}"}) for n in range(5))
+    )
+    assert sorted(answer.status_code for answer in answers) == [201, 201, 201, 409, 409]
+    kept = await messages_of(client, path)
+    assert [message["sequence"] for message in kept] == [1, 2, 3, 4, 5, 6]
+    for question, reply in zip(kept[::2], kept[1::2], strict=True):
+        assert (question["role"], reply["role"], question["content"]) == ("user", "assistant", reply["content"])
+
+
+async def test_no_connection_to_the_database_is_held_while_the_model_answers(
+    platform: RunningPlatform, talking: Tenant
+) -> None:
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        reached.set()
+        await go_on.wait()
+        await connection.answer(completion("done"))
+
+    async with upstream(behave) as provider:
+        path = await of_own(platform, talking, provider.url)
+        free = platform.host.database.available_connections()
+        post = asyncio.create_task(talking.user.client.post(f"{path}/messages", json={"content": "hello"}))
+        await asyncio.wait_for(reached.wait(), 10)
+        assert platform.host.database.available_connections() == free
+        assert await messages_of(talking.user.client, path) == []
+        go_on.set()
+        assert (await post).status_code == 201
+
+
+async def test_a_place_that_a_killed_worker_left_is_given_up_after_an_hour(
+    platform: RunningPlatform, talking: Tenant, begin: Begin
+) -> None:
+    client, path = talking.user.client, await begin()
+    await client.post(f"{path}/messages", json={"content": "hello"})
+    long_ago = datetime.now(UTC) - timedelta(hours=2)
+    platform.sql(
+        "UPDATE conversation_messages SET status = 'pending', content = NULL, created_at = %s WHERE tenant_id = %s",
+        [long_ago, talking.id],
+    )
+    await talking.admin.client.put("/api/admin/config/max_conversation_messages", json={"value": "2"})
+    assert (await client.post(f"{path}/messages", json={"content": "again"})).status_code == 201
+    assert contents(await messages_of(client, path)) == [("user", "again"), ("assistant", "again")]
+
+
+async def test_an_answer_to_a_conversation_that_was_deleted_meanwhile_is_kept_nowhere(
+    platform: RunningPlatform, talking: Tenant
+) -> None:
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        reached.set()
+        await go_on.wait()
+        await connection.answer(completion("too late"))
+
+    async with upstream(behave) as provider:
+        path = await of_own(platform, talking, provider.url)
+        post = asyncio.create_task(talking.user.client.post(f"{path}/messages", json={"content": "hello"}))
+        await asyncio.wait_for(reached.wait(), 10)
+        assert (await talking.user.client.delete(path)).status_code == 204
+        go_on.set()
+        assert (await post).status_code == 201
+    assert stored(platform, talking.id) == ""
+
+
+async def test_a_deletion_just_when_the_answer_is_kept_fails_neither(
+    platform: RunningPlatform, talking: Tenant
+) -> None:
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        reached.set()
+        await go_on.wait()
+        await connection.answer(completion("too late"))
+
+    async with upstream(behave) as provider:
+        path = await of_own(platform, talking, provider.url)
+        post = asyncio.create_task(talking.user.client.post(f"{path}/messages", json={"content": "hello"}))
+        await asyncio.wait_for(reached.wait(), 10)
+        # As DELETE does it: the conversation is locked when it is found, and its messages go with it.
+        with psycopg.connect(platform.installed.owner_url) as deleting:
+            deleting.execute("SELECT 1 FROM conversations WHERE tenant_id = %s FOR UPDATE", [talking.id])
+            go_on.set()
+            async with asyncio.timeout(10):
+                while platform.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
+                    await asyncio.sleep(0.01)
+            deleting.execute("DELETE FROM conversations WHERE tenant_id = %s", [talking.id])
+        assert (await post).status_code == 201
+    assert stored(platform, talking.id) == ""
+
+
+@pytest.mark.parametrize("body", [b'{"choices": []}', b'{"choices": [{"index": 0, "message": {"content": [7]}}]}'])
+@pytest.mark.parametrize("call", ["messages", "summary"])
+async def test_an_answer_that_cannot_be_read_is_the_providers_fault_and_leaves_nothing(
+    platform: RunningPlatform, talking: Tenant, call: str, body: bytes
+) -> None:
+    async def behave(connection: Connection) -> None:
+        await connection.answer(body)
+
+    async with upstream(behave) as provider:
+        client, path = talking.user.client, await of_own(platform, talking, provider.url)
+        await client.post(f"{path}/messages", json={"content": "first", "model": "sandbox/echo"})
+        answer = await client.post(f"{path}/{call}", json={"content": "x"} if call == "messages" else None)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (502, "provider_error")
+    assert platform.sql("SELECT count(*) FROM conversation_messages WHERE tenant_id = %s", [talking.id]) == [(2,)]
+    assert (await client.get(path)).json()["summary"] is None
+
+
+async def test_the_answer_to_a_client_that_has_left_is_there_when_it_comes_back(
+    platform: RunningPlatform, talking: Tenant
+) -> None:
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        reached.set()
+        await go_on.wait()
+        await connection.answer(completion("done"))
+
+    async with upstream(behave) as provider, platform.listening() as url:
+        path = await of_own(platform, talking, provider.url)
+        headers = {"Authorization": f"Bearer {talking.user.token}"}
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=30) as stranger:
+            post = asyncio.create_task(stranger.post(f"{path}/messages", json={"content": "hello"}))
+            await asyncio.wait_for(reached.wait(), 10)
+            post.cancel()
+            await asyncio.wait({post})
+        go_on.set()
+        async with asyncio.timeout(10):
+            while not (kept := await messages_of(talking.user.client, path)):
+                await asyncio.sleep(0.01)
+    assert contents(kept) == [("user", "hello"), ("assistant", "done")]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "content"),
+        ({"content": ""}, "content"),
+        ({"content": " \n"}, "content"),
+        ({"content": ["hello"]}, "content"),
+        ({"content": "a\0b"}, "content"),
+        ({"content": "x", "stream": "yes"}, "stream"),
+        ({"content": "x", "model": 5}, "model"),
+        ({"content": "x", "temperature": 1}, "temperature"),
+    ],
+)
+async def test_a_bad_field_is_named(talking: Tenant, begin: Begin, body: dict[str, Any], field: str) -> None:
+    path = await begin()
+    answer = await talking.user.client.post(f"{path}/messages", json=body)
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
+
+
+async def test_half_a_character_is_refused_by_its_field(talking: Tenant, begin: Begin) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = await talking.user.client.post(
+        f"{await begin()}/messages", content=b'{"content": "\\ud800"}', headers=headers
+    )
+    assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", "content"])
+
+
+async def test_an_unknown_model_is_the_gateways_404(talking: Tenant, begin: Begin) -> None:
+    path = await begin()
+    answer = await talking.user.client.post(f"{path}/messages", json={"content": "x", "model": "nobody/nothing"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+
+
+def _streamed(text: str) -> str:
+    chunks = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+    return "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks if chunk["choices"])

@@ -1,0 +1,148 @@
+"""What an organization may have so many of, it has no more of when requests arrive together."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from tests.contract.conftest import certificate
+from tests.support.platform import RunningPlatform, Tenant
+
+import gatehouse.platform
+
+#: Requests that arrive together.
+_PARALLEL_REQUESTS = 6
+
+CERTIFICATE = certificate()
+
+Create = Callable[[httpx2.AsyncClient, str, int], Awaitable[httpx2.Response]]
+
+
+def _post(path: str, **body: Any) -> Create:
+    """`NAME` stands for a name of each request's own, `PARENT` for the id of a group or conversation."""
+
+    def fill(value: Any, parent: str, number: int) -> Any:
+        if isinstance(value, str):
+            return value.replace("NAME", f"n{number}").replace("PARENT", parent)
+        if isinstance(value, dict):
+            return {key: fill(item, parent, number) for key, item in value.items()}
+        return [fill(item, parent, number) for item in value] if isinstance(value, list) else value
+
+    async def create(client: httpx2.AsyncClient, parent: str, number: int) -> httpx2.Response:
+        return await client.post(path.replace("PARENT", parent), json=fill(body, parent, number))
+
+    return create
+
+
+P = "gatehouse.platform"
+#: by family: where its limit is, and the request that makes one
+FAMILIES: dict[str, tuple[str, Create]] = {
+    "alerts": (
+        f"{P}.operations.alerts.service.MAX_ALERT_RULES",
+        _post("/api/alerts", name="NAME", metric_type="cost", threshold=1, comparison="gt", window_minutes=1),
+    ),
+    "budgets": (
+        f"{P}.routing.budgets.service.MAX_BUDGETS",
+        _post("/api/admin/budgets", scope_type="group", scope_id="PARENT", period="month", limit_requests=10),
+    ),
+    "content filters": (
+        f"{P}.governance.content_filters.service.MAX_FILTERS",
+        _post(
+            "/api/admin/content-filters/", name="NAME", filter_type="keyword_block", config={"keywords": ["x"]},
+            scope="org", priority=1,
+        ),
+    ),
+    "custom DLP patterns": (
+        f"{P}.governance.dlp_customization.service.MAX_CUSTOM_PATTERNS",
+        _post(
+            "/api/admin/dlp-rules/custom-patterns", name="NAME", entity_type="x", pattern="x", action_tier="log_only"
+        ),
+    ),
+    "DLP rules": (
+        f"{P}.governance.dlp_rules.service.MAX_RULES",
+        _post(
+            "/api/admin/dlp-rules/", detector_name="NAME", detector_type="regex", entity_type="x",
+            action_tier="log_only", config_json={"pattern": "x"},
+        ),
+    ),
+    "groups": (f"{P}.access.groups.service.MAX_GROUPS", _post("/api/admin/groups", name="NAME")),
+    "model access": (
+        f"{P}.access.model_access.service.MAX_RULES",
+        _post("/api/admin/groups/PARENT/model-access", model_id="their-own/model", access_type="ALLOW"),
+    ),
+    "model registry": (
+        f"{P}.governance.model_registry.service.MAX_MODELS",
+        _post("/api/admin/models", provider="their-own", model_id="NAME"),
+    ),
+    "policies": (
+        f"{P}.governance.policies.service.MAX_RULES",
+        _post("/api/admin/policies", name="NAME", condition="false", action="LOG"),
+    ),
+    "routing policies": (
+        f"{P}.routing.cost_routing.service.MAX_POLICIES",
+        _post("/api/admin/cost-routing/policies", name="NAME", strategy="cost_optimized", enabled=False),
+    ),
+    "SAML providers": (
+        f"{P}.access.saml.service.MAX_IDPS",
+        _post(
+            "/api/admin/saml/idp", name="NAME", entity_id="https://NAME.test", sso_url="https://idp.test/",
+            x509_cert=CERTIFICATE,
+        ),
+    ),
+    "share links": (
+        f"{P}.conversations.share_links.service._MAX_LINKS", _post("/api/conversations/PARENT/share_links"),
+    ),
+    "webhooks": (
+        f"{P}.operations.webhooks.service.MAX_WEBHOOKS",
+        _post("/api/admin/webhooks/", name="NAME", url="https://8.8.8.8/", events=["dlp_trigger"], secret="x" * 16),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_creations_that_arrive_together_stay_within_the_limit(
+    platform: RunningPlatform, tenant: Tenant, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit, create = FAMILIES[family]
+    client = tenant.admin.client
+    parents = [str(uuid4()) for _ in range(_PARALLEL_REQUESTS)]
+    if family in {"budgets", "model access"}:
+        await platform.add_provider(tenant.id, "their-own", "byoe", "model")
+        for group in parents:
+            platform.sql("INSERT INTO groups (id, tenant_id, name) VALUES (%s, %s, %s)", [group, tenant.id, group])
+    if family == "share links":
+        conversation = await client.post("/api/conversations", json={"title": "x"})
+        parents = [conversation.json()["id"]] * _PARALLEL_REQUESTS
+    monkeypatch.setattr(limit, 1)
+    answers = await asyncio.gather(*(create(client, parent, number) for number, parent in enumerate(parents)))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_PARALLEL_REQUESTS - 1), answers[0].text
+
+
+#: Families whose limit is a user's; they have a test of their own.
+OF_USERS = {f"{P}.access.api_keys.service", f"{P}.access.mfa.enrolment"}
+
+
+def test_every_family_with_a_limit_is_tested_here() -> None:
+    source = Path(gatehouse.platform.__file__).parent
+    users = [path for path in source.rglob("*.py") if "await require_room(" in path.read_text("utf-8")]
+    modules = {".".join((P, *path.relative_to(source).with_suffix("").parts)) for path in users}
+    assert modules == OF_USERS | {limit.rpartition(".")[0] for limit, _ in FAMILIES.values()}
+
+
+async def test_keys_made_together_stay_within_a_users_limit(platform: RunningPlatform, tenant: Tenant) -> None:
+    limit = platform.host.settings.max_api_keys_per_user
+    platform.sql(
+        "INSERT INTO api_keys (id, tenant_id, user_id, key_prefix, digest, description)"
+        " SELECT gen_random_uuid(), %s, %s, 'gk_', uuid_send(gen_random_uuid()), 'x' FROM generate_series(1, %s)",
+        [tenant.id, tenant.user.id, limit - 1],
+    )
+    create = _post("/api/auth/api-keys", description="NAME")
+    answers = await asyncio.gather(*(create(tenant.user.client, "", number) for number in range(_PARALLEL_REQUESTS)))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_PARALLEL_REQUESTS - 1)
+    refused = next(answer for answer in answers if answer.status_code == 409)
+    assert refused.json()["detail"] == f"A user has at most {limit} API keys. Remove one that is not used any more."
+    # Somebody else's are counted apart.
+    assert (await create(tenant.auditor.client, "", 0)).status_code == 201

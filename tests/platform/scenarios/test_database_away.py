@@ -1,0 +1,41 @@
+"""Administration while the database gives it nothing: 503 in the path's form, and well again afterwards."""
+
+from contextlib import AsyncExitStack
+
+import pytest
+from tests.support.platform import RunningPlatform, Tenant
+
+from gatehouse.foundation.identity import TenantId
+
+
+async def test_a_pool_that_is_used_up_is_503_and_not_a_fault(
+    platform: RunningPlatform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = platform.host.database
+    monkeypatch.setattr(database._app.pool, "_timeout", 0.05)
+    async with AsyncExitStack() as stack:
+        for _ in range(database.pool_size):
+            await stack.enter_async_context(database.tenant(TenantId(tenant.id)))
+        detail = await tenant.admin.client.get("/api/auth/api-keys")
+        coded = await tenant.admin.client.get("/api/v1/admin/org/feature-flags")
+    for answer in (detail, coded):
+        assert answer.status_code == 503
+        assert answer.headers["Retry-After"] == "5"
+    assert "database" in detail.json()["detail"]
+    assert coded.json()["error"] == "database_unavailable"
+    assert (await tenant.admin.client.get("/api/auth/api-keys")).status_code == 200
+
+
+async def test_nobody_tries_to_get_in_while_the_database_does_not_count(
+    platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = platform.host.database
+    monkeypatch.setattr(database._service.pool, "_timeout", 0.05)
+    body = {"email": "ada@example.test", "password": "wrong password"}
+    async with AsyncExitStack() as stack:
+        for _ in range(4):
+            await stack.enter_async_context(database.at_once())
+        refused = await platform.anonymous.post("/api/auth/login", json=body)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+    assert "database" in refused.json()["detail"]
+    assert (await platform.anonymous.post("/api/auth/login", json=body)).status_code == 401

