@@ -31,7 +31,7 @@ PLAIN = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"
 
 
 class OpenCalls:
-    """A provider that answers when it is told to, and calls that wait for it."""
+    """A provider that answers on command, and calls that wait for it."""
 
     def __init__(self) -> None:
         self.plain, self.streams = asyncio.Event(), asyncio.Event()
@@ -59,7 +59,7 @@ class OpenCalls:
         for _ in range(20):
             for stream in (False, True):
                 self.calls[stream] += [asyncio.create_task(_call(server, stream)) for _ in range(9)]
-            # As each says with its next beat.
+            # As each worker reports with its next heartbeat.
             await asyncio.sleep(1.2)
             active = in_progress(server)
             assert sum(active.values()) == self.count
@@ -68,7 +68,7 @@ class OpenCalls:
         raise AssertionError(f"a worker gets no calls: {active}")
 
     async def results(self) -> Counter[tuple[int, bool]]:
-        """How many calls ended with which status, and whether all of the answer came."""
+        """Count the calls by status and by whether the answer was complete."""
         result: Counter[tuple[int, bool]] = Counter()
         for stream, end in ((False, b"}"), (True, b"data: [DONE]\n\n")):
             for status, body in await asyncio.wait_for(asyncio.gather(*self.calls[stream]), 20):
@@ -77,7 +77,7 @@ class OpenCalls:
 
 
 async def _call(server: GatehouseServer, stream: bool) -> tuple[int, bytes]:
-    """The status, or 0 for a connection that broke, and what came of the body."""
+    """Return the status, or 0 for a broken connection, and the received part of the body."""
     body, status, read = {**chat("held/m"), "stream": stream}, 0, b""
     connector = aiohttp.TCPConnector(force_close=True)
     headers = {"Authorization": f"Bearer {server.key}"}
@@ -95,7 +95,7 @@ async def _call(server: GatehouseServer, stream: bool) -> tuple[int, bytes]:
 
 
 def in_progress(server: GatehouseServer) -> dict[int, int]:
-    """Model calls by worker, as system health tells operators."""
+    """Model calls by worker, as system health shows them to operators."""
     rows = server.sql("SELECT pid, (status ->> 'active')::int FROM nodes WHERE kind = 'gateway'")
     return dict(rows)
 
@@ -137,13 +137,13 @@ async def holding(server: GatehouseServer) -> AsyncIterator[OpenCalls]:
 async def statuses_of_requests(
     admin: httpx2.AsyncClient, method: str, path: str, body: Any = None
 ) -> Counter[tuple[int, str]]:
-    """What so many requests at once are answered, over connections of their own."""
+    """Count the answers to concurrent requests, each over its own connection."""
     answers = await asyncio.gather(*(admin.request(method, path, json=body) for _ in range(ASKED)))
     return Counter((answer.status_code, answer.text if answer.status_code != 200 else "") for answer in answers)
 
 
 async def closed_everywhere(admin: httpx2.AsyncClient) -> None:
-    """Returns when nobody lets a call in any more."""
+    """Return when no worker accepts calls."""
     async with asyncio.timeout(5):
         while {
             status for status, _ in await statuses_of_requests(admin, "POST", "/v1/messages", chat("sandbox/echo"))
@@ -168,10 +168,10 @@ async def test_calls_on_every_worker_are_waited_for_and_new_ones_are_refused(
             ((status, text),) = await statuses_of_requests(admin, method, path, sent)
             assert (status, json.loads(text)) == (503, REFUSED)
         for status, text in await statuses_of_requests(admin, "GET", "/api/health/ready"):
-            # A worker that got no processor for seconds lacks more.
+            # A worker without CPU time for seconds is further behind.
             assert (status, "maintenance" in json.loads(text)["failing_checks"]) == (503, True)
         assert await statuses_of_requests(admin, "GET", "/api/health/live") == {(200, ""): ASKED}
-        # Everything that was let in goes on, and the platform says so.
+        # All accepted calls continue, and the platform reports them.
         await asyncio.sleep(1.2)
         health = (await admin.get("/api/admin/system/health")).json()
         nodes = [node for node in health["components"]["nodes"]["nodes"] if node["kind"] == "gateway"]
@@ -179,7 +179,7 @@ async def test_calls_on_every_worker_are_waited_for_and_new_ones_are_refused(
             str(pid): active for pid, active in in_progress(server).items()
         }
         assert sum(node["active"] for node in nodes) == count == calls.count
-        # Clients that are refused and come again at once do not prolong it.
+        # Refused clients that retry at once do not prolong it.
         async with load(server.url, (20, server.key, chat("sandbox/echo"))) as callers:
             calls.plain.set()
             await asyncio.sleep(1.5)

@@ -19,7 +19,7 @@ AFTERWARDS = 0.6
 async def answered_at(
     client: httpx2.AsyncClient, method: str, path: str, body: Any = None
 ) -> tuple[float, dict[str, Any]]:
-    """The moment at which the answer was here, and the answer."""
+    """Return the time at which the answer arrived, and the answer."""
     answer = await client.request(method, path, json=body)
     moment = time.time()
     assert answer.status_code in {200, 204}, answer.text
@@ -66,7 +66,7 @@ async def test_after_a_models_kill_switch_no_first_byte_reaches_the_provider(
             )
             assert answer["propagation"]["pending"] == []
             assert answer["propagation"]["confirmed"] == 4
-            # The provider's other model goes on.
+            # The provider's other model still answers.
             await arriving(provider, moment, model="other-steady")
             seen = [one.at for one in provider.all() if one.model == "steady" and one.at > began]
             assert max(seen) <= moment
@@ -177,7 +177,7 @@ async def _nothing_more(
     credential: str,
     revocation: tuple[str, str, Any],
 ) -> None:
-    """Nothing of a credential's arrives after the answer to its revocation, while another's goes on."""
+    """No request of a credential arrives after the response to its revocation, while another one's continue."""
     tag = f"of-{time.monotonic_ns()}"
     async with load(fleet.url, *all_sorts(credential, tag=tag), *all_sorts(fleet.key, tag="staying")[:1]) as callers:
         await under_way(callers, provider, 300, tag=tag)

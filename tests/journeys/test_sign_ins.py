@@ -53,7 +53,7 @@ async def test_of_60_concurrent_passwords_exactly_10_are_checked_without_redis(a
     assert len(alone.workers) == 4
     email = somebody()
     assert await posted(alone, LOGIN, wrong(email)) == {401: 10, 429: 50}
-    # Nothing is left, whichever worker is asked; another account has its own.
+    # No attempt is left on any worker; another account has its own count.
     assert await posted(alone, LOGIN, wrong(email), 12) == {429: 12}
     assert await posted(alone, LOGIN, wrong(somebody()), 12) == {401: 10, 429: 2}
 
@@ -91,7 +91,7 @@ async def test_a_killed_redis_permits_no_further_attempts(fleet: GatehouseServer
 
 
 async def test_attempts_at_one_account_do_not_block_others(alone: GatehouseServer) -> None:
-    """A crowd of guesses waits for its own turn: nobody else waits behind it."""
+    """Many guesses wait only for each other and delay nobody else."""
     email, stop = somebody(), asyncio.Event()
 
     async def guess() -> None:

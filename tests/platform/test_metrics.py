@@ -78,7 +78,7 @@ async def test_tasks_are_exported_for_every_process(platform: RunningPlatform) -
     before = await count_above(above=0)
     waiting = [asyncio.create_task(asyncio.sleep(60)) for _ in range(100)]
     try:
-        # Others may have ended since; a hundred have not.
+        # Other tasks may have ended since; these hundred have not.
         await count_above(above=before + 50)
     finally:
         for task in waiting:
@@ -156,7 +156,7 @@ async def test_refused_calls_are_counted_by_reason(platform: RunningPlatform, te
 async def test_requests_through_an_unknown_proxy_get_no_metrics(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, header: str
 ) -> None:
-    """Its own address is private, and whose request it is nobody knows."""
+    """The proxy's own address is private, and the client's is unknown."""
     monkeypatch.setattr(platform.host, "settings", platform.host.settings.model_copy(update={"trusted_proxies": ()}))
     assert (await platform.anonymous.get("/metrics")).status_code == 200
     answer = await platform.anonymous.get("/metrics", headers={header: "203.0.113.9"})

@@ -20,7 +20,7 @@ def address(domain: str = "example.test") -> str:
 
 @pytest.fixture
 def domain(platform: RunningPlatform, tenant: Tenant) -> str:
-    """A domain that the tenant has proven and opened."""
+    """A proven domain of the tenant that is open for registration."""
     name = f"{uuid4().hex[:10]}.test"
     platform.sql(
         "INSERT INTO allowed_domains (tenant_id, domain, self_registration, verified_at) VALUES (%s, %s, true, now())",
@@ -138,7 +138,7 @@ async def test_a_password_is_changed_with_the_old_one(platform: RunningPlatform,
 
 
 async def test_a_common_password_is_refused_everywhere(platform: RunningPlatform, tenant: Tenant, domain: str) -> None:
-    """What leaked often, and what is made of the address; `PASSWORD` still goes on where it is in use."""
+    """Frequently leaked passwords and those derived from the address; an existing `PASSWORD` stays valid."""
     email, common = address(domain), "Password1"
     invited = (await tenant.admin.client.post(USERS, json={"email": email})).json()
     reset = (await tenant.admin.client.post(f"{USERS}/{(await user(tenant))['id']}/password-reset")).json()["token"]
@@ -179,7 +179,7 @@ async def test_a_password_is_reset_with_an_administrators_token(platform: Runnin
     answer = await tenant.admin.client.post(issue)
     assert answer.status_code == 201
     token = answer.json()["token"]
-    # The old password goes on until then; the earlier token does not.
+    # The old password stays valid until then; the earlier token does not.
     assert (await login(platform, email)).status_code == 200
     reset = "/api/auth/password/reset"
     assert (await platform.anonymous.post(reset, json={"token": first, "password": NEW})).status_code == 400
@@ -218,7 +218,7 @@ async def test_an_invalid_reset_token_is_refused(platform: RunningPlatform, tena
 async def test_a_pending_sign_in_ends_when_its_password_is_changed(
     platform: RunningPlatform, tenant: Tenant, how: str
 ) -> None:
-    """Else a stolen password would be good for ten minutes after its owner has replaced it."""
+    """Otherwise a stolen password would be usable for ten minutes after its owner has replaced it."""
     ada = await member(platform, tenant)
     secret, _ = await enrol(platform, ada)
     waiting = (await sign_in(ada)).json()["mfa_token"]

@@ -192,7 +192,7 @@ async def test_only_an_administrator_enables_what_an_administrator_disabled(
     off = await tenant.admin.client.patch(f"{base}/{created['id']}", json={"is_enabled": False})
     assert (off.status_code, off.json()["disabled_by"]) == (200, "administrator")
     own = f"{BASE}/{created['id']}"
-    # Disabling it once more does not make it the owner's affair.
+    # Disabling it again does not permit the owner to enable it.
     again = await tenant.user.client.patch(own, json={"is_enabled": False})
     assert (again.status_code, again.json()["disabled_by"]) == (200, "administrator")
     refused = await tenant.user.client.patch(own, json={"is_enabled": True})

@@ -39,7 +39,7 @@ async def overridden(tenant: Tenant, group: dict[str, Any], **actions: str) -> N
 
 
 async def scanned(person: Person) -> str:
-    """What is done about a card number in the person's requests."""
+    """The action on a card number in the person's requests."""
     answer = await person.client.post("/v1/scan", json={"text": f"My card is {CARD}.", "model": "none/none"})
     assert answer.status_code == 200, answer.text
     action: str = answer.json()["action"]
@@ -211,7 +211,7 @@ async def test_an_override_applies_only_to_members(tenant: Tenant, action: str) 
 
 
 async def test_overrides_have_the_groups_version(tenant: Tenant) -> None:
-    """Each set takes the place of the one before: of two administrators the second is told."""
+    """Each set replaces the previous one; of two administrators the second gets a conflict."""
     group = (await made(tenant))["id"]
     path = f"{BASE}/{group}/dlp"
     seen = (await tenant.admin.client.get(path)).headers["ETag"]

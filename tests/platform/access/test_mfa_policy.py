@@ -23,7 +23,7 @@ async def ada(platform: RunningPlatform, tenant: Tenant) -> Member:
 
 
 async def policy(platform: RunningPlatform, tenant: Tenant, *, since: timedelta = timedelta(), **values: Any) -> None:
-    """What the organization has set, `since` long ago."""
+    """Set the organization's policy `since` long ago."""
     platform.sql(
         "UPDATE tenants SET mfa_policy = %s, mfa_policy_changed_at = %s WHERE id = %s",
         [Jsonb(values), datetime.now(UTC) - since, tenant.id],
@@ -74,7 +74,7 @@ async def test_a_required_user_without_a_method_enrols_to_sign_in(
     body = answer.json()
     assert (answer.status_code, body["enrollment_required"], body["methods"]) == (401, True, ["totp", "webauthn"])
     token = {"mfa_token": body["mfa_token"]}
-    # With it nothing can be shown, since there is nothing; only enrolled.
+    # This token permits only enrolment, since the user has no factor.
     assert (await verify(platform, body["mfa_token"], "recovery", code="x")).json()["error"] == "invalid_code"
     secret = (await platform.anonymous.post(f"{MFA}/totp", json=token)).json()["secret"]
     confirmed = await platform.anonymous.post(f"{MFA}/totp/confirm", json={**token, "code": code_of(secret)})
@@ -99,11 +99,11 @@ async def test_nobody_locks_themselves_out_by_requiring_a_factor(platform: Runni
         assert "Enrol one first" in refused.text
     assert (await boss.client.get(POLICY)).json()["enforcement_level"] == "optional"
     assert await platform.audit(tenant, "mfa_policy.changed") == []
-    # With a period of grace there is time to enrol, and to take it back.
+    # A grace period gives time to enrol, and to undo the change.
     assert (await boss.client.put(POLICY, json={"enforcement_level": "required"})).status_code == 200
     assert (await boss.client.put(POLICY, json={"grace_period_hours": 0})).json()["code"] == "caller_has_no_factor"
     assert (await boss.client.put(POLICY, json={"enforcement_level": "optional"})).status_code == 200
-    # So is the configuration refused that says the same, and a policy that takes the only method away.
+    # The equivalent configuration is refused too, and so is a policy that removes the only method.
     assert (await boss.client.put(POLICY, json={"grace_period_hours": 0})).status_code == 200
     refused = await boss.client.put(CONFIG, json={"value": "true"})
     assert (refused.status_code, "no second factor" in refused.text) == (400, True), refused.text
@@ -155,7 +155,7 @@ async def test_a_passkey_satisfies_the_requirement(platform: RunningPlatform, te
 async def test_two_tokens_for_enrolling_do_not_enrol_two_people(
     platform: RunningPlatform, tenant: Tenant, ada: Member
 ) -> None:
-    """Whoever knows the password, too, may have begun: the first one to finish has the account's second factor."""
+    """An attacker with the password may have started too: the first to finish sets the account's second factor."""
     await policy(platform, tenant, enforcement_level="required", grace_period_hours=0)
     first, second = [{"mfa_token": (await sign_in(ada)).json()["mfa_token"]} for _ in range(2)]
     secret = (await platform.anonymous.post(f"{MFA}/totp", json=first)).json()["secret"]
@@ -191,14 +191,14 @@ async def test_during_grace_the_login_works_and_shows_the_deadline(
     [
         (25, 720, None, True),
         (23, 720, None, False),
-        # Who came later has the same time.
+        # A later user has the same grace period.
         (720, 23, None, False),
         (720, 25, None, True),
-        # The deadline ends it for everybody.
+        # The deadline ends the grace period for everybody.
         (1, 720, -1, True),
         (720, 0, -1, True),
         (1, 720, 1, False),
-        # And prolongs it for nobody.
+        # It prolongs the grace period for nobody.
         (25, 720, 100, True),
     ],
 )

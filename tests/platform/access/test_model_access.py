@@ -10,7 +10,7 @@ from tests.support.platform import Person, RunningPlatform, Tenant
 GROUPS = "/api/admin/groups"
 ALL = f"{GROUPS}/model-access"
 CATALOG = "/api/admin/models/catalog"
-#: Its id has a slash of its own.
+#: The id contains a slash.
 SLASHED = "sandbox/vendor/echo"
 
 

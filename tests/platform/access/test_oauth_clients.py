@@ -29,7 +29,7 @@ async def made(client: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
 async def request_token(
     platform: RunningPlatform, created: dict[str, Any], secret: str | None = None
 ) -> httpx2.Response:
-    """The answer to a token request of this client's."""
+    """Return the response to a token request of this client."""
     form = {
         "grant_type": "client_credentials",
         "client_id": created["client_id"],
@@ -39,7 +39,7 @@ async def request_token(
 
 
 async def machine(platform: RunningPlatform, created: dict[str, Any]) -> httpx2.AsyncClient:
-    """Calls with a token of this client's."""
+    """Return an HTTP client with a token of this client."""
     answer = await request_token(platform, created)
     assert answer.status_code == 200, answer.text
     return platform.client(answer.json()["access_token"])
@@ -265,7 +265,7 @@ async def test_a_machine_cannot_raise_its_own_rights_or_anothers(platform: Runni
 
 
 async def test_a_machine_cannot_take_over_a_client_with_more_rights(platform: RunningPlatform, tenant: Tenant) -> None:
-    """A new secret, or an enabled switch, would lend it the other's rights."""
+    """A new secret, or enabling the other client, would give it the other's rights."""
     stronger = await made(tenant.admin.client, scopes=["admin:write", "dlp:read"])
     faster = await made(tenant.admin.client, scopes=["admin:write"], rate_limit_tier="unlimited")
     client = await platform.new_m2m(tenant.id, "admin:write")
@@ -405,7 +405,7 @@ async def test_tokens_lose_a_removed_scope_at_once(platform: RunningPlatform, te
     await tenant.admin.client.put(path, json={"scopes": ["api:read"]})
     assert (await client.get(f"{BASE}/")).status_code == 403
     assert (await client.get("/v1/models")).status_code == 200
-    # What it gains is in new tokens alone.
+    # An added scope applies only to new tokens.
     await tenant.admin.client.put(path, json={"scopes": ["api:read", "admin:read", "audit:read", "admin:write"]})
     assert (await client.post(f"{BASE}/", json={"name": "x"})).status_code == 403
 
@@ -512,7 +512,7 @@ async def test_a_second_rotation_keeps_the_grace_of_earlier_secrets(platform: Ru
     assert [(await request_token(platform, created, secret)).status_code for secret in secrets] == [200] * 4
     refused = await tenant.admin.client.post(path)
     assert (refused.status_code, refused.json()["error"]) == (409, "too_many_secrets")
-    # Each has its own end.
+    # Each secret has its own end.
     platform.sql(
         "UPDATE oauth_clients SET earlier_secrets = jsonb_set(earlier_secrets, '{0,expires_at}', '1') WHERE id = %s",
         [created["id"]],

@@ -49,7 +49,7 @@ async def application(public: RunningPlatform, /, **body: Any) -> dict[str, Any]
 
 
 def authorize_url(client: dict[str, Any], /, **more: str | None) -> str:
-    """The address that an application sends somebody to; None leaves a parameter out."""
+    """The authorization URL of an application; None omits a parameter."""
     values = {
         "response_type": "code",
         "client_id": client["client_id"],
@@ -69,7 +69,7 @@ def query(address: str) -> dict[str, str]:
 
 
 async def come_back(visitor: Visitor, client: dict[str, Any], /, **more: str | None) -> str:
-    """Goes to the application's address, signed in already; the answer is the code."""
+    """Follow the authorization URL as a signed-in user and return the code."""
     await visitor.get(authorize_url(client, **more))
     return query_of(visitor.page)["code"]
 
@@ -231,7 +231,7 @@ async def test_an_address_is_verified_only_where_its_domain_is_proven(
     marked: bool,
     verified: bool,
 ) -> None:
-    """A tenant cannot vouch for an address of a domain that it has not proven, whatever its users' rows say."""
+    """A tenant cannot verify addresses of an unproven domain, whatever its users' rows contain."""
     domain = f"{uuid4().hex[:12]}.example"
     prover = {"own": tenant, "another's": other_tenant}.get(whose)
     ada = await member(public, tenant, signed_in=False)
@@ -456,7 +456,7 @@ async def test_a_code_is_valid_only_for_its_own_request(
     await visitor.sign_in(ada.email)
     code = await come_back(visitor, portal)
     await refused(public, portal, more.pop("code", code), **more)
-    # It was nobody's use of the code.
+    # The code has not been used.
     assert (await traded(public, portal, code)).status_code == 200
 
 

@@ -141,7 +141,7 @@ async def test_a_picture_is_set_read_and_removed(platform: RunningPlatform, tena
     assert (await tenant.user.client.delete(AVATAR)).status_code == 204
     assert (await tenant.user.client.get(MINE)).json() == DEFAULTS
     assert (await tenant.auditor.client.get(shown["avatar_url"])).status_code == 404
-    # Again, there is nothing to do.
+    # A second removal changes nothing.
     assert (await tenant.user.client.delete(AVATAR)).status_code == 204
     (put_on,) = await platform.audit(tenant, "user.avatar_set")
     assert (put_on["resource_id"], shown["avatar_url"].endswith(put_on["details"]["digest"])) == (
@@ -180,7 +180,7 @@ async def test_a_picture_is_stored_by_its_digest(tenant: Tenant) -> None:
     await upload(tenant.user.client, picture("blue"))
     changed = await tenant.user.client.get(bare, headers={"If-None-Match": named.headers["etag"]})
     assert (changed.status_code, changed.content != named.content) == (200, True)
-    # The old address shows the new picture, and is not kept.
+    # The old URL shows the new picture, and is not cacheable.
     assert (await tenant.user.client.get(url)).headers["cache-control"] == "private, no-cache"
 
 
@@ -199,7 +199,7 @@ async def test_a_picture_is_recognized_by_its_content(tenant: Tenant) -> None:
 
 
 async def test_a_picture_has_at_most_one_megabyte(tenant: Tenant) -> None:
-    # What follows the picture's end is no part of it.
+    # Data after the end of the picture is not part of it.
     exactly = picture().ljust(MEGABYTE, b"\0")
     assert (await upload(tenant.user.client, exactly)).status_code == 200
     for content in (exactly + b"\0", b"\0" * (MEGABYTE + 1), b"\0" * 3 * MEGABYTE):

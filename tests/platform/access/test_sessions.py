@@ -186,7 +186,7 @@ async def test_forged_tokens_are_refused(platform: RunningPlatform, tenant: Tena
 async def test_a_tokens_tenant_and_role_are_checked_against_the_database(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
 ) -> None:
-    """They are for information: the user's row decides."""
+    """These claims are informational: the user's row decides."""
     claims = {"sub": str(tenant.user.id), "tid": str(other_tenant.id), "sid": str(uuid4()), "role": "admin"}
     client = platform.client(platform.signed(claims))
     assert (await client.get("/api/admin/users")).status_code == 403
@@ -211,7 +211,7 @@ async def test_a_new_signing_key_is_used_once_workers_know_it(
         header = json.loads(base64.urlsafe_b64decode(answer["access_token"].split(".")[0] + "=="))
         assert (header["kid"], header["alg"]) == (key.kid, "RS256")
         assert (await platform.client(answer["access_token"]).get(SESSIONS)).status_code == 200
-        # Tokens of the key before go on.
+        # Tokens of the previous key stay valid.
         assert (await ada.client.get(SESSIONS)).status_code == 200
     finally:
         platform.sql("DELETE FROM signing_keys WHERE kid = %s", [key.kid])

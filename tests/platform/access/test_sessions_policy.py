@@ -37,7 +37,7 @@ async def refresh(platform: RunningPlatform, token: str | None) -> httpx2.Respon
 
 
 def let_pass(platform: RunningPlatform, who: Member, time: timedelta) -> None:
-    """All that the user's sessions have is so much older."""
+    """Move all times of the user's sessions into the past."""
     platform.sql(
         "UPDATE sessions SET created_at = created_at - %(time)s, last_seen_at = last_seen_at - %(time)s,"
         " expires_at = expires_at - %(time)s WHERE user_id = %(user)s",
@@ -91,7 +91,7 @@ async def test_refreshing_ends_with_the_refresh_tokens_lifetime(
     body = await signed_in(platform, ada)
     let_pass(platform, ada, timedelta(hours=20))
     body = (await refresh(platform, body["refresh_token"])).json()
-    # However often it is used: so much in all.
+    # The limit applies however often the session is used.
     assert expiry(platform, ada) == timedelta(hours=4)
     let_pass(platform, ada, timedelta(hours=3, minutes=55))
     body = (await refresh(platform, body["refresh_token"])).json()

@@ -23,7 +23,7 @@ async def ada(public: RunningPlatform, tenant: Tenant) -> Member:
 
 
 def cookies_set(visitor: Visitor) -> dict[str, str]:
-    """Name to attributes, of the cookies that the last answer sets or takes away."""
+    """Attributes by name of the cookies that the last response sets or removes."""
     lines = visitor.page.headers.get_list("set-cookie")
     return {line.partition("=")[0]: line.partition(";")[2] for line in lines}
 
@@ -51,7 +51,7 @@ async def test_a_person_signs_in_and_out(
     assert "You are signed out." in visitor.page.text
     (ended,) = await public.audit(tenant, "session.ended")
     assert (ended["actor_id"], ended["details"], ended["reason"]) == (str(ada.id), {}, "logout")
-    # The cookie that somebody may have copied is worth nothing.
+    # A copied cookie is invalid.
     visitor.client.cookies.set("gatehouse_session", cookie, domain="gatehouse.test")
     await visitor.get("/login")
     assert "You are signed in" not in visitor.page.text
@@ -132,7 +132,7 @@ async def test_the_cookie_is_http_only(public: RunningPlatform, ada: Member, vis
 
 
 async def test_without_tls_the_cookie_is_not_secure(platform: RunningPlatform, tenant: Tenant) -> None:
-    """A browser would drop it; such a platform is somebody's own machine."""
+    """A browser would drop a secure cookie without TLS; such a platform runs on a developer's machine."""
     visitor = Visitor(platform)
     await visitor.sign_in((await member(platform, tenant, signed_in=False)).email)
     assert "secure" not in cookies_set(visitor)["gatehouse_session"].lower()
@@ -152,7 +152,7 @@ async def test_a_session_cannot_be_fixed_in_advance(ada: Member, visitor: Visito
 async def test_signing_in_again_ends_the_browsers_earlier_session(
     public: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: Member, visitor: Visitor
 ) -> None:
-    """Whoever had copied the first cookie is out, and of several people at one browser nobody stays signed in."""
+    """A copy of the first cookie is invalid, and of several people at one browser only the last is signed in."""
     bob = await member(public, other_tenant, signed_in=False)
     session_cookies = []
     for who in (ada, ada, bob):
@@ -163,7 +163,7 @@ async def test_signing_in_again_ends_the_browsers_earlier_session(
         "SELECT user_id, revoked_reason FROM sessions WHERE user_id IN (%s, %s) ORDER BY created_at", [ada.id, bob.id]
     )
     assert rows == [(ada.id, "signed_in_again"), (ada.id, "signed_in_again"), (bob.id, None)]
-    # Each in the chain of the organization that the session was of, by the person it was.
+    # Each event is in the chain of the session's organization, with the session's user as the actor.
     ended = await public.audit(tenant, "session.ended")
     assert [(outcome["actor_id"], outcome["reason"]) for outcome in ended] == [(str(ada.id), "signed_in_again")] * 2
     assert await public.audit(other_tenant, "session.ended") == []
@@ -249,7 +249,7 @@ async def test_a_csrf_token_of_another_browser_is_refused(
     ],
 )  # fmt: skip
 async def test_a_same_origin_header_is_accepted(ada: Member, visitor: Visitor, origin: str | None, status: int) -> None:
-    """A neighbour under the same domain can plant the cookie, but not this header."""
+    """A neighbouring subdomain can set the cookie, but not this header."""
     await visitor.get("/login")
     if origin is not None:
         visitor.client.headers["Origin"] = origin
@@ -429,7 +429,7 @@ async def test_an_organizations_identity_providers_are_offered(
     link = f'href="/api/saml/login?idp_id={idp_id}&amp;relay_state=%2Fdocs">Continue with Okta &lt;1&gt;</a>'
     await visitor.get("/login?next=/docs")
     assert "Continue with" not in visitor.page.text
-    # Whether such a person exists makes no difference.
+    # The response is the same whether such a person exists or not.
     await visitor.fill(email=f"nobody@{domain}", action="/login/single-sign-on")
     assert link in visitor.page.text
     assert "Old one" not in visitor.page.text
@@ -518,7 +518,7 @@ async def test_passwords_tried_on_the_page_and_at_the_api_are_counted_together(
 ) -> None:
     limited = settings.model_copy(update={"rate_limit_tiers": "{}"})
     async with RunningPlatform.start(limited) as running:
-        # Those of this minute's other tests come from the same address.
+        # Attempts of other tests in this minute come from the same address.
         running.sql("DELETE FROM sign_in_tries")
         ada = await member(running, tenant, signed_in=False)
         visitor = Visitor(running)
@@ -601,7 +601,7 @@ async def test_a_signed_in_user_continues_at_once(ada: Member, visitor: Visitor)
     await visitor.sign_in(ada.email)
     await visitor.get("/login?next=/docs")
     assert (visitor.page.status_code, visitor.page.headers["Location"]) == (303, "/docs")
-    # An application may want another account, or a fresh sign-in.
+    # An application may request another account or a fresh sign-in.
     await visitor.get("/login?next=/oauth/authorize?a=b")
     assert visitor.page.status_code == 200
 

@@ -142,7 +142,7 @@ async def test_only_operators_and_the_portal_manage_tenants(platform: RunningPla
         assert (await client.patch(f"{BASE}/{tenant.id}", json={"name": "Theirs"})).status_code == 403
         assert (await client.patch(f"{BASE}/{uuid4()}", json={"name": ""})).status_code == 403
         assert (await client.delete(f"{BASE}/{tenant.id}")).status_code == 403
-        # 403 before 404 and 422: nothing is told to those who may not.
+        # 403 precedes 404 and 422, so that unauthorized callers learn nothing.
         assert (await client.delete(f"{BASE}/{uuid4()}")).status_code == 403
         assert (await client.post(BASE, json={})).status_code == 403
     assert (await platform.anonymous.post(BASE, json=new())).status_code == 401
@@ -160,7 +160,7 @@ async def test_an_operators_key_with_few_scopes_stays_with_them(platform: Runnin
 
 
 async def test_an_operator_needs_a_second_factor_if_the_policy_requires_one(platform: RunningPlatform) -> None:
-    """The answer may hold the token with which an organization's first admin gets a password."""
+    """The response may contain the token with which an organization's first admin sets a password."""
     operator = await platform.operator()
     fresh = await platform.new_person(DEFAULT_TENANT, "admin", operator=True, mfa_at=time())
     await platform.require_mfa(DEFAULT_TENANT)
@@ -182,7 +182,7 @@ async def test_an_unknown_tenant_is_404(platform: RunningPlatform) -> None:
 
 
 def _key() -> tuple[str, dict[str, str]]:
-    """One that the portal has made, and what it says of it."""
+    """A key that the portal created, and its body for the platform."""
     key = tokens.mint_api_key()
     return key.plaintext, {"key_prefix": key.shown, "key_sha256": key.digest.hex()}
 

@@ -151,7 +151,7 @@ async def test_the_tokens_tier_sets_the_rate_limit(
     body = {"name": "x", "scopes": ["api:read"], "rate_limit_tier": tier}
     made = (await tenant.admin.client.post(f"{BASE}/", json=body)).json()
     client = platform.client((await platform.anonymous.post(TOKEN, data=form_of(made))).json()["access_token"])
-    # The tier is the token's: a change shows in the next one.
+    # The tier is part of the token: a change applies to the next token.
     await tenant.admin.client.put(f"{BASE}/{made['client_id']}", json={"rate_limit_tier": "premium"})
     assert (await client.get("/v1/models")).headers.get("X-RateLimit-Limit") == limit
 
@@ -184,7 +184,7 @@ async def test_every_wrong_request_has_its_error(
 ) -> None:
     answer = await platform.anonymous.post(TOKEN, data=form_of(created) | change)
     failed(answer, status, error)
-    # RFC 6749, 5.2: neither quotes nor backslashes, and nothing of what was sent.
+    # RFC 6749, 5.2: neither quotes nor backslashes, and no part of the request.
     assert not set('"\\') & set(answer.json()["error_description"])
 
 
@@ -339,7 +339,7 @@ async def test_the_key_set_contains_only_public_keys(platform: RunningPlatform, 
 
 
 async def test_operators_of_the_default_organization_get_a_usable_client(platform: RunningPlatform) -> None:
-    """Without naming an organization: the client is their own organization's, and can call models."""
+    """Without an organization the client belongs to the operators' own, and can call models."""
     operator = await platform.operator()
     made = (await operator.client.post(f"{BASE}/", json={"name": "first", "scopes": ["api:read"]})).json()
     assert made["tenant_id"] == str(DEFAULT_TENANT)

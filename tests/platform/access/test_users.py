@@ -40,7 +40,7 @@ async def test_a_user_with_a_password_signs_in(platform: RunningPlatform, tenant
     assert (read.status_code, read.json()) == (200, shown)
     signed_in = await platform.anonymous.post(LOGIN, json={"email": email, "password": PASSWORD})
     assert signed_in.json()["user"]["id"] == created["id"]
-    # The answer to the creation came when every worker knew the user.
+    # The response arrives when every worker knows the user.
     client = platform.client(signed_in.json()["access_token"])
     assert (await client.get(BASE)).status_code == 200
     (event,) = await platform.audit(tenant, "user.created")
@@ -167,7 +167,7 @@ async def test_deactivation_ends_sessions_and_stops_keys_at_once(platform: Runni
     assert (await key.get("/v1/models")).status_code == 401
     assert (await tenant.user.client.get("/v1/models")).status_code == 401
     await tenant.admin.client.patch(path, json={"is_active": True})
-    # Keys come back with their user; sessions that were ended do not.
+    # Keys are valid again with their user; ended sessions are not.
     assert (await key.get("/v1/models")).status_code == 200
     assert (await tenant.user.client.get("/v1/models")).status_code == 401
 
@@ -256,7 +256,7 @@ async def test_a_machine_cannot_create_administrators(platform: RunningPlatform,
     path = f"{BASE}/{user.json()['id']}"
     assert (await machine.patch(path, json={"role": "admin"})).status_code == 403
     assert (await machine.patch(path, json={"display_name": "Ada"})).status_code == 200
-    # Nor does it become one, by an administrator's address or password.
+    # A machine cannot become an administrator by changing one's address or password either.
     for admin in (f"{BASE}/{tenant.admin.id}", f"{BASE}/{tenant.auditor.id}"):
         assert (await machine.patch(admin, json={"email": address()})).status_code == 403
         assert (await machine.post(f"{admin}/password-reset")).status_code == 403

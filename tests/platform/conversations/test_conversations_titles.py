@@ -12,7 +12,7 @@ from gatehouse.platform.conversations.conversations.calls.titles import cleaned
 
 @pytest.fixture
 async def titled(talking: Tenant) -> Tenant:
-    """Where titles are made."""
+    """The organization in which titles are generated."""
     await talking.admin.client.put("/api/admin/config/auto_title_enabled", json={"value": "true"})
     return talking
 
@@ -24,7 +24,7 @@ async def test_the_first_answer_triggers_a_title(
     client, path = titled.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": "Gates of Rome\nand more", "stream": stream})
     await platform.host.later.settle()
-    # The sandbox echoes what the title is to be made from.
+    # The sandbox echoes the text from which the title is generated.
     assert (await client.get(path)).json()["title"] == "Gates of Rome"
     assert "Rome" not in stored(platform, titled.id)
     await client.patch(path, json={"title": None})
@@ -62,7 +62,7 @@ async def test_the_configured_model_generates_titles_through_the_pipeline(
         client, path = titled.user.client, await begin()
         await client.post(f"{path}/messages", json={"content": f"my card is {CARD}"})
         await platform.host.later.settle()
-        # A value that the model makes up: it was shown a label alone.
+        # A value invented by the model, which saw only a label.
         assert (await client.get(path)).json()["title"] == "About [CREDIT_CARD_2]"
         assert CARD not in str([request.body for request in provider.requests])
     assert await _paths(platform, titled, settings) == [f"{path}/messages", f"{path}/title"]
@@ -143,7 +143,7 @@ async def test_a_summary_goes_through_the_pipeline_and_is_recorded(
 ) -> None:
     client, path = talking.user.client, await begin()
     await client.post(f"{path}/messages", json={"content": "I am EMP-123456"})
-    # A rule that comes later holds for what was said before it.
+    # A later rule applies to earlier messages.
     await redacting(platform, talking, pattern="EMP-[0-9]{6}")
     summary = await client.post(f"{path}/summary")
     assert (summary.headers["X-DLP-Action"], "EMP-" in summary.text) == ("REDACT", False)
@@ -167,6 +167,6 @@ async def test_a_refused_summary_is_reported_and_replaces_nothing(talking: Tenan
 
 
 async def _paths(platform: RunningPlatform, tenant: Tenant, settings: Settings) -> list[str]:
-    """Of the audit chain's model calls."""
+    """Model calls in the audit chain."""
     await Journal(platform.installed.url, settings.gatehouse_home / "journal").drain()
     return [event["details"]["path"] for event in await platform.audit(tenant, "gateway.request")]

@@ -56,7 +56,7 @@ async def new_request(platform: RunningPlatform, tenant: Tenant) -> CallRequest:
 
 @asynccontextmanager
 async def port(platform: RunningPlatform, *, seconds: float = 20, url: str | None = None) -> AsyncIterator[Any]:
-    """A worker's, whose node is in the list; what it makes is this platform's to decide."""
+    """The port of another worker; this platform decides its approvals."""
     database = Database(url or platform.installed.url, pool_size=1)
     made = LiveApprovals(database, platform.host.node, platform.host.replica, seconds=seconds)
     try:
@@ -84,7 +84,7 @@ async def until_held(platform: RunningPlatform, x: CallRequest) -> UUID:
 
 
 async def until_it_waits() -> None:
-    """The asker has heard that its question is stored: others may know that before."""
+    """Wait until the worker knows that its approval is stored, which others may see earlier."""
     async with asyncio.timeout(10):
         while all(task.get_name() != "approvals" for task in asyncio.all_tasks()):
             await asyncio.sleep(0.01)
@@ -328,7 +328,7 @@ async def test_a_held_request_continues_at_once_after_the_decision(
         assert (body["user_id"], body["model"]) == (str(tenant.user.id), "sandbox/echo")
         assert (body["rule_name"], body["entity_types"]) == ("Cards", ["credit_card"])
         assert "4111 1111" not in str(body)
-        # Let the first look pass, so that only news can be this fast.
+        # After the first poll only a notification can be this fast.
         await asyncio.sleep(0.1)
         assert (await tenant.admin.client.post(f"{BASE}/{approval_id}/{verb}", json={})).status_code == 200
         async with asyncio.timeout(live.POLL_INTERVAL_SECONDS * 0.7):
@@ -364,7 +364,7 @@ async def test_without_a_decision_in_time_it_is_refused(platform: RunningPlatfor
 
 
 async def test_a_decision_at_the_last_moment_counts(platform: RunningPlatform, tenant: Tenant) -> None:
-    """Committed before the time was up, and not heard of until then."""
+    """The decision is committed before the timeout, and read only then."""
     async with port(platform, seconds=0.5) as approvals:
         x = await new_request(platform, tenant)
         waiting = asyncio.create_task(approvals.decision(x, ASK))
@@ -437,7 +437,7 @@ async def test_a_request_is_refused_if_its_decision_cannot_be_read(
                 try:
                     let_through = await waiting
                 except ApprovalUnavailable:
-                    # The row is there for others a moment before who asked for it hears so.
+                    # Others see the row a moment before the worker that inserted it.
                     let_through = False
             assert let_through is False
             way.mend()

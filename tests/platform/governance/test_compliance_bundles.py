@@ -176,7 +176,7 @@ async def test_an_acknowledgement_lasts_until_the_bundle_changes(
 
 
 async def test_an_active_bundle_redacts_its_entity_types(platform: RunningPlatform, tenant: Tenant) -> None:
-    """An e-mail address is only logged where nobody asks for more."""
+    """By default an e-mail address is only logged."""
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     call = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "write to jane.doe@acme-corp.com"}]}
 
@@ -234,7 +234,7 @@ async def test_an_archived_bundle_is_imported_as_archived(tenant: Tenant, other_
     assert (summary["created_names"], summary["archived_names"]) == (["Card data"], ["Card data"])
     (theirs,) = (await other_tenant.admin.client.get(BASE)).json()
     assert theirs["state"] == "archived"
-    # Replaced by an active one, it is in force.
+    # An active bundle that replaces it takes effect.
     active = [{**records[0], "state": "active"}]
     summary = (await other_tenant.admin.client.post(f"{EXPORT}/", json=active, params={"mode": "replace"})).json()
     assert (summary["replaced_names"], summary["archived_names"]) == (["Card data"], [])

@@ -48,7 +48,7 @@ def requests(platform: RunningPlatform, tenant: Tenant, ago: int, entities: Sequ
 
 @pytest.fixture
 async def bundles(platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant) -> dict[str, str]:
-    """Two that share an entity type, an archived one, and what was found in forty days."""
+    """Two bundles that share an entity type, an archived one, and events of forty days."""
     made = {
         "Cards": await bundle(tenant, "Cards", "credit_card", "iban"),
         "People": await bundle(tenant, "People", "email", "iban", enabled=False),
@@ -114,7 +114,7 @@ async def test_the_summary_counts_an_event_for_each_bundle_and_once_in_all(
     assert body == {
         "days": 30,
         "total_events": 41,
-        # Six with a card or an address and one with an IBAN, of a hundred.
+        # Of a hundred requests, six have a card or an address and one an IBAN.
         "coverage_percent": 7.0,
         "top_triggers": [
             {"rule_name": "IBAN", "bundle": "Cards", "event_count": 20},
@@ -186,7 +186,7 @@ async def test_compliance_figures_count_the_gateways_records(
 
 
 class Page(HTMLParser):
-    """Which elements there are, and what is written in them."""
+    """The elements of a page and their text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -227,7 +227,7 @@ async def test_the_page_has_no_script_and_no_foreign_content(
         "tbody", "tr", "th", "td", "section", "svg", "path",
     }  # fmt: skip
     assert not {name for name in page.attributes if name.startswith("on")} | page.attributes & {"src", "href", "style"}
-    # As title, organization, bundle in two places, its description, and the rule with its bundle.
+    # In title, organization, bundle (twice), its description, and the rule with its bundle.
     assert page.text.count(evil) >= 6
     assert "http" not in answer.text
     policy = answer.headers["content-security-policy"]
@@ -279,7 +279,7 @@ async def test_an_unknown_format_is_named(tenant: Tenant) -> None:
 
 
 async def test_figures_of_a_year_are_read_only_from_counts(platform: RunningPlatform, tenant: Tenant) -> None:
-    """Hundreds of thousands of rows, most of them others': what is read is the period's own, and no event."""
+    """With hundreds of thousands of foreign rows, only the period's own counts are read, and no events."""
     names = list(TAXONOMY)
     for owners, days, rules in (([tenant.id], 730, 2), ([uuid4() for _ in range(15)], 300, 1)):
         platform.sql(
@@ -322,7 +322,7 @@ async def test_figures_of_a_year_are_read_only_from_counts(platform: RunningPlat
 
 
 def _read(plan: dict[str, Any]) -> Sequence[tuple[str, int]]:
-    """Rows taken up by table, those that a filter drops included."""
+    """Rows read by table, including those that a filter drops."""
     results = [pair for below in plan.get("Plans", []) for pair in _read(below)]
     if "Relation Name" in plan:
         rows = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)

@@ -57,7 +57,7 @@ async def taken(client: httpx2.AsyncClient, tenant: Tenant, config: dict[str, An
 
 
 async def resource_names(tenant: Tenant) -> dict[str, list[str]]:
-    """Names of what the organization has, as its administrator sees it."""
+    """Names of the organization's resources, as its administrator sees them."""
     lists = {
         "dlp_rules": ("/api/admin/dlp-rules/", "detector_name"),
         "custom_patterns": ("/api/admin/dlp-rules/custom-patterns", "name"),
@@ -270,7 +270,7 @@ async def test_an_import_waits_for_a_concurrent_import_before_it_locks_rules(
     await taken(portal, tenant, document())
     more = document(dlp_rules=[{**RULE, "name": "More cards"}])
     with psycopg.connect(platform.installed.owner_url) as other:
-        # The two locks of an import of rules, in its order.
+        # The two locks of an import of rules, in the order in which it takes them.
         other.execute("SELECT pg_advisory_xact_lock(hashtext('gatehouse.dlp_rules'), hashtext(%s))", [str(tenant.id)])
         waiting = asyncio.create_task(taken(portal, tenant, more))
         async with asyncio.timeout(10):

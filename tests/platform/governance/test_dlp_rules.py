@@ -16,7 +16,7 @@ RULE: dict[str, Any] = {
     "config_json": {"pattern": "EMP-[0-9]{6}"},
 }
 TEXT = "Ask EMP-123456."
-#: What a rule shows beside what it is made of.
+#: Fields of a rule that are not set by its creator.
 COMPUTED = {"id", "stream_max_length"}
 
 
@@ -41,7 +41,7 @@ async def test_a_rule_has_the_documented_fields_and_defaults(tenant: Tenant) -> 
     assert (await tenant.auditor.client.get(f"{BASE}/")).json() == [rule]
 
 
-#: Patterns, a text that each finds, and whether a match has no bound of its own.
+#: Patterns, a text that each matches, and whether its matches are unbounded.
 RE2: list[tuple[str, str, bool]] = [
     (r"BEGIN SECRET[\s\S]+?END SECRET", "BEGIN SECRET" + "abc" * 40 + "END SECRET", True),
     (r"\w+@\w+(\.\w+)+", "someone@mail.example.com", True),

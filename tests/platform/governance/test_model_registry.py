@@ -36,7 +36,7 @@ async def made(tenant: Tenant, headers: dict[str, str] | None = None, **fields: 
 def called(
     platform: RunningPlatform, tenant: Tenant, model_id: str, requests: int, day: date, provider: str = "openai"
 ) -> None:
-    """As the keeper writes it down."""
+    """Insert a usage record as the keeper writes it."""
     moment = datetime.combine(day, time(12), UTC)
     platform.sql(
         "INSERT INTO model_days (tenant_id, provider, model_id, day, requests, first_at, last_at)"
@@ -88,7 +88,7 @@ async def test_in_variant_a_the_pair_and_in_b_the_id_is_unique(tenant: Tenant, o
     elsewhere = body(provider="hosted", risk_tier="tier_2")
     refused = await tenant.admin.client.post(BASE, json=elsewhere, headers=B)
     assert (refused.status_code, refused.json()["error"]) == (409, "model_already_exists")
-    # The pair is not there: only the id is.
+    # The pair is free; only the id is taken.
     assert "hosted" not in refused.json()["message"]
     assert (await tenant.admin.client.post(BASE, json=elsewhere, headers=A)).status_code == 201
 

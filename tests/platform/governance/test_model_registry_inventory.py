@@ -22,7 +22,7 @@ def called(
     platform: RunningPlatform, tenant: Tenant, model_id: str, *, days_ago: int = 0, requests: int = 1,
     provider: str = "openai",
 ) -> datetime:  # fmt: skip
-    """As the keeper writes it down; when the call was."""
+    """Insert a usage record as the keeper writes it, with the time of the call."""
     day = TODAY - timedelta(days=days_ago)
     moment = datetime.combine(day, time(), UTC)
     platform.sql(

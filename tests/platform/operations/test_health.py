@@ -22,7 +22,7 @@ SYSTEM = "/api/admin/system"
 
 
 async def test_the_probes_answer_without_a_credential(platform: RunningPlatform) -> None:
-    # A test before this one may have kept the loop: what has not been heard of for a while is not ready.
+    # An earlier test may have blocked the event loop, and a stale component is not ready.
     await platform.refresh()
     for path, body in [
         ("/health", {"status": "ok"}),
@@ -62,7 +62,7 @@ async def test_a_worker_that_is_not_ready_names_the_failed_check(
     platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch, part: str, name: str, value: object, failing: str
 ) -> None:
     if part == "feed":
-        # On the class and not to be set: the feed itself goes on, and would say that all is well.
+        # Patched on the class, because the feed itself continues and would report success.
         monkeypatch.setattr(type(platform.host.feed), name, property(lambda _: value, lambda *_: None), raising=False)
         monkeypatch.setattr(type(platform.host.feed), "lag_seconds", property(lambda _: 60.0))
     else:
@@ -125,7 +125,7 @@ async def test_the_systems_health_lists_every_component(platform: RunningPlatfor
     assert parts["journal"]["status"] == "healthy"
     assert (parts["nodes"]["count"], "nodes" in parts["nodes"]) == (parts["nodes"]["count"], False)
     assert parts["nodes"]["count"] >= 1
-    # No rule needs it: it is not started before one does.
+    # The tier is not started before a rule needs it.
     assert parts["deberta_service"] == {"status": "healthy", "detail": "idle"}
 
 

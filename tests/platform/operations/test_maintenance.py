@@ -64,7 +64,7 @@ async def test_probes_stay_open_and_readiness_names_maintenance(platform: Runnin
     assert (await platform.anonymous.get("/metrics")).status_code == 200
     ready = await platform.anonymous.get("/api/health/ready")
     assert (ready.status_code, ready.json()["failing_checks"]) == (503, ["maintenance"])
-    # It is answered here, with its message, and ended here.
+    # This worker answers with the message, and ends the maintenance.
     assert (await platform.anonymous.get("/api/health/ready?for=traffic")).status_code == 200
     assert (await operator.client.get("/api/admin/system/health")).status_code == 200
 
@@ -73,7 +73,7 @@ async def test_the_key_set_and_the_token_endpoint_stay_open(platform: RunningPla
     made = (await operator.client.post("/api/admin/oauth-clients/", json={"name": "m", "scopes": ["api:read"]})).json()
     await close(operator)
     for path in ("/.well-known/jwks.json", "/.well-known/openid-configuration", "/api/saml/metadata"):
-        # Without PUBLIC_URL there is no metadata to show, which has a word of its own.
+        # Without PUBLIC_URL there is no metadata, which is another error.
         assert (await platform.anonymous.get(path)).json().get("error") != "maintenance_mode", path
     form = {"grant_type": "client_credentials", "client_id": made["client_id"], "client_secret": made["client_secret"]}
     assert (await platform.anonymous.post("/oauth/token", data=form)).status_code == 200
@@ -116,7 +116,7 @@ async def test_maintenance_waits_for_workers_that_may_still_accept_requests(
     platform.sql("INSERT INTO nodes (id, name, pid, host) VALUES (gen_random_uuid(), 'behind', 1, 'elsewhere')")
     try:
         closing = asyncio.create_task(close(operator, 20))
-        # Longer than a change waits for confirmations.
+        # Longer than the wait for confirmations of a change.
         await asyncio.sleep(3.5)
         assert not closing.done()
         platform.sql("UPDATE nodes SET revision = 1000000000, seen_at = now() WHERE name = 'behind'")

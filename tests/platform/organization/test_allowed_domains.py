@@ -21,7 +21,7 @@ def domain() -> str:
 
 @pytest.fixture
 async def names(platform: RunningPlatform) -> AsyncIterator[NameServer]:
-    """The name server that the platform asks."""
+    """The name server that the platform queries."""
     before = platform.host.resolver
     async with name_server() as (server, resolver):
         platform.host.resolver = resolver
@@ -57,7 +57,7 @@ async def test_an_added_domain_shows_its_dns_record(
         "domains": [domain], "jit_provisioning": True, "self_registration": False, "default_group_id": None,
         "entries": [entry],
     }  # fmt: skip
-    # Another organization may claim the same; its record is another.
+    # Another organization may add the same domain, with another record.
     assert (await add(other_tenant, domain))["txt_record"]["value"] != entry["txt_record"]["value"]
     (event,) = await platform.audit(tenant, "allowed_domain.added")
     assert (event["resource_id"], event["details"]["jit_provisioning"]) == (domain, True)
@@ -176,7 +176,7 @@ async def test_a_registered_user_joins_the_domains_group(
     ((user_id,),) = platform.sql("SELECT id FROM users WHERE email = %s", [f"ada@{domain}"])
     (member,) = (await tenant.admin.client.get(f"/api/admin/groups/{group}/members")).json()
     assert member["user_id"] == str(user_id)
-    # Every worker knows it already: the user's first request counts as a member's.
+    # Every worker knows it already: the user's first request is that of a member.
     live = platform.host.replica.users[user_id]
     assert [str(group) for group in live.groups] == [group]
     (event,) = await platform.audit(tenant, "group.member_added")
@@ -272,7 +272,7 @@ async def test_callers_without_the_right_are_refused(platform: RunningPlatform, 
 async def test_proving_a_domain_verifies_existing_addresses(
     platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, names: NameServer, domain: str
 ) -> None:
-    """Also the portal's owner, who is there before any domain can be."""
+    """This includes the portal's owner, who exists before any domain."""
     portal = await platform.new_m2m(None, "admin:write")
     key = mint_api_key()
     owner = {"email": f"owner@{domain}", "key_prefix": key.shown, "key_sha256": key.digest.hex()}

@@ -18,7 +18,7 @@ OUTSIDE = {"X-Forwarded-For": "198.51.100.7"}
 
 @pytest.fixture
 def behind_a_proxy(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests' own address is a trusted proxy's: callers come from where `X-Forwarded-For` says."""
+    """The tests' own address is a trusted proxy, so `X-Forwarded-For` sets the caller's address."""
     gateway = platform.app._app
     trusted = ClientAddresses(HERE)
     monkeypatch.setattr(gateway, "addresses", trusted)
@@ -56,7 +56,7 @@ async def test_a_list_that_would_lock_the_caller_out_is_refused(
 async def test_an_enforced_list_cannot_exclude_the_caller_by_any_endpoint(tenant: Tenant) -> None:
     assert (await put(tenant, enabled=True, cidrs=HERE)).status_code == 200
     assert (await put(tenant, cidrs=["192.0.2.0/24"])).status_code == 400
-    # A second factor alone would not do: factors get lost.
+    # A second factor alone would not be enough, because factors get lost.
     assert (await put(tenant, cidrs=["192.0.2.0/24"], bypass_for_mfa=True)).status_code == 400
     settings = await tenant.admin.client.put("/api/v1/admin/org/settings", json={"ip_allowlist": ["192.0.2.0/24"]})
     assert (settings.status_code, settings.json()["code"]) == (400, "caller_address_excluded")
@@ -69,7 +69,7 @@ async def test_a_list_written_through_the_settings_is_enforced(tenant: Tenant) -
     assert (await tenant.admin.client.get(BASE)).json() == {"enabled": False, "cidrs": [], "bypass_for_mfa": False}
     assert (await tenant.admin.client.put(path, json={"ip_allowlist": HERE})).status_code == 200
     assert (await tenant.admin.client.get(BASE)).json() == {"enabled": True, "cidrs": HERE, "bypass_for_mfa": False}
-    # Another field leaves the list as it is; an empty list ends it.
+    # Other fields do not change the list; an empty list ends it.
     assert (await tenant.admin.client.put(path, json={"timezone": "Europe/London"})).status_code == 200
     assert (await tenant.admin.client.get(BASE)).json()["enabled"] is True
     assert (await tenant.admin.client.put(path, json={"ip_allowlist": []})).status_code == 200
@@ -95,7 +95,7 @@ async def test_an_enforced_list_applies_to_gateway_and_administration_from_the_r
     assert (await put(tenant, enabled=True, cidrs=HERE)).status_code == 200
     refused = await key.post("/v1/chat/completions", json=CHAT, headers=OUTSIDE)
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "ip_not_allowed")
-    # A request from outside is counted: whoever has stolen a key does not try it without limit.
+    # A request from outside is counted, so that a stolen key cannot be tried without limit.
     assert int(refused.headers["X-RateLimit-Remaining"]) < int(refused.headers["X-RateLimit-Limit"])
     for client in (key, machine, tenant.admin.client):
         assert (await client.get("/v1/models", headers=OUTSIDE)).status_code == 403

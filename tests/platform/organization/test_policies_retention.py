@@ -54,7 +54,7 @@ async def test_a_schedule_is_cron(tenant: Tenant, schedule: str, kept: str) -> N
         ({"archiver_schedule": "@daily"}, "archiver_schedule"),
         ({"archiver_schedule": "60 * * * *"}, "archiver_schedule"),
         ({"archiver_schedule": "0 0 2 * * *"}, "archiver_schedule"),
-        # A day that never comes.
+        # A date that never occurs.
         ({"archiver_schedule": "0 0 30 2 *"}, "archiver_schedule"),
         ({"archiver_schedule": "R R * * *"}, "archiver_schedule"),
         ({"archiver_schedule": None}, "archiver_schedule"),

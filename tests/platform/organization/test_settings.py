@@ -68,7 +68,7 @@ async def test_fields_of_other_families_are_validated_by_their_rules(platform: R
     answer = await tenant.admin.client.put(BASE, json=sent)
     assert answer.status_code == 200, answer.text
     settings = answer.json()
-    # A shorter session that is sent alone takes the idle time with it.
+    # A shorter session timeout sent alone also shortens the idle timeout.
     assert (settings["session_timeout_minutes"], settings["idle_timeout_minutes"]) == (60, 60)
     assert settings["ip_allowlist"] == ["127.0.0.0/8"]
     assert settings["allowed_domains"] == ["example.com", "example.org"]
@@ -154,7 +154,7 @@ async def test_of_two_changes_of_the_same_version_one_is_refused(tenant: Tenant)
     assert sorted(answer.status_code for answer in answers) == [200, 412]
     result = next(answer.json() for answer in answers if answer.status_code == 412)
     assert result["error"] == "precondition_failed"
-    # With the version that the change's own answer gave, the next one fits.
+    # The next change succeeds with the version of the change's own response.
     done = next(answer for answer in answers if answer.status_code == 200)
     again = {"If-Match": done.headers["ETag"]}
     assert (await tenant.admin.client.put(BASE, json={"timezone": "Asia/Tokyo"}, headers=again)).status_code == 200

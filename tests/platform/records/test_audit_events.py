@@ -20,7 +20,7 @@ FIELDS = {
 
 
 async def read(client: httpx2.AsyncClient, **filters: Any) -> list[dict[str, Any]]:
-    """All pages."""
+    """Return the events of all pages."""
     events: list[dict[str, Any]] = []
     answer = await client.get(EVENTS, params=filters)
     while True:

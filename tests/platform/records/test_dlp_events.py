@@ -92,7 +92,7 @@ async def test_a_period_that_starts_or_ends_within_a_day_is_counted_exactly(
 
 
 async def test_events_are_counted_for_every_way_of_insertion(platform: RunningPlatform, tenant: Tenant) -> None:
-    """Into the table, copied into a month as the drain does it, and before there is a month for them."""
+    """Inserted, copied into a month's partition as the drain does it, and before the partition exists."""
     add(platform, tenant, 1)
     columns = "tenant_id, id, timestamp, request_id, direction, status"
     with roles.connect(platform.installed.url, SERVICE_ROLE) as service:
@@ -143,7 +143,7 @@ async def test_a_page_reads_as_many_rows_with_a_hundred_times_the_events(
 
 @contextmanager
 def statements(platform: RunningPlatform) -> Iterator[list[tuple[str, Any]]]:
-    """What administration asks the database about events, with its parameters."""
+    """The statements about events that administration runs, with their parameters."""
     statements_run: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
@@ -159,7 +159,7 @@ def statements(platform: RunningPlatform) -> Iterator[list[tuple[str, Any]]]:
 
 
 def events_read(platform: RunningPlatform, statement: str, parameters: Any) -> int:
-    """How many rows of events PostgreSQL takes up for it, those that a filter then drops included."""
+    """Number of event rows that PostgreSQL reads for it, including those that a filter then drops."""
     explained = platform.sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
     nodes, read = [explained[0][0][0]["Plan"]], 0
     while nodes:

@@ -32,7 +32,7 @@ async def test_a_record_says_what_was_used(tenant: Tenant, journal: Journal) -> 
     assert set(record) == FIELDS
     assert (record["id"], record["timestamp"]) == (str(call.id), "2026-03-10T12:00:00Z")
     assert (record["status"], record["input_tokens"], record["output_tokens"]) == ("success", 3, 5)
-    # A number, and every digit of it.
+    # A number with all its digits.
     assert '"cost_usd":0.0000000123456789012345' in answer.text or '"cost_usd":1.23456789012345E-8' in answer.text
 
 

@@ -214,7 +214,7 @@ USED = """
 
 
 def used(platform: RunningPlatform, tenant: Tenant, **values: Any) -> None:
-    """One request that is on record."""
+    """Insert the record of one request."""
     known = {"user": None, "group": None, "key": None, "client": None, "status": "success", "input": 2, "ago": 0}
     platform.sql(USED, {"tenant": tenant.id, "id": uuid4(), **known, **values})
 
@@ -223,7 +223,7 @@ async def test_a_new_budget_starts_with_the_organizations_usage(platform: Runnin
     for _ in range(3):
         used(platform, sandbox)
     used(platform, sandbox, status="cancelled")
-    # Neither was used by anybody: one was refused, and one is of last year.
+    # Neither counts as usage: one was refused, and one is of last year.
     used(platform, sandbox, status="refused", input=None)
     used(platform, sandbox, ago=400 * 86_400)
     budget = await made(sandbox, limit_requests=5)

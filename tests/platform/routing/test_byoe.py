@@ -32,7 +32,7 @@ async def make(tenant: Tenant, fake: Any, **changes: Any) -> dict[str, Any]:
 
 
 async def catalog(tenant: Tenant) -> dict[str, dict[str, Any]]:
-    """The entries by model id."""
+    """Return the catalog entries by model id."""
     items = (await tenant.admin.client.get(CATALOG)).json()["items"]
     return {entry["model_id"]: entry for entry in items}
 
@@ -112,7 +112,7 @@ async def test_a_models_capabilities_serve_policies_that_require_them(tenant: Te
     made = await tenant.admin.client.post("/api/admin/cost-routing/policies", json=policy)
     assert made.status_code == 201, made.text
     assert await chat(tenant, "auto") == 200
-    # What is left out stays.
+    # Omitted fields keep their values.
     await tenant.admin.client.patch(f"{BASE}/my-own", json={"models": [model()]})
     assert (await catalog(tenant))["small"]["capabilities"]["vision"] is True
     bad = endpoint(fake, id="other", models=[model(capabilities={"max_context_window": 5})])
@@ -126,7 +126,7 @@ async def test_a_configuration_can_be_sent_as_it_is_shown(tenant: Tenant, fake: 
     assert (shown["config"]["timeout_ms"], shown["config"]["max_retries"]) == (4000, 1)
     twice = await tenant.admin.client.patch(path, json={"timeout_ms": 1000, "config": {"timeout_ms": 4000}})
     assert (twice.status_code, "timeout_ms" in twice.text) == (422, True)
-    # The stored key is sent to no other host, by this way neither.
+    # The stored key is not sent to another host in this way either.
     moved = await tenant.admin.client.patch(path, json={"config": {"base_url": "http://127.0.0.1:9/v1"}})
     assert (moved.status_code, "api_key" in moved.text) == (422, True)
 

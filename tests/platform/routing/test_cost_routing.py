@@ -499,7 +499,7 @@ async def test_analytics_show_no_cost_for_a_model_without_a_price(platform: Runn
 
 
 async def drained(platform: RunningPlatform) -> None:
-    """What was answered so far is on record."""
+    """Wait until all answers so far are recorded."""
     await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()
 
 

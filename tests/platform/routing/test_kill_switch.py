@@ -93,7 +93,7 @@ async def test_a_provider_is_switched_off_and_on_with_all_its_models(
     assert {name: value for name, value in body.items() if name != "propagation"} in listed
     assert [summary["provider"] for summary in listed] == ["sandbox", "spare"]
     assert [summary["kill_switch_active"] for summary in listed] == [True, False]
-    # A model that comes later is covered, and none is released alone.
+    # A later model is covered, and no single model can be released.
     platform.sql(
         "INSERT INTO model_configs (id, tenant_id, provider, model_id) VALUES (%s, %s, 'sandbox', 'late')",
         [new_id(), tenant.id],
@@ -307,6 +307,6 @@ async def test_a_kill_switch_is_engaged_and_released_by_an_administrator_without
     for _ in range(2):
         assert (await admin.post(f"{switch}/disable", json={"reason": "other"})).status_code == 200
         assert (await admin.post(f"{BASE}/providers/sandbox/enable")).status_code == 200
-    # For whoever may not use it, it is limited as everything else is.
+    # For callers without the right it is limited like every other path.
     refused = [(await user.post(f"{switch}/disable", json={"reason": "other"})).status_code for _ in range(2)]
     assert refused == [403, 429]

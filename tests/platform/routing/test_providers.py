@@ -535,7 +535,7 @@ async def test_removed_credentials_leave_a_provider_that_is_not_called(
     (event,) = await platform.audit(tenant, "provider.credentials_removed")
     assert (event["resource_id"], event["actor_id"]) == ("openai", str(tenant.admin.id))
 
-    # Nothing leaves for the vendor: the next candidate answers, or an error says what is missing.
+    # No request is sent to the vendor: the next candidate answers, or an error names what is missing.
     call = {**CHAT, "model": "openai/gpt"}
     alone = await tenant.user.client.post("/v1/chat/completions", json=call)
     assert (alone.status_code, "credential or setting is missing" in alone.text) == (502, True), alone.text
@@ -543,7 +543,7 @@ async def test_removed_credentials_leave_a_provider_that_is_not_called(
     assert (answer.status_code, answer.headers["x-gateway-provider"]) == (200, "mine")
     assert answer.headers["x-gateway-fallbacks"] == "1"
 
-    # Neither a check by hand nor the schedule makes it a fault of the system.
+    # Neither a manual nor a scheduled check reports it as an internal error.
     assert "missing" in (await check(tenant, "openai"))["error"]
     platform.sql("UPDATE providers SET last_health_check = now() WHERE tenant_id <> %s OR id = 'mine'", [tenant.id])
     assert await run_due(platform.host.database, platform.host.outbound, platform.host.sealer) == 0

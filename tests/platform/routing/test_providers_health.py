@@ -17,7 +17,7 @@ BAD = CheckOutcome(status="unreachable", checked_at=utc_now(), error="timeout", 
 
 
 def walk(outcomes: str, config: HealthConfig) -> str:
-    """`+` and `-` to whether it is unhealthy after each, as `u` and `.`."""
+    """Results `+` and `-`, and whether the provider is unhealthy after each, as `u` and `.`."""
     health, seen = HealthState(), ""
     for outcome in outcomes:
         health = next_health(health, GOOD if outcome == "+" else BAD, config)

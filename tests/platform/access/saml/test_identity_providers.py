@@ -21,7 +21,7 @@ FIELDS = {
 
 @pytest.fixture
 def body(signer: Signer) -> dict[str, Any]:
-    """What is required, and no more."""
+    """The required fields only."""
     return {
         "name": "Acme",
         "entity_id": f"https://{uuid4().hex[:8]}.test/saml",

@@ -64,7 +64,7 @@ async def test_a_sign_in_without_a_provider_is_400_and_names_the_field(
 
 @pytest.mark.parametrize("relay_state", [None, "/oauth/authorize?state=" + "x" * 5000])
 async def test_the_request_to_the_provider_has_only_what_saml_allows(sign_on: SignOn, relay_state: str | None) -> None:
-    """80 bytes. Where a sign-in ends is known here, however long it is."""
+    """80 bytes. The target of a sign-in is stored on the platform, whatever its length."""
     query = {"idp_id": sign_on.idp_id, **({"relay_state": relay_state} if relay_state else {})}
     url = (await sign_on.browser.get("/api/saml/login", params=query)).headers["location"]
     assert 0 < len(fields_of(url)["RelayState"]) <= 80
@@ -88,7 +88,7 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize("relay_state", ELSEWHERE)
 async def test_a_sign_in_does_not_redirect_to_foreign_addresses(sign_on: SignOn, relay_state: str) -> None:
-    """Whether the browser or the provider asks for it."""
+    """The target may come from the browser or the provider."""
     root = signed(await sign_on.assertion_fields(in_response_to=await sign_on.begin(relay_state)), sign_on.signer)
     form = {"SAMLResponse": saml.encoded(root), "RelayState": relay_state}
     answer = await sign_on.browser.post("/api/saml/acs", data=form)
@@ -109,7 +109,7 @@ async def test_the_relay_state_of_the_response_takes_precedence(sign_on: SignOn)
 
 
 async def test_single_sign_on_needs_the_platforms_address(platform: RunningPlatform) -> None:
-    """From a header it could be anybody's, and with it the audience."""
+    """An address from a header could be forged, and with it the audience."""
     for path in ("/api/saml/metadata", f"/api/saml/login?idp_id={uuid4()}"):
         refused = await platform.anonymous.get(path, headers={"Host": "attacker.test"})
         assert refused.status_code == 503
@@ -136,7 +136,7 @@ async def test_a_signed_assertion_opens_a_session_in_the_browser(sign_on: SignOn
 
 
 async def test_a_session_ends_at_the_providers_deadline(sign_on: SignOn, platform: RunningPlatform) -> None:
-    """However much it is used, and whatever the organization's own policy allows."""
+    """The deadline applies regardless of use and of the organization's policy."""
     assert (await sign_on.sign_in(session_until=120)).status_code == 303
     (session_id,) = sign_on.sessions()
     query = "SELECT expires_at, not_after, now() FROM sessions WHERE id = %s"
@@ -174,7 +174,7 @@ async def test_two_concurrent_sign_ins_in_one_browser_both_succeed(sign_on: Sign
     for request_id, target in ((second, "/second"), (first, "/first")):
         answer = await sign_on.sign_in(in_response_to=request_id)
         assert answer.headers["location"] == target
-    # The browser holds the second one's cookie, and nobody the first one's.
+    # The browser has the second session's cookie, and nobody has the first one's.
     states = sign_on.platform.sql(
         "SELECT revoked_reason FROM sessions WHERE id = ANY(%s) ORDER BY created_at", [sign_on.sessions()]
     )
@@ -184,7 +184,7 @@ async def test_two_concurrent_sign_ins_in_one_browser_both_succeed(sign_on: Sign
 async def test_signing_in_ends_the_browsers_earlier_session_without_its_cookie(
     sign_on: SignOn, other_tenant: Tenant, signer: Signer
 ) -> None:
-    """Browsers send no session cookie with a form of another site's."""
+    """Browsers send no session cookie with a form of another site."""
     platform, browser = sign_on.platform, sign_on.browser
     elsewhere = await configured(platform, other_tenant, browser, signer)
     for where in (sign_on, sign_on, elsewhere):
@@ -195,7 +195,7 @@ async def test_signing_in_ends_the_browsers_earlier_session_without_its_cookie(
     query = "SELECT revoked_reason FROM sessions WHERE id = ANY(%s) ORDER BY created_at"
     assert platform.sql(query, [sign_on.sessions()]) == [("signed_in_again",)] * 2
     assert platform.sql(query, [elsewhere.sessions()]) == [(None,)]
-    # Each in the chain of the organization that the session was of, by the person it was.
+    # Each event is in the chain of the session's organization, with the session's user as the actor.
     ended = await platform.audit(sign_on.tenant, "session.ended")
     theirs = (str(sign_on.tenant.user.id), "signed_in_again")
     assert [(outcome["actor_id"], outcome["reason"]) for outcome in ended] == [theirs] * 2
@@ -327,7 +327,7 @@ async def test_a_new_person_joins_if_the_domain_is_proven_and_open(sign_on: Sign
     assert groups_of(platform, made[0]) == {"everybody"}
     (event,) = await platform.audit(sign_on.tenant, "user.registered")
     assert (event["resource_id"], event["details"]["idp_id"]) == (str(made[0]), sign_on.idp_id)
-    # The second time they are there.
+    # At the second sign-in the user exists.
     assert (await sign_on.sign_in(email=f"new@{domain}")).status_code == 303
     assert len(await platform.audit(sign_on.tenant, "user.registered")) == 1
 
@@ -423,7 +423,7 @@ async def test_inactive_users_and_service_accounts_are_not_signed_in(
 
 
 async def test_only_an_operators_provider_signs_in_operators(platform: RunningPlatform, signer: Signer) -> None:
-    """Or an administrator of their organization could become one."""
+    """Otherwise an administrator of their organization could become an operator."""
     operator = await platform.operator()
     (default,) = platform.sql("SELECT id FROM tenants WHERE slug = 'default'")[0]
     colleague = await platform.new_person(default, "admin")
@@ -456,7 +456,7 @@ async def directory(sign_on: SignOn) -> dict[str, str]:
 
 
 async def test_groups_follow_the_directory(sign_on: SignOn, directory: dict[str, str]) -> None:
-    """Into red, out of blue; the group without a directory's id is nobody's affair."""
+    """Joins red and leaves blue; the group without an external id is not changed."""
     fields = {"attributes": {"groups": ["d-1", "d-unknown", "own"]}}
     assert (await sign_on.sign_in(**fields)).status_code == 303
     user_id = sign_on.tenant.user.id

@@ -116,7 +116,7 @@ async def test_the_sign_in_address_comes_from_emails_or_the_user_name(
 
 
 async def test_the_stored_size_of_a_user_is_limited_over_all_requests(directory: Directory) -> None:
-    """Each request fits, and what they add up to does not."""
+    """Each request is within the limit, but not their sum."""
     made = await directory.user(title="x" * 40_000)
     path = f"/Users/{made['id']}"
     refused = await directory.patch(path, {"op": "add", "path": "nickName", "value": "y" * 40_000}, expect=400)
@@ -126,7 +126,7 @@ async def test_the_stored_size_of_a_user_is_limited_over_all_requests(directory:
 
 
 async def test_a_user_without_an_address_has_none_anywhere(directory: Directory, tenant: Tenant) -> None:
-    """Not the one that stands in the database for none."""
+    """The placeholder address in the database is not shown."""
     made = await directory.user(userName=f"name-{uuid4().hex[:8]}")
     shown = (await tenant.admin.client.get(f"/api/admin/users/{made['id']}")).json()
     assert (shown["email"], shown["email_verified"], shown["username"]) == (None, False, made["userName"])
@@ -223,7 +223,7 @@ async def test_a_deactivated_users_sessions_and_keys_end_and_the_row_remains(
     assert platform.sql(revoked, [tenant.user.session_id]) == [(True,)]
     back = await directory.patch(f"/Users/{tenant.user.id}", {"op": "replace", "path": "active", "value": True})
     assert back["active"] is True
-    # The keys were suspended, the sessions ended.
+    # The keys were suspended, and the sessions ended.
     assert (await key.get("/v1/models")).status_code == 200
     assert (await tenant.user.client.get("/api/auth/api-keys")).status_code == 401
 

@@ -17,7 +17,7 @@ TEXT = "Ask Ada."
 
 
 class Names:
-    """An entities tier that knows one name, and calls it as recognisers do."""
+    """An entities tier that finds one name, under the types that recognisers use."""
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         return [[Finding(*item.span(), "person", 0.9, "person") for item in re.finditer("Ada", text)] for text in texts]
@@ -60,7 +60,7 @@ async def test_a_rules_entity_type_is_shown_everywhere(platform: RunningPlatform
     body = (await admin.post("/api/admin/dlp-rules/evaluate", json={"text": TEXT})).json()
     assert [rule["entity_type"] for rule in body["matched_rules"]] == [NAME]
     assert any(NAME in sentence for sentence in body["decision_trace"])
-    # Records, figures and news.
+    # Records, figures and announced events.
     sample_id = await kept(platform, tenant, TEXT)
     events = (await admin.get("/api/v1/dlp/events", params={"entity": NAME})).json()
     assert (events["total"], {item["entity_type"] for item in events["items"]}) == (3, {NAME})
@@ -69,7 +69,7 @@ async def test_a_rules_entity_type_is_shown_everywhere(platform: RunningPlatform
     assert counts == [(NAME,)]
     news = platform.sql("SELECT payload FROM outbox WHERE tenant_id = %s AND event_type = 'dlp_trigger'", [tenant.id])
     assert [(result["entity_type"], result["findings"][0]["entity_type"]) for (result,) in news] == [(NAME, NAME)] * 2
-    # What policy rules see.
+    # The variables of policy rules.
     revealed = (await admin.post(f"/api/admin/dlp-rules/samples/{sample_id}/reveal")).json()
     assert revealed["context"]["dlp"] == {"action": "REDACT", "entities": [NAME], "counts": {NAME: 1}}
     replayed = (await admin.post("/api/admin/dlp-rules/replay", json={"recorded": {"last": 1}})).json()
@@ -97,7 +97,7 @@ async def test_refusals_and_approvals_show_the_rules_entity_type(platform: Runni
 
 @pytest.mark.usefixtures("names")
 async def test_overrides_and_bundles_match_the_rules_entity_type(platform: RunningPlatform, tenant: Tenant) -> None:
-    """An override goes before a bundle; and a bundle starts no model tier."""
+    """An override precedes a bundle, and a bundle does not start a model tier."""
     admin = tenant.admin.client
     await platform.add_provider(tenant.id, "sandbox", "sandbox", "echo")
     bundle = {"name": "a", "regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["person"]}

@@ -22,7 +22,7 @@ from gatehouse.platform.live.replica.state import Replica
 
 
 class Reachable(Database):
-    """A database that can be away, or not answer at all."""
+    """A database that can be unavailable, or hang."""
 
     away = False
     silent = False
@@ -38,7 +38,7 @@ class Reachable(Database):
 
 
 class Worker:
-    """A worker's live parts, beside the platform's own worker."""
+    """The live parts of another worker, beside the platform's own."""
 
     def __init__(self, platform: RunningPlatform, *, fail_closed: bool = False) -> None:
         self.platform = platform
@@ -55,7 +55,7 @@ class Worker:
             await self.on_policy()
 
     async def load(self) -> None:
-        """Starts it, and leaves the following to the test."""
+        """Start the feed without following it, which the test does."""
         await self.feed.start()
         assert self.feed._follower is not None
         self.feed._follower.cancel()
@@ -65,7 +65,7 @@ class Worker:
         self.platform.sql("UPDATE nodes SET seen_at = now() - interval '1 day' WHERE id = %s", [self.node.id])
 
     def engage(self, tenant: Tenant) -> UUID:
-        """A model, switched off and committed."""
+        """Switch a model off and commit."""
         model_id = new_id()
         self.platform.sql(
             "INSERT INTO model_configs (id, tenant_id, provider, model_id, kill_switch_disabled_at)"
@@ -76,7 +76,7 @@ class Worker:
         return model_id
 
     async def asleep(self) -> None:
-        """As if the process had been stopped, and has just come back."""
+        """Act as if the process had been suspended and has just continued."""
         self.feed.last_contact -= 60
         self.feed._last_tick -= 60
         self.feed._tick()
@@ -133,7 +133,7 @@ async def test_a_removed_worker_reads_changes_before_it_continues(worker: Worker
     engaged: list[UUID] = []
 
     async def meanwhile() -> None:
-        # After this worker has read, and before it is back in the list: the change does not wait for it.
+        # After this worker has read and before it is listed again, so that the change does not wait for it.
         if not engaged:
             engaged.append(worker.engage(tenant))
             far = await wait_until_confirmed(worker.database, await revision(worker.platform))

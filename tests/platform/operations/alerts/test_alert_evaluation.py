@@ -107,7 +107,7 @@ async def test_a_window_may_span_midnight(alerts: Alerts) -> None:
     "change", [datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)], ids=["spring", "autumn"]
 )
 async def test_windows_and_cooldowns_ignore_daylight_saving(alerts: Alerts, change: datetime) -> None:
-    """The database's clock is set on or back by an hour, ten seconds before: neither is an hour longer or shorter."""
+    """The database's clock is set forward or back by an hour: the window does not become longer or shorter."""
     alerts.clock.move((change - NOW).total_seconds() - 10)
     async with in_zone(alerts, "Europe/Berlin"):
         rule = await alerts.new(window_minutes=30, cooldown_minutes=30, threshold=0)
@@ -120,7 +120,7 @@ async def test_windows_and_cooldowns_ignore_daylight_saving(alerts: Alerts, chan
                 triggered.append(minute)
             alerts.clock.move(60)
         moments = [record["triggered_at"] for record in await alerts.history(rule)]
-    # Half an hour later the window still holds it; an hour later no more.
+    # Half an hour later the window still contains the request; an hour later it does not.
     assert triggered == [0, 30]
     expected = [change + timedelta(minutes=minutes, seconds=-10) for minutes in (30, 0)]
     assert [datetime.fromisoformat(moment) for moment in moments] == expected
@@ -128,7 +128,7 @@ async def test_windows_and_cooldowns_ignore_daylight_saving(alerts: Alerts, chan
 
 @asynccontextmanager
 async def in_zone(alerts: Alerts, zone: str) -> AsyncIterator[None]:
-    """Rules are evaluated with a database whose own clock is the zone's, as the machine's may be."""
+    """Evaluate the rules with a database whose time zone is this one."""
     url = alerts.platform.installed.url
     zoned = Database(f"{url}{'&' if '?' in url else '?'}options=-c%20timezone%3D{zone}", pool_size=2)
     async with zoned.service() as session:
@@ -215,7 +215,7 @@ async def test_one_organizations_failure_does_not_delay_others(
 
 
 async def test_a_recorded_request_triggers_a_rule(alerts: Alerts, journal: Journal) -> None:
-    """From the journal to the history, as it goes in life."""
+    """From the journal to the history, as in production."""
     rule = await alerts.new(metric_type="error_rate", threshold=49)
     at = NOW.timestamp()
     await journal.append(

@@ -20,7 +20,7 @@ from gatehouse.policy.bundles.contents import PolicyBundle
 
 
 async def taken(outpost: Outpost, answer: httpx2.Response) -> PolicyBundle:
-    """As an outpost takes it: by the keys that the platform publishes."""
+    """Verify a bundle as an outpost does, with the keys that the platform publishes."""
     assert answer.status_code == 200, answer.text
     published = (await outpost.platform.anonymous.get("/.well-known/jwks.json")).json()["keys"]
     assert {entry["kid"] for entry in published} >= set(outpost.platform.host.replica.signing_keys)
@@ -155,7 +155,7 @@ async def test_changes_that_do_not_affect_outposts_wake_nobody(
 async def test_a_newer_version_of_another_worker_is_never_followed_by_an_older_one(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """This worker has not heard of a change that the outpost got from another one."""
+    """This worker does not know a change that the outpost got from another one."""
     first = await outpost.bundle()
     platform.sql("UPDATE tenants SET timezone = 'Europe/Berlin' WHERE id = %s", [tenant.id])
     ((head,),) = platform.sql("SELECT revision FROM revision_head")
@@ -166,7 +166,7 @@ async def test_a_newer_version_of_another_worker_is_never_followed_by_an_older_o
 
 
 async def test_an_unknown_version_confirms_nothing(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
-    """Of a platform that was set back: a kill switch would look as if it held where its policy is refused."""
+    """Of a platform restored to an earlier state: a kill switch would seem applied where its policy is refused."""
     (revision,) = platform.sql("SELECT revision FROM revision_head")[0]
     report = "/api/v1/admin/kill-switch/propagation"
     for claimed_revision, known in ((revision + 1000, 0), (revision, revision)):

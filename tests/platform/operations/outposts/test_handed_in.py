@@ -76,7 +76,7 @@ async def test_an_outposts_request_is_recorded_like_any_other(
 async def test_webhooks_are_notified_once_of_an_outposts_request(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """With all that was found, on the way in and back; not at the beginning of a stream, and not of a scan."""
+    """With the findings of request and answer; not at the start of a stream, and not for a scan."""
     answer = msgspec.structs.replace(FOUND, rule_id="s", direction="output", action="block", status="blocked")
     ended = outcome(user_id=tenant.user.id, stream=True, dlp_events=(FOUND, answer))
     began = Opened(**{name: getattr(ended, name) for name in Opened.__struct_fields__ if name != "dlp_events"})
@@ -142,7 +142,7 @@ async def test_a_gap_is_409_and_names_the_expected_number(
 async def test_each_journal_has_its_own_numbers(
     platform: RunningPlatform, portal: Portal, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """An outpost that has lost its disk begins another journal; another outpost may have one of the same id."""
+    """An outpost that has lost its disk starts another journal; another outpost may have one with the same id."""
     journal, second = uuid4(), await portal.enrol(tenant.id)
     for sender, name in ((outpost, journal), (outpost, uuid4()), (second, journal)):
         assert (await sender.hand_in(name, 1, lines(outcome()))).json()["stored"] == 1
@@ -200,7 +200,7 @@ async def test_an_invalid_record_is_reported_and_does_not_block_others(
 async def test_a_text_with_nul_is_stored_without_it(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """As the drain does: what a caller asked for may hold anything."""
+    """As the drain does: a caller's values may contain anything."""
     answer = await outpost.hand_in(uuid4(), 1, lines(outcome(requested_model="a\0b", provider=None, model_id=None)))
     assert answer.json()["stored"] == 1
     ((model,),) = platform.sql("SELECT requested_model FROM usage_records WHERE tenant_id = %s", [tenant.id])
@@ -362,7 +362,7 @@ async def test_open_requests_of_a_dead_process_are_recorded_as_interrupted(
         before["id"]: "interrupted", begun["id"]: "interrupted", over["id"]: "success"
     }  # fmt: skip
     assert {event["details"]["outpost_id"] for event in events.values()} == {str(outpost.id)}
-    # Another journal's process lives.
+    # The process of another journal is alive.
     assert len(platform.sql("SELECT 1 FROM open_streams WHERE id = %s", [living["id"]])) == 1
 
 

@@ -26,7 +26,7 @@ def knowing(tools: Tools, portal: str | None) -> Tools:
 
 @asynccontextmanager
 async def portal_that_answers(*statuses: int) -> AsyncIterator[Upstream]:
-    """These, and 200 afterwards."""
+    """A portal that answers with these statuses, and with 200 afterwards."""
     left = list(statuses)
 
     async def behave(connection: Connection) -> None:
@@ -37,7 +37,7 @@ async def portal_that_answers(*statuses: int) -> AsyncIterator[Upstream]:
 
 
 async def die(hooks: Hooks, tools: Tools, *webhook_ids: str) -> None:
-    """Each has a delivery that has failed for good."""
+    """Give each webhook a dead letter."""
     for webhook_id in webhook_ids:
         hooks.platform.sql(
             "INSERT INTO webhook_deliveries (id, tenant_id, webhook_id, event_type, payload, status, next_attempt_at,"
@@ -93,7 +93,7 @@ async def test_the_token_is_valid_only_for_this_portal(hooks: Hooks, tools: Tool
         claims = jwt.verify(token, known, issuer=hooks.platform.host.issuer, audience=portal.url)
     assert claims["token_type"] == "platform_notice"
     assert claims["exp"] - claims["iat"] <= 60
-    # The platform itself takes it for nothing.
+    # The platform itself does not accept the token.
     headers = {"Authorization": f"Bearer {token}"}
     assert (await hooks.platform.anonymous.get("/v1/models", headers=headers)).status_code == 401
 
