@@ -96,8 +96,11 @@ def main() -> int:
         _COMMANDS[command]()
     except KeyboardInterrupt:
         return 130
-    except (NodeMissing, subprocess.CalledProcessError) as error:
+    except NodeMissing as error:
         print(f"tools.console {command}: {error}", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        print(f"tools.console {command}: Node ended with status {error.returncode}, see above", file=sys.stderr)
         return 1
     return 0
 
