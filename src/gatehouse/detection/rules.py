@@ -201,7 +201,7 @@ class Rules:
         matches of its regex are not searched for."""
         data = view.data.translate(matching.UNDERSCORES) if self._splits_at_underscore else view.data
         outline = data.translate(SKELETON)
-        scan = _Scan(view, data, resume, base)
+        scan = _ViewScan(view, data, resume, base)
         for region in regions:
             scan.words = Near(self._contexts, view, region.first, region.end)
             first, last, end = view.byte(region.first), view.byte(region.last), view.byte(region.end)
@@ -234,7 +234,7 @@ class Rules:
         return context & self._contexts.standing(view, finding.start, finding.end).near(finding.start, finding.end) != 0
 
 
-class _Scan:
+class _ViewScan:
     """One scan of a view, and its findings in the caller's text. `data` are the view's bytes as searched, `words` the
     context words of a region, `waiting` the start of the first match that waits for one."""
 

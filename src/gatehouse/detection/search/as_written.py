@@ -20,7 +20,7 @@ from gatehouse.detection.regex.byte_search import (
 from gatehouse.detection.search import matching
 from gatehouse.detection.search.matching import CompiledShape
 from gatehouse.detection.search.walks import (
-    BudgetExceeded,
+    SearchBudgetExceeded,
     Searches,
     StreamWalk,
     WalkBudget,
@@ -146,7 +146,7 @@ class AsWritten:
                         if rule.anywhere is None
                         else _findings_by_text(rule, texts)
                     )
-                except BudgetExceeded:
+                except SearchBudgetExceeded:
                     given_up[rule.pattern.id] = None
         yield None
         if given_up:

@@ -33,7 +33,7 @@ _INSTRUCTIONS_PER_CHARGE: Final = 64
 _STREAM_WINDOW_BYTES: Final = 4096
 
 
-class BudgetExceeded(Exception):
+class SearchBudgetExceeded(Exception):
     """The search exceeds its budget."""
 
 
@@ -46,7 +46,7 @@ class WalkBudget:
     def take(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
-            raise BudgetExceeded
+            raise SearchBudgetExceeded
 
 
 class Searches(NamedTuple):
@@ -67,7 +67,7 @@ class Searches(NamedTuple):
 
 def matches(searches: Searches, data: bytes | memoryview, place: int, budget: WalkBudget) -> Iterator[Spans | None]:
     """Yield the matches in a whole text from `place` on, and None where the search continues: each step takes some
-    milliseconds at most. Raises `BudgetExceeded`."""
+    milliseconds at most. Raises `SearchBudgetExceeded`."""
     end, size = len(data), _MAX_WINDOW_BYTES
     while place < end:
         stop = next_character(data, place + size, end)

@@ -7,10 +7,26 @@ import math
 import re
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
+import re2
+
 from gatehouse.detection.pattern import Validator
-from gatehouse.detection.validators.finding import finder
+from gatehouse.detection.regex.byte_search import ANYWHERE, search_of
+
+
+def finder(regex: str) -> Callable[[str], bool]:
+    options = re2.Options()
+    options.never_capture = True
+    search = search_of(re2.compile(regex, options))
+
+    def occurs(text: str) -> bool:
+        data = text.encode("utf-8", "replace")
+        return bool(search(ANYWHERE, data, 0, len(data))[0][0] >= 0)
+
+    return occurs
+
 
 _filler: Final = finder(r"(?i)x{5,}|\*{3,}|#{4,}|\.{3,}|_{5,}|-{5,}|(?:123){4,}|abcdefghi|0123456789|…")
 _reference: Final = finder(

@@ -18,13 +18,29 @@ from sqlalchemy import event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
 from sqlalchemy.exc import DisconnectionError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
 from sqlalchemy.pool import QueuePool
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
-from gatehouse.foundation.storage.tenant_session import TenantSession
+from gatehouse.foundation.storage.rows import TenantRow
+
+
+class TenantSession(Session):
+    """A session that selects only the rows of `info["tenant_id"]`, also if a query omits the condition. Plain SQL has
+    only the second layer."""
+
+
+@event.listens_for(TenantSession, "do_orm_execute")
+def _only_own_rows(state: ORMExecuteState) -> None:
+    if not (state.is_select or state.is_update or state.is_delete):
+        return
+    tenant_id = state.session.info["tenant_id"]
+    state.statement = state.statement.options(
+        with_loader_criteria(TenantRow, lambda row: row.tenant_id == tenant_id, include_aliases=True)
+    )
+
 
 # Returns the current role in the same statement: row-level security applies only to the application's role.
 _BIND = text(

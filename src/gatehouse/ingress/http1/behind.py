@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from gatehouse.ingress.http1.head import RequestHead
+from gatehouse.ingress.http1.head import ParsedHead
 from gatehouse.ingress.protocol import WatchfulProtocol
 
 
@@ -62,7 +62,7 @@ class UvicornFallback(WatchfulProtocol):
         """Return whether the response has started."""
         return self.cycle is not None and self.cycle.response_started
 
-    def begin(self, head: RequestHead) -> None:
+    def begin(self, head: ParsedHead) -> None:
         """Passes the head of a request to uvicorn's parser."""
         self._chunked = head.length is None
         self.data_received(head.without_upgrade())

@@ -17,7 +17,7 @@ from gatehouse.ingress.gateway import Gateway, RequestKind, canonical, find_kind
 from gatehouse.ingress.http1.answer import BadHeader, refusal
 from gatehouse.ingress.http1.behind import ServerContext, UvicornFallback
 from gatehouse.ingress.http1.framing import Framing, Malformed
-from gatehouse.ingress.http1.head import HeadReader, RequestHead
+from gatehouse.ingress.http1.head import HeadReader, ParsedHead
 from gatehouse.ingress.http1.turn import HIGH_WATER_BYTES, RequestCycle
 from gatehouse.ingress.receive import make_received
 
@@ -192,7 +192,7 @@ class LaneConnection(asyncio.Protocol):
             self._begin_gateway_request(kind, head)
         return True
 
-    def _begin_gateway_request(self, kind: RequestKind, head: RequestHead) -> None:
+    def _begin_gateway_request(self, kind: RequestKind, head: ParsedHead) -> None:
         address = self._gateway.addresses.client(self._peer, head.connection_headers.get("x-forwarded-for"))
         x = make_received(head.method, canonical(kind, head.path), head.headers, address, kind.dialect)
         self._cycle = cycle = RequestCycle(self, self._loop, kind, x, head)
@@ -212,7 +212,7 @@ class LaneConnection(asyncio.Protocol):
         elif self._next_request is not None and not self._next_request.done():
             self._next_request.set_result(None)
 
-    def _forward(self, head: RequestHead) -> None:
+    def _forward(self, head: ParsedHead) -> None:
         fallback = self._fallback
         if fallback is None:
             fallback = UvicornFallback(self, self._transport, self._context)

@@ -33,7 +33,7 @@ _CONNECTION_HEADERS: Final = ("transfer-encoding", "connection", "x-forwarded-fo
 _LISTS: Final = frozenset({*_CONNECTION_HEADERS, *LISTS})
 
 
-class RequestHead(msgspec.Struct, gc=False):
+class ParsedHead(msgspec.Struct, gc=False):
     """The head of a request. Names of headers are in lower case."""
 
     #: the head as received, with its final empty line
@@ -86,7 +86,7 @@ class HeadReader:
     def on_headers_complete(self) -> None:
         self._complete = True
 
-    def take(self, arrived: bytes) -> tuple[RequestHead | None, bytes]:
+    def take(self, arrived: bytes) -> tuple[ParsedHead | None, bytes]:
         """Return the head at the beginning of `arrived`, and the rest. For an incomplete head, return None and the
         bytes to pass again when more has arrived. Raises `Malformed` as soon as an error is detected."""
         parser, fed = self.partial, self._fed
@@ -121,7 +121,7 @@ def _feed(parser: httptools.HttpRequestParser, data: bytes) -> None:
         raise Malformed from None
 
 
-def _parse(raw: bytes) -> RequestHead:
+def _parse(raw: bytes) -> ParsedHead:
     first, *fields = raw[:-4].decode("latin-1").split("\r\n")
     line = _request_line(first)
     # The data after CONNECT is not HTTP.
@@ -138,7 +138,7 @@ def _parse(raw: bytes) -> RequestHead:
     method, target, minor = line.groups()
     length = _length(headers, connection_headers, is_http10=minor == "0")
     path = target.partition("?")[0].removesuffix("/")
-    return RequestHead(raw, method, target, path, minor == "0", headers, connection_headers, length)
+    return ParsedHead(raw, method, target, path, minor == "0", headers, connection_headers, length)
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,7 @@ from gatehouse.ingress.http1.answer import (
     closes,
     head,
 )
-from gatehouse.ingress.http1.head import RequestHead
+from gatehouse.ingress.http1.head import ParsedHead
 
 #: reading from the socket pauses when this many bytes of a body are buffered
 HIGH_WATER_BYTES: Final = 64 * 1024
@@ -62,7 +62,7 @@ class RequestCycle:
         loop: asyncio.AbstractEventLoop,
         kind: RequestKind,
         x: Received,
-        request_head: RequestHead,
+        request_head: ParsedHead,
     ) -> None:
         self.kind = kind
         self.x = x

@@ -75,7 +75,7 @@ class _Error(msgspec.Struct):
     message: str = ""
 
 
-class Answer(msgspec.Struct, rename="camel"):
+class GeminiAnswer(msgspec.Struct, rename="camel"):
     candidates: list[_Candidate] | None = None
     prompt_feedback: _PromptFeedback | None = None
     usage_metadata: UsageShape | None = None
@@ -119,7 +119,7 @@ class Answer(msgspec.Struct, rename="camel"):
         return _FINISH_BY_REASON.get(reason, "tool_calls" if called else "stop")
 
 
-answer_decoder = msgspec.json.Decoder(Answer)
+answer_decoder = msgspec.json.Decoder(GeminiAnswer)
 
 
 def read(body: bytes) -> Completion:

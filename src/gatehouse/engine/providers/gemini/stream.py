@@ -17,7 +17,7 @@ from gatehouse.engine.conversation.form import (
     UsageDelta,
 )
 from gatehouse.engine.conversation.sse import data_of
-from gatehouse.engine.providers.gemini.reply import Answer, answer_decoder, usage_of
+from gatehouse.engine.providers.gemini.reply import GeminiAnswer, answer_decoder, usage_of
 
 
 class Reader:
@@ -54,7 +54,7 @@ class Reader:
             deltas.append(UsageDelta(usage))
         return deltas
 
-    def _parts(self, answer: Answer, deltas: list[Delta]) -> None:
+    def _parts(self, answer: GeminiAnswer, deltas: list[Delta]) -> None:
         for part in answer.parts:
             if isinstance(part, Text):
                 deltas.append(TextDelta(part.text))

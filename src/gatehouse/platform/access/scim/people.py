@@ -26,7 +26,7 @@ from gatehouse.platform.access.anonymising import defer_anonymisation
 from gatehouse.platform.access.scim import table
 from gatehouse.platform.access.scim.errors import AddressFixed, BadScim, InvalidValue, UniquenessConflict
 from gatehouse.platform.access.scim.protocol.filters import USERS, compile_filter
-from gatehouse.platform.access.scim.protocol.messages import View, Window
+from gatehouse.platform.access.scim.protocol.messages import ListWindow, ResourceView
 from gatehouse.platform.access.scim.protocol.resources import POLICY, Person
 from gatehouse.platform.access.scim.protocol.urns import ENTERPRISE, USER
 from gatehouse.platform.access.users import service as users
@@ -57,7 +57,7 @@ _READ_ONLY_ATTRIBUTES: Final = frozenset({"schemas", "id", "meta", "groups"})
 _match_username = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}").fullmatch
 
 
-async def page(session: AsyncSession, window: Window, view: View) -> tuple[Sequence[UserRow], int]:
+async def page(session: AsyncSession, window: ListWindow, view: ResourceView) -> tuple[Sequence[UserRow], int]:
     """Return one page of users and their total number. Raises `InvalidFilter`, `FilterTooSlow`."""
     query = select(UserRow).where(UserRow.kind == "user")
     if window.filter:
@@ -65,7 +65,7 @@ async def page(session: AsyncSession, window: Window, view: View) -> tuple[Seque
     return await table.page(session, UserRow, query, window)
 
 
-async def resources(session: AsyncSession, rows: Sequence[UserRow], view: View) -> list[dict[str, Any]]:
+async def resources(session: AsyncSession, rows: Sequence[UserRow], view: ResourceView) -> list[dict[str, Any]]:
     """Return the users as resources, with the attributes that the request asks for."""
     groups_by_user: dict[UUID, list[tuple[UUID, str]]] = {}
     if view.projection.includes("groups"):

@@ -18,11 +18,11 @@ from gatehouse.platform.access.scim.protocol import messages, openapi_bodies
 from gatehouse.platform.access.scim.protocol.messages import (
     PREFIX,
     BaseUrl,
+    ListWindow,
     RequestView,
     RequestWindow,
+    ResourceView,
     ScimResponse,
-    View,
-    Window,
 )
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
@@ -93,34 +93,40 @@ class ResourceRules(Protocol[R]):
     def MAX_BYTES(self) -> int: ...  # noqa: N802 - the modules' constants
     @property
     def MAX_OPERATIONS(self) -> int: ...  # noqa: N802
-    async def page(self, session: AsyncSession, window: Window, view: View) -> tuple[Sequence[R], int]: ...
-    async def resources(self, session: AsyncSession, rows: Sequence[R], view: View) -> list[dict[str, Any]]: ...
+    async def page(self, session: AsyncSession, window: ListWindow, view: ResourceView) -> tuple[Sequence[R], int]: ...
+    async def resources(self, session: AsyncSession, rows: Sequence[R], view: ResourceView) -> list[dict[str, Any]]: ...
     def location(self, row: R, base: str, /) -> str: ...
     async def create(self, change: Change, body: dict[str, Any]) -> R: ...
     async def replace(self, change: Change, row: R, body: dict[str, Any], /) -> None: ...
     async def patch(self, change: Change, row: R, operations: list[dict[str, Any]], /) -> None: ...
 
 
-async def _list_response(rules: ResourceRules[R], session: AsyncSession, window: Window, view: View) -> ScimResponse:
+async def _list_response(
+    rules: ResourceRules[R], session: AsyncSession, window: ListWindow, view: ResourceView
+) -> ScimResponse:
     rows, total = await rules.page(session, window, view)
     return ScimResponse.list_response(
         await rules.resources(session, rows, view), total=total, start_index=window.start_index
     )
 
 
-async def _resource_response(rules: ResourceRules[R], session: AsyncSession, row: R, view: View) -> ScimResponse:
+async def _resource_response(
+    rules: ResourceRules[R], session: AsyncSession, row: R, view: ResourceView
+) -> ScimResponse:
     (resource,) = await rules.resources(session, [row], view)
     return ScimResponse(resource)
 
 
-async def _create_response(rules: ResourceRules[R], request: Request, change: Change, view: View) -> ScimResponse:
+async def _create_response(
+    rules: ResourceRules[R], request: Request, change: Change, view: ResourceView
+) -> ScimResponse:
     row = await rules.create(change, await messages.read_json(request, rules.MAX_BYTES))
     (resource,) = await rules.resources(change.session, [row], view)
     return ScimResponse.created_response(resource, rules.location(row, view.base))
 
 
 async def _replace_response(
-    rules: ResourceRules[R], row: R, request: Request, change: Change, view: View
+    rules: ResourceRules[R], row: R, request: Request, change: Change, view: ResourceView
 ) -> ScimResponse:
     await rules.replace(change, row, await messages.read_json(request, rules.MAX_BYTES))
     return await _resource_response(rules, change.session, row, view)

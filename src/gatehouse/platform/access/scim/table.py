@@ -14,7 +14,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.foundation.storage.rows import TenantRow
 from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.scim.errors import FilterTooSlow
-from gatehouse.platform.access.scim.protocol.messages import Window
+from gatehouse.platform.access.scim.protocol.messages import ListWindow
 from gatehouse.platform.access.users.table import UserRow
 
 R = TypeVar("R", UserRow, GroupRow)
@@ -41,7 +41,7 @@ _SET_TIMEOUT = text("SET LOCAL statement_timeout = '5s'")
 _RESET_TIMEOUT = text("SET LOCAL statement_timeout TO DEFAULT")
 
 
-async def page(session: AsyncSession, row: type[R], matching: Select[R], window: Window) -> tuple[Sequence[R], int]:
+async def page(session: AsyncSession, row: type[R], matching: Select[R], window: ListWindow) -> tuple[Sequence[R], int]:
     """Return one page of the rows of `matching`, and their total number. They are sorted by creation, so that new rows
     do not move others to another page.
 

@@ -19,7 +19,7 @@ from gatehouse.platform.access.groups.table import GroupRow
 from gatehouse.platform.access.scim import table
 from gatehouse.platform.access.scim.errors import InvalidValue, UniquenessConflict
 from gatehouse.platform.access.scim.protocol.filters import GROUPS, compile_filter
-from gatehouse.platform.access.scim.protocol.messages import View, Window
+from gatehouse.platform.access.scim.protocol.messages import ListWindow, ResourceView
 from gatehouse.platform.access.scim.protocol.team_patch import (
     AttributeStep,
     GroupStep,
@@ -45,7 +45,7 @@ _MAX_USER_TOUCHES: Final = 200
 _ATTRIBUTES: Final = {"name": "displayName", "external_group_id": "externalId"}
 
 
-async def page(session: AsyncSession, window: Window, view: View) -> tuple[Sequence[GroupRow], int]:
+async def page(session: AsyncSession, window: ListWindow, view: ResourceView) -> tuple[Sequence[GroupRow], int]:
     """Return one page of groups and their total number. If members are selected, the page has at least one group, and
     not more than `_MAX_MEMBERS_PER_PAGE` members otherwise. Raises `InvalidFilter`, `FilterTooSlow`."""
     query = select(GroupRow)
@@ -69,7 +69,7 @@ async def is_large(session: AsyncSession, group: GroupRow) -> bool:
     return (await table.member_counts(session, [group.id])).get(group.id, 0) > _MAX_MEMBERS_IN_PATCH_RESPONSE
 
 
-async def resources(session: AsyncSession, rows: Sequence[GroupRow], view: View) -> list[dict[str, Any]]:
+async def resources(session: AsyncSession, rows: Sequence[GroupRow], view: ResourceView) -> list[dict[str, Any]]:
     """Return the groups as resources, with the attributes that the request asks for."""
     members: dict[UUID, str] = {}
     if rows and view.projection.includes("members"):

@@ -35,7 +35,7 @@ _MAX_MILLISECONDS: Final = 10.0**9
 _MAX_LOST: Final = 2**53
 
 
-class InvalidRecord(Exception):
+class InvalidEntry(Exception):
     """A record that is not stored; the message is the reason."""
 
 
@@ -47,14 +47,14 @@ def validated_line(entry: Any, tenant_id: TenantId, budgets: frozenset[UUID]) ->
         record = outcome.decode(msgspec.json.encode(entry))
         fault = next(_faults(record), None)
         if fault is not None:
-            raise InvalidRecord(fault)
+            raise InvalidEntry(fault)
         line = outcome.encode(_restricted(record, tenant_id, budgets))
     except msgspec.MsgspecError as error:
-        raise InvalidRecord(f"not an entry: {error}") from None
+        raise InvalidEntry(f"not an entry: {error}") from None
     except (ValueError, TypeError, OverflowError, RecursionError):
-        raise InvalidRecord("not an entry") from None
+        raise InvalidEntry("not an entry") from None
     if len(line) > MAX_RECORD_BYTES:
-        raise InvalidRecord(f"longer than {MAX_RECORD_BYTES} bytes")
+        raise InvalidEntry(f"longer than {MAX_RECORD_BYTES} bytes")
     return line
 
 
@@ -63,13 +63,13 @@ def notice(entry: Any) -> Notice | None:
     try:
         record = upload_notices.read(entry)
     except msgspec.ValidationError as error:
-        raise InvalidRecord(f"not a notice: {error}") from None
+        raise InvalidEntry(f"not a notice: {error}") from None
     if isinstance(record, Lost) and not all(
         0 <= count < _MAX_LOST for count in (record.records or 0, record.bytes or 0)
     ):
-        raise InvalidRecord("records, bytes: out of range")
+        raise InvalidEntry("records, bytes: out of range")
     if isinstance(record, Operated) and not _is_plausible(record.timestamp):
-        raise InvalidRecord(_BAD_TIME)
+        raise InvalidEntry(_BAD_TIME)
     return record
 
 

@@ -33,7 +33,7 @@ from gatehouse.platform.live.outpost_records import (
     Upload,
 )
 from gatehouse.platform.live.uses import note_uses_sql
-from gatehouse.platform.publishing.outposts.entries import InvalidRecord, notice, validated_line
+from gatehouse.platform.publishing.outposts.entries import InvalidEntry, notice, validated_line
 
 log = structlog.get_logger(__name__)
 
@@ -214,7 +214,7 @@ class _UploadWriter:
             try:
                 payload = notice(entry) or validated_line(entry, self._tenant_id, budgets)
                 valid.append(NumberedEntry(sequence, payload))
-            except InvalidRecord as fault:
+            except InvalidEntry as fault:
                 self._rejected.append(Rejected(sequence, str(fault)))
         return valid
 

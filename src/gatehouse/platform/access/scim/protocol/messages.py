@@ -53,7 +53,7 @@ def base(request: Request, host: TheHost) -> str:
 BaseUrl = Annotated[str, Depends(base)]
 
 
-class View:
+class ResourceView:
     """The representation of resources in a response: `projection` selects attributes, `base` prefixes references."""
 
     def __init__(
@@ -70,10 +70,10 @@ class View:
         self.projection = Projection(attributes, excluded)
 
 
-RequestView = Annotated[View, Depends(View)]
+RequestView = Annotated[ResourceView, Depends(ResourceView)]
 
 
-class Window:
+class ListWindow:
     """A page of the resources that match `filter`. Values out of bounds are clamped (RFC 7644, 3.4.2.4)."""
 
     def __init__(
@@ -89,7 +89,7 @@ class Window:
         self.count = min(max(_parse_integer("count", count), 0), MAX_RESULTS)
 
 
-RequestWindow = Annotated[Window, Depends(Window)]
+RequestWindow = Annotated[ListWindow, Depends(ListWindow)]
 
 
 def _parse_integer(name: str, value: str) -> int:
