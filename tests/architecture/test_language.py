@@ -17,12 +17,6 @@ EMPTY_WORDS: Final = frozenset({"told", "said", "found", "each", "held", "given"
 EMPTY_CONSTANTS: Final = frozenset(
     {"MOST", "LEAST", "LONGEST", "SHORTEST", "PATIENCE", "PAUSE", "BEAT", "HURRY", "LAST", "LATER", "GONE", "AT_ONCE"}
 )
-#: Modules that are still to be renamed.
-EXCEPTIONS: Final = (
-    "detection/scanning/texts.py",
-    "detection/scanning/windows.py",
-    "detection/search/candidates.py",
-)
 #: Names that files in use have, or a protocol.
 ALLOWED: Final = {
     "outpost/money/leases.py": {"given"},  # a field of the stored leases
@@ -35,9 +29,16 @@ ALLOWED_ELSEWHERE: Final = {
     "bench/dlp/scoring.py": {"found"},
     "bench/rig/report.py": {"wanted"},
 }
-MODULES: Final = [
-    path for path in sorted(SOURCE.rglob("*.py")) if not str(path.relative_to(SOURCE)).startswith(EXCEPTIONS)
-]
+MODULES: Final = sorted(SOURCE.rglob("*.py"))
+#: Words of a constant that measures time or size, and the units that say how.
+TIMES: Final = frozenset({"TIMEOUT", "INTERVAL", "DELAY", "TTL", "LIFETIME", "AGE", "WAIT", "DEADLINE", "PERIOD"})
+SIZES: Final = frozenset({"SIZE", "LENGTH", "LONG", "WIDTH", "HEIGHT"})
+UNITS: Final = frozenset(
+    {
+        "SECONDS", "MINUTES", "HOURS", "DAYS", "MONTHS", "MILLISECONDS", "MS", "NS", "ATTEMPTS", "FACTOR", "VERSION",
+        "BYTES", "CHARACTERS", "PIXELS", "TOKENS", "BITS", "LINES", "DIGITS", "ENTRIES",
+    }
+)  # fmt: skip
 
 
 def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -57,6 +58,33 @@ def empty_names(source: str, allowed: frozenset[str] | set[str] = frozenset()) -
         for line, name in names(ast.parse(source))
         if name.strip("_") in EMPTY_WORDS | EMPTY_CONSTANTS and name not in allowed
     ]
+
+
+def constants_without_unit(source: str) -> list[str]:
+    """The numbers of a module whose names say that they measure a time or a size, and not in which unit."""
+    constants = []
+    for node in ast.parse(source).body:
+        target = node.target if isinstance(node, ast.AnnAssign) else None
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+        if not isinstance(target, ast.Name) or not target.id.isupper() or not _is_number(node):
+            continue
+        words = set(target.id.strip("_").split("_"))
+        if words & (TIMES | SIZES) and not words & UNITS:
+            constants.append(f"line {node.lineno}: {target.id}")
+    return constants
+
+
+def _is_number(node: ast.stmt) -> bool:
+    """Whether the value is an arithmetic expression of numbers."""
+    value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+    if value is None:
+        return False
+    allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    return all(
+        isinstance(part, allowed) and not (isinstance(part, ast.Constant) and not isinstance(part.value, int | float))
+        for part in ast.walk(value)
+    )
 
 
 def faults(root: Path, modules: list[Path], allowed: dict[str, set[str]]) -> dict[str, list[str]]:
@@ -81,3 +109,19 @@ def test_names_in_tests_and_tools_say_what_a_thing_is(folder: str) -> None:
 )
 def test_an_empty_name_is_noticed(source: str) -> None:
     assert empty_names(source)
+
+
+def test_constants_have_their_unit() -> None:
+    faulty = {
+        str(path.relative_to(SOURCE)): names
+        for path in MODULES
+        if (names := constants_without_unit(path.read_text("utf-8")))
+    }
+    assert faulty == {}
+
+
+def test_a_constant_without_unit_is_noticed() -> None:
+    assert constants_without_unit("_CONNECT_TIMEOUT: Final = 5.0\nMAX_LENGTH = 3 * 1024\nTIMEOUT_SECONDS = 2") == [
+        "line 1: _CONNECT_TIMEOUT",
+        "line 2: MAX_LENGTH",
+    ]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gatehouse.detection.custom import check_pattern, custom_pattern, stream_max_length
 from gatehouse.detection.findings import Finding
 from gatehouse.detection.matcher import Matcher
-from gatehouse.detection.pattern import STREAM_MAX_LENGTH, Pattern
+from gatehouse.detection.pattern import STREAM_MAX_CHARACTERS, Pattern
 from gatehouse.detection.regex import byte_search
 from gatehouse.detection.regex.byte_search import Search, Spans
 from gatehouse.detection.scanning.texts import scan_in_slices
@@ -142,9 +142,9 @@ LENGTHS = {
     "EMP-[0-9]{6}": None,
     "x{1,1000}": None,
     "(?:[a-z]{1,100},){10}": None,
-    "x{1000}" * 5: STREAM_MAX_LENGTH,
-    "EMP-[0-9]+": STREAM_MAX_LENGTH,
-    "(?:|a+)": STREAM_MAX_LENGTH,
+    "x{1000}" * 5: STREAM_MAX_CHARACTERS,
+    "EMP-[0-9]+": STREAM_MAX_CHARACTERS,
+    "(?:|a+)": STREAM_MAX_CHARACTERS,
     r"a{3}|(?:b(?:cd)?){2}\b": None,
 }
 
@@ -270,7 +270,7 @@ def test_a_longer_match_in_a_stream_is_found_up_to_its_bound_however_it_is_cut(
     monkeypatch: pytest.MonkeyPatch, regex: str, text: str, lengths: list[int]
 ) -> None:
     assume(check_pattern(regex) is None)
-    monkeypatch.setattr(walks, "STREAM_MAX_LENGTH", 5)
+    monkeypatch.setattr(walks, "STREAM_MAX_CHARACTERS", 5)
     assert places(streamed(Matcher([own(regex)]), text, lengths)) == oracle(regex, text, longest=5)
 
 

@@ -1,7 +1,7 @@
 """Validation and compilation of an organization's own regexes.
 
 In a whole text such a regex matches what RE2's search returns, in order and without overlaps, except empty matches. A
-stream waits for the end of a match while it can still grow, up to `STREAM_MAX_LENGTH`: see `walks`.
+stream waits for the end of a match while it can still grow, up to `STREAM_MAX_CHARACTERS`: see `walks`.
 
 No check depends on the clock, so an accepted regex is always accepted. RE2 stops compiling at `_MAX_MEMORY_BYTES`,
 after some ten milliseconds.
@@ -17,7 +17,7 @@ import re2
 from gatehouse.detection.pattern import (
     CONTEXT_BONUS,
     NEAR,
-    STREAM_MAX_LENGTH,
+    STREAM_MAX_CHARACTERS,
     ActionTier,
     Pattern,
     Shape,
@@ -35,7 +35,7 @@ _MAX_MEMORY_BYTES: Final = 512 << 10
 _MAX_CHECKED_POSITIONS: Final = 16
 #: Characters of a match across escapes, line breaks and encodings, if the regex has no bound. A stream holds back as
 #: many.
-_MAX_DISGUISED_LENGTH: Final = 128
+_MAX_DISGUISED_CHARACTERS: Final = 128
 
 #: Explanations of the syntax errors that users meet most.
 _EXPLANATIONS: Final = {
@@ -131,7 +131,7 @@ def custom_shape(regex: str, *, score: float) -> Shape:
     return Shape(
         regex=regex,
         score=score,
-        max_length=int(longest) if longest <= NEAR else _MAX_DISGUISED_LENGTH,
+        max_length=int(longest) if longest <= NEAR else _MAX_DISGUISED_CHARACTERS,
         as_written=True,
     )
 
@@ -141,7 +141,9 @@ def custom_shape(regex: str, *, score: float) -> Shape:
 def stream_max_length(regex: str) -> int | None:
     """Return how many characters of a match a stream examines, or None if no match is longer. `regex` must be an
     accepted one."""
-    return None if re2_syntax.widths(re2_syntax.tokens(regex)).longest <= STREAM_MAX_LENGTH else STREAM_MAX_LENGTH
+    return (
+        None if re2_syntax.widths(re2_syntax.tokens(regex)).longest <= STREAM_MAX_CHARACTERS else STREAM_MAX_CHARACTERS
+    )
 
 
 def _compiled(regex: str, shown_regex: str) -> Any:

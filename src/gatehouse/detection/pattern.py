@@ -19,7 +19,7 @@ VALID_SCORE: Final = 1.0
 #: a whole text and has a right check digit, and is only logged.
 CERTAIN: Final = 0.6
 #: Maximum code points of a match of an organization's own pattern in a stream.
-STREAM_MAX_LENGTH: Final = 4096
+STREAM_MAX_CHARACTERS: Final = 4096
 #: Score that a context word near a match adds, up to 1.0.
 CONTEXT_BONUS: Final = 0.4
 #: Code points of the view before and after a match within which a context word counts.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gatehouse.detection.catalog import BUILT_IN
-from gatehouse.detection.catalog.shapes import LONGEST_WITHOUT_OPENING, width
+from gatehouse.detection.catalog.shapes import MAX_CHARACTERS_WITHOUT_OPENING, width
 from gatehouse.detection.pattern import CATEGORIES, Pattern, Shape
 from gatehouse.detection.search import matching
 from gatehouse.detection.search.matching import find
@@ -83,7 +83,7 @@ def test_patterns_of_one_entity_type_agree_on_category_action_and_threshold() ->
 @pytest.mark.parametrize("shape", shapes())
 def test_a_match_is_as_long_as_its_shape_says(shape: Shape) -> None:
     assert shape.max_length == width(shape.regex)
-    assert shape.max_length <= LONGEST_WITHOUT_OPENING or shape.opening
+    assert shape.max_length <= MAX_CHARACTERS_WITHOUT_OPENING or shape.opening
 
 
 @pytest.mark.parametrize("shape", [shape for pattern in BUILT_IN for shape in pattern.shapes if shape.opening])

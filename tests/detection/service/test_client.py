@@ -296,7 +296,7 @@ async def test_a_process_needed_by_another_worker_is_reported_as_not_running(hom
 async def test_a_process_that_was_never_there_is_unknown_and_unavailable(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients, "_SOON", 0.2)
+    monkeypatch.setattr(clients, "_RESTART_SECONDS", 0.2)
     failures: list[str] = []
     client = DetectionClient(home, budget=0.1, queue=10, on_failure=lambda failed: failures.append(str(failed)))
     await client.start()

@@ -14,7 +14,7 @@ from gatehouse.detection.validators.secrets import token
 #: The score of what looks like something and may well be something else: found, logged, and not redacted by default.
 GUESS = 0.55
 #: A shape longer than this must begin with a literal.
-LONGEST_WITHOUT_OPENING = 128
+MAX_CHARACTERS_WITHOUT_OPENING = 128
 #: Of the whole text, or of one of the texts that it is made of.
 _BEGINNING = f"(?:^|{TEXT_BEGINS})"
 _END = f"(?:$|{TEXT_ENDS})"

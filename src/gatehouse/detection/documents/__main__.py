@@ -10,7 +10,7 @@ import msgspec
 
 from gatehouse.detection.documents.limits import MEMORY_BYTES
 from gatehouse.detection.documents.output import Reading, Unread
-from gatehouse.detection.documents.readers import LENGTH, Question
+from gatehouse.detection.documents.readers import LENGTH_PREFIX_BYTES, Question
 from gatehouse.detection.documents.reading import read
 from gatehouse.foundation.processes.children import die_with_parent
 
@@ -28,7 +28,7 @@ def run() -> None:
         bound = most if inherited == resource.RLIM_INFINITY else min(most, inherited)
         resource.setrlimit(limit, (bound, bound))
     decoder = msgspec.msgpack.Decoder(Question)
-    while size := int.from_bytes(sys.stdin.buffer.read(LENGTH), "little"):
+    while size := int.from_bytes(sys.stdin.buffer.read(LENGTH_PREFIX_BYTES), "little"):
         question = decoder.decode(sys.stdin.buffer.read(size))
         if not _answer(question, answers):
             return
@@ -47,7 +47,7 @@ def _answer(question: Question, answers: IO[bytes]) -> bool:
         message = msgspec.msgpack.encode(Reading("", (Unread("file", "broken"),)))
     if out_of_memory:
         message = msgspec.msgpack.encode(Reading("", (Unread("file", "too_large"),)))
-    answers.write(len(message).to_bytes(LENGTH, "little") + message)
+    answers.write(len(message).to_bytes(LENGTH_PREFIX_BYTES, "little") + message)
     answers.flush()
     return not out_of_memory
 

@@ -29,7 +29,7 @@ _NOT_ASCII_LINE: Final = re.compile(rb"(?m)^[^\n\x80-\xff]*+[\x80-\xff][^\n]*\n?
 _STEP: Final = 256 * 1024
 #: Bytes that show how a text is encoded.
 _SAMPLE: Final = 4096
-_LONGEST_SAMPLE: Final = 16 * 1024
+_MAX_SAMPLE_BYTES: Final = 16 * 1024
 
 
 class DecodedText(NamedTuple):
@@ -142,18 +142,18 @@ def _is_drawn(text: str) -> bool:
 
 def _sample(data: bytes) -> bytes:
     """Lines that are not ASCII: those that show something."""
-    if len(data) <= _LONGEST_SAMPLE:
+    if len(data) <= _MAX_SAMPLE_BYTES:
         return data
     lines: list[bytes] = []
     size = 0
     for line in _NOT_ASCII_LINE.finditer(data):
         lines.append(line[0])
         size += len(line[0])
-        if size > _LONGEST_SAMPLE:
+        if size > _MAX_SAMPLE_BYTES:
             break
     sample = b"".join(lines)
-    if len(sample) <= 2 * _LONGEST_SAMPLE:
+    if len(sample) <= 2 * _MAX_SAMPLE_BYTES:
         return sample
     # One long line. The second byte of a character is never less than this in any encoding of several bytes.
-    cut = sample[:_LONGEST_SAMPLE]
+    cut = sample[:_MAX_SAMPLE_BYTES]
     return cut[: max(map(cut.rfind, (b" ", b",", b";", b".", b"0"))) + 1] or cut

@@ -15,7 +15,7 @@ from gatehouse.detection.documents.output import Reading, Unread
 log = structlog.get_logger(__name__)
 
 #: Bytes of a message's length, little endian.
-LENGTH: Final = 4
+LENGTH_PREFIX_BYTES: Final = 4
 #: Files that are read at the same time.
 READERS: Final = 2
 #: Bytes of files that may wait.
@@ -124,9 +124,9 @@ async def _started() -> _DocumentReader:
 async def _answer(process: Process, message: bytes) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(len(message).to_bytes(LENGTH, "little") + message)
+    process.stdin.write(len(message).to_bytes(LENGTH_PREFIX_BYTES, "little") + message)
     await process.stdin.drain()
-    size = int.from_bytes(await process.stdout.readexactly(LENGTH), "little")
+    size = int.from_bytes(await process.stdout.readexactly(LENGTH_PREFIX_BYTES), "little")
     return await process.stdout.readexactly(size)
 
 

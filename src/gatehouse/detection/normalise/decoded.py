@@ -84,7 +84,7 @@ _SHIFTED_SEGMENTS: Final = (
 _SHIFTED: Final = _quick(_SHIFTED_SEGMENTS)
 #: A line of base64 or hex that goes on in the next one, and text beside its break.
 _WRAPPED: Final = _quick(r"[A-Za-z0-9+/]{60}\r?\n[ \t]{0,8}[A-Za-z0-9+/]")
-_LONGEST_WRAP: Final = 10
+_MAX_WRAP_CHARACTERS: Final = 10
 _WRAPS: Final = (
     rf"(?:{_group()}){{2}}\r?\n[ \t]{{0,8}}[A-Za-z0-9+/]{{4}}|[A-Za-z0-9+/]{{4}}\r?\n[ \t]{{0,8}}(?:{_group()}){{2}}"
 )
@@ -187,7 +187,7 @@ def _unwrapped(view: View) -> View:
         # A match ends with the first character of the next line, with which another one may begin.
         place = span[1] - 1
         behind = view.character(place)
-        wrap = view.text[behind - _LONGEST_WRAP : behind]
+        wrap = view.text[behind - _MAX_WRAP_CHARACTERS : behind]
         gone += range(behind - len(wrap) + len(wrap.rstrip("\r\n\t ")), behind)
     return view.without(np.array(gone, dtype=np.int64)) if gone else view
 

@@ -17,11 +17,11 @@ _SIMPLE: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _INCOMPLETE: Final = re.compile(
     r"\\(?:u(?:[0-9a-fA-F]{0,3}|[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?))?\Z"
 )
-_MAX_ESCAPE_LENGTH: Final = 12
+_MAX_ESCAPE_CHARACTERS: Final = 12
 #: An escape within a text. Each level of JSON in a JSON string doubles the backslashes: four levels have 15.
 _NESTED: Final = re.compile(r"""\\{1,15}(?:u(?P<code>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})|(?P<simple>[nrt"'/]))""")
 _NESTED_INCOMPLETE: Final = re.compile(r"\\{1,15}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
-_MAX_NESTED_LENGTH: Final = 15 + len("u000")
+_MAX_NESTED_CHARACTERS: Final = 15 + len("u000")
 #: Characters with which no value begins.
 _EDGES: Final = frozenset("\n\r\t\"'/")
 
@@ -37,7 +37,7 @@ def unescaped(text: str) -> View | None:
 
 def begun(text: str) -> int:
     """Return the index at which `text` may contain the beginning of an escape, or its length."""
-    edge = max(0, len(text) - _MAX_ESCAPE_LENGTH)
+    edge = max(0, len(text) - _MAX_ESCAPE_CHARACTERS)
     if "\\" not in text[edge:]:
         return len(text)
     # Escapes are read from the left: the last backslash may itself be escaped.
@@ -96,7 +96,7 @@ def nested_view(view: View, *, final: bool) -> Nested | None:
     if "\\" not in text:
         return None
     if not final:
-        incomplete = _NESTED_INCOMPLETE.search(text, max(0, len(text) - _MAX_NESTED_LENGTH))
+        incomplete = _NESTED_INCOMPLETE.search(text, max(0, len(text) - _MAX_NESTED_CHARACTERS))
         text = text[: incomplete.start()] if incomplete else text
     if _NESTED.search(text) is None:
         return None
@@ -116,7 +116,7 @@ def nested_view(view: View, *, final: bool) -> Nested | None:
 
 def nested_begun(view: View, end: int) -> int:
     """Return the first character, up to `end`, at which an escape may have begun, or `end`."""
-    edge = max(0, end - _MAX_NESTED_LENGTH)
+    edge = max(0, end - _MAX_NESTED_CHARACTERS)
     text = view.text[edge:end]
     match = _NESTED_INCOMPLETE.search(text) if "\\" in text else None
     return edge + match.start() if match else end

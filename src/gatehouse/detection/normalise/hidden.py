@@ -37,7 +37,7 @@ _MIN_BITS: Final = 28
 #: Characters of a carrier that show whether it hides letters.
 _PREFIX_CHARACTERS: Final = 512
 #: Maximum period of zero-width characters that are padding.
-_MAX_PADDING_PERIOD: Final = 8
+_MAX_PADDING_PERIOD_CHARACTERS: Final = 8
 
 _CARRIERS: Final = re.compile(
     rf"{_FLAG}|(?P<tags>[{_TAG}]+)|[\ufe0e\ufe0f]?(?P<selectors>[{_SELECTOR}]{{{_MIN_CHARACTERS},}})"
@@ -92,7 +92,7 @@ def _may_carry(text: str) -> bool:
 
 
 def _is_padding(run: str) -> bool:
-    return any(run[period:] == run[:-period] for period in range(1, _MAX_PADDING_PERIOD + 1))
+    return any(run[period:] == run[:-period] for period in range(1, _MAX_PADDING_PERIOD_CHARACTERS + 1))
 
 
 def _decoded(match: re.Match[str], max_length: int | None = None) -> _Carried:

@@ -39,7 +39,7 @@ _DOTALL: Final = parser.SRE_FLAG_DOTALL
 _NON_ASCII_RANGE: Final = r"\x80-\x{10ffff}"
 _NO_CHARACTER: Final = r"[^\x00-\x{10ffff}]"
 
-_MIN_UNBOUND_WIDTH: Final = 1 << 20
+_MIN_UNBOUND_CHARACTERS: Final = 1 << 20
 
 #: Translation table for `bytes.translate`.
 SKELETON: Final = bytes(
@@ -68,7 +68,7 @@ def longest(regex: str) -> int | None:
     """Return the longest match in code points, or None if the regex cannot be read or has no bound."""
     tree = _read(regex, 0)
     width = None if tree is None else int(tree.getwidth()[1])
-    return width if width is not None and width < _MIN_UNBOUND_WIDTH else None
+    return width if width is not None and width < _MIN_UNBOUND_CHARACTERS else None
 
 
 def skeleton(regex: str, *, ignore_case: bool = False) -> str | None:

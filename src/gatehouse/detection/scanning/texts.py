@@ -16,9 +16,9 @@ from gatehouse.detection.search.as_written import Part, SearchAborted, Texts
 
 #: Code points a slice, at most and at least.
 SLICE: Final = 8192
-_SHORTEST: Final = SLICE // 4
+_MIN_SLICE_CHARACTERS: Final = SLICE // 4
 #: Seconds that a slice should take: with more the next one is half as long.
-_LONG: Final = 0.002
+_SLOW_SLICE_SECONDS: Final = 0.002
 #: What is seen before and behind something encoded: what a match and its context words may take, and what a match of
 #: the longest shapes may.
 _BEFORE: Final = 512
@@ -37,10 +37,10 @@ def scan(
 ) -> list[Finding]:
     """All that is found in `text`, by where it begins: not before `pos`, but what stands before it counts for word
     boundaries and context words. `decoded`: in decoded views too. `json_escapes`: `text` is JSON as written."""
-    found: Found = {}
+    findings: Found = {}
     for part in scan_in_slices(rules, text, pos=pos, decoded=decoded, json_escapes=json_escapes):
-        keep(found, part)
-    return sorted(found.values(), key=by_place)
+        keep(findings, part)
+    return sorted(findings.values(), key=by_place)
 
 
 def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> list[Finding] | None:
@@ -63,11 +63,11 @@ def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> li
     if decoded and decoding.shifts_or_quotes(data):
         return None
     region = (Region(0, len(text), len(text)),)
-    found: Found = {}
-    for each in rules:
-        if each.as_written is None:
-            keep(found, each.findings(view, region, {}, 0))
-    return sorted(found.values(), key=by_place) if found else []
+    findings: Found = {}
+    for rule_set in rules:
+        if rule_set.as_written is None:
+            keep(findings, rule_set.findings(view, region, {}, 0))
+    return sorted(findings.values(), key=by_place) if findings else []
 
 
 def scan_in_slices(
@@ -83,11 +83,11 @@ def scan_in_slices(
     """The same, each slice's findings for themselves. A slice takes some milliseconds at most: what texts are found to
     take decides how long it is, and changes nothing that is found. `parts`: the text is made of texts, and what an
     organization's own patterns find lies in one of them. `is_tried`: `scan_short` has returned None."""
-    if len(text) > SLICE and (others := [each for each in rules if each.as_written is None]):
+    if len(text) > SLICE and (others := [rule_set for rule_set in rules if rule_set.as_written is None]):
         # What an organization's own patterns find needs the whole text at once, which may take longer than a slice:
         # those who give work a turn know by now that this text is long.
         yield from _in_slices(others, text, (), pos=pos, decoded=decoded, json_escapes=json_escapes)
-        rules = [each for each in rules if each.as_written is not None]
+        rules = [rule_set for rule_set in rules if rule_set.as_written is not None]
         if not rules:
             return
     own: list[Finding] = []
@@ -114,7 +114,7 @@ def _as_written(
     rules: Sequence[Rules], text: str, parts: Sequence[Part], *, json_escapes: bool
 ) -> Iterator[list[Finding]]:
     """What an organization's own patterns find in each part."""
-    own = [each.as_written for each in rules if each.as_written is not None]
+    own = [rule_set.as_written for rule_set in rules if rule_set.as_written is not None]
     if not own or not parts:
         return
     views: list[View] = []
@@ -123,9 +123,9 @@ def _as_written(
         yield []
     texts = Texts(views, parts)
     given_up: list[str] = []
-    for each in own:
+    for patterns in own:
         try:
-            yield from each.in_texts(texts)
+            yield from patterns.in_texts(texts)
         except SearchAborted as error:
             given_up += error.sources
     if given_up:
@@ -137,15 +137,15 @@ def _in_slices(
 ) -> Iterator[list[Finding]]:
     known = {by_place(finding): finding.score for finding in own}
     scanner = Scanner(rules, json_escapes=json_escapes, start=pos, known=Known(own), releases_late=True)
-    if len(text) <= _SHORTEST:
+    if len(text) <= _MIN_SLICE_CHARACTERS:
         # One slice, as most texts are.
         if text:
             scanner.push(text)
-            found, _ = scanner.advance(final=True)
-            yield _unknown(found, known)
+            findings, _ = scanner.advance(final=True)
+            yield _unknown(findings, known)
             if decoded:
                 again = _decoded(rules, text, 0, pos, len(text), json_escapes=json_escapes)
-                _note(found, known)
+                _note(findings, known)
                 yield _unknown(again, known)
                 _note(again, known)
                 yield ciphers.Ciphers(rules, text, known, json_escapes=json_escapes).find(pos, len(text))
@@ -153,27 +153,27 @@ def _in_slices(
     slices = _Slices(len(text))
     for start, stop in slices:
         scanner.push(text[start:stop])
-        found = _unknown(scanner.advance(final=stop == len(text))[0], known)
-        _note(found, known)
+        findings = _unknown(scanner.advance(final=stop == len(text))[0], known)
+        _note(findings, known)
         slices.done()
-        yield found
+        yield findings
     if not decoded:
         return
     first = run = 0
     slices = _Slices(len(text))
     for start, stop in slices:
         first, run = _aligned(text, start, first, run)
-        found = _unknown(_decoded(rules, text, first, max(start, pos), stop, json_escapes=json_escapes), known)
-        _note(found, known)
+        findings = _unknown(_decoded(rules, text, first, max(start, pos), stop, json_escapes=json_escapes), known)
+        _note(findings, known)
         slices.done()
-        yield found
+        yield findings
     turned = ciphers.Ciphers(rules, text, known, json_escapes=json_escapes)
     slices = _Slices(len(text))
     for start, stop in slices:
-        found = _unknown(turned.find(max(start, pos), stop), known)
-        _note(found, known)
+        findings = _unknown(turned.find(max(start, pos), stop), known)
+        _note(findings, known)
         slices.done()
-        yield found
+        yield findings
 
 
 #: The scores of findings, by their places.
@@ -197,7 +197,7 @@ class _Slices:
 
     def __init__(self, length: int) -> None:
         self._length = length
-        self._size = _SHORTEST
+        self._size = _MIN_SLICE_CHARACTERS
         self._began = 0.0
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
@@ -210,9 +210,9 @@ class _Slices:
 
     def done(self) -> None:
         took = thread_time() - self._began
-        if took > _LONG:
-            self._size = max(self._size // 2, _SHORTEST)
-        elif took < _LONG / 2.2:
+        if took > _SLOW_SLICE_SECONDS:
+            self._size = max(self._size // 2, _MIN_SLICE_CHARACTERS)
+        elif took < _SLOW_SLICE_SECONDS / 2.2:
             self._size = min(self._size * 2, SLICE)
 
 
@@ -242,21 +242,21 @@ def _decoded(
     candidates = decoding.candidates(text[first : stop + _NEAR])
     if not candidates:
         return []
-    found: Found = {}
+    findings: Found = {}
     for begin, end in _passages(candidates, first):
         if begin >= stop:
             break
         views = _decoded_views(text[begin : end + _BEHIND], json_escapes=json_escapes)
-        if any(each.openings.may_begin(view) for each in rules for view in views):
+        if any(rule_set.openings.may_begin(view) for rule_set in rules for view in views):
             views = _decoded_views(text[begin : end + _FAR_BEHIND], json_escapes=json_escapes)
         # What is encoded may be JSON.
         nested = [escapes.nested_view(view, final=True) for view in views]
-        for view in (*views, *(each.view for each in nested if each is not None)):
+        for view in (*views, *(derived.view for derived in nested if derived is not None)):
             seams = view.replaced()
             for rule_set in rules:
                 over = regions(seams, 0, view.at(stop - begin), len(view))
-                keep(found, rule_set.findings(view, over, {}, begin))
-    return [finding for finding in found.values() if start <= finding.start < stop]
+                keep(findings, rule_set.findings(view, over, {}, begin))
+    return [finding for finding in findings.values() if start <= finding.start < stop]
 
 
 def _decoded_views(text: str, *, json_escapes: bool) -> list[View]:

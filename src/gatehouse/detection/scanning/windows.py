@@ -32,9 +32,9 @@ _BEFORE: Final = 3 * CONTEXT_BEFORE + characters.REACH + joined.LOOKAHEAD
 #: What is kept before settled: a view of something that comes later is searched from so far before that on.
 _KEPT: Final = _BEFORE + NEAR + 2
 #: A tail without a search is cut when it is so long.
-_LONGEST_TAIL: Final = 1536
+_MAX_TAIL_CHARACTERS: Final = 1536
 #: More text than this seldom has nothing that must be searched for.
-_LONGEST_PROSE: Final = 128
+_MAX_PROSE_CHARACTERS: Final = 128
 #: How far before settled something may stand that a view begins with in which a match is decided.
 _BESIDE: Final = CONTEXT_BEFORE + 32
 #: Characters of a value that is set apart, at least, behind its first one.
@@ -64,7 +64,7 @@ class _Views(NamedTuple):
 
     @property
     def all(self) -> list[View]:
-        others = (each.view for each in (self.nested, self.spaced, self.hidden) if each is not None)
+        others = (derived.view for derived in (self.nested, self.spaced, self.hidden) if derived is not None)
         return [self.plain, *others] if self.through is None else [self.plain, self.through, *others]
 
     def derived(self, end: int) -> Iterator[tuple[View | None, int]]:
@@ -139,7 +139,7 @@ class Scanner:
     def _pass_on(self) -> bool:
         """Settles prose, in which nothing is to be searched. Whether it is."""
         unsettled = self._tail[self._settled - self._base :]
-        if len(unsettled) > _LONGEST_PROSE:
+        if len(unsettled) > _MAX_PROSE_CHARACTERS:
             return False
         first = max(0, self._settled - self._base - _BESIDE)
         text = self._tail[first:]
@@ -149,7 +149,7 @@ class Scanner:
         # Characters that are read as others, such as full-width digits, are one to one here: the view has the places of
         # the text, and its characters are what the patterns see.
         zone = view.data[view.byte(self._settled - self._base - first) :]
-        if is_striking(zone) or not all(each.growth is None or each.has_none(zone) for each in self._rules):
+        if is_striking(zone) or not all(rules.growth is None or rules.has_none(zone) for rules in self._rules):
             return False
         start, known = self._settled - self._base - first, characters.unsettled(view, text)
         if "\n" in text and any(place >= start for place in joined.breaks(view)):
@@ -162,7 +162,7 @@ class Scanner:
                 settled = min(settled, rules.grows_from(view, start, end))
         settled = first + self._as_written(view, first, settled, known, final=False)
         self._settled = max(self._settled, self._base + settled)
-        if len(self._tail) > _LONGEST_TAIL:
+        if len(self._tail) > _MAX_TAIL_CHARACTERS:
             self._trim(self._views(final=False))
         return True
 
@@ -227,18 +227,19 @@ class Scanner:
         too."""
         first = view.at(max(0, self._settled - self._base))
         return min(
-            (each.grows_from(view, first, end) for each in self._rules if own or each.as_written is None), default=end
+            (rules.grows_from(view, first, end) for rules in self._rules if own or rules.as_written is None),
+            default=end,
         )
 
     def _floor(self, views: "_Views", place: int) -> int:
         """Up to where all is settled because no match is so long that it could grow there: `place` or more."""
-        if len(self._tail) - place < min((each.openings.window for each in self._rules), default=0):
+        if len(self._tail) - place < min((rules.openings.window for rules in self._rules), default=0):
             return place
         floor = len(self._tail)
         for view in views.all:
             end = characters.unsettled(view, views.text)
             first = view.at(max(0, self._settled - self._base))
-            settled = min((each.openings.settled(view, first, end) for each in self._rules), default=end)
+            settled = min((rules.openings.settled(view, first, end) for rules in self._rules), default=end)
             floor = min(floor, view.start_of(max(0, settled), len(self._tail)))
             if floor <= place:
                 return place
@@ -253,9 +254,9 @@ class Scanner:
         for rules, (plain, *_) in zip(self._rules, self._chains, strict=True):
             if rules.as_written is not None:
                 behind = plain.over(view, offset)
-                found, place = rules.as_written.in_stream(view, start, behind, self._base + offset, end, whole=final)
-                if found:
-                    self._pending = sorted([*self._pending, *found], key=by_place)
+                findings, place = rules.as_written.in_stream(view, start, behind, self._base + offset, end, whole=final)
+                if findings:
+                    self._pending = sorted([*self._pending, *findings], key=by_place)
                 if not final:
                     plain.keep(behind, view, len(self._tail) - offset, offset)
                     settled = min(settled, place)
@@ -266,13 +267,13 @@ class Scanner:
         wait for a context word."""
         view, nested, spaced, hidden = views.plain, views.nested, views.spaced, views.hidden
         first, last = max(0, self._settled - self._base), settled - self._base
-        found = self._known_places()
+        findings = self._known_places()
         for rules, chains in zip(self._rules, self._chains, strict=True):
             if rules.as_written is None:
                 region = Region(view.at(first), view.at(last), len(view))
                 new, last = self._look(rules, view, (region,), chains.plain, last, final=final)
                 on_one_line = self._of_text(new, nested)
-                keep(found, on_one_line)
+                keep(findings, on_one_line)
                 self._on_one_line.update(map(by_place, on_one_line))
             if views.through is not None:
                 over = self._regions(views.through, views.seams, last, chains.over_breaks, width=2, longest=NEAR)
@@ -280,7 +281,7 @@ class Scanner:
                 crossing = self._of_text(new, nested)
                 if self._known is not None:
                     crossing = [finding for finding in crossing if not self._known.covers(finding)]
-                keep(found, _unless_whole(crossing, self._on_one_line if rules.as_written is None else found))
+                keep(findings, _unless_whole(crossing, self._on_one_line if rules.as_written is None else findings))
             if nested is not None:
                 chain = chains.over_escapes
                 begin, stop = nested.view.at(chain.covered), nested.view.at(last)
@@ -289,27 +290,27 @@ class Scanner:
                 since = nested.view.at(first)
                 over = list(_around(nested.escaped, begin, stop, len(nested.view), reach=reach, since=since))
                 new, last = self._look(rules, nested.view, over, chain, last, final=final)
-                keep(found, new)
+                keep(findings, new)
             if spaced is not None and rules.as_written is None:
                 over = self._regions(spaced.view, spaced.seams, last, chains.spaced, width=_SET_APART, longest=NEAR)
                 new, last = self._look(rules, spaced.view, over, chains.spaced, last, final=final)
-                keep(found, self._of_text(new, nested))
+                keep(findings, self._of_text(new, nested))
             if hidden is not None:
                 over = self._regions(hidden.view, hidden.carried, last, chains.hidden)
                 new, last = self._look(rules, hidden.view, over, chains.hidden, last, final=final)
-                keep(found, self._of_text(new, nested))
+                keep(findings, self._of_text(new, nested))
         settled = self._base + (last if nested is None else nested.before(last))
         settled = max(settled, self._settled)
         self._on_one_line = {place for place in self._on_one_line if place[1] > settled}
-        self._wait_for(found)
+        self._wait_for(findings)
         return settled
 
     def _known_places(self) -> "Found":
         return {by_place(finding): finding for finding in (*self._reaching, *self._pending)}
 
-    def _wait_for(self, found: "Found") -> None:
+    def _wait_for(self, findings: "Found") -> None:
         settled = set(map(by_place, self._reaching))
-        self._pending = sorted((each for place, each in found.items() if place not in settled), key=by_place)
+        self._pending = sorted((finding for place, finding in findings.items() if place not in settled), key=by_place)
 
     def _regions(
         self, view: View, seams: list[int], last: int, chain: MatchChain, *, width: int = 1, longest: int = sys.maxsize
@@ -331,12 +332,12 @@ class Scanner:
         if not over:
             return [], last
         known = characters.unsettled(view, self._whole(final=False))
-        found, waiting = rules.look(view, [each._replace(known=known) for each in over], behind, self._base)
+        findings, waiting = rules.look(view, [region._replace(known=known) for region in over], behind, self._base)
         chain.keep(behind, view, len(self._tail))
         chain.covered = min(last, view.start_of(over[-1].last, last))
         if waiting is not None:
             chain.covered = last = min(chain.covered, view.start_of(waiting, last))
-        return found, last
+        return findings, last
 
     def _of_text(self, findings: list[Finding], nested: escapes.Nested | None) -> list[Finding]:
         """What is found in the text as it is written, without parts of escapes."""
@@ -350,7 +351,7 @@ class Scanner:
 
     def _trim(self, views: "_Views") -> None:
         settled, length = max(0, self._settled - self._base), len(self._tail)
-        gone = min(each.start_of(max(0, each.at(settled) - _KEPT), length) for each in views.all)
+        gone = min(view.start_of(max(0, view.at(settled) - _KEPT), length) for view in views.all)
         if gone <= 0:
             return
         self._tail = self._tail[gone:]

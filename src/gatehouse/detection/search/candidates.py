@@ -38,7 +38,7 @@ ALWAYS: Final = 1
 #: A filter's literals are one automaton: few enough that it stays small.
 _REGEXES_A_FILTER: Final = 1024
 #: A longer match's skeleton is its own: nothing to remember.
-_LONGEST_SKELETON: Final = 128
+_MAX_SKELETON_CHARACTERS: Final = 128
 #: Skeletons that are remembered, each with some tens of bytes.
 _REMEMBERED: Final = 8192
 #: So many unknown skeletons in one piece of text are made up: its regexes are asked one by one then.
@@ -46,7 +46,7 @@ _UNKNOWN: Final = 64
 #: An automaton that outgrows this falls back to RE2's slow one.
 _MEMORY: Final = 32 << 20
 #: In characters: what is searched together stays one small automaton.
-_LONGEST_ALTERNATION: Final = 6_000
+_MAX_ALTERNATION_CHARACTERS: Final = 6_000
 
 
 class Regex(NamedTuple):
@@ -127,7 +127,7 @@ class Candidates:
         self._rest: list[Regex] = []
         for regex in unfiltered:
             length = longest(regex.regex)
-            short = length is not None and length <= _LONGEST_SKELETON
+            short = length is not None and length <= _MAX_SKELETON_CHARACTERS
             shape = skeleton(regex.regex, ignore_case=regex.ignore_case) if short else None
             if shape is None:
                 self._rest.append(regex)
@@ -148,7 +148,11 @@ class Candidates:
     def first(self, data: bytes, shape: bytes, start: int, end: int) -> int:
         """The first byte from `start` on at which a match may begin, or `end`."""
         lowest = end if self._numbers is None else self._numbers.first(shape, start, end)
-        passed = (each.regexes[place] for each in self._filters for place in each.filter.Match(data[start:end], True))
+        passed = (
+            filtered.regexes[place]
+            for filtered in self._filters
+            for place in filtered.filter.Match(data[start:end], True)
+        )
         for regex in chain(self._rest, passed):
             begin = regex.search(ANYWHERE, data, start, end)[0][0]
             lowest = begin if 0 <= begin < lowest else lowest
@@ -217,13 +221,13 @@ class _Numbers:
         return begin if begin >= 0 else end
 
     def _learn(self, key: tuple[bytes, int], shape: bytes, begin: int, end: int) -> tuple[Regex, ...]:
-        found = tuple(
+        matching_regexes = tuple(
             regex for search, regexes in self._each if search(HERE, shape, begin, end)[0][0] >= 0 for regex in regexes
         )
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        self._known[key] = found
-        return found
+        self._known[key] = matching_regexes
+        return matching_regexes
 
 
 def _first(
@@ -256,7 +260,7 @@ def _any_of(regexes: Sequence[Regex]) -> Search | None:
     if len(regexes) < 2 or any(regex.longest > NEAR for regex in regexes):
         return None
     written = "|".join(f"(?{'i' if regex.ignore_case else '-i'}:{regex.regex})" for regex in regexes)
-    if len(written) > _LONGEST_ALTERNATION:
+    if len(written) > _MAX_ALTERNATION_CHARACTERS:
         return None
     options = matching.options()
     options.never_capture = True

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from gatehouse.detection.normalise import View
-from gatehouse.detection.pattern import STREAM_MAX_LENGTH
+from gatehouse.detection.pattern import STREAM_MAX_CHARACTERS
 from gatehouse.detection.regex.byte_search import (
     ANYWHERE,
     HERE,
@@ -94,7 +94,7 @@ def matches(searches: Searches, data: bytes | memoryview, place: int, budget: Wa
 
 class StreamWalk:
     """Iterates over the matches in a stream's text, which is known up to `end`. `whole`: the text is complete. Matches
-    are limited to `STREAM_MAX_LENGTH` characters. After `next` returned None, `alive` is the position from which a
+    are limited to `STREAM_MAX_CHARACTERS` characters. After `next` returned None, `alive` is the position from which a
     match may still begin."""
 
     def __init__(self, searches: Searches, view: View, end: int, *, whole: bool) -> None:
@@ -143,12 +143,12 @@ class StreamWalk:
 
     def _within(self, begin: int, stop: int) -> bool:
         """Return whether a match is no longer than a stream examines."""
-        if stop - begin <= STREAM_MAX_LENGTH:
+        if stop - begin <= STREAM_MAX_CHARACTERS:
             return True
-        return self._view.character(stop) - self._view.character(begin) <= STREAM_MAX_LENGTH
+        return self._view.character(stop) - self._view.character(begin) <= STREAM_MAX_CHARACTERS
 
     def _limited(self, begin: int) -> Spans:
-        end = self._view.byte(self._view.character(begin) + STREAM_MAX_LENGTH)
+        end = self._view.byte(self._view.character(begin) + STREAM_MAX_CHARACTERS)
         return self._searches.regex(HERE, self._data, begin, end)
 
 

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 #: Seconds between two tries to reach the process.
 _RECONNECT_INTERVAL_SECONDS: Final = 0.05
 #: While it is away for less than this a request waits for it, within its budget: a restart takes a second.
-_SOON: Final = 5.0
+_RESTART_SECONDS: Final = 5.0
 #: Seconds without the process after which nobody waits for its models any more.
 _MAX_AWAY_SECONDS: Final = 10.0
 #: Bytes that may wait to be sent to a process that does not read.
@@ -176,7 +176,7 @@ class DetectionClient(TierDetectors):
     async def _reached(self, tier: str) -> asyncio.StreamWriter:
         self.want()
         while self._writer is None:
-            if self._away_for() > _SOON:
+            if self._away_for() > _RESTART_SECONDS:
                 raise TierFailed(tier, "unavailable")
             await self._connected.wait()
         return self._writer

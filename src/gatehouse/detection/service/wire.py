@@ -20,7 +20,7 @@ from gatehouse.detection.service.tiers import Failure, TierState
 SOCKET: Final = "detection.sock"
 #: A longer message has no place in memory, on either side.
 MAX_MESSAGE_BYTES: Final = 128 * 1024**2
-_LENGTH: Final = 4
+_LENGTH_PREFIX_BYTES: Final = 4
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -112,13 +112,13 @@ def framed(message: Question | Reply) -> bytes:
         )
     if len(data) > MAX_MESSAGE_BYTES:
         raise TooLong
-    return len(data).to_bytes(_LENGTH, "little") + data
+    return len(data).to_bytes(_LENGTH_PREFIX_BYTES, "little") + data
 
 
 async def read(reader: asyncio.StreamReader) -> bytes | None:
     """The next message; None at the end. Raises `TooLong`."""
     try:
-        size = int.from_bytes(await reader.readexactly(_LENGTH), "little")
+        size = int.from_bytes(await reader.readexactly(_LENGTH_PREFIX_BYTES), "little")
         if size > MAX_MESSAGE_BYTES:
             raise TooLong
         return await reader.readexactly(size)

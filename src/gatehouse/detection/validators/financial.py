@@ -58,9 +58,9 @@ def card(text: str) -> bool:
 
 
 #: Brands of old cards alone have numbers of 13 digits: so do all articles in shops, and times in milliseconds.
-_SHORTEST_DISTINCTIVE: Final = 14
+_MIN_DISTINCTIVE_DIGITS: Final = 14
 #: Longer ones are rare; many programs' ids have 17 to 19 digits.
-_LONGEST_DISTINCTIVE: Final = 16
+_MAX_DISTINCTIVE_DIGITS: Final = 16
 #: Maestro issues all lengths, under the prefixes of a tenth of all numbers; cards of 16 are in use.
 _WIDE: Final = ("50", "56", "57", "58", "63", "67")
 
@@ -69,9 +69,9 @@ def distinctive_card(text: str) -> bool:
     """A card whose prefix and length are more than one odd digit, so that a right Luhn digit proves it."""
     number = digits(text)
     return (
-        _SHORTEST_DISTINCTIVE <= len(number) <= _LONGEST_DISTINCTIVE
+        _MIN_DISTINCTIVE_DIGITS <= len(number) <= _MAX_DISTINCTIVE_DIGITS
         and number[0] != "1"
-        and (len(number) == _LONGEST_DISTINCTIVE or not number.startswith(_WIDE))
+        and (len(number) == _MAX_DISTINCTIVE_DIGITS or not number.startswith(_WIDE))
         and len(set(number)) > 1
         and card(text)
     )

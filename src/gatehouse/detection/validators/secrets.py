@@ -54,7 +54,7 @@ _BETWEEN: Final = re.compile(r"[^A-Za-z0-9]+")
 #: From small letters to capitals, and between letters and digits.
 _CHANGE: Final = re.compile(r"[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])")
 #: In fewer characters a name may do the same.
-_SHORTEST_MIXED: Final = 16
+_MIN_MIXED_CHARACTERS: Final = 16
 
 
 def entropy(text: str) -> float:
@@ -114,7 +114,7 @@ def _has_digit(text: str) -> bool:
 
 def _is_mixed_and_long(text: str) -> bool:
     """Whether capitals, small letters and digits alternate as in no name: in names a word is longer than four."""
-    return len(text) >= _SHORTEST_MIXED and len(_CHANGE.findall(text)) * 4 >= len(text)
+    return len(text) >= _MIN_MIXED_CHARACTERS and len(_CHANGE.findall(text)) * 4 >= len(text)
 
 
 def _reads_like_code(text: str) -> bool:

@@ -16,8 +16,8 @@ from gatehouse.engine.conversation.slots import NonText, Slot, replace_texts, sl
 from gatehouse.engine.conversation.uninspected import IN_ANSWERS
 from gatehouse.engine.dlp.attachments import read_files
 from gatehouse.engine.dlp.decide import (
-    MIN_EXTRACT_LENGTH,
-    MIN_SEALED_LENGTH,
+    MIN_EXTRACT_CHARACTERS,
+    MIN_SEALED_CHARACTERS,
     NO_HITS,
     Decision,
     Edit,
@@ -37,7 +37,7 @@ from gatehouse.foundation.errors import Refusal
 #: Separates two parts of one message, which a model reads as one text: a value may cross it like the end of a line.
 _PART_SEPARATOR: Final = "\n"
 #: Most characters of a part that may consist of a value only.
-_MAX_VALUE_LENGTH: Final = 64
+_MAX_VALUE_CHARACTERS: Final = 64
 #: Characters around the value of such a part.
 _SURROUNDING_MARKS: Final = " \t\r\n\"',;."
 
@@ -254,7 +254,7 @@ def _join_texts(texts: list[Slot], examiner: Examiner) -> Steps[_JoinedTexts]:
         previous, separator = separator, BETWEEN_TEXTS if next_slot is None else separator_between(slot, next_slot)
         if (
             _PART_SEPARATOR in {previous, separator}
-            and len(text) <= _MAX_VALUE_LENGTH
+            and len(text) <= _MAX_VALUE_CHARACTERS
             and any(map(str.isdecimal, text))
         ):
             joined.short_parts.append((position, text))
@@ -364,8 +364,8 @@ def _decide(
     def min_length(finding: Finding) -> int | None:
         slot = joined.texts[bisect_right(joined.bases, finding.start) - 1]
         if slot.is_sealed:
-            return MIN_SEALED_LENGTH
-        return MIN_EXTRACT_LENGTH if slot.is_extract else None
+            return MIN_SEALED_CHARACTERS
+        return MIN_EXTRACT_CHARACTERS if slot.is_extract else None
 
     decision = yield from examiner.inspection.decide_in_steps(findings, examiner.direction, min_length, split_values)
     if decision.edits and decision.effect not in {"block", "prompt"}:

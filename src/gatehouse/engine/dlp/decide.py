@@ -20,8 +20,8 @@ _OVERRIDES: Final[dict[str, Effect]] = {"ALLOW": "allow", "REDACT": "redact", "B
 #: Returns the least number of code points of a finding that counts in a text that cannot be changed: shorter strings
 #: of base64 resemble identifiers by chance. None: the text of the finding can be changed.
 MinLength: TypeAlias = Callable[[Finding], int | None]
-MIN_SEALED_LENGTH: Final = 8
-MIN_EXTRACT_LENGTH: Final = 1
+MIN_SEALED_CHARACTERS: Final = 8
+MIN_EXTRACT_CHARACTERS: Final = 1
 
 
 class SplitValue(msgspec.Struct, frozen=True):

@@ -18,12 +18,12 @@ from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T
 
 #: Characters of a text, or bytes of a body, up to which work is done on the event loop without steps.
-LONG_TEXT_SIZE: Final = 8 * 1024
+LONG_TEXT_BYTES: Final = 8 * 1024
 #: Time that long work may take on the event loop: enough for most texts of 10,000 characters.
 INLINE_WORK_SECONDS: Final = 0.001
 #: Characters or bytes from which work does not begin on the event loop: it would not end there, and a step may be
 #: long.
-MAX_INLINE_SIZE: Final = 8 * LONG_TEXT_SIZE
+MAX_INLINE_SIZE: Final = 8 * LONG_TEXT_BYTES
 #: Time that work runs before the next work is selected.
 TURN_SECONDS: Final = 0.003
 #: Most waiting pieces of work: of a user, of an organization, in all.

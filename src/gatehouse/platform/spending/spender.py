@@ -38,7 +38,7 @@ _LEDGER_TIMEOUT_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 2.0
 _MIN_RETRIES: Final = 3
 #: Accounts in one transaction.
-_BATCH_SIZE: Final = 500
+_BATCH_ENTRIES: Final = 500
 #: For this time after its last use, an account is compared with what is recorded.
 _RECORDING_SECONDS: Final = 10.0
 #: An account is dropped this long after its last use.
@@ -320,4 +320,4 @@ class Spender:
 
 def _batches(accounts: Iterable[BudgetAccount]) -> Iterator[tuple[BudgetAccount, ...]]:
     all_accounts = tuple(accounts)
-    return (all_accounts[start : start + _BATCH_SIZE] for start in range(0, len(all_accounts), _BATCH_SIZE))
+    return (all_accounts[start : start + _BATCH_ENTRIES] for start in range(0, len(all_accounts), _BATCH_ENTRIES))

@@ -11,7 +11,7 @@ from tests.engine.dlp.streams.test_stream_order import _event, passed
 from tests.engine.stages.calls.test_content_filters import keywords
 from tests.support.engine import EngineHarness, completion
 
-from gatehouse.engine.dlp.decide import MIN_SEALED_LENGTH
+from gatehouse.engine.dlp.decide import MIN_SEALED_CHARACTERS
 from gatehouse.engine.dlp.examine import Examiner
 from gatehouse.engine.dlp.inspection import Inspection
 from gatehouse.engine.dlp.tiers import DlpOptions, NoDetectors
@@ -148,7 +148,7 @@ async def test_random_base64_is_taken_for_no_value() -> None:
         encode = b64encode if number % 2 else urlsafe_b64encode
         text = encode(chance.randbytes(chance.randint(150, 3000))).decode()
         [result] = await examiner.examine([text], is_sealed=True)
-        assert not examiner.inspection.decide(result, "input", lambda _: MIN_SEALED_LENGTH).hits, text
+        assert not examiner.inspection.decide(result, "input", lambda _: MIN_SEALED_CHARACTERS).hits, text
 
 
 async def test_what_is_too_short_to_be_more_than_chance_is_not_counted() -> None:

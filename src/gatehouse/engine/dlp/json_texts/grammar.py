@@ -50,7 +50,7 @@ _DIGITS: Final = re.compile("[0-9]*+")
 _POINT: Final = re.compile(r"\.[0-9]")
 _EXPONENT: Final = re.compile("[eE][+-]?[0-9]")
 _BLANK: Final = frozenset(" \t\n\r")
-_MAX_WORD_LENGTH: Final = 16
+_MAX_WORD_CHARACTERS: Final = 16
 _ESCAPE_LENGTH: Final = len("\\u0000")
 _SIGNED_DIGIT_LENGTH: Final = len("e+0")
 #: Values of a list, and members of an object, each followed by a comma.
@@ -139,7 +139,7 @@ class JsonReader:
             self._next = self._first_entry
         elif character == '"':
             self._string(self._after_value)
-        elif (word := _WORD.match(self._text, self._position, self._position + _MAX_WORD_LENGTH)) is not None:
+        elif (word := _WORD.match(self._text, self._position, self._position + _MAX_WORD_CHARACTERS)) is not None:
             self._position, self._next = word.end(), self._after_value
         else:
             self._number()
@@ -215,7 +215,7 @@ class JsonReader:
 
     def _digits_after(self, sign: re.Pattern[str], next_reader: Callable[[], None]) -> None:
         """Read `sign`, which includes the first digit, and more digits; or nothing, if `sign` does not match."""
-        match = sign.match(self._text, self._position, self._position + _MAX_WORD_LENGTH)
+        match = sign.match(self._text, self._position, self._position + _MAX_WORD_CHARACTERS)
         if match is None:
             self._next = next_reader
         else:

@@ -214,7 +214,7 @@ def _end_of_string(text: str, start: int, limit: int) -> int:
 
 
 #: Most characters of a number or bare word that are searched.
-_MAX_SCALAR_LENGTH: Final = 64
+_MAX_SCALAR_CHARACTERS: Final = 64
 
 
 def scalar_start(text: str, position: int) -> int:
@@ -222,7 +222,7 @@ def scalar_start(text: str, position: int) -> int:
     start = position
     while start > 0 and text[start - 1] in _SCALAR_CHARACTERS:
         start -= 1
-        if position - start > _MAX_SCALAR_LENGTH:
+        if position - start > _MAX_SCALAR_CHARACTERS:
             return position
     return start
 

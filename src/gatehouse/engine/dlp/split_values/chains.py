@@ -27,7 +27,7 @@ _NEAR_SEAM_CHARACTERS: Final = 40
 #: Least number of digits near a seam for a number that crosses it.
 MIN_NUMBER_DIGITS: Final = 8
 #: Least length of a token of letters and digits, in characters.
-_MIN_TOKEN_LENGTH: Final = 16
+_MIN_TOKEN_CHARACTERS: Final = 16
 #: Texts that are checked in one step.
 TEXTS_PER_STEP: Final = 256
 
@@ -98,7 +98,7 @@ _crosses_seam: Final = _regex(
     rf"|{_TOKEN_MARK}[^\s{_WITHIN}]*{_BETWEEN}{_SEAM}|{_SEAM}{_BETWEEN}[^\s{_WITHIN}]*{_TOKEN_MARK}"
 )
 #: Length of the longest announcing word with a mark, in characters.
-_MAX_WORD_LENGTH: Final = 16
+_MAX_WORD_CHARACTERS: Final = 16
 
 
 class _ChainText(NamedTuple):
@@ -268,7 +268,7 @@ def _piece_start(text: str) -> int:
 
 
 def _first_word(text: str) -> str:
-    return text[:_MAX_WORD_LENGTH].split(maxsplit=1)[0].rstrip(_SURROUNDING_MARKS).lower()
+    return text[:_MAX_WORD_CHARACTERS].split(maxsplit=1)[0].rstrip(_SURROUNDING_MARKS).lower()
 
 
 def _piece_end(text: str, start: int) -> int:
@@ -276,7 +276,7 @@ def _piece_end(text: str, start: int) -> int:
     near = max(start, len(text) - WINDOW_CHARACTERS)
     end = near + len(text[near:].rstrip(_SURROUNDING_MARKS))
     while end > near:
-        word = text[max(near, end - _MAX_WORD_LENGTH) : end].rsplit(maxsplit=1)[-1]
+        word = text[max(near, end - _MAX_WORD_CHARACTERS) : end].rsplit(maxsplit=1)[-1]
         if word.lower() not in _ANNOUNCING_WORDS:
             break
         end = near + len(text[near : end - len(word)].rstrip(_SURROUNDING_MARKS))
@@ -301,7 +301,7 @@ def _may_contain_value(chain: Chain) -> bool:
     if "@" in joined:
         return True
     # A number at the end of a sentence and the first word of the next one are no token.
-    return len(joined) >= _MIN_TOKEN_LENGTH and _has_token_mark(joined if len(chain) > 2 else " ".join(tokens))
+    return len(joined) >= _MIN_TOKEN_CHARACTERS and _has_token_mark(joined if len(chain) > 2 else " ".join(tokens))
 
 
 def _digits(text: str) -> int:

@@ -29,7 +29,7 @@ _STRONG_SCORE: Final = 0.9
 _BUILT_IN: Final = frozenset(pattern.id for pattern in BUILT_IN)
 _SECRETS: Final = frozenset(pattern.id for pattern in BUILT_IN if pattern.category == "secret")
 #: Least number of letters and digits of an identifier with check digits: those of a shorter one prove too little.
-_MIN_IDENTIFIER_LENGTH: Final = 11
+_MIN_IDENTIFIER_CHARACTERS: Final = 11
 #: The groups and the check digit of a card number suffice.
 _CARD: Final = "credit-card"
 #: An e-mail address has only its form.
@@ -115,7 +115,7 @@ def _is_strong(finding: Finding, text: str, pieces: Sequence[Piece], *, is_uncha
         _, first_start, first_end = pieces[0]
         _, last_start, last_end = pieces[-1]
         return "@" in text[: first_end - first_start] and not text[last_start - last_end].isupper()
-    if finding.source not in _SECRETS and sum(map(str.isalnum, text)) < _MIN_IDENTIFIER_LENGTH:
+    if finding.source not in _SECRETS and sum(map(str.isalnum, text)) < _MIN_IDENTIFIER_CHARACTERS:
         return False
     return finding.score >= _STRONG_SCORE or finding.source == _CARD
 

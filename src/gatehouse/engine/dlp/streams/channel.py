@@ -12,7 +12,7 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.scanning.texts import SLICE
 from gatehouse.detection.scanning.windows import Scanner
 from gatehouse.detection.units import units
-from gatehouse.engine.dlp.decide import MIN_SEALED_LENGTH, NO_HITS, Decision, Hit, MinLength, TierFindings
+from gatehouse.engine.dlp.decide import MIN_SEALED_CHARACTERS, NO_HITS, Decision, Hit, MinLength, TierFindings
 from gatehouse.engine.dlp.examine import Examiner, shifted
 from gatehouse.engine.dlp.inspection import Replacement
 from gatehouse.engine.dlp.json_texts.replacement import (
@@ -335,4 +335,4 @@ class Channel:
 
 
 def _min_sealed_length(_: Finding) -> int:
-    return MIN_SEALED_LENGTH
+    return MIN_SEALED_CHARACTERS

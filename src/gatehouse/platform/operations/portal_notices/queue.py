@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 #: After this time a notice that the portal did not accept is due again.
 LEASE_SECONDS: Final = 60.0
-BATCH_SIZE: Final = 200
+BATCH_NOTICES: Final = 200
 
 # Ordered, so that transactions lock several rows in the same order and cannot deadlock.
 _ADD: Final = text(
@@ -52,7 +52,9 @@ async def add(session: AsyncSession, webhooks: Iterable[UUID]) -> None:
 
 async def take(session: AsyncSession) -> Sequence[PortalNotice]:
     """Lease the notices that are due. Those that are not removed with `done` are due again when the lease ends."""
-    notices = [PortalNotice(*row) for row in await session.execute(_TAKE, {"lease": LEASE_SECONDS, "most": BATCH_SIZE})]
+    notices = [
+        PortalNotice(*row) for row in await session.execute(_TAKE, {"lease": LEASE_SECONDS, "most": BATCH_NOTICES})
+    ]
     await session.commit()
     return notices
 

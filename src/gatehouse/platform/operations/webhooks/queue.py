@@ -19,7 +19,7 @@ RETRY_DELAYS_SECONDS: Final = (1.0, 5.0)
 #: The time between the last failure and the dead letter.
 DEAD_LETTER_DELAY_SECONDS: Final = 30.0
 #: Deliveries that are read and recorded together.
-BATCH_SIZE: Final = 50
+BATCH_EVENTS: Final = 50
 #: A turn's process extends the lease long before it expires (`extend`).
 LEASE_SECONDS: Final = 8.0
 
@@ -166,7 +166,7 @@ async def advance(
         await session.execute(_RECORD, _columns(results))
     if not row.enabled:
         await session.execute(_CANCEL, key)
-    rows = (await session.execute(_NEXT, {**key, "most": BATCH_SIZE})).all() if go_on else ()
+    rows = (await session.execute(_NEXT, {**key, "most": BATCH_EVENTS})).all() if go_on else ()
     waiting: list[DueDelivery] = []
     for delivery_id, event_type, payload, attempts, due in rows:
         if not due:
