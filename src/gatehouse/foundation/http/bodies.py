@@ -1,10 +1,13 @@
 """Base classes of the administration API's request and response bodies."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic_core import PydanticUndefined
+
+B = TypeVar("B", bound="Body")
 
 
 class Body(BaseModel):
@@ -32,8 +35,23 @@ class ResponseBody(BaseModel):
 
 
 def omitted() -> Any:
-    """Default of a field that an update may omit but not set to null: `Field(default_factory=unsent)`."""
+    """Default of a field that an update may omit but not set to null: `Field(default_factory=omitted)`."""
     return None
+
+
+def partial(update: type[B]) -> type[B]:
+    """Makes every field of a body that inherits from the body of the creation optional: what is omitted stays as it is.
+
+        @partial
+        class AlertRuleUpdate(NewAlertRule): ...
+
+    Types and validators are those of the creation. Fields that may be null there may be null here.
+    """
+    for field in update.model_fields.values():
+        if field.is_required() or field.get_default(call_default_factory=True, validated_data={}) is not None:
+            field.default, field.default_factory = PydanticUndefined, omitted
+    update.model_rebuild(force=True)
+    return update
 
 
 def has_nul(value: object) -> bool:

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from gatehouse.detection.taxonomy import ENTITY_TYPE_PATTERN
 from gatehouse.foundation import emails
-from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, partial
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Payments"])]
 Description = Annotated[str, Field(max_length=2_000)]
@@ -24,12 +24,9 @@ class NewGroup(Body):
     external_group_id: ExternalId | None = None
 
 
-class GroupUpdate(Body):
+@partial
+class GroupUpdate(NewGroup):
     """A partial update: fields that are left out keep their values; null clears a nullable field."""
-
-    name: Annotated[Name, Field(default_factory=omitted)]
-    description: Description | None = None
-    external_group_id: ExternalId | None = None
 
 
 class Group(ResponseBody):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 from gatehouse.platform.access.saml.protocol import certificates
 
 
@@ -80,18 +80,10 @@ class NewIdp(Body):
     allow_idp_initiated: IdpInitiated = False
 
 
-class IdpUpdate(Body):
+@partial
+class IdpUpdate(NewIdp):
     """A partial update: fields that are left out keep their values. Null clears `slo_url`, and resets
     `attribute_mapping` to the defaults."""
-
-    name: Annotated[Name, Field(default_factory=omitted)]
-    entity_id: Annotated[EntityId, Field(default_factory=omitted)]
-    sso_url: Annotated[SsoUrl, Field(default_factory=omitted)]
-    x509_cert: Annotated[Certificate, Field(default_factory=omitted)]
-    slo_url: SloUrl | None = None
-    attribute_mapping: AttributeMapping | None = None
-    is_active: Annotated[bool, Field(default_factory=omitted)]
-    allow_idp_initiated: Annotated[IdpInitiated, Field(default_factory=omitted)]
 
 
 class ShownMapping(ResponseBody):

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from gatehouse.detection.taxonomy import TAXONOMY
-from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, Moment, ResponseBody, omitted, partial
 
 #: Version of the export's format.
 EXPORT_VERSION: Final = "1.0"
@@ -65,14 +65,11 @@ class ImportedBundle(NewBundle):
     export_version: Annotated[str | None, Field(max_length=50)] = None
 
 
-class BundleUpdate(Body):
+@partial
+class BundleUpdate(NewBundle):
     """Partial: omitted fields keep their values."""
 
-    name: Annotated[Name, Field(default_factory=omitted)]
     regulatory_framework: Annotated[Framework, Field(default_factory=omitted)]
-    version: Annotated[Version, Field(default_factory=omitted)]
-    seed_rule_mappings: Annotated[EntityTypes, Field(default_factory=omitted)]
-    description: Description | None = None
     enabled: Annotated[bool, Field(default_factory=omitted, examples=[False])]
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints
 
-from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, Id, ResponseBody, omitted, partial
 from gatehouse.policy.governance import FilterType
 
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$", examples=["Project names"])]
@@ -37,17 +37,12 @@ class NewContentFilter(Body):
     priority: Priority
 
 
-class ContentFilterUpdate(Body):
+@partial
+class ContentFilterUpdate(NewContentFilter):
     """Partial: omitted fields keep their values. `config` is replaced as a whole. `scope` `org` removes the group."""
 
-    name: Annotated[Name, Field(default_factory=omitted)]
-    description: Description | None = None
     filter_type: Annotated[FilterType, Field(default_factory=omitted)]
-    config: Annotated[Config, Field(default_factory=omitted)]
-    scope: Annotated[Scope, Field(default_factory=omitted)]
     group_id: Id | None = None
-    enabled: Annotated[bool, Field(default_factory=omitted)]
-    priority: Annotated[Priority, Field(default_factory=omitted)]
 
 
 class ContentFilter(ResponseBody):

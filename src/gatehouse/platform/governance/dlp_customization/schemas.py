@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from gatehouse.detection.pattern import ActionTier, Category
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted, partial
 from gatehouse.platform.governance.dlp_fields import ContextWords, EntityType, Name, Regex, StreamMaxLength, Threshold
 
 
@@ -37,17 +37,11 @@ class NewCustomPattern(Body):
     enabled: bool = True
 
 
-class CustomPatternUpdate(Body):
+@partial
+class CustomPatternUpdate(NewCustomPattern):
     """Partial: omitted fields keep their values."""
 
-    name: Annotated[Name, Field(default_factory=omitted)]
-    entity_type: Annotated[EntityType, Field(default_factory=omitted)]
-    pattern: Annotated[Regex, Field(default_factory=omitted)]
     action_tier: Annotated[ActionTier, Field(default_factory=omitted, examples=["block"])]
-    category: Annotated[Category, Field(default_factory=omitted)]
-    confidence_threshold: Annotated[Threshold, Field(default_factory=omitted)]
-    context_words: Annotated[ContextWords, Field(default_factory=omitted)]
-    enabled: Annotated[bool, Field(default_factory=omitted)]
 
 
 class CustomPattern(ResponseBody):

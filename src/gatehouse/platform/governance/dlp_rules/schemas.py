@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from gatehouse.detection.pattern import ActionTier
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted, partial
 from gatehouse.platform.governance.dlp_fields import MAX_RULES, EntityType, Name, StreamMaxLength, Threshold
 from gatehouse.policy.governance import DetectorType
 
@@ -32,16 +32,12 @@ class NewDlpRule(Body):
     config_json: Config = Field(default_factory=dict)
 
 
-class DlpRuleUpdate(Body):
+@partial
+class DlpRuleUpdate(NewDlpRule):
     """Partial: omitted fields keep their values. `config_json` is replaced as a whole."""
 
-    detector_name: Annotated[Name, Field(default_factory=omitted)]
     detector_type: Annotated[DetectorType, Field(default_factory=omitted)]
-    entity_type: Annotated[EntityType, Field(default_factory=omitted)]
     action_tier: Annotated[ActionTier, Field(default_factory=omitted, examples=["block"])]
-    enabled: Annotated[bool, Field(default_factory=omitted)]
-    confidence_threshold: Annotated[Threshold, Field(default_factory=omitted)]
-    config_json: Annotated[Config, Field(default_factory=omitted)]
 
 
 class ExportedRule(ResponseBody):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 
 Metric = Annotated[
     Literal["cost", "error_rate", "latency_p95", "dlp_trigger_count", "blocked_request_count"],
@@ -37,17 +37,9 @@ class NewAlertRule(Body):
     cooldown_minutes: Cooldown = 60
 
 
-class AlertRuleUpdate(Body):
+@partial
+class AlertRuleUpdate(NewAlertRule):
     """Fields that are not sent stay as they are."""
-
-    name: Annotated[Name, Field(default_factory=omitted)]
-    metric_type: Annotated[Metric, Field(default_factory=omitted)]
-    threshold: Annotated[Threshold, Field(default_factory=omitted)]
-    comparison: Annotated[Comparison, Field(default_factory=omitted)]
-    window_minutes: Annotated[Window, Field(default_factory=omitted)]
-    webhook_url: WebhookUrl = None
-    enabled: Annotated[bool, Field(default_factory=omitted)]
-    cooldown_minutes: Annotated[Cooldown, Field(default_factory=omitted)]
 
 
 class AlertRule(ResponseBody):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from gatehouse.foundation.http.bodies import Body, ResponseBody, omitted
+from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 
 #: All types of events (docs/webhooks.md, Events).
 EventType = Literal[
@@ -52,15 +52,9 @@ class NewWebhook(Body):
     include_logged: IncludeLogged = False
 
 
-class WebhookUpdate(Body):
+@partial
+class WebhookUpdate(NewWebhook):
     """Fields that are not sent, `secret` included, stay as they are."""
-
-    name: Name = Field(default_factory=omitted)
-    url: Url = Field(default_factory=omitted)
-    events: Events = Field(default_factory=omitted)
-    secret: Secret = Field(default_factory=omitted)
-    enabled: bool = Field(default_factory=omitted)
-    include_logged: IncludeLogged = Field(default_factory=omitted)
 
 
 class Webhook(ResponseBody):
