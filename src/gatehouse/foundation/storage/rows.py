@@ -1,5 +1,6 @@
 """The base classes of all tables. A family's `table.py` declares its rows on `Row`."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar
@@ -9,6 +10,7 @@ from sqlalchemy import BigInteger, DateTime, MetaData, Numeric, Text, Uuid
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 
 #: a 64-bit integer, for counts that exceed 32 bits
@@ -28,6 +30,15 @@ class Row(DeclarativeBase):
         UUID: Uuid(),
         TenantId: Uuid(),
     }
+
+    def differing(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of the values, by column, that the row does not have."""
+        return {name: value for name, value in values.items() if getattr(self, name) != value}
+
+    def assign(self, values: Mapping[str, Any]) -> None:
+        """Set columns, and `updated_at` to now."""
+        for name, value in {**values, "updated_at": utc_now()}.items():
+            setattr(self, name, value)
 
 
 class TenantRow(Row):

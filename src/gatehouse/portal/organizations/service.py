@@ -72,12 +72,10 @@ async def create(change: PortalChange, new: NewOrganization) -> OrganizationCrea
 
 
 async def update(change: PortalChange, org: OrganizationRow, fields: Mapping[str, Any]) -> OrganizationRow:
-    changed = {name: value for name, value in fields.items() if getattr(org, name) != value}
+    changed = org.differing(fields)
     if not changed:
         return org
-    for name, value in changed.items():
-        setattr(org, name, value)
-    org.updated_at = utc_now()
+    org.assign(changed)
     change.record("organization.updated", "organization", org.id, **changed)
     if "plan_tier" in changed:
         await jobs.queue(change.session, update_entitlements, org.id)

@@ -57,11 +57,9 @@ async def create(change: Change, new: NewGroup) -> Group:
 
 async def update(change: Change, group: GroupRow, body: GroupUpdate) -> Group:
     """Change a group. Raises `GroupNameTaken`."""
-    changed = {name: value for name, value in body.sent().items() if getattr(group, name) != value}
+    changed = group.differing(body.sent())
     if changed:
-        for name, value in changed.items():
-            setattr(group, name, value)
-        group.updated_at = utc_now()
+        group.assign(changed)
         await _flush(change, group.name)
         change.record("group.updated", "group", group.id, **changed)
     return await with_member_count(change.session, group)

@@ -99,7 +99,7 @@ async def update(change: Change, caller: Caller, client: OAuthClientRow, body: O
     for name in {"scopes", "redirect_uris"} & sent.keys():
         sent[name] = list(dict.fromkeys(sent[name]))
     _check_redirects(client.tenant_id, sent.get("redirect_uris", []))
-    changed = {name: value for name, value in sent.items() if getattr(client, name) != value}
+    changed = client.differing(sent)
     if not changed:
         return client
     grants.check(
@@ -107,9 +107,7 @@ async def update(change: Change, caller: Caller, client: OAuthClientRow, body: O
     )
     if changed.get("enabled"):
         grants.check(caller, scopes=client.scopes, tier=client.rate_limit_tier)
-    for name, value in changed.items():
-        setattr(client, name, value)
-    client.updated_at = utc_now()
+    client.assign(changed)
     async with _owner_change(change, client) as owner_change:
         owner_change.record(
             "oauth_client.updated", "oauth_client", client.client_id, tenant_id=client.tenant_id, **changed

@@ -51,14 +51,12 @@ async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -
     sent = body.sent()
     if "attribute_mapping" in sent:
         sent["attribute_mapping"] = _mapping(body)
-    changed = {name: value for name, value in sent.items() if getattr(idp, name) != value}
+    changed = idp.differing(sent)
     # An operator's save vouches for the current configuration too. Another caller's change withdraws that.
     if not changed and not (caller.operator and not idp.by_operator):
         return idp
     changed["by_operator"] = caller.operator
-    for name, value in changed.items():
-        setattr(idp, name, value)
-    idp.updated_at = utc_now()
+    idp.assign(changed)
     await _flush(change.session)
     change.record("saml_idp.updated", "saml_idp", idp.id, **changed)
     return idp

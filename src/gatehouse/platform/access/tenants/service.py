@@ -127,13 +127,11 @@ async def _find_or_create_owner(change: Change, tenant: TenantRecord, email: str
 
 async def update(change: Change, tenant: TenantRecord, sent: Mapping[str, Any]) -> TenantRecord:
     """Change the organization's name and contact address. The change is recorded in its own audit chain."""
-    changed = {name: value for name, value in sent.items() if getattr(tenant, name) != value}
+    changed = tenant.differing(sent)
     if not changed:
         return tenant
     before = {_SETTING_NAMES[name]: getattr(tenant, name) for name in changed}
-    for name, value in changed.items():
-        setattr(tenant, name, value)
-    tenant.updated_at = utc_now()
+    tenant.assign(changed)
     await change.session.flush()
     settings = {_SETTING_NAMES[name]: value for name, value in changed.items()}
     async with change.inside(tenant.id) as tenant_change:
@@ -147,12 +145,10 @@ async def change_entitlements(change: Change, tenant: TenantRecord, sent: Mappin
     # The portal sends the plan with every change. If it is the same, a limit that an operator set stays.
     if fields.get("plan", tenant.plan) != tenant.plan:
         fields.setdefault("monthly_request_limit", MONTHLY_REQUESTS[fields["plan"]])
-    changed = {name: value for name, value in fields.items() if getattr(tenant, name) != value}
+    changed = tenant.differing(fields)
     if not changed:
         return tenant
-    for name, value in changed.items():
-        setattr(tenant, name, value)
-    tenant.updated_at = utc_now()
+    tenant.assign(changed)
     if changed.get("monthly_request_limit") is not None:
         await begin_plan(change.session, tenant.id, changed["monthly_request_limit"])
     change.record("tenant.entitlements_changed", "tenant", tenant.id, **changed)

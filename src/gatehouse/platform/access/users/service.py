@@ -89,7 +89,7 @@ async def update(change: Change, caller: Caller | None, user: UserRow, sent: Map
 
     Raises `CannotGrant`, `OperatorsOnly`, `LastAdmin`, `LastOperator`, `EmailTaken`, `UsernameTaken`.
     """
-    changed = {name: value for name, value in sent.items() if getattr(user, name) != value}
+    changed = user.differing(sent)
     if caller is not None:
         rights.require_may_change(caller, user)
         rights.require_may_grant(caller, changed.get("role", user.role))

@@ -130,7 +130,7 @@ def _new_row(change: Change, new: NewBundle, state: State = "active") -> BundleR
 
 def _apply(change: Change, row: BundleRow, values: Mapping[str, Any]) -> None:
     """Set the values that differ. Announces and records the change."""
-    changes = {name: value for name, value in values.items() if getattr(row, name) != value}
+    changes = row.differing(values)
     if not changes:
         return
     if "enabled" in changes:
@@ -140,9 +140,7 @@ def _apply(change: Change, row: BundleRow, values: Mapping[str, Any]) -> None:
         before = _event_state(row)
         row.acknowledged_by = row.acknowledged_at = None
         _announce(change, row, before, _event_state(row))
-    for name, value in changes.items():
-        setattr(row, name, value)
-    row.updated_at = utc_now()
+    row.assign(changes)
     change.record("compliance_bundle.updated", "compliance_bundle", row.id, **changes)
 
 

@@ -61,9 +61,7 @@ async def update(change: Change, row: ContentFilterRow, body: ContentFilterUpdat
     await acquire_scoped(change.session, ScopedLock.CONTENT_FILTERS, str(change.tenant_id))
     keywords = await count_keywords(change.session)
     _check_keyword_count(keywords - len(row.config.get("keywords", ())), filter_config)
-    for name, value in {**merged, "config": filter_config.model_dump(exclude_unset=True)}.items():
-        setattr(row, name, value)
-    row.updated_at = utc_now()
+    row.assign({**merged, "config": filter_config.model_dump(exclude_unset=True)})
     _record(change, "content_filter.updated", row, changed=sorted(changes))
     return row
 

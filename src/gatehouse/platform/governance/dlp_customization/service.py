@@ -71,9 +71,7 @@ async def update(change: Change, row: CustomPatternRow, body: CustomPatternUpdat
     changes = body.sent()
     if "pattern" in changes:
         await checked_patterns.require_valid("pattern", changes["pattern"])
-    for name, value in changes.items():
-        setattr(row, name, value)
-    row.updated_at = utc_now()
+    row.assign(changes)
     await _flush(change, PatternNameTaken)
     change.record(
         "dlp_custom_pattern.updated", "dlp_custom_pattern", row.id, **_audit_details(row), changed=sorted(changes)

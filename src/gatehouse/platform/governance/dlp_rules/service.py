@@ -94,9 +94,7 @@ def add_row(change: Change, new: NewDlpRule) -> DlpRuleRow:
 def change_row(change: Change, row: DlpRuleRow, changes: dict[str, Any]) -> None:
     """Change a row and add a version, without an audit event."""
     before = values(row)
-    for name, value in changes.items():
-        setattr(row, name, value)
-    row.updated_at = utc_now()
+    row.assign(changes)
     _add_version(change, row.id, "update", before, values(row))
 
 

@@ -75,9 +75,7 @@ async def update(change: Change, row: RegisteredModelRow, body: RegisteredModelU
     if "validation_status" in changed:
         transition = _transition(row.validation_status, changed["validation_status"])
     changes = {name: {"old": getattr(row, name), "new": value} for name, value in changed.items()}
-    for name, value in changed.items():
-        setattr(row, name, value)
-    row.updated_at = utc_now()
+    row.assign(changed)
     record(change, "updated", row.id, (row.provider, row.model_id), changes=changes, **transition)
     return row
 

@@ -39,9 +39,7 @@ async def update(change: Change, row: PolicyRow, body: PolicyUpdate) -> PolicyRo
     if changes.get("action", "ROUTE") != "ROUTE":
         changes.setdefault("route_to", None)
     await _check(change.session, {name: getattr(row, name) for name in _FIELDS} | changes)
-    for name, value in changes.items():
-        setattr(row, name, value)
-    row.updated_at = utc_now()
+    row.assign(changes)
     await _flush(change.session)
     _record(change, "policy.updated", row, changed=changes)
     return row

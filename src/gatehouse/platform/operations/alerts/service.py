@@ -43,7 +43,7 @@ async def create(change: Change, body: NewAlertRule) -> AlertRuleRow:
 def update(change: Change, row: AlertRuleRow, body: AlertRuleUpdate) -> AlertRuleRow:
     """Change a rule. A changed `cooldown_minutes` also applies to the current cooldown."""
     sent = body.sent()
-    changed = {name: value for name, value in sent.items() if getattr(row, name) != value}
+    changed = row.differing(sent)
     if changed:
         for name, value in changed.items():
             setattr(row, name, value)

@@ -51,9 +51,7 @@ async def trust(change: Change, new: NewTrust) -> Trust:
         row = OutpostTrustRow(key=table.KEY, **stored, updated_at=utc_now())
         change.session.add(row)
     if stored != before:
-        for name, value in stored.items():
-            setattr(row, name, value)
-        row.updated_at = utc_now()
+        row.assign(stored)
         serials_before, serials_after = _serials(before.get("outposts", ())), _serials(row.outposts)
         change.record(
             "outpost_trust.changed",

@@ -65,7 +65,7 @@ def update(change: Change, sealer: Sealer, row: WebhookRow, body: WebhookUpdate)
     """Change a webhook. Queued deliveries go to its new URL, signed with its new secret."""
     sent: dict[str, Any] = body.sent()
     secret: str | None = sent.pop("secret", None)
-    changed = {name: value for name, value in sent.items() if getattr(row, name) != value}
+    changed = row.differing(sent)
     for name, value in changed.items():
         setattr(row, name, value)
     if secret is not None:

@@ -80,7 +80,7 @@ async def update(change: Change, tenant: TenantRecord, domain: str, values: Mapp
     row = await table.find(change.session, domain, lock=True)
     if row is None:
         raise DomainNotFound
-    changes = {name: value for name, value in values.items() if getattr(row, name) != value}
+    changes = row.differing(values)
     if changes:
         await _require_group(change, changes.get("default_group_id"))
         for name, value in changes.items():

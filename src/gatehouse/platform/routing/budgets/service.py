@@ -84,11 +84,9 @@ async def update(change: Change, row: BudgetRow, body: BudgetUpdate) -> BudgetRo
             raise InvalidBudgetField(name, "cannot change: make another budget")
     if all(sent.get(name, getattr(row, name)) is None for name in _LIMITS):
         raise InvalidBudgetField(next(name for name in _LIMITS if name in sent), _NO_LIMIT)
-    changed = {name: value for name, value in sent.items() if getattr(row, name) != value}
+    changed = row.differing(sent)
     if changed:
-        for name, value in changed.items():
-            setattr(row, name, value)
-        row.updated_at = utc_now()
+        row.assign(changed)
         _record(change, "budget.updated", row, changed=changed)
     return row
 
