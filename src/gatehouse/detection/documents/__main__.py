@@ -1,4 +1,4 @@
-"""`python -m gatehouse.detection.documents`: reads one file after the other, as `readers` asks on standard input."""
+"""`python -m gatehouse.detection.documents`: reads the files that `readers` sends on standard input, one at a time."""
 
 import os
 import resource
@@ -16,11 +16,11 @@ from gatehouse.foundation.processes.children import die_with_parent
 
 
 def run() -> None:
-    """Until its input ends, or it is killed."""
+    """Read files until the input ends or the process is killed."""
     die_with_parent(signal.SIGKILL)
     # Ctrl-C reaches all processes of a terminal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What a library prints is no answer.
+    # Output of libraries must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     for limit, most in ((resource.RLIMIT_DATA, MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
@@ -35,14 +35,14 @@ def run() -> None:
 
 
 def _answer(question: Question, answers: IO[bytes]) -> bool:
-    """Whether this process can go on: one whose memory was used up is not what it was."""
+    """Read one file, and return whether this process can continue: not after a lack of memory."""
     out_of_memory = False
     try:
         reading = read(question.data, is_called_text=question.is_called_text)
         message = msgspec.msgpack.encode(reading)
     except MemoryError:
         out_of_memory = True
-    # A library's fault with a stranger's file is that file's affair.
+    # A fault of a library fails only this file.
     except Exception:
         message = msgspec.msgpack.encode(Reading("", (Unread("file", "broken"),)))
     if out_of_memory:

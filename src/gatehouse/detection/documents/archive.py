@@ -1,4 +1,4 @@
-"""Archives of files, among them office documents: every file in one is read."""
+"""Archives, among them office documents. Every file in an archive is read."""
 
 import zipfile
 import zlib
@@ -19,11 +19,11 @@ _BAD: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OS
 
 
 class BadArchive(Exception):
-    """It is none, or a broken one."""
+    """The file is no archive, or is damaged."""
 
 
 def read_archive(data: bytes, output: Output, read_file: Callable[[bytes, Output], None]) -> None:
-    """`read_file` reads what is no XML. Raises `BadArchive`, and `Enough`."""
+    """Read all files of an archive, those that are not XML with `read_file`. Raises `BadArchive`, `Enough`."""
     try:
         archive = zipfile.ZipFile(BytesIO(data))
     except _BAD:
@@ -51,7 +51,7 @@ def read_archive(data: bytes, output: Output, read_file: Callable[[bytes, Output
 
 
 def _shared_strings(archive: zipfile.ZipFile, output: Output) -> list[str]:
-    """Of a spreadsheet, in order."""
+    """Return the shared strings of a spreadsheet, in order."""
     if _SHARED not in archive.NameToInfo:
         return []
     pieces: list[str] = []

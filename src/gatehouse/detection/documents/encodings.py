@@ -1,7 +1,7 @@
-"""Bytes as text, in whatever encoding they are.
+"""Decodes bytes to text, in any encoding.
 
-Unicode, and text that is ASCII but for a few characters, are recognized here, in time that a request can spare.
-`guessed` looks at any other bytes.
+`decoded` recognizes Unicode, and text that is ASCII except for a few characters, fast enough for a request. `guessed`
+is for all other bytes.
 """
 
 import codecs
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from gatehouse.detection.documents.kinds import kind_of
 
-#: Control characters that no text holds. Logs of terminals hold escapes, old printouts form feeds and backspaces.
+#: Control characters that do not occur in texts. Terminal logs have escapes, old printouts form feeds and backspaces.
 _CONTROLS: Final = bytes(sorted({*range(0x20), 0x7F} - {*b"\t\n\v\f\r\b\x1b"}))
 _HIGH: Final = bytes(range(0x80, 0x100))
 _MARKS: Final = (
@@ -21,26 +21,26 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-#: Stands in texts and is not drawn.
+#: Characters of texts that are not visible.
 _BLANKS: Final = frozenset("\t\n\v\f\r\b\x1b\x1e\ufeff\xa0\u3000")
-#: A line is looked at from its beginning, once.
+#: Matches a line from its beginning.
 _NOT_ASCII_LINE: Final = re.compile(rb"(?m)^[^\n\x80-\xff]*+[\x80-\xff][^\n]*\n?")
-#: Bytes or characters that are worked on in one step.
+#: Bytes or characters in one step.
 _STEP: Final = 256 * 1024
-#: Bytes that show how a text is encoded.
+#: Bytes by which the encoding is guessed.
 _SAMPLE: Final = 4096
 _MAX_SAMPLE_BYTES: Final = 16 * 1024
 
 
 class DecodedText(NamedTuple):
-    """`encoding` is the codec that writes the text again."""
+    """A decoded text. `encoding` is the codec that encodes it again."""
 
     text: str
     encoding: str
 
 
 def decoded(data: bytes) -> Generator[None, None, DecodedText | None]:
-    """`data` as text, if it is Unicode, or ASCII with few other bytes; None otherwise. In steps of a millisecond."""
+    """Return `data` as text if it is Unicode, or ASCII with few other bytes; else None. In steps of a millisecond."""
     wide = yield from _marked_or_wide(data)
     if wide is not None:
         return wide
@@ -56,7 +56,7 @@ def decoded(data: bytes) -> Generator[None, None, DecodedText | None]:
         return DecodedText(text, "utf-8") if controls <= 0.3 * len(data) else None
     if controls > 0.05 * len(data):
         return None
-    # Characters of several bytes, in the right form: chance does not write those.
+    # Multi-byte characters in the right form do not occur by chance.
     if bad <= 0.02 * len(data) and bad < 0.2 * high:
         return DecodedText(text, "utf-8")
     if high <= max(0.05 * len(data), 2):
@@ -66,7 +66,7 @@ def decoded(data: bytes) -> Generator[None, None, DecodedText | None]:
 
 
 def _marked_or_wide(data: bytes) -> Generator[None, None, DecodedText | None]:
-    """Where it begins with a byte order mark, or is UTF-16 without one."""
+    """Return the encoding if the data begins with a byte order mark, or is UTF-16 without one."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             text = yield from _decode(data, encoding)
@@ -80,7 +80,7 @@ def _marked_or_wide(data: bytes) -> Generator[None, None, DecodedText | None]:
 
 
 def begins_like_text(beginning: bytes) -> bool:
-    """Whether some hundred bytes look like a text's, and not like a document's."""
+    """Return whether a few hundred bytes look like text and not like a binary document."""
     if kind_of(beginning) in {"pdf", "archive", "compound"}:
         return False
     steps = decoded(beginning)
@@ -97,9 +97,9 @@ def begins_like_text(beginning: bytes) -> bool:
 
 
 def guessed(data: bytes) -> DecodedText | None:
-    """`data` as text in the encoding that makes the most of it; None where it is no text in any. Takes some ten
-    milliseconds for the choice."""
-    # Little else needs it, and it takes a while to import.
+    """Return `data` as text in the most likely encoding; None if no encoding gives text. The choice takes about ten
+    milliseconds."""
+    # Imported here, because it is rarely needed and slow to import.
     from charset_normalizer import from_bytes  # noqa: PLC0415
 
     best = from_bytes(_sample(data)).best()
@@ -119,7 +119,8 @@ def _decode(data: bytes, encoding: str) -> Generator[None, None, str]:
 
 
 def _utf16(data: bytes) -> str | None:
-    """UTF-16 without a mark: one of two bytes is nearly always zero in Latin text, often in any (blanks, digits)."""
+    """Return the byte order of UTF-16 without a mark: in Latin text one of two bytes is nearly always zero, in other
+    text often (blanks, digits)."""
     middle = len(data) // 2 & ~1
     half = _SAMPLE // 2
     sample = data[:_SAMPLE] if len(data) <= _SAMPLE else data[:half] + data[middle : middle + half]
@@ -133,7 +134,7 @@ def _utf16(data: bytes) -> str | None:
 
 
 def _is_drawn(text: str) -> bool:
-    """Whether nearly all of it, by a sample, is characters that are drawn, or blanks."""
+    """Return whether nearly all characters of a sample are visible, or blanks."""
     middle = len(text) // 2
     sample = text if len(text) <= _SAMPLE else text[: _SAMPLE // 2] + text[middle : middle + _SAMPLE // 2]
     undrawn = sum(not (character.isprintable() or character in _BLANKS) for character in sample)
@@ -141,7 +142,7 @@ def _is_drawn(text: str) -> bool:
 
 
 def _sample(data: bytes) -> bytes:
-    """Lines that are not ASCII: those that show something."""
+    """Return the lines that are not ASCII, because only they show the encoding."""
     if len(data) <= _MAX_SAMPLE_BYTES:
         return data
     lines: list[bytes] = []
@@ -154,6 +155,6 @@ def _sample(data: bytes) -> bytes:
     sample = b"".join(lines)
     if len(sample) <= 2 * _MAX_SAMPLE_BYTES:
         return sample
-    # One long line. The second byte of a character is never less than this in any encoding of several bytes.
+    # One long line. In every multi-byte encoding the second byte of a character is at least this.
     cut = sample[:_MAX_SAMPLE_BYTES]
     return cut[: max(map(cut.rfind, (b" ", b",", b";", b".", b"0"))) + 1] or cut

@@ -1,13 +1,13 @@
-"""What a file is, by its first bytes."""
+"""Determines the kind of a file by its first bytes."""
 
 import re
 from typing import Final, Literal, TypeAlias
 
-#: `pdf`, `archive` (ZIP: office documents, too) and `compound` (the office formats before; encrypted documents) may
-#: hold texts. `file`: another known form, in which nothing is looked for.
+#: `pdf`, `archive` (ZIP, also office documents) and `compound` (older office formats, encrypted documents) may have
+#: texts. `file` is another known format, which is not read.
 Kind: TypeAlias = Literal["image", "audio", "file", "pdf", "archive", "compound"]
 
-#: How far into a file a PDF may begin.
+#: Bytes before the header of a PDF, at most.
 _PDF_WITHIN: Final = 1024
 _PDF: Final = b"%PDF-"
 _COMPOUND: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -39,7 +39,7 @@ _OTHERS: Final[tuple[tuple[Kind, re.Pattern[bytes]], ...]] = (
 
 
 def kind_of(data: bytes) -> Kind | None:
-    """None where the first bytes say nothing. A text may begin with any of them."""
+    """Return the kind, or None if the first bytes are not specific. A text may begin with any bytes."""
     if data.startswith(_ARCHIVE):
         return "archive"
     if data.startswith(_COMPOUND):

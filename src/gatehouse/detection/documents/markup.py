@@ -1,4 +1,4 @@
-"""The text of XML as it comes: no tree, no entities, no document type with declarations."""
+"""Extracts the text of XML while it is parsed: without a tree, entities or document type declarations."""
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
@@ -8,38 +8,39 @@ from xml.parsers import expat
 from gatehouse.detection.documents.limits import MAX_DEPTH
 from gatehouse.detection.separator import SEPARATOR
 
-#: Of office documents, by the name of an element. Runs of one paragraph are one text: a number may go through several.
+#: Elements of office documents whose texts are separate. The runs of a paragraph are one text, because a number may
+#: span several runs.
 _OFFICE: Final = ("wordprocessingml", "drawingml", "spreadsheetml", "presentationml")
 _LINES: Final = frozenset({"p", "tr", "row", "comment", "pt", "v", "f", "txbxContent", "footnote", "endnote"})
-#: Behind each string that a spreadsheet's cells share. No XML holds this character.
+#: Separates the shared strings of a spreadsheet. XML cannot have this character.
 STRING_END: Final = "\0"
 _CELLS: Final = frozenset({"tc", "c"})
 _MARKS: Final = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "s": " "}
-#: Of all other documents: what stands within a line.
+#: Inline elements of all other documents.
 _WITHIN: Final = frozenset(
     {"span", "a", "b", "i", "u", "s", "em", "strong", "font", "small", "sub", "sup", "code", "mark", "tab"}
 )
-#: Attributes that hold a text.
+#: Attributes with a text.
 _TEXTS: Final = frozenset({"descr", "title", "alt", "tooltip", "Target", "href"})
 _CELL: Final = " | "
-#: A number beyond this many digits is none that somebody wrote.
+#: A number with more digits was not written by a person.
 _MAX_EXPONENT: Final = 30
 
 
 class BadMarkup(Exception):
-    """It is no XML, or XML that no document needs: declared entities, elements a thousand levels deep."""
+    """The data is not XML, or has what no document needs: declared entities, a thousand levels of elements."""
 
 
 class Markup:
-    """Gives the texts of one document to `write`. `shared`: the strings that a spreadsheet's cells name by number."""
+    """Passes the texts of one document to `write`. `shared` are the strings that a spreadsheet's cells refer to."""
 
     def __init__(self, write: Callable[[str], None], shared: list[str] | None = None) -> None:
         self._write = write
         self._shared = shared
         self._depth = 0
-        #: of the cell that is being read: what its value is
+        #: the type of the current cell
         self._cell_type = ""
-        #: the value of a spreadsheet's cell, while it is being read
+        #: the value of the current cell
         self._value: list[str] | None = None
         self._parser = parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
@@ -50,7 +51,7 @@ class Markup:
         parser.StartDoctypeDeclHandler = self._doctype
 
     def read(self, pieces: Iterable[bytes]) -> None:
-        """Raises `BadMarkup`, and what `write` raises."""
+        """Parse the document. Raises `BadMarkup`, and the exceptions of `write`."""
         try:
             for piece in pieces:
                 self._parser.Parse(piece)
@@ -115,7 +116,7 @@ def _is_office(space: str) -> bool:
 
 
 def _plain_number(value: str) -> str:
-    """As people write it: a spreadsheet may hold `4.111E+15`."""
+    """Return a number as people write it: a spreadsheet may have `4.111E+15`."""
     if "E" not in value:
         return value
     try:

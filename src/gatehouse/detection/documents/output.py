@@ -1,4 +1,4 @@
-"""What is read of a file, gathered under its bounds."""
+"""Collects the texts of a file, within its limits."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,22 +8,22 @@ import msgspec
 
 from gatehouse.detection.documents.limits import MAX_CHARACTERS, MAX_LEVELS, MAX_MEMBERS, MAX_UNPACKED_BYTES
 
-#: `no_text`: a picture or recording. `unknown_format`: it may hold text, of which only some was found. `not_asked`:
-#: what reads files was away.
+#: `no_text`: a picture or recording. `unknown_format`: only a part of the text may have been extracted. `not_asked`: no
+#: reading process was available.
 Reason: TypeAlias = Literal[
     "no_text", "unknown_format", "encrypted", "broken", "too_large", "too_many", "timeout", "crashed", "not_asked"
 ]
 
 
 class Unread(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A file, or a part of one, whose text is not known. `kind` is `image`, `audio` or `file`."""
+    """A file, or a part of one, that was not read. `kind` is `image`, `audio` or `file`."""
 
     kind: str
     reason: Reason
 
 
 class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """`encoding` is the codec of a file that is text itself; None where the text was extracted from a document."""
+    """The result. `encoding` is the codec of a text file, None if the text was extracted from a document."""
 
     text: str
     unread: tuple[Unread, ...] = ()
@@ -31,11 +31,11 @@ class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Enough(Exception):
-    """A bound is reached: what was read until then is the result."""
+    """A limit is reached. The result is what was read before."""
 
 
 class Output:
-    """Of one file with all that is in it."""
+    """The texts of one file and of all files in it."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -61,20 +61,20 @@ class Output:
         raise Enough
 
     def unpacked(self, size: int) -> None:
-        """So many bytes more were unpacked. Raises `Enough`."""
+        """Count unpacked bytes. Raises `Enough`."""
         self._bytes_left -= size
         if self._bytes_left < 0:
             self.enough()
 
     def member(self) -> None:
-        """One more file of an archive. Raises `Enough`."""
+        """Count a file of an archive. Raises `Enough`."""
         self._members_left -= 1
         if self._members_left < 0:
             self.enough()
 
     @contextmanager
     def level(self) -> Iterator[None]:
-        """Around a file within the file. Raises `Enough`."""
+        """A context for a nested file. Raises `Enough`."""
         self._levels_left -= 1
         if self._levels_left < 0:
             self.enough()

@@ -1,4 +1,4 @@
-"""PDF, by PDFium: pages, comments, forms, what is attached, and who wrote it."""
+"""Reads PDF with PDFium: pages, comments, forms, attachments, and metadata."""
 
 from collections.abc import Callable, Iterator
 from ctypes import create_string_buffer
@@ -11,16 +11,16 @@ from gatehouse.detection.documents.limits import MAX_ANNOTATIONS, MAX_PAGE_OBJEC
 from gatehouse.detection.documents.output import Output
 from gatehouse.detection.separator import SEPARATOR
 
-#: Of a comment, a form's field and a link.
+#: Keys of the texts of a comment, a form's field and a link.
 _TEXTS: Final = (b"Contents", b"V", b"DV", b"TU", b"RC")
 
 
 class BadPdf(Exception):
-    """It is none, or one that cannot be mended."""
+    """The file is no PDF, or is damaged beyond repair."""
 
 
 def read_pdf(data: bytes, output: Output, read_file: Callable[[bytes, Output], None]) -> None:
-    """`read_file` reads what is attached. Raises `BadPdf`, and `Enough`."""
+    """Read a document, its attachments with `read_file`. Raises `BadPdf`, `Enough`."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -54,7 +54,7 @@ def read_pdf(data: bytes, output: Output, read_file: Callable[[bytes, Output], N
 
 
 def _has_pictures(page: pypdfium2.PdfPage) -> bool:
-    # A form within a form is a stranger's to write: two levels are what programs write.
+    # Programs nest forms two levels deep; a hostile file may nest more.
     return _any_picture(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, levels=2)
 
 
@@ -76,7 +76,7 @@ def _annotations(page: pypdfium2.PdfPage) -> Iterator[str]:
         annotation = pdfium.FPDFPage_GetAnnot(page.raw, number)
         for name in _TEXTS:
             size = pdfium.FPDFAnnot_GetStringValue(annotation, name, None, 0)
-            # Two bytes are the end of an empty text.
+            # An empty text has the two bytes of its end.
             if size > 2:
                 buffer = create_string_buffer(size)
                 pdfium.FPDFAnnot_GetStringValue(

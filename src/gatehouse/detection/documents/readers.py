@@ -1,4 +1,4 @@
-"""The processes that read files, as one event loop uses them."""
+"""The pool of processes that read files, for one event loop."""
 
 import asyncio
 import os
@@ -14,15 +14,15 @@ from gatehouse.detection.documents.output import Reading, Unread
 
 log = structlog.get_logger(__name__)
 
-#: Bytes of a message's length, little endian.
+#: Bytes of a message's length, little-endian.
 LENGTH_PREFIX_BYTES: Final = 4
-#: Files that are read at the same time.
+#: Files that are read concurrently.
 READERS: Final = 2
-#: Bytes of files that may wait.
+#: Maximum bytes of waiting files.
 MAX_WAITING_BYTES: Final = 64 * 1024**2
-#: Files that a process reads before another takes its place: what libraries do not give back ends with it.
+#: A process is replaced after so many files, because libraries may leak memory.
 _MAX_FILES: Final = 200
-#: All that the process may know of this one's environment: it holds no secrets.
+#: The environment variables that the process gets. None is a secret.
 _ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START")
 
 
@@ -30,7 +30,7 @@ Failure: TypeAlias = Literal["timeout", "overloaded", "unavailable"]
 
 
 class NotRead(Exception):
-    """Not the file's fault."""
+    """The file was not read, for a reason that is not in the file."""
 
     def __init__(self, reason: Failure) -> None:
         super().__init__(reason)
@@ -49,7 +49,7 @@ class _DocumentReader:
 
 
 class Readers:
-    """`stop` it in the loop that asked."""
+    """The pool. Call `stop` in the event loop that used it."""
 
     def __init__(self, *, readers: int = READERS) -> None:
         self._free = asyncio.Semaphore(readers)
@@ -57,8 +57,9 @@ class Readers:
         self._waiting_bytes = 0
 
     async def read(self, data: bytes, *, is_called_text: bool, deadline: float) -> Reading:
-        """`deadline` is monotonic, in seconds. A file that takes until then, or breaks its process, is unread. Raises
-        `NotRead` where its turn does not come until then, and where too many wait."""
+        """Return the result. A file that takes longer than `deadline` (monotonic time in seconds), or crashes its
+        process, is reported as unread. Raises `NotRead` if its turn does not come until then, or too many files
+        wait."""
         if self._waiting_bytes and self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
             raise NotRead("overloaded")
         self._waiting_bytes += len(data)
@@ -80,7 +81,7 @@ class Readers:
         self._idle.clear()
 
     def _reusable(self) -> _DocumentReader | None:
-        """One that has read a file before, unless it has ended since."""
+        """Return a running process that has read a file before, if there is one."""
         while self._idle:
             reader = self._idle.pop()
             if reader.process.returncode is None:

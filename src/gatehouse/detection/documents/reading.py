@@ -1,4 +1,4 @@
-"""A file of any kind: its text, and what could not be read."""
+"""Reads a file of any kind: its text, and the parts that could not be read."""
 
 import re
 from typing import Final
@@ -9,15 +9,16 @@ from gatehouse.detection.documents.kinds import Kind, kind_of
 from gatehouse.detection.documents.output import Enough, Output, Reading
 from gatehouse.detection.separator import SEPARATOR
 
-#: Of a file of which nothing else is known: characters in a row, of one byte or of two, that are more than chance.
+#: Runs of characters, of one or two bytes each, that do not occur by chance in a file of unknown format.
 _RUN: Final = re.compile(rb"[\t -~]{8,}")
 _WIDE_RUN: Final = re.compile(rb"(?:[\t -~]\x00){8,}")
-#: What an encrypted office document holds, in UTF-16.
+#: A name in encrypted office documents, in UTF-16.
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 
 
 def read(data: bytes, *, is_called_text: bool = False) -> Reading:
-    """`is_called_text`: a client that says so shows all of it as text, too."""
+    """Return the text of a file. With `is_called_text` the client has declared it as text, and all of it is read as
+    text too."""
     output = Output()
     kind = kind_of(data)
     try:
@@ -34,7 +35,7 @@ def read(data: bytes, *, is_called_text: bool = False) -> Reading:
 
 
 def _read_file(data: bytes, output: Output) -> None:
-    """One within another. Raises `Enough`."""
+    """Read a nested file. Raises `Enough`."""
     kind = kind_of(data)
     if not _read_document(data, kind, output):
         text = _text(data)
@@ -45,12 +46,12 @@ def _read_file(data: bytes, output: Output) -> None:
 
 
 def _read_document(data: bytes, kind: Kind | None, output: Output) -> bool:
-    """Whether it is a document that is read. Raises `Enough`."""
+    """Read a document, and return whether its format is supported. Raises `Enough`."""
     try:
         if kind == "archive":
             read_archive(data, output, _read_file)
         elif kind == "pdf":
-            # A large library, for few.
+            # Imported here: a large library that is rarely needed.
             from gatehouse.detection.documents.pdf import BadPdf, read_pdf  # noqa: PLC0415
 
             try:
@@ -75,7 +76,7 @@ def _text(data: bytes) -> DecodedText | None:
 
 
 def _read_unknown(data: bytes, kind: Kind | None, output: Output) -> None:
-    """Raises `Enough`."""
+    """Extract runs of text from a file of unknown format. Raises `Enough`."""
     if kind in {"image", "audio"}:
         output.miss(kind, "no_text")
     elif kind in {"pdf", "archive"}:

@@ -1,10 +1,10 @@
-"""Where the two model tiers run, and how they are asked: in bounded time, off every event loop.
+"""The two model tiers: they run outside of every event loop, and answer in bounded time.
 
 tiers       each tier's queue and its one thread; models are loaded on their first request
-process     the process that holds both, one a home: it may hang, run out of memory or crash, and only it ends
-guard       what ends it: a batch that takes too long, memory that is used up
-wire        what goes over its socket
-detectors   what all askers have in common: time budget, bound, cache
-client      asks the process
-in_process  asks threads of the own process, for the command line
+process     the process of both tiers, one for each home: if it hangs, crashes or runs out of memory, only it ends
+guard       ends that process if a batch takes too long or the memory is used up
+wire        the messages on its socket
+detectors   the common part of all clients: time budget, bound, cache
+client      the client of the process
+in_process  the tiers in threads of the current process, for the command line
 """

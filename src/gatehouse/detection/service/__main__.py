@@ -1,4 +1,4 @@
-"""`python -m gatehouse.detection.service`: the process, as the supervisor starts it."""
+"""`python -m gatehouse.detection.service`: the detection process, which the supervisor starts."""
 
 from gatehouse.detection.service.process import run
 

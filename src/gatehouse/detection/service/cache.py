@@ -1,4 +1,4 @@
-"""Answers that were given already: conversations send their history again with every turn."""
+"""A cache of answers: conversations send their history again with every turn."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -9,19 +9,19 @@ from gatehouse.detection.models import TierName
 
 Key: TypeAlias = tuple[TierName, tuple[str, ...], bytes]
 
-#: Some megabytes: an answer is a few findings or scores.
+#: A few megabytes: an answer is a few findings or scores.
 ENTRIES: Final = 10_000
-#: An answer with more parts than this is not kept, so that the memory is bounded, too.
+#: An answer with more parts is not cached, so that the memory is bounded.
 _LARGEST: Final = 100
 
 
 def key(tier: TierName, labels: Sequence[str], text: str) -> Key:
-    """Holds a digest of the text, not the text."""
+    """Return the key of a text. It has a digest of the text, not the text."""
     return tier, tuple(labels), blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class Cache:
-    """The least recently used go first. In memory only."""
+    """A least-recently-used cache in memory."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[Key, Any] = OrderedDict()

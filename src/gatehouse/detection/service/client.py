@@ -1,4 +1,4 @@
-"""Asks the detection process, and reaches it again when it was started anew."""
+"""The client of the detection process. It reconnects when the process is restarted."""
 
 import asyncio
 import contextlib
@@ -18,20 +18,20 @@ from gatehouse.detection.service.tiers import TierState
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between two tries to reach the process.
+#: Seconds between two attempts to connect.
 _RECONNECT_INTERVAL_SECONDS: Final = 0.05
-#: While it is away for less than this a request waits for it, within its budget: a restart takes a second.
+#: A request waits, within its budget, for a process that has been away for less than this: a restart takes a second.
 _RESTART_SECONDS: Final = 5.0
-#: Seconds without the process after which nobody waits for its models any more.
+#: After this time without the process, nothing waits for its models any more.
 _MAX_AWAY_SECONDS: Final = 10.0
-#: Bytes that may wait to be sent to a process that does not read.
+#: Maximum bytes that wait to be sent to a process that does not read.
 _UNSENT: Final = 16 * 1024**2
-#: Seconds that it has to tell how it is.
+#: Timeout of a request for the states of the tiers.
 _STATES_TIMEOUT_SECONDS: Final = 1.0
 
 
 class DetectionClient(TierDetectors):
-    """`start` and `stop` it in the loop that asks."""
+    """The client of one event loop: call `start` and `stop` in it."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class DetectionClient(TierDetectors):
         self._connected = asyncio.Event()
         self._writer: asyncio.StreamWriter | None = None
         self._task: asyncio.Task[None] | None = None
-        #: monotonic; None until it was reached for the first time
+        #: monotonic time at which the connection was lost; None before the first connection
         self._lost_at: float | None = None
-        #: monotonic; when it was needed first
+        #: monotonic time at which the process was first needed
         self._needed_at = 0.0
         self._used: set[TierName] = set()
 
     async def start(self) -> None:
-        """Returns at once; the process is reached when it is needed, and there."""
+        """Start to connect in the background, once the process is needed. Returns at once."""
         self._task = asyncio.create_task(self._stay_connected(), name="detection client")
 
     async def stop(self) -> None:
@@ -73,7 +73,8 @@ class DetectionClient(TierDetectors):
                 await self._task
 
     def need(self, tier: TierName) -> bool:
-        """Some rule will ask: the model is loaded ahead, so that no request waits for it. Whether that is new."""
+        """Load the model of a tier that a rule needs, so that no request waits for it. Return whether it was not needed
+        before."""
         if tier in self._used:
             return False
         self._used.add(tier)
@@ -97,14 +98,14 @@ class DetectionClient(TierDetectors):
         return []
 
     def want(self) -> None:
-        """From now on it is to be there."""
+        """Note that the process is needed from now on."""
         if not self._needed.is_set():
             self._needed_at = time.monotonic()
             self._needed.set()
             self._begin()
 
     async def _ask(self, tier: TierName, request: TierRequest, labels: Sequence[str], deadline: float) -> None:
-        # Before: who runs out of time here has at least had the model loaded.
+        # First, so that the model is loaded even if this request runs out of time.
         self._used.add(tier)
         number = next(self._numbers)
         await self._answered(
@@ -136,7 +137,7 @@ class DetectionClient(TierDetectors):
             if failure := await request.over:
                 raise TierFailed(tier, failure)
         except asyncio.CancelledError:
-            # The client has left, or the time is up.
+            # The client has disconnected, or the time is up.
             writer.write(wire.framed(wire.Cancel(number)))
             raise
         finally:
@@ -144,7 +145,7 @@ class DetectionClient(TierDetectors):
 
     async def _states(self) -> dict[TierName, TierState] | None:
         if self._begun():
-            # How it is concerns all who may come to need it.
+            # Health is of interest before the first request needs the process.
             self.want()
         if self._writer is None:
             return None
@@ -168,7 +169,7 @@ class DetectionClient(TierDetectors):
         return Health("unknown", "not running") if self._lost_at is None else Health("degraded", "not running")
 
     def _away_for(self) -> float:
-        """Seconds; 0 while it is connected."""
+        """Return the seconds without a connection; 0 while connected."""
         if self._writer is not None:
             return 0.0
         return time.monotonic() - (self._needed_at if self._lost_at is None else self._lost_at)
@@ -198,15 +199,15 @@ class DetectionClient(TierDetectors):
             await asyncio.sleep(_RECONNECT_INTERVAL_SECONDS)
 
     async def _use(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Until the connection ends."""
+        """Use a connection until it ends."""
         writer.write(wire.framed(wire.AskStates(next(self._numbers))))
-        # A process that ends may take connections until it has.
+        # A process that is about to end may still accept connections.
         if await wire.read(reader) is None:
             return
         # Another process may have other models.
         self._cache.clear()
         for tier in self._used:
-            # After a crash the next request should not be the one that waits for this.
+            # After a crash, the next request should not wait until the model is loaded.
             writer.write(wire.framed(wire.Load(next(self._numbers), tier)))
         self._writer = writer
         self._connected.set()
@@ -222,7 +223,7 @@ class DetectionClient(TierDetectors):
         log.warning("detection.lost")
 
     def _take(self, reply: wire.Reply) -> None:
-        """Of a request that ran out of time nobody waits."""
+        """Pass a reply on. A reply to a request that ran out of time is dropped."""
         if isinstance(reply, wire.States):
             future = self._state_requests.get(reply.number)
             if future is not None and not future.done():

@@ -1,4 +1,4 @@
-"""What everybody has in common who asks the tiers from an event loop: a time budget, a bound, a cache."""
+"""The common base of the clients of the tiers in an event loop: a time budget, a bound, a cache."""
 
 import asyncio
 import time
@@ -16,16 +16,17 @@ from gatehouse.detection.service.tiers import Failure, TierState
 from gatehouse.foundation.deadlines import Deadlines
 
 TIERS: Final[tuple[TierName, ...]] = ("ner", "llm")
-#: Seconds that a failure is told by `health`, unless a request succeeds before.
+#: For so long `health` reports a failure, unless a request succeeds meanwhile.
 _REMEMBERED_SECONDS: Final = 60.0
-#: Texts of a request that are asked about at a time, so that a long request is neither looked up nor sent in one go.
+#: Maximum texts of one message, so that a long request does not block the event loop.
 _PART: Final = 256
-#: After a file's time is up: the answer that says so is on its way.
+#: Additional time for the message that a file's time is up.
 _ON_ITS_WAY_SECONDS: Final = 0.5
 
 
 class Health(msgspec.Struct, frozen=True):
-    """`waiting`: texts in the tier's queue; None where it cannot be request. `cause` may name files of this machine."""
+    """The health of a tier. `waiting` is the number of texts in its queue, None if unknown. `cause` may name local
+    files."""
 
     status: Literal["healthy", "degraded", "unknown"]
     detail: str
@@ -34,13 +35,14 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class TierRequest:
-    """What a request asks. Answers are kept as they come: who runs out of time and asks again gets further."""
+    """A request to a tier. Answers are cached as they arrive, so that a repeated request gets further than one that
+    timed out."""
 
     def __init__(self, texts: list[str], take: Callable[[int, Any], None]) -> None:
         self.texts = texts
         self._take = take
         self._left = len(texts)
-        #: a failure, or None when all is answered
+        #: the failure, or None when all texts have an answer
         self.over: asyncio.Future[Failure | None] = asyncio.get_running_loop().create_future()
 
     def complete(self, result: Mapping[int, Any] | Failure) -> None:
@@ -57,16 +59,16 @@ class TierRequest:
 
 
 class TierDetectors(ABC):
-    """The engine's `Detectors`. One event loop's."""
+    """The engine's port `Detectors`, for one event loop."""
 
     def __init__(self, *, budget: float, queue: int, on_failure: Callable[[TierFailed], None] | None = None) -> None:
-        """`budget`: seconds that a request may take, counted from the call. `queue`: texts that may wait for a tier."""
+        """`budget` is the timeout of a request in seconds, `queue` the maximum of texts that wait for a tier."""
         self._deadlines = Deadlines(budget)
         self._queue = queue
         self._on_failure = on_failure
         self._cache = Cache()
         self._waiting: dict[TierName, int] = dict.fromkeys(TIERS, 0)
-        #: why the last request failed, and when by the monotonic clock
+        #: the reason of the last failed request by tier, and its monotonic time
         self._trouble: dict[str, tuple[str, float]] = {}
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
@@ -75,7 +77,7 @@ class TierDetectors(ABC):
         return [list(findings) for findings in await self._answers("ner", texts, labels)]
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
-        """For each text the score of every label. Raises `TierFailed`, at the latest after the time budget."""
+        """Return for each text the score of every label. Raises `TierFailed`, at the latest after the time budget."""
         return [dict(scores) for scores in await self._answers("llm", texts, labels)]
 
     async def document(self, data: bytes, *, is_called_text: bool, seconds: float) -> Reading:
@@ -94,28 +96,28 @@ class TierDetectors(ABC):
         return readings[0]
 
     def waiting(self, tier: TierName) -> int:
-        """Texts that have no answer yet."""
+        """Return the number of texts without an answer."""
         return self._waiting[tier]
 
     async def health(self) -> dict[TierName, Health]:
-        """How each tier is. Takes a second at most."""
+        """Return the health of each tier, within a second."""
         states = await self._states()
         return {tier: self._health(tier, None if states is None else states[tier]) for tier in TIERS}
 
     @abstractmethod
     async def _ask(self, tier: TierName, request: TierRequest, labels: Sequence[str], deadline: float) -> None:
-        """Returns when all is answered. Raises `TierFailed`."""
+        """Return when all texts have an answer. Raises `TierFailed`."""
 
     @abstractmethod
     async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, request: TierRequest) -> None:
-        """The same of a file."""
+        """Return when the file has been read. Raises `TierFailed`."""
 
     @abstractmethod
     async def _states(self) -> dict[TierName, TierState] | None:
-        """None: nobody answers."""
+        """Return the states of the tiers; None without an answer."""
 
     def _unreachable(self) -> Health:
-        """What there is to say where nobody answers."""
+        """Return the health of a tier that cannot be asked."""
         return Health("unknown", "not running")
 
     async def _answers(self, tier: TierName, texts: Sequence[str], labels: Sequence[str]) -> list[Any]:
@@ -125,7 +127,7 @@ class TierDetectors(ABC):
                 deadline = time.monotonic() + self._deadlines.seconds
                 for start in range(0, len(texts), _PART):
                     if start:
-                        # What is known already is found without waiting: others come in between.
+                        # Cached answers need no wait: let other work run in between.
                         await asyncio.sleep(0)
                     answers += await self._of_part(tier, texts[start : start + _PART], labels, deadline)
         except TimeoutError:

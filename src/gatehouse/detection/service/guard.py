@@ -1,4 +1,4 @@
-"""What ends the process that holds the models, so that the supervisor starts it anew."""
+"""Ends the process of the models if it hangs or its memory is used up. The supervisor restarts it."""
 
 import contextlib
 import faulthandler
@@ -17,33 +17,33 @@ from gatehouse.detection.models import TierName
 
 log = structlog.get_logger(__name__)
 
-#: Exit status of a process whose memory is used up.
+#: Exit status of a process without memory.
 OUT_OF_MEMORY: Final = 71
-#: With more than this share of its bound in use, what failed failed for want of memory.
+#: If more than this share of the memory limit is in use, a failure counts as a lack of memory.
 _NEARLY_ALL: Final = 0.9
 
 
 class ProcessGuard:
-    """Around each use of a model: ends the process where the use takes too long, or fails for want of memory.
+    """A context for each use of a model. Ends the process if the use takes too long, or fails for lack of memory.
 
-    The clock is faulthandler's: a thread that needs no lock of the interpreter's, so that it runs also where a library
-    keeps that lock. It prints where each thread stood.
+    The timer is faulthandler's. It needs no interpreter lock, so it works even if a library keeps that lock. It prints
+    the stack of each thread.
     """
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
-        #: monotonic seconds
+        #: monotonic time
         self._ends: dict[TierName, float] = {}
 
     def limit_memory(self) -> None:
-        """To be called once, before anything is loaded."""
-        # Writable memory of its own: address space that is only reserved, as large libraries do, is no matter.
+        """Set the memory limit. Call it once, before anything is loaded."""
+        # The limit is on writable memory: large libraries reserve address space that they do not use.
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         if most != resource.RLIM_INFINITY:
             self._memory_bytes = min(self._memory_bytes, most)
         resource.setrlimit(resource.RLIMIT_DATA, (self._memory_bytes, self._memory_bytes))
-        # Where the machine runs out of memory, this process goes first and not the database.
+        # If the machine runs out of memory, the kernel kills this process before the database.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("800")
 
@@ -78,7 +78,8 @@ class ProcessGuard:
             faulthandler.cancel_dump_traceback_later()
 
     def _out_of_memory(self, error: BaseException) -> bool:
-        """Libraries have errors of their own for it, so the memory itself is asked, too."""
+        """Return whether an error means a lack of memory. Libraries have their own errors for it, so the use is checked
+        too."""
         try:
             return isinstance(error, MemoryError) or _data_bytes() > _NEARLY_ALL * self._memory_bytes
         except MemoryError:

@@ -1,4 +1,4 @@
-"""The tiers in threads of the own process: for commands, which end with them, and tests. Nothing ends a hung model."""
+"""The tiers in threads of the current process, for commands and tests. A model that hangs is not ended."""
 
 import asyncio
 from collections.abc import Callable, Sequence

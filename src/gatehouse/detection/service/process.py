@@ -1,5 +1,5 @@
-"""The process that holds the models, and starts those that read files: questions come over a Unix socket, from any
-number of askers."""
+"""The process of the models. It also starts the processes that read files. Requests come over a Unix socket, from any
+number of clients."""
 
 import asyncio
 import os
@@ -23,18 +23,18 @@ from gatehouse.foundation.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-#: Whoever works holds its work, and forgets it when it is done.
+#: Work by request number. A tier or task refers to its work until it is done, and then the entry disappears.
 RunningWork: TypeAlias = WeakValueDictionary[int, TierJob[Any] | asyncio.Task[None]]
-#: A batch that takes longer is hung; so many time budgets, if those are more.
+#: A batch that takes longer hangs. If this many time budgets are longer, they count instead.
 HUNG_SECONDS: Final = 10.0
 _HUNG_BUDGETS: Final = 10
 
 
 def run() -> None:
-    """Until it is killed: there is nothing to save, so SIGTERM has its plain effect."""
-    # It cannot be asked to end while it is stopped or hangs.
+    """Serve until the process is killed. There is nothing to save, so SIGTERM ends it at once."""
+    # A process that is stopped or hangs cannot end by request.
     die_with_parent(signal.SIGKILL)
-    # Ctrl-C reaches all processes of a terminal; gateways that still answer need this one.
+    # Ctrl-C reaches all processes of a terminal. Gateways that are draining still need this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     settings = Settings.from_environment()
     logs.configure(settings.log_level)
@@ -42,7 +42,7 @@ def run() -> None:
 
 
 def serve(settings: Settings, load: TierModels, *, hung_seconds: float = HUNG_SECONDS) -> None:
-    """Blocks. Ends the process where a model hangs or uses up the memory."""
+    """Serve, blocking. Ends the process if a model hangs or uses up the memory."""
     guard = ProcessGuard(settings.detection_memory_bytes)
     guard.limit_memory()
     budget = settings.dlp_tier_timeout_ms / 1000
@@ -55,7 +55,7 @@ class _Service:
     def __init__(self, tiers: Tiers) -> None:
         self._tiers = tiers
         self._readers = Readers()
-        #: files that are read
+        #: tasks that read files
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class _Service:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()
-        #: what is worked on, by the question's number
+        #: work in progress, by the number of its request
         running: RunningWork = WeakValueDictionary()
 
         def send(frame: bytes) -> None:
@@ -72,7 +72,7 @@ class _Service:
                 writer.write(frame)
 
         def tell(reply: wire.Reply) -> None:
-            """From any thread."""
+            """Send a reply, from any thread."""
             try:
                 frame = wire.framed(reply)
             except wire.TooLong:
@@ -126,7 +126,7 @@ def _listener(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path.unlink(missing_ok=True)
     with wire.reachable(path) as address:
-        # Prompts go over it.
+        # Prompts are sent over the socket, so only the owner may connect.
         before = os.umask(0o177)
         listener.bind(address)
         os.umask(before)

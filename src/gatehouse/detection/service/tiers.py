@@ -1,7 +1,7 @@
-"""A tier: what waits for a model, and the one thread that asks it.
+"""A tier: the queue of a model, and the one thread that runs it.
 
-Texts are read in batches. Each waiting request puts one text after the other into the next batch in turn, so that a
-long prompt makes others wait for a batch, not for all of it. What nobody waits for any more is not read.
+Texts run in batches. The waiting requests take turns to put texts into the next batch, so that a long prompt delays
+others by a batch and not by all of its texts. Cancelled texts do not run.
 """
 
 import threading
@@ -24,31 +24,31 @@ log = structlog.get_logger(__name__)
 Answer = TypeVar("Answer")
 Failure: TypeAlias = Literal["timeout", "overloaded", "crashed", "unavailable"]
 Phase: TypeAlias = Literal["idle", "loading", "loaded", "unusable"]
-#: Texts and labels in, an answer for each text out.
+#: Takes texts and labels, returns an answer for each text.
 Model: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[Answer]]
-#: Around each use of a model: its tier, and the seconds that it may take.
+#: A context for each use of a model, with its tier and timeout in seconds.
 Watch: TypeAlias = Callable[[TierName, float], AbstractContextManager[None]]
 
-#: A batch of at most so many texts and code points is over in a tenth of a second; a longer text is one by itself.
+#: Maximum texts and code points of a batch, which then takes about 0.1 s. A longer text is a batch of its own.
 BATCH_TEXTS: Final = 16
 BATCH_CODE_POINTS: Final = 4096
-#: Seconds that loading a model may take: those of other makers come with large libraries.
+#: Timeout for loading a model: models of other vendors need large libraries.
 LOAD_SECONDS: Final = 120.0
-#: Seconds between two tries to load a model that cannot be loaded.
+#: Seconds before a model that cannot be loaded is tried again.
 RETRY_SECONDS: Final = 30.0
 
 
 class TierModels(NamedTuple):
-    """How the models are loaded: called once each, in the tier's own thread, when the tier is first asked."""
+    """Functions that load the models. Each is called once, in its tier's thread, at the first use."""
 
     recognizer: Callable[[], Recognizer]
     classifier: Callable[[], Classifier]
 
 
 def models(settings: Settings) -> TierModels:
-    """The embedded ones, or those of `NER_MODEL_PATH` and `SEMANTIC_MODEL_PATH`."""
+    """Return loaders of the embedded models, or of those of `NER_MODEL_PATH` and `SEMANTIC_MODEL_PATH`."""
 
-    # Numeric libraries are imported by who needs them: idle, the process is small.
+    # Numeric libraries are imported at first use, so that an idle process is small.
     def recognizer() -> Recognizer:
         from gatehouse.detection.entities import open_recognizer  # noqa: PLC0415
 
@@ -63,7 +63,7 @@ def models(settings: Settings) -> TierModels:
 
 
 class TierState(msgspec.Struct, frozen=True):
-    """`waiting` counts texts. `detail` says why a model could not be loaded."""
+    """The state of a tier. `waiting` counts texts, `detail` is the reason why a model could not be loaded."""
 
     phase: Phase
     waiting: int = 0
@@ -101,7 +101,7 @@ class TierJob(Generic[Answer]):
             self._tell(answers)
 
     def cancel(self) -> None:
-        """Nobody waits for it: what no batch has of it is not read."""
+        """Cancel the texts that are in no batch yet."""
         self.over = True
 
     def fail(self, failure: Failure) -> None:
@@ -120,7 +120,7 @@ class Tier(Generic[Answer]):
         hung_after: float,
         watch: Watch = lambda name, seconds: nullcontext(),
     ) -> None:
-        """`queue`: texts that may wait. `hung_after`: seconds that a batch may take at most."""
+        """`queue` is the maximum of waiting texts, `hung_after` the timeout of a batch in seconds."""
         self._name = name
         self._load = load
         self._queue = queue
@@ -130,7 +130,7 @@ class Tier(Generic[Answer]):
         self._phase: Phase = "idle"
         self._detail: str | None = None
         self._retry_at = 0.0
-        #: guards what follows
+        #: guards the attributes below
         self._changed = threading.Condition()
         self._jobs: deque[TierJob[Answer]] = deque()
         self._waiting = 0
@@ -141,7 +141,7 @@ class Tier(Generic[Answer]):
         return TierState(self._phase, self._waiting, self._detail)
 
     def submit(self, job: TierJob[Answer]) -> None:
-        """Never blocks. A request of many texts is taken where none wait, however many it has."""
+        """Add a request, without blocking. If no text waits, a request with any number of texts is accepted."""
         late: list[TierJob[Answer]] = []
         with self._changed:
             if not self._fits(job):
@@ -157,7 +157,7 @@ class Tier(Generic[Answer]):
             job.fail("overloaded")
 
     def load(self) -> None:
-        """Before the model is needed. Returns at once."""
+        """Load the model before it is needed. Returns at once."""
         with self._changed:
             self._wanted = True
             self._wake()
@@ -192,7 +192,7 @@ class Tier(Generic[Answer]):
         try:
             with self._watch(self._name, LOAD_SECONDS):
                 self._model = self._load()
-        # Libraries in Rust panic with a `BaseException`; the thread must outlive it.
+        # Libraries in Rust panic with a `BaseException`, which must not end the thread.
         except BaseException as error:
             self._phase, self._detail = "unusable", f"{type(error).__name__}: {error}"
             self._retry_at = time.monotonic() + RETRY_SECONDS
@@ -202,7 +202,7 @@ class Tier(Generic[Answer]):
         return self._model
 
     def _batch(self) -> list[tuple[TierJob[Answer], int]]:
-        """The next texts to read, by length. Those of one batch are asked for the same labels."""
+        """Return the next batch, by length. All texts of a batch have the same labels."""
         batch: list[tuple[TierJob[Answer], int]] = []
         with self._changed:
             late = self._drop_late()
@@ -218,7 +218,7 @@ class Tier(Generic[Answer]):
                     job.next += 1
                     if job.next < len(job.texts):
                         takers.append(job)
-                # Who had a turn goes to the end.
+                # A request that had its turn moves to the end.
                 served = dict.fromkeys(job for job, _ in batch)
                 rest = [job for job in self._jobs if job not in served]
                 self._jobs = deque([*rest, *(job for job in served if job.next < len(job.texts))])
@@ -232,7 +232,7 @@ class Tier(Generic[Answer]):
         if late:
             dropped = set(late)
             self._jobs = deque(job for job in self._jobs if job not in dropped)
-            # Of a job that failed in a batch only what was not read yet still waits.
+            # The texts of a failed job that are in a batch no longer wait.
             self._waiting -= sum(len(job.texts) - job.next for job in late)
         return late
 
@@ -253,12 +253,12 @@ class Tier(Generic[Answer]):
                 job.fail("unavailable")
         except BaseException as error:
             if len(batch) > 1:
-                # One bad text is not the others' fault.
+                # One bad text must not fail the others.
                 for place in batch:
                     self._read(model, [place])
                 return
             self._no_longer_wait(1)
-            # Where it was, and nothing of the message: that may quote the text.
+            # Only the place: the message may quote the text.
             at = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{at.name}:{at.lineno}"
             log.error("detection.text_failed", tier=self._name, error=type(error).__name__, at=where)  # noqa: TRY400
@@ -284,7 +284,7 @@ class Tier(Generic[Answer]):
 
 
 class Tiers:
-    """Both tiers of a process."""
+    """The two tiers of a process."""
 
     def __init__(self, load: TierModels, *, queue: int, hung_after: float, watch: Watch | None = None) -> None:
         watching = {} if watch is None else {"watch": watch}

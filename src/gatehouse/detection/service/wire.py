@@ -1,4 +1,4 @@
-"""What goes over the socket: four bytes of length, little endian, and a message in msgpack."""
+"""The messages on the socket: four bytes of length, little-endian, and a message in msgpack."""
 
 import asyncio
 import os
@@ -16,22 +16,22 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import TierName
 from gatehouse.detection.service.tiers import Failure, TierState
 
-#: Below `GATEHOUSE_HOME`.
+#: The socket, below `GATEHOUSE_HOME`.
 SOCKET: Final = "detection.sock"
-#: A longer message has no place in memory, on either side.
+#: Both sides refuse longer messages.
 MAX_MESSAGE_BYTES: Final = 128 * 1024**2
 _LENGTH_PREFIX_BYTES: Final = 4
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 class _Message(msgspec.Struct, array_like=True, tag=True, gc=False):
-    """`number` is the asker's own, and comes back with the answer."""
+    """`number` is chosen by the client, and returned with the answer."""
 
     number: int
 
 
 class AskEntities(_Message):
-    """`deadline` is monotonic, in seconds: one machine's processes share that clock."""
+    """`deadline` is monotonic time in seconds, which all processes of a machine share."""
 
     deadline: float
     texts: list[str]
@@ -45,7 +45,7 @@ class AskSemantic(_Message):
 
 
 class AskDocument(_Message):
-    """`is_called_text`: the client says that it is text."""
+    """A request to read a file. With `is_called_text` the client has declared it as text."""
 
     deadline: float
     data: bytes
@@ -53,11 +53,11 @@ class AskDocument(_Message):
 
 
 class Cancel(_Message):
-    """Nobody waits for the answer to the question of this number any more. There is no answer."""
+    """Cancels the request with this number. There is no answer."""
 
 
 class Load(_Message):
-    """Asks for a model before it is needed. There is no answer."""
+    """Loads a model before it is needed. There is no answer."""
 
     tier: TierName
 
@@ -67,7 +67,7 @@ class AskStates(_Message):
 
 
 class Entities(_Message):
-    """Of some of the texts, by their places: a long request is answered in parts."""
+    """Answers for some of the texts, by index: a long request is answered in parts."""
 
     answers: dict[int, list[Finding]]
 
@@ -97,16 +97,16 @@ reply: Final = msgspec.msgpack.Decoder(Reply)
 
 
 class TooLong(Exception):
-    """A message of more than `MAX_MESSAGE_BYTES` bytes."""
+    """A message has more than `MAX_MESSAGE_BYTES` bytes."""
 
 
 def framed(message: Question | Reply) -> bytes:
-    """Raises `TooLong`."""
+    """Return the message with its length. Raises `TooLong`."""
     try:
         data = _encoder.encode(message)
     except UnicodeEncodeError:
         assert isinstance(message, AskEntities | AskSemantic)
-        # Half a character of UTF-16. Whatever stands in its place keeps the others' places.
+        # A lone surrogate. It is replaced by one character, so that offsets stay.
         data = _encoder.encode(
             msgspec.structs.replace(message, texts=[_SURROGATES.sub("\ufffd", text) for text in message.texts])
         )
@@ -116,7 +116,7 @@ def framed(message: Question | Reply) -> bytes:
 
 
 async def read(reader: asyncio.StreamReader) -> bytes | None:
-    """The next message; None at the end. Raises `TooLong`."""
+    """Return the next message, None at the end. Raises `TooLong`."""
     try:
         size = int.from_bytes(await reader.readexactly(_LENGTH_PREFIX_BYTES), "little")
         if size > MAX_MESSAGE_BYTES:
@@ -128,10 +128,10 @@ async def read(reader: asyncio.StreamReader) -> bytes | None:
 
 @contextmanager
 def reachable(path: Path) -> Iterator[str]:
-    """A name of the socket that is short enough: more than some hundred bytes the system does not take."""
+    """Yield a short path of the socket: the system refuses paths of more than about a hundred bytes."""
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        # Where there is no /proc, the home folder's name has to be short.
+        # Without /proc, the path of the home folder must be short.
         yield f"/proc/self/fd/{directory}/{path.name}" if sys.platform == "linux" else str(path)
     finally:
         os.close(directory)
