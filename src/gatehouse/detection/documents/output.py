@@ -46,7 +46,7 @@ class Output:
         self._levels_left = MAX_LEVELS
 
     def write(self, text: str) -> None:
-        """Raises `Enough`."""
+        """Add a text. Raises `Enough`."""
         self._texts.append(text[: self._characters_left])
         self._characters_left -= len(text)
         if self._characters_left < 0:
@@ -56,7 +56,7 @@ class Output:
         self._unread[Unread(kind, reason)] = None
 
     def enough(self) -> None:
-        """Raises `Enough`."""
+        """Note that a limit is reached. Raises `Enough`."""
         self.miss("file", "too_large")
         raise Enough
 

@@ -1,8 +1,8 @@
 """The entities tier: people, organizations, places, addresses, dates of birth (docs/dlp-entities.md).
 
 The embedded model is in the package and needs nothing else. `NER_MODEL_PATH` names another one: a folder with a GLiNER
-or a spaCy model. Whatever recognises, texts are read in units (`detection.units`), so that a stream gives what the
-whole text gives.
+or a spaCy model. Every model reads texts in units (`detection.units`), so that a stream and the whole text have the
+same findings.
 """
 
 from pathlib import Path
@@ -13,9 +13,9 @@ from gatehouse.detection.models import Recognizer
 
 
 def open_recognizer(path: Path | None = None) -> Recognizer:
-    """The embedded recognizer, or the one of `path`. Loads the model: call it in the process that runs it.
+    """Return the embedded recognizer, or the one of `path`. Loads the model: call it in the process that runs it.
 
-    Raises a `ModelUnusable` with a sentence for the operator.
+    Raises a `ModelUnusable` with a message for the operator.
     """
     if path is None:
         from gatehouse.detection.entities.embedded import EmbeddedRecognizer  # noqa: PLC0415

@@ -1,9 +1,9 @@
-"""Postal addresses, by how they are written: a number beside a street's name, post office boxes, military mail.
+"""Recognizes postal addresses by their form: a number beside the name of a street, post office boxes, military mail.
 
-The words for streets are of English, German, the Romance, Scandinavian, Dutch and some Slavic languages. Every word
-becomes one letter for its class, and an address is a regular expression over these letters; so it stays readable, and
-a unit's length bounds its time. Parts beside each other are one finding; a town with a post code behind a street
-belongs to it.
+The words for streets are English, German, Dutch, and of the Romance, Scandinavian and some Slavic languages. Each word
+is replaced by a letter for its class, and an address is a regular expression over these letters. So the expressions are
+readable, and the length of a unit bounds the time. Adjacent parts are one finding; a town with a post code after a
+street belongs to it.
 """
 
 import re
@@ -19,11 +19,11 @@ _TOKEN: Final = re.compile(
 )
 
 _WORDS: Final = {
-    # What a street's name ends with, as a word of its own.
+    # Last words of the names of streets.
     "S": "street str st avenue ave av road rd boulevard blvd lane ln drive dr court ct place pl square sq squares "
     "terrace parkway pkwy highway hwy circle cir trail crescent close alley mews turnpike plaza island "
     "islands garden gardens grove hill row walk way wharf quay bypass crossing loop ridge utca tee iela",
-    # What stands before a street's name.
+    # Words before the name of a street.
     "B": "rue avenue boulevard chemin impasse quai allée via viale piazza corso calle avenida avda plaza paseo "
     "carrera rua travessa praça ulica ul ulitsa os al strada bulevardul calea rambla camino rúa",
     "M": "de du des la le les del della dei dos das da do di van den der y e of the los las",
@@ -35,17 +35,17 @@ _WORDS: Final = {
     "D": "n s e w ne nw se sw",
 }
 _CLASS: Final = {word: letter for letter, words in reversed(_WORDS.items()) for word in words.split()}
-#: A street's name in one word: Hauptstraße, Mellemvej, Skolegatan.
+#: Names of streets in one word: Hauptstraße, Mellemvej, Skolegatan.
 _ENDING: Final = re.compile(
     r"(?i).{2,}(?:stra(?:ß|ss)e|gasse|platz|allee|damm|ufer|weg|vej|gade|gata|gatan|gaten|v[äa]gen|veien|vei|vegen|"
     r"katu|laan|straat|plein|gracht|dijk|str[æe]ti|braut|g[øo]tu|singel)|.{3,}str\."
 )
-#: Common words that only stand before a street's name when they have a capital.
+#: Common words that precede the name of a street only if they are capitalized.
 _CAPITAL_ONLY: Final = frozenset(("via", "place", "corso", "os", "al", "plaza", "strada", "avenue"))
 _MIXED: Final = ((re.compile(r"[A-Z]{1,2}\d[A-Z\d]?"), "K"), (re.compile(r"\d[A-Z]{2}"), "k"))
 
-# The letters: N number, Z number that may be a post code, O ordinal, C word with a capital, w another word,
-# E street's name in one word, "," comma or line's end; the rest above.
+# The letters: N number, Z number that may be a post code, O ordinal, C capitalized word, w another word,
+# E name of a street in one word, "," comma or line end; the others are above.
 _NUMBER: Final = "[NZ]"
 _NAME: Final = "[COFDP]"
 _PARTS: Final = (
@@ -56,7 +56,7 @@ _PARTS: Final = (
     # 7 rue Charles Corbeau; rue de la Sarthe 421; ul. Miła 53
     rf"{_NUMBER},?B(?:M{{0,2}}{_NAME}){{1,4}}(?:,?{_NUMBER})?",
     rf"(?:{_NUMBER},?)?B(?:M{{0,2}}{_NAME}){{1,4}},?{_NUMBER}",
-    # 692 Kuuse 53 Apt. 641: without a word for a street, but with one for a flat
+    # 692 Kuuse 53 Apt. 641: no word for a street, but one for an apartment
     rf"{_NUMBER},?[CODMS]{{1,4}},?{_NUMBER}(?=,{{0,2}}U#?{_NUMBER})",
     # PO Box 12; PSC 6293, Box 8158; FPO AE 25990; Suite 055
     rf"PX{_NUMBER}",

@@ -1,4 +1,4 @@
-"""Dates of birth: a whole date close behind words that say so."""
+"""Recognizes dates of birth: a complete date shortly after words for it."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ _SAID: Final = (
     r"\bfecha de nacimiento|\bnacid[oa] el|\bdata di nascita|\bnat[oa] il|\bdata de nascimento|"
     r"\bgeboortedatum|\bf[øo]dselsdato|\bfödelsedatum|出生日期|生年月日)"
 )
-#: Up to 30 code points between, so that a form's "(dd/mm/yyyy):" fits.
+#: Up to 30 code points may lie between, such as "(dd/mm/yyyy):" of a form.
 _BIRTH: Final = re2.compile(rf"(?i){_SAID}[\"']?[^\d]{{0,30}}?({_DATE})(?:\D|$)")
 
 

@@ -1,11 +1,11 @@
-"""What the models of other makers have in common: their labels' names, and one finding where several overlap."""
+"""Common functions for models of other vendors: names of labels, and overlapping findings."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from gatehouse.detection.findings import Finding
 
-#: Names that other makers give to what has a name here.
+#: Labels of other vendors, with the names of the taxonomy.
 _OWN_NAMES: Final = {
     "per": "person",
     "people": "person",
@@ -24,13 +24,14 @@ _OWN_NAMES: Final = {
 
 
 def own_name(label: str) -> str:
-    """Of a label as its maker wrote it: lower-case snake case, the taxonomy's word where there is one."""
+    """Return the name of a vendor's label: that of the taxonomy if there is one, else snake case."""
     snake = "_".join(label.lower().replace("-", " ").split())
     return _OWN_NAMES.get(snake, snake)
 
 
 def without_overlaps(findings: Iterable[Finding]) -> list[Finding]:
-    """In order; of those that overlap the surest stays, then the longest, then the first."""
+    """Return the findings in order. Of overlapping findings the one with the highest score stays, then the longest,
+    then the first."""
     kept: list[Finding] = []
     for finding in sorted(findings, key=lambda f: (-f.score, f.start - f.end, f.start)):
         if all(finding.end <= other.start or other.end <= finding.start for other in kept):

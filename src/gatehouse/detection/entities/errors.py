@@ -1,10 +1,10 @@
-"""Why a model cannot be used; said to the operator at start, with the way out."""
+"""Errors of models that cannot be used, with advice for the operator."""
 
 from pathlib import Path
 
 
 class EntitiesModelUnusable(Exception):
-    """The root: `NER_MODEL_PATH` does not name a model that can run here."""
+    """`NER_MODEL_PATH` does not name a model that can run here. The base class of the others."""
 
 
 class UnknownModel(EntitiesModelUnusable):

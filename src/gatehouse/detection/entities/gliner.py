@@ -1,7 +1,7 @@
-"""A GLiNER model's folder as the recognizer: its ONNX export where there is one, else by the library `gliner`.
+"""Recognizers for the folder of a GLiNER model: its ONNX export if there is one, else the library `gliner`.
 
-GLiNER reads the names of what it shall find together with the text: `<<ENT>> person <<ENT>> location <<SEP>> Ada ...`,
-and scores each run of words, up to `max_width` long, for each name.
+GLiNER reads labels and text together: `<<ENT>> person <<ENT>> location <<SEP>> Ada ...`, and scores each run of up to
+`max_width` words for each label.
 """
 
 import importlib
@@ -21,12 +21,12 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import Recognizer
 from gatehouse.detection.units import units
 
-#: What is always asked for, in the words that these models know best.
+#: Labels of every request, in the words that these models know best.
 LABELS: Final = ("person", "organization", "location", "address", "date of birth")
 THRESHOLD: Final = 0.5
-#: Further labels asked for at a time; each adds to the time that a model needs.
+#: Further labels of one run; each adds to its time.
 LABELS_AT_A_TIME: Final = 25
-#: Words read at a time; longer units are read in parts.
+#: Words of one run; longer units are read in parts.
 WINDOW: Final = 200
 
 _WORD: Final = re.compile(r"\w+(?:[-_]\w+)*|\S")
@@ -42,7 +42,7 @@ def open_gliner(path: Path) -> Recognizer:
 
 
 class _Gliner:
-    """What both have in common. Blocking."""
+    """The common base of both recognizers. Calls block."""
 
     entities: tuple[str, ...] = tuple(own_name(label) for label in LABELS)
 
@@ -50,7 +50,8 @@ class _Gliner:
         return [self._read(text, labels) for text in texts]
 
     def _read(self, text: str, labels: Sequence[str]) -> list[Finding]:
-        """Each further label is read for itself: what one rule looks for hides nothing from another rule."""
+        """Return the findings. Each further label is read by itself, so that the label of one rule hides no finding
+        from another rule."""
         findings: list[Finding] = []
         by_label: dict[str, list[Finding]] = {}
         words = [label.replace("_", " ") for label in labels]
@@ -66,7 +67,7 @@ class _Gliner:
         return sorted(findings, key=lambda finding: finding.start)
 
     def _read_unit(self, unit: str, labels: Sequence[str], *, nested: bool = False) -> list[Finding]:
-        """`nested`: findings of several labels may overlap."""
+        """Return the findings of a unit. With `nested` findings of several labels may overlap."""
         raise NotImplementedError
 
 
@@ -96,7 +97,7 @@ class GlinerLibrary(_Gliner):
 
 
 class GlinerExport(_Gliner):
-    """A span model's export, by onnxruntime on one thread."""
+    """The ONNX export of a span model, with onnxruntime on one thread."""
 
     def __init__(self, path: Path, export: Path) -> None:
         try:
@@ -154,7 +155,7 @@ class GlinerExport(_Gliner):
 
 
 def _words_mask(word_ids: list[int | None], prompt_words: int) -> np.ndarray:
-    """Over tokens: the number of the text's word that a token opens, from 1; 0 for all else."""
+    """Return for each token the number of the word that it begins, from 1; 0 for other tokens."""
     mask = np.zeros((1, len(word_ids)), np.int64)
     previous: int | None = None
     for place, word in enumerate(word_ids):

@@ -1,4 +1,4 @@
-"""Which names a `ner` rule may look for: it depends on the model that `NER_MODEL_PATH` names."""
+"""The labels that a `ner` rule may have. They depend on the model of `NER_MODEL_PATH`."""
 
 import json
 from functools import cache
@@ -13,13 +13,13 @@ SPACY: Final = "meta.json"
 
 
 class Recognisers(NamedTuple):
-    """`names` are known; with `takes_any` the model looks for whatever else it is asked for (GLiNER)."""
+    """The labels of a model: `names`, and with `takes_any` every other label too (GLiNER)."""
 
     names: tuple[str, ...] = ENTITIES
     takes_any: bool = False
 
     def refusal(self, name: str) -> str | None:
-        """Why a rule cannot look for this name, with the way out; None where it can."""
+        """Return why a rule cannot have this label and what to do, or None if it can."""
         if self.takes_any or name in self.names:
             return None
         return (
@@ -30,7 +30,7 @@ class Recognisers(NamedTuple):
 
 @cache
 def offered(model: Path | None) -> Recognisers:
-    """By the model's folder. The model itself is not loaded."""
+    """Return the labels of a model by its folder, without loading the model."""
     if model is None:
         return Recognisers()
     if (model / GLINER).is_file():
@@ -39,7 +39,7 @@ def offered(model: Path | None) -> Recognisers:
 
 
 def spacy_names(folder: Path) -> tuple[str, ...]:
-    """What a spaCy model's `meta.json` lists for its recognisers; nothing where it cannot be read."""
+    """Return the labels in a spaCy model's `meta.json`; none if it cannot be read."""
     try:
         labels = json.loads((folder / SPACY).read_text(encoding="utf-8")).get("labels", {})
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A spaCy model's folder as the recognizer."""
+"""The recognizer for the folder of a spaCy model."""
 
 import importlib
 from collections.abc import Sequence
@@ -12,12 +12,13 @@ from gatehouse.detection.findings import Finding
 from gatehouse.detection.models import refuse_unknown
 from gatehouse.detection.units import units
 
-#: spaCy's statistical recognizers give no score.
+#: The score of all findings, because spaCy's statistical recognizers have none.
 SCORE: Final = 0.85
 
 
 class SpacyRecognizer:
-    """Blocking, one thread. Entities are those that the model's `meta.json` lists for its `ner` and `entity_ruler`."""
+    """The recognizer. Calls block, on one thread. It finds the labels that `meta.json` lists for `ner` and
+    `entity_ruler`."""
 
     def __init__(self, path: Path) -> None:
         try:

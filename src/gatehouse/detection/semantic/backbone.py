@@ -1,4 +1,4 @@
-"""Texts to token ids, token ids to sentence embeddings: onnxruntime on one thread, nothing else."""
+"""Converts texts to token ids, and token ids to sentence embeddings, with onnxruntime on one thread."""
 
 from pathlib import Path
 from typing import Final
@@ -11,14 +11,14 @@ from tokenizers import Tokenizer
 Ids = NDArray[np.int64]
 Vector = NDArray[np.float32]
 
-#: Of a longer text only its beginning and its end are read, in code points: the tier's time is bounded.
+#: Code points. Of a longer text only the beginning and the end are read, so that the time is bounded.
 HEAD_CHARACTERS: Final = 96_000
 TAIL_CHARACTERS: Final = 32_000
 
 
 def readable(text: str) -> str:
-    """As much of it as is read. A half of a surrogate pair, which JSON may hold, becomes a question mark: the tokenizer
-    refuses it."""
+    """Return the part of a text that is read. A lone surrogate, which JSON may contain, becomes a question mark,
+    because the tokenizer refuses it."""
     if len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS:
         text = f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
     return text.encode(errors="replace").decode()
@@ -29,7 +29,7 @@ def session(path: Path) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    # An arena would keep the memory of the longest text for good.
+    # An arena would keep the memory that the longest text needed.
     options.enable_cpu_mem_arena = False
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -44,12 +44,12 @@ class Backbone:
         self._session = session(folder / "model.onnx")
 
     def tokens(self, text: str) -> Ids:
-        """Without the special tokens. Lower-case, accents taken off; empty for an empty text."""
+        """Return the token ids without special tokens. Text is lowercased, accents are removed."""
         return np.array(self._tokenizer.encode(readable(text), add_special_tokens=False).ids, dtype=np.int64)
 
     def embed(self, ids: Ids) -> Vector:
-        """One vector of length 1. One text a run: activations are quantised over a whole batch, so that in a batch a
-        text's vector would depend on its neighbours."""
+        """Return a vector of length 1. Each text is a run of its own: activations are quantized over a batch, so in a
+        batch a vector would depend on the other texts."""
         framed = np.concatenate((self._first, ids, self._last))
         embedding: Vector = self._session.run(["embedding"], {"input_ids": framed[None]})[0][0]
         return embedding

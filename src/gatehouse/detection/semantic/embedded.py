@@ -1,4 +1,4 @@
-"""The classifier in the package: MiniLM's embeddings, trained heads, and zero-shot labels beside them."""
+"""The embedded classifier: MiniLM embeddings, trained heads, and zero-shot labels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +13,12 @@ from gatehouse.detection.semantic.heads import ScoringHead, sigmoid, softmax
 from gatehouse.detection.semantic.zero_shot import Curve, ZeroShot, known_labels
 
 DATA: Final = Path(__file__).parent / "data"
-#: A class of the topics' head that is no label: none of them.
+#: The class of the topics' head for texts without a topic; not a label.
 OUT_OF_SCOPE: Final = "out_of_scope"
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A window of a text: its tokens and their embedding."""
+    """A window of a text: its token ids and their embedding."""
 
     ids: Ids
     vector: Vector
@@ -26,18 +26,18 @@ class Part(msgspec.Struct, frozen=True):
 
 class ReadWindows(msgspec.Struct, frozen=True):
     windows: list[Part]
-    #: of a longer text the most suspicious passage
+    #: the most suspicious passage, of a text that is longer than a window
     passage: Part | None
 
 
 class EmbeddedClassifier:
-    """Scores of a text are those of its best window, except for jailbreaks. A text gives the same scores alone and
-    beside others."""
+    """The classifier. The scores of a text are those of its best window, except for jailbreaks. They do not depend on
+    the other texts of a request."""
 
     def __init__(self, folder: Path = DATA, heads: Path | None = None, backbone: Backbone | None = None) -> None:
-        """`heads`: others than the folder's, of the same backbone. `backbone`: one that is open already."""
+        """`heads` replaces the heads of the folder, `backbone` is a backbone that is already open."""
         self._backbone = backbone or Backbone(folder)
-        # No pickled objects: a data file that could run code has no place in a guard.
+        # No pickled objects: a data file must not be able to run code.
         with np.load(heads or folder / "heads.npz", allow_pickle=False) as arrays:
             self._attacks = ScoringHead(arrays, "attacks")
             self._topics = ScoringHead(arrays, "topics")
@@ -61,7 +61,7 @@ class EmbeddedClassifier:
         return [self._scores(self.read(text), labels) if text.strip() else dict.fromkeys(labels, 0.0) for text in texts]
 
     def embed(self, text: str) -> Vector:
-        """A short text as one vector; of a longer one its first window."""
+        """Return the vector of a short text, or of the first window of a longer one."""
         return self._backbone.embed(self._backbone.tokens(text)[: windows.WINDOW])
 
     def read(self, text: str) -> ReadWindows:
@@ -92,8 +92,8 @@ class EmbeddedClassifier:
         }
 
     def _attack_scores(self, read: ReadWindows) -> dict[str, float]:
-        """An injection is a sentence somewhere; a jailbreak is most of its text, so that one odd window of a long role
-        play makes none: there the mean counts as much as the worst."""
+        """Return the scores of attacks. An injection is a sentence anywhere in a text. A jailbreak is most of its text,
+        so the mean of the windows counts as much as the maximum."""
         logits = _logits(self._attacks, read.windows)
         logits_by_class = dict(zip(self._attacks.classes, logits.max(axis=0), strict=True))
         jailbreak = self._attacks.classes.index("jailbreak")
@@ -104,8 +104,9 @@ class EmbeddedClassifier:
         return {label: float(sigmoid(logit)) for label, logit in logits_by_class.items()}
 
     def _topic_scores(self, read: ReadWindows) -> dict[str, float]:
-        """Intents of one domain share a score: `banking` is the sum of balances, transfers and so on. The root, since a
-        quarter of all is enough: the class of texts without a topic takes much of what is in doubt."""
+        """Return the scores of topics. The score of a domain is the sum of its intents: `banking` of balances,
+        transfers and so on. The square root is taken, because in doubt the class without a topic gets most of the
+        probability."""
         shares = np.stack([softmax(logits) for logits in _logits(self._topics, read.windows)])
         scores = np.zeros((len(shares), len(self._domains)), dtype=np.float32)
         np.add.at(scores.T, self._domain_of, shares.T)
@@ -115,5 +116,5 @@ class EmbeddedClassifier:
 
 
 def _logits(head: ScoringHead, parts: Sequence[Part]) -> Vector:
-    """[parts, classes]"""
+    """Return the logits as an array [parts, classes]."""
     return np.stack([head.logits(part.vector, ngrams.buckets(part.ids, head.buckets)) for part in parts])

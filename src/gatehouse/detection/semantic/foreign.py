@@ -1,7 +1,7 @@
 """A model of the operator's own (`SEMANTIC_MODEL_PATH`): an ONNX export with config.json and tokenizer.json.
 
 sequence classification    its classes are labels; texts are read in at most six windows
-sentence embeddings        serves every label without a trained head; heads are of the embedded model's space and stay
+sentence embeddings        serves every label without a trained head; the heads belong to the embedded model
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from gatehouse.detection.semantic.zero_shot import ZeroShot, known_labels
 
 _MAX_WINDOW_TOKENS: Final = 512
 _MAX_PARTS: Final = 6
-#: Classes of public guard models; those that say "harmless" are no labels.
+#: Labels of the classes of public guard models. Classes for harmless texts are no labels.
 _NAMES: Final = {"injection": "prompt_injection", "jailbreak": "jailbreak"}
 _HARMLESS: Final = frozenset({"safe", "benign", "legit", "negative", "none", "neutral", "other", "not_injection"})
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class _Config(msgspec.Struct):
-    """What matters of a model's config.json."""
+    """The relevant fields of a model's config.json."""
 
     architectures: list[str] = []
     id2label: dict[str, str] = {}
@@ -39,7 +39,7 @@ class _Config(msgspec.Struct):
 
 
 class _Model:
-    """Tokenizer and session, and what the model's inputs are called."""
+    """The tokenizer and session of a model, and the names of its inputs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,12 +52,12 @@ class _Model:
         self._inputs = [tensor.name for tensor in self._session.get_inputs()]
         self.shapes = {output.name: output.shape for output in self._session.get_outputs()}
         self.outputs = {name: len(shape) for name, shape in self.shapes.items()}
-        # Two positions are RoBERTa's own.
+        # RoBERTa reserves two positions.
         self._window = min(_MAX_WINDOW_TOKENS, self.config.max_position_embeddings - 2)
 
     def windows(self, text: str) -> list[NDArray[np.int64]]:
-        """Token ids with the special tokens. Of more than six windows the first, the last and four evenly between; none
-        of a text without words."""
+        """Return the token ids of each window with special tokens. Of more than six windows the first, the last and
+        four between them are read; of a text without words none."""
         if not text.strip():
             return []
         special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
@@ -75,7 +75,7 @@ class _Model:
 
 
 class ForeignClassifier:
-    """A sequence-classification model for its labels, another classifier for the rest."""
+    """A sequence classification model for its own labels, and another classifier for the rest."""
 
     def __init__(self, model: _Model, rest: Classifier) -> None:
         self._model = model
@@ -106,7 +106,7 @@ class ForeignClassifier:
 
 
 class ForeignEmbeddings:
-    """A sentence-embedding model for zero-shot labels, the embedded classifier for those with a head."""
+    """A sentence embedding model for zero-shot labels, and the embedded classifier for labels with a head."""
 
     def __init__(self, model: _Model, embedded: EmbeddedClassifier) -> None:
         self._model = model
@@ -154,7 +154,7 @@ class ForeignEmbeddings:
 
 
 def open_foreign(folder: Path, embedded: EmbeddedClassifier) -> Classifier:
-    """Raises a `ModelUnusable`."""
+    """Open a model. Raises a `ModelUnusable`."""
     model = _Model(folder)
     if "logits" in model.outputs:
         return ForeignClassifier(model, embedded)
@@ -198,7 +198,7 @@ def _session(folder: Path) -> onnxruntime.InferenceSession:
 
 
 def _columns(model: _Model) -> dict[str, int]:
-    """Labels and their classes. ModelUnusable: config.json names none that says anything."""
+    """Return labels and their classes. Raises `BadSemanticModel` if config.json names no usable class."""
     columns = {}
     for number, name in model.config.id2label.items():
         label = "_".join(name.lower().replace("-", " ").replace("_", " ").split())

@@ -1,4 +1,4 @@
-"""Trained heads: one hidden layer over the embedding, and beside it weights for n-grams of tokens."""
+"""Trained heads: one hidden layer over the embedding, and weights for n-grams of tokens."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 class ScoringHead:
-    """`classes` outputs for a window; how they become scores is the caller's. All arrays come from one file without
+    """A head with `classes` logits for a window; the caller converts them to scores. All arrays are in one file without
     pickled objects: `{name}.hidden` [384, h], `.hidden_bias` [h], `.out` [h, c], `.bias` [c], `.grams` [buckets, c]."""
 
     def __init__(self, arrays: Mapping[str, Array], name: str) -> None:
@@ -33,7 +33,7 @@ class ScoringHead:
         return logits
 
     def suspicion(self, buckets: ngrams.Buckets, windows: list[tuple[int, int]]) -> Vector:
-        """For each window how much its n-grams alone speak for any class."""
+        """Return for each window the weight of its n-grams for the most likely class."""
         padded = np.concatenate([self._grams, np.zeros((1, len(self.classes)), dtype=np.float32)])
         running: Vector = np.cumsum(padded[buckets].sum(axis=0), axis=0, dtype=np.float32)
         before = np.concatenate([np.zeros((1, len(self.classes)), dtype=np.float32), running])

@@ -1,4 +1,4 @@
-"""Which words stand beside which, as the embedding forgets it: runs of one to three tokens, hashed into buckets."""
+"""N-grams of one to three tokens, hashed into buckets: they keep the order of words, which the embedding loses."""
 
 from typing import Final
 
@@ -15,8 +15,8 @@ Buckets = NDArray[np.int64]
 
 
 def buckets(ids: Ids, count: int) -> Buckets:
-    """[3, tokens]: for each token the bucket of the one, two and three tokens that begin there; -1 where the text ends
-    before. `count` is a power of two, at most 2**24."""
+    """Return an array [3, tokens]: for each token the buckets of the n-grams that begin there, -1 beyond the end of the
+    text. `count` is a power of two, at most 2**24."""
     result = np.full((_MAX_NGRAM_TOKENS, len(ids)), -1, dtype=np.int64)
     state = np.zeros(len(ids), dtype=np.uint64)
     for length in range(min(_MAX_NGRAM_TOKENS, len(ids))):
@@ -27,6 +27,6 @@ def buckets(ids: Ids, count: int) -> Buckets:
 
 
 def distinct(window_buckets: Buckets) -> tuple[Buckets, Vector]:
-    """The buckets of a window and their values: each counted once, together of length 1."""
+    """Return the buckets of a window and their values: each bucket once, the vector of length 1."""
     used = np.unique(window_buckets[window_buckets >= 0])
     return used, np.full(len(used), 1 / np.sqrt(max(len(used), 1)), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""A long text is read through windows, and not through all of them."""
+"""Windows of long texts, and the choice of those that are read."""
 
 import math
 from collections.abc import Sequence
@@ -8,17 +8,18 @@ import numpy as np
 
 from gatehouse.detection.semantic.backbone import Vector
 
-#: Tokens. About 120 English words, so that a hundred take one run.
+#: Tokens of a window, about 120 English words.
 WINDOW: Final = 160
 OVERLAP: Final = 32
-#: Windows that are embedded at most: this many times 11 ms bound a text's time.
+#: Maximum windows of a text that are read; each takes about 11 ms.
 MAX_WINDOWS: Final = 6
-#: Tokens of the one passage that is looked at by itself: an order of one sentence drowns in a window of prose.
+#: Tokens of a passage that is read by itself, because one sentence has little weight in a window of prose.
 PASSAGE: Final = 32
 
 
 def spans(tokens: int) -> list[tuple[int, int]]:
-    """Start and end of each window: as few as will do, all about as long. One empty window for an empty text."""
+    """Return start and end of each window: as few as possible, of similar length. An empty text has one empty
+    window."""
     count = max(1, math.ceil((tokens - OVERLAP) / (WINDOW - OVERLAP)))
     length = math.ceil((tokens + OVERLAP * (count - 1)) / count)
     starts = [round(number * (tokens - length) / max(count - 1, 1)) for number in range(count)]
@@ -26,7 +27,7 @@ def spans(tokens: int) -> list[tuple[int, int]]:
 
 
 def chosen(windows: Sequence[tuple[int, int]], suspicion: Vector) -> list[tuple[int, int]]:
-    """The first, the last, and between them those whose words are most suspicious. In the text's order."""
+    """Return the windows that are read, in order: the first, the last, and the most suspicious ones between them."""
     if len(windows) <= MAX_WINDOWS:
         return list(windows)
     middle = np.argsort(-suspicion[1:-1], kind="stable")[: MAX_WINDOWS - 2] + 1
@@ -34,8 +35,8 @@ def chosen(windows: Sequence[tuple[int, int]], suspicion: Vector) -> list[tuple[
 
 
 def passages(tokens: int) -> list[tuple[int, int]]:
-    """Of which the most suspicious is looked at by itself: one order in a page of prose. None where a window is hardly
-    longer."""
+    """Return the passages, the most suspicious of which is read by itself. A text that is little longer than a passage
+    has none."""
     if tokens < 2 * PASSAGE:
         return []
     starts = [*range(0, tokens - PASSAGE, PASSAGE // 4), tokens - PASSAGE]

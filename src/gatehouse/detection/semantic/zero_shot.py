@@ -1,4 +1,4 @@
-"""Labels without a trained head: how near a text is to a label's examples or words, measured against ordinary texts."""
+"""Zero-shot labels: the similarity of a text to the examples or words of a label, relative to ordinary texts."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -14,9 +14,9 @@ from gatehouse.detection.semantic.heads import sigmoid
 
 Vectors = NDArray[np.float32]
 
-#: Vectors of labels that somebody made up, kept.
+#: Maximum cached vectors of custom labels.
 _KEPT: Final = 512
-#: A label's nearest examples that count.
+#: Number of nearest examples of a label that count.
 _NEAREST: Final = 2
 
 
@@ -26,7 +26,7 @@ class KnownLabel(msgspec.Struct, frozen=True):
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """From a distance in standard deviations to a score: one half at `middle`."""
+    """Convert a distance in standard deviations to a score, which is 0.5 at `middle`."""
 
     slope: float
     middle: float
@@ -44,14 +44,14 @@ class _Prototype(msgspec.Struct, frozen=True):
 
 
 def nearness(texts: Vectors, prototypes: Vectors) -> Vector:
-    """[texts]: the mean similarity to the nearest prototypes."""
+    """Return for each text the mean similarity to the nearest prototypes."""
     similarities = np.sort(texts @ prototypes.T, axis=1)
     scores: Vector = similarities[:, -_NEAREST:].mean(axis=1)
     return scores
 
 
 def ordinary(background: Vectors, prototypes: Vectors) -> tuple[float, float]:
-    """How near ordinary texts are: mean and standard deviation."""
+    """Return mean and standard deviation of the similarities of ordinary texts."""
     near = nearness(background, prototypes)
     return float(near.mean()), float(max(near.std(), 1e-3))
 
@@ -61,15 +61,15 @@ def known_labels(folder: Path) -> dict[str, KnownLabel]:
 
 
 def sentences(label: str) -> list[str]:
-    """What a label that nobody has given examples for says: its name in words, and its description behind a colon."""
+    """Return the text of a label without examples: its name in words, a colon and its description."""
     name, _, description = label.partition(":")
     words = " ".join(name.replace("_", " ").replace("-", " ").split()) or label
     return [words, f"This is about {words}.", *([description.strip()] if description.strip() else [])]
 
 
 class ZeroShot:
-    """`embed` gives one text's vector; `examples` the vectors of the known labels' examples. A similarity is compared
-    with those of `background` and of all other labels' examples: what is near to everything is near to nothing."""
+    """`embed` returns the vector of a text, `examples` has the vectors of the known labels' examples. A similarity
+    counts relative to those of `background` and of the other labels' examples."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ZeroShot:
         self._prototypes: OrderedDict[str, _Prototype] = OrderedDict()
 
     def score(self, windows: Vectors, label: str) -> float:
-        """Of a text by its windows: the best one counts."""
+        """Return the score of a text: that of its best window."""
         return self._prototype(label).score(windows)
 
     def _prototype(self, label: str) -> _Prototype:

@@ -76,8 +76,8 @@ class BadModel(Exception):
 
 
 class TierJob(Generic[Answer]):
-    """One request's texts. `deadline` is monotonic, in seconds. `tell` gets answers as they come, by their texts'
-    places, or once a failure; it is called from any thread, and must not block."""
+    """The texts of one request. `deadline` is monotonic time in seconds. `tell` gets the answers as they arrive, by the
+    index of their texts, or one failure. It is called from any thread, and must not block."""
 
     __slots__ = ("__weakref__", "_tell", "deadline", "labels", "next", "over", "texts")
 

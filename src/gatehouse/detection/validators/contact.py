@@ -1,4 +1,4 @@
-"""Phone numbers, dates and mail addresses, as far as their structure goes."""
+"""Validates the structure of phone numbers, dates and e-mail addresses."""
 
 import re
 from typing import Final
@@ -14,7 +14,7 @@ _FILE_ENDINGS: Final = frozenset(
 
 
 def email_domain(text: str) -> bool:
-    """No file name (`icon@2x.png`), no empty or dotted-off part."""
+    """Return whether this is an e-mail address and no file name (`icon@2x.png`), without empty parts."""
     local, _, domain = text.rpartition("@")
     return (
         ".." not in text
@@ -30,7 +30,8 @@ def international_phone(text: str) -> bool:
 
 
 def national_phone(text: str) -> bool:
-    """Seven to eleven digits, not all the same, no date, no single kind of two-digit groups of an IP address."""
+    """Return whether this is a local number: seven to eleven digits, not all equal, no date and no part of an IP
+    address."""
     number = digits(text.partition("x")[0])
     return 7 <= len(number) <= 11 and not all_same(number) and not _ISO_DATE.match(text) and not _day_first(text)
 
@@ -50,7 +51,7 @@ _NO_STREET: Final = re.compile(
 
 
 def german_street(text: str) -> bool:
-    """No `Stellplatz 12`, no `Rückweg 30`."""
+    """Return whether this is an address and no place such as `Stellplatz 12` or `Rückweg 30`."""
     return _NO_STREET.match(text) is None
 
 

@@ -1,4 +1,4 @@
-"""Tags of pieces to names: the best row of BIO tags in which nothing goes on that has not begun."""
+"""Decodes tags of word pieces to names: the best valid sequence of BIO tags."""
 
 from typing import Final, NamedTuple
 
@@ -31,10 +31,10 @@ class Name(NamedTuple):
 
 
 def spans(scores: np.ndarray, read: Pieces, text: str) -> list[Name]:
-    """`scores`: log-probabilities, a row a piece (of the first pieces at most), a column a tag.
+    """Return the names. `scores` has log-probabilities, a row for each piece and a column for each tag.
 
-    Only the first piece of a word is asked, and the word has its tag. The score of a name is the mean probability of
-    its words to be part of such a name.
+    A word has the tag of its first piece. The score of a name is the mean probability of its words to be part of such a
+    name.
     """
     (places,) = read.first[: len(scores)].nonzero()
     if not len(places):
@@ -63,7 +63,7 @@ def spans(scores: np.ndarray, read: Pieces, text: str) -> list[Name]:
 
 
 def best_row(scores: np.ndarray) -> np.ndarray:
-    """Viterbi over words."""
+    """Return the best sequence of tags, by the Viterbi algorithm over words."""
     size = len(scores)
     back = np.zeros((size, TAGS), np.int64)
     best = scores[0].copy()

@@ -1,7 +1,7 @@
-"""What the model reads of a text: word pieces, and for each piece how it is written.
+"""The features of a text: word pieces and their shapes.
 
-The vocabulary knows no capitals, so case comes beside it as a *shape*: of the piece, of the word it is part of, and
-whether it opens a word and follows a space.
+The vocabulary has no capitals. A *shape* has the case of the piece and of its word, and whether the piece begins a word
+and follows a space.
 """
 
 import re
@@ -15,7 +15,7 @@ NOTHING, LOWER, CAPITALISED, UPPER, MIXED, DIGITS, OTHER, SINGLE_UPPER = range(8
 SHAPES: Final = 8 * 8 * 4
 
 _WORD: Final = re.compile(r"[^\W_]+")
-#: One code point for one, so that offsets stay: typographic quotes, dashes and spaces; full-width letters and digits.
+#: Replaces typographic quotes, dashes and spaces, full-width letters and digits, one to one so that offsets stay.
 _PLAIN: Final = str.maketrans(
     {"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2011": "-", "\u00a0": " "}
     | {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
@@ -23,8 +23,8 @@ _PLAIN: Final = str.maketrans(
 
 
 class Pieces(NamedTuple):
-    """Arrays of one length: ids of the vocabulary, shapes, starts and ends in code points, and whether a piece is the
-    first of its word."""
+    """Arrays of equal length: vocabulary ids, shapes, starts and ends in code points, and whether a piece is the first
+    of its word."""
 
     ids: np.ndarray
     shapes: np.ndarray
@@ -51,7 +51,7 @@ def pieces(tokenizer: Tokenizer, text: str) -> Pieces:
 
 
 def _words(text: str) -> dict[int, tuple[int, int]]:
-    """For every code point of a word: where the word starts, and its shape."""
+    """Return for each code point of a word the start of the word and its shape."""
     entries: dict[int, tuple[int, int]] = {}
     for word in _WORD.finditer(text):
         entry = (word.start(), shape(word.group()))

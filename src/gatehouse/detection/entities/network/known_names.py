@@ -1,5 +1,4 @@
-"""Names that much is written about, from general knowledge: what the network is inclined to, and what is put into the
-texts that it is trained on."""
+"""Well-known names. The network is biased towards them, and they are inserted into the texts that it is trained on."""
 
 
 def listed(names: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""Which pieces of a text belong to a name of `known_names`, and how much more likely that makes their tags.
+"""A bias towards the tags of well-known names (`known_names`).
 
-The network decides: a known name weighs less than what stands around it.
+The network decides: the bias is smaller than the weight of the surrounding words.
 """
 
 import re
@@ -13,11 +13,11 @@ from gatehouse.detection.entities.network import known_names as known
 from gatehouse.detection.entities.network.decoding import KINDS, TAGS
 from gatehouse.detection.entities.network.features import Pieces
 
-#: Added to the logits of a known name's tags. Chosen on the trained sets' held-out folds.
+#: Added to the logits of the tags of a known name. Chosen on the held-out folds of the training sets.
 WEIGHT: Final = 2.0
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019.&-][^\W_]+)*")
-#: Also words of every day, so only known with a capital; names of one or two letters are known as they are written.
+#: Everyday words, which count only if capitalized. Names of one or two letters count only as they are written.
 _EVERYDAY: Final = frozenset(
     known.listed(
         "alps|amazon|apple|austin|bath|bears|billboard|blur|boots|boston|braves|bruins|bush|canon|castro|chile|"
@@ -33,7 +33,7 @@ _EVERYDAY: Final = frozenset(
 
 
 def _known() -> dict[str, tuple[tuple[int, ...], bool]]:
-    """By the name in small letters, with and without its blanks: its kinds, and whether small letters will do."""
+    """Return the kinds of each name, by the lowercase name with and without blanks, and whether lowercase counts."""
     lists = {
         "person": (known.PEOPLE,),
         "organization": (known.COMPANIES, known.MEDIA, known.TEAMS, known.BANDS, known.BODIES),
@@ -53,7 +53,7 @@ _MAX_NAME_WORDS: Final = max(name.count(" ") for name in _KNOWN) + 1
 
 
 def inclination(text: str, read: Pieces) -> np.ndarray:
-    """A row a piece, a column a tag; a # before a name is part of it."""
+    """Return the bias, a row for each piece and a column for each tag. A # before a name is part of it."""
     added = np.zeros((len(read.ids), TAGS))
     for start, end, kinds in _known_names_in(text):
         inside = (read.starts < end) & (read.ends > start)
@@ -63,7 +63,7 @@ def inclination(text: str, read: Pieces) -> np.ndarray:
 
 
 def _known_names_in(text: str) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """The longest one at each place."""
+    """Yield the longest known name at each position."""
     words = [match.span() for match in _WORD.finditer(text)]
     at = 0
     while at < len(words):

@@ -13,32 +13,32 @@ from gatehouse.detection.entities.network.features import Pieces, pieces
 from gatehouse.detection.entities.network.name_bias import inclination
 from gatehouse.detection.findings import Finding
 
-#: Below, a name is not reported. Chosen on the trained sets' held-out folds.
+#: Names with a lower score are not reported. Chosen on the held-out folds of the training sets.
 THRESHOLD: Final = 0.45
-#: Pieces read at a time; a unit has more only in scripts that the vocabulary spells letter by letter.
+#: Pieces of one run. A unit has more only in scripts that the vocabulary spells letter by letter.
 WINDOW: Final = 254
 _CLS, _SEP = 101, 102
 
-#: Handles, addresses of e-mail and pages: other tiers' business, and no names even where they contain one.
+#: Handles, e-mail addresses and URLs: other tiers find them, and they are no names even if they contain one.
 _TECHNICAL: Final = re.compile(r"https?://\S+|www\.\S+|[^\s@]*@\w[\w.-]*")
-#: No name, whatever the network says: words that only stand before names, figures and marks.
+#: Never a name: words that only precede names, numbers and punctuation.
 _NO_NAME: Final = re.compile(
     r"(?i)(?:the|an?|of|and|or|in|at|on|for|from|to|by|with|my|our|your|his|her|its|their|[\W\d_]+)"
 )
-#: Breaks of lines in a string of JSON, which would join the words behind them.
+#: Line breaks in a JSON string, which would join the words after them.
 _ESCAPED: Final = re.compile(r"\\[nrt]")
 
 
 class Tagger:
-    """One text at a time: quantised sums depend on all that is in a batch, and a text must give the same findings
-    alone and in company."""
+    """The tagger. Each text is a run of its own: quantized sums depend on the whole batch, and findings must not depend
+    on other texts."""
 
     def __init__(self, data: Path) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        # Spinning threads would take the gateway's processor between two texts.
+        # Spinning threads would use the gateway's cores between two texts.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session = onnxruntime.InferenceSession(
             str(data / "model.onnx"), options, providers=["CPUExecutionProvider"]
@@ -60,7 +60,7 @@ class Tagger:
         ]
 
     def names(self, unit: str) -> list[Name]:
-        """All of them, also the unlikely ones."""
+        """Return all names, also those with a low score."""
         unit = _ESCAPED.sub("  ", unit)
         read = pieces(self._tokenizer, unit)
         tagged_names: list[Name] = []
@@ -70,7 +70,7 @@ class Tagger:
         return tagged_names
 
     def _scores(self, read: Pieces, unit: str) -> np.ndarray:
-        """Log-probabilities, a row a piece."""
+        """Return log-probabilities, a row for each piece."""
         ids = np.concatenate(([_CLS], read.ids, [_SEP]))[None]
         shapes = np.concatenate(([0], read.shapes, [0]))[None]
         (logits,) = self._session.run(["logits"], {"ids": ids, "shapes": shapes})
