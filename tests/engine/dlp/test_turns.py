@@ -270,3 +270,12 @@ async def test_large_work_is_not_begun_on_the_event_loop(monkeypatch: pytest.Mon
     monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 60.0)
     await FairScheduler().run(WorkOwner("a", "u"), work(), size=turns.MAX_INLINE_SIZE)
     assert threads != [threading.get_ident()]
+
+
+async def test_work_that_is_done_at_once_counts(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 1.0)
+    pool, budget = FairScheduler(), WorkBudget(work_seconds=3.5 * STEP_SECONDS, timeout_seconds=60)
+    owner = WorkOwner("organization", "user")
+    for count in range(2):
+        assert await pool.run(owner, clock.work("short", 2), budget) == "short"
+        assert budget.is_spent is (count == 1)

@@ -119,6 +119,10 @@ class FairScheduler:
         except StopIteration as stop:
             early_result: T = stop.value
             return early_result
+        finally:
+            # Many texts of medium size take long together.
+            if budget is not None:
+                budget.charge(thread_time() - started)
         job = _Job(owner, steps, budget, asyncio.get_running_loop())
         with self._queued(job):
             result: T = await job.result
