@@ -10,6 +10,7 @@ import structlog
 from procrastinate import PsycopgConnector
 from sqlalchemy import text
 
+from gatehouse.administration.duties import repeat
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
 from gatehouse.foundation.tasks import is_running
@@ -112,7 +113,7 @@ async def work(tools: Tools) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(_run_jobs(tools))
         for duty in DUTIES:
-            group.create_task(_repeat_duty(duty, tools))
+            group.create_task(repeat(duty.name, duty.seconds, partial(duty.work, tools)))
 
 
 async def _run_jobs(tools: Tools) -> None:
@@ -146,16 +147,3 @@ async def _run_jobs(tools: Tools) -> None:
                 log.warning("jobs.interrupted", reason=reason)
                 failure_logged = True
             await asyncio.sleep(_RETRY_SECONDS)
-
-
-async def _repeat_duty(duty: Duty, tools: Tools) -> None:
-    failure_logged = False
-    while is_running():
-        try:
-            await duty.work(tools)
-            failure_logged = False
-        except Exception as error:
-            if not failure_logged:
-                log.warning("duty.failed", duty=duty.name, reason=f"{type(error).__name__}: {error}"[:300])
-                failure_logged = True
-        await asyncio.sleep(duty.seconds)

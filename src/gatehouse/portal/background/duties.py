@@ -2,16 +2,16 @@
 
 import asyncio
 import importlib
+from functools import partial
 from typing import Final
 
 import structlog
 from sqlalchemy import text
 
-from gatehouse.foundation.tasks import is_running
+from gatehouse.administration.duties import repeat
 from gatehouse.portal.background.jobs import (
     JobContext,
     JobWorker,
-    PeriodicTask,
     periodic,
     periodic_tasks,
 )
@@ -44,17 +44,4 @@ async def work(context: JobContext, worker: JobWorker) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(worker.run())
         for task in periodic_tasks:
-            group.create_task(_repeat(task, context))
-
-
-async def _repeat(task: PeriodicTask, context: JobContext) -> None:
-    logged = False
-    while is_running():
-        try:
-            await task.work(context)
-            logged = False
-        except Exception as error:
-            if not logged:
-                log.warning("duty.failed", duty=task.name, reason=f"{type(error).__name__}: {error}"[:300])
-                logged = True
-        await asyncio.sleep(task.seconds)
+            group.create_task(repeat(task.name, task.seconds, partial(task.work, context)))
