@@ -398,6 +398,22 @@ async def test_a_collector_that_is_away_keeps_nobody(tmp_path: Path, monkeypatch
     assert figures.spans_dropped.values[("not_taken",)] == 2.0
 
 
+async def test_a_stop_during_a_request_to_the_collector_sends_nothing_twice(
+    collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporter, "_EXPORT_INTERVAL_SECONDS", 0.01)
+    for count in range(20):
+        async with exporting(collector.url, tmp_path) as (traces, figures):
+            harness, received = engine(traces)
+            harness.outbound.script = [(200, [completion()])]
+            await harness.engine.answer(received)
+            async with asyncio.timeout(10):
+                while collector.request_count == count:
+                    await asyncio.sleep(0)
+        assert figures.spans_exported.values == {(): 2.0}
+    assert len(collector.spans) == 40
+
+
 async def test_an_unsampled_request_is_not_sent(collector: Collector, tmp_path: Path) -> None:
     async with exporting(collector.url, tmp_path) as (traces, _):
         harness, received = engine(traces)

@@ -67,6 +67,7 @@ class Exporter:
         #: whether the failure of the export was logged
         self._logged = False
         self._client = OperatorClient()
+        self._stopping = asyncio.Event()
         self._sending: asyncio.Task[None] | None = None
 
     def begin(self, x: Received) -> Trace | None:
@@ -92,22 +93,24 @@ class Exporter:
         self._sending = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Export what waits, as far as the time allows."""
+        """Export what waits, as far as the time allows. A request that is being sent is not sent again."""
         if self._sending is None:
             return
-        self._sending.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._sending
+        self._stopping.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_TIMEOUT_SECONDS):
-                while self._waiting:
-                    await self._send(self._batch())
+                await self._sending
         self._dropped.add(("stopped",), self._count)
         await self._client.close()
 
     async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(_EXPORT_INTERVAL_SECONDS)
+        stopping = False
+        while not stopping:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_EXPORT_INTERVAL_SECONDS):
+                    await self._stopping.wait()
+            # Before the last batches, so that spans that arrive meanwhile are not left.
+            stopping = self._stopping.is_set()
             while self._waiting:
                 await self._send(self._batch())
 
@@ -135,7 +138,7 @@ class Exporter:
                     break
                 await asyncio.sleep(delay)
         except asyncio.CancelledError:
-            # `stop` tries once more.
+            # The time of `stop` is over.
             self._waiting.appendleft(batch)
             self._count += len(batch)
             raise
