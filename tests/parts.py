@@ -57,6 +57,11 @@ class Ended(NamedTuple):
     output: str
     seconds: float
 
+    @property
+    def failures(self) -> list[str]:
+        """The failed tests, as pytest names them in its summary."""
+        return [f"  {line}" for line in self.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+
 
 def ran(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
@@ -67,7 +72,10 @@ def ran(part: str, paths: Sequence[str]) -> Ended:
             _running.append(running)
         output.seek(0)
         result = output.read().decode(errors="replace")
-    return Ended(part, running.returncode, result, time.monotonic() - began)
+    ended = Ended(part, running.returncode, result, time.monotonic() - began)
+    # The outputs come at the end; what has failed shows at once.
+    sys.stderr.write("\n".join([f"{part}: {ended.seconds:.0f} s, exit status {ended.status}", *ended.failures]) + "\n")
+    return ended
 
 
 def stop(*_: object) -> NoReturn:
@@ -101,8 +109,7 @@ def main() -> int:
     for outcome in ended:
         if outcome.status:
             lines.append(f"failed: {outcome.part}")
-            # As pytest names them in its summary.
-            lines += [f"  {line}" for line in outcome.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+            lines += outcome.failures
     sys.stdout.write("\n".join(lines) + "\n")
     return int(any(outcome.status for outcome in ended))
 
