@@ -79,6 +79,8 @@ class StreamGuard:
         #: bytes of the events that have arrived and are not released
         self.held_bytes = 0
         self._is_finished = False
+        #: whether an event could not be read
+        self._is_broken = False
 
     @property
     def is_halted(self) -> bool:
@@ -91,15 +93,12 @@ class StreamGuard:
         touched: dict[str, None] = {}
         ended: dict[str, None] = {}
         self.held_bytes += len(block)
-        for event in events(block):
-            growth = self._growth(event)
-            if growth is None:
-                self._run = None
-                self._add_event(event, touched, ended)
-            else:
-                name, text = growth
-                self._add_growth(event, name, text)
-                touched[name] = None
+        try:
+            self._add_block(block, touched, ended)
+        except Unreadable:
+            # The rest of the block is not sent.
+            self._is_broken = True
+            raise
         if self._hold:
             return b""
         for name in touched:
@@ -109,6 +108,18 @@ class StreamGuard:
             del self._names[_group(name)][name]
             await self._advance(self._channels.pop(name), final=True)
         return self._drain()
+
+    def _add_block(self, block: bytes, touched: dict[str, None], ended: dict[str, None]) -> None:
+        """Add the events of a block, and the names of their texts to `touched` and `ended`. Raises `Unreadable`."""
+        for event in events(block):
+            growth = self._growth(event)
+            if growth is None:
+                self._run = None
+                self._add_event(event, touched, ended)
+            else:
+                name, text = growth
+                self._add_growth(event, name, text)
+                touched[name] = None
 
     async def _advance(self, channel: Channel, *, final: bool) -> None:
         await channel.advance(final=final)
@@ -242,7 +253,7 @@ class StreamGuard:
 
     def _drain(self) -> bytes:
         self._order.drain(self._release, lambda: self.is_halted)
-        if self._is_finished and self.held_bytes and not self.is_halted:
+        if self._is_finished and self.held_bytes and not (self.is_halted or self._is_broken):
             # The client gets an error instead of an answer that looks complete.
             raise RuntimeError(f"{self.held_bytes} bytes of a stream's events are held back after its end")
         out, self._out = b"".join(self._out), []
