@@ -85,7 +85,7 @@ class Counter:
         patch.setattr(texts, "thread_time", lambda: 0.0)
         if slice_size is not None:
             patch.setattr(texts, "SLICE", slice_size)
-            patch.setattr(texts, "_SHORTEST", slice_size // 4)
+            patch.setattr(texts, "_MIN_SLICE_CHARACTERS", slice_size // 4)
         patch.setattr(turns.FairScheduler, "run", _at_once)
 
     def of(self, work: Callable[[], object]) -> Operations:
