@@ -21,14 +21,15 @@ PARALLEL_PARTS: Final = 4
 #: Start servers, most of them with several processes, and wait for them.
 SERVERS: Final = (
     "tests/cli", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations",
-    "tests/platform/background/test_jobs.py", "tests/platform/installation", "tests/platform/worker",
-    "tests/platform/test_worker.py",
+    "tests/platform/background/test_jobs.py",
 )  # fmt: skip
+#: Start and stop whole platforms, one after the other.
+STARTS: Final = ("tests/platform/installation", "tests/platform/worker", "tests/platform/test_worker.py")
 #: Minutes in one test.
 MADE_UP: Final = "tests/contract/test_schemathesis.py"
 #: Folders of the parts below; whatever is in none of them is with the others.
 _NAMED: Final = ("outpost", "contract", "detection", "engine", "journeys", "platform", "cli", "portal")
-_OWN: Final = (*SERVERS, "tests/platform/access", "tests/platform/console")
+_OWN: Final = (*SERVERS, *STARTS, "tests/platform/access", "tests/platform/console")
 #: Each part's paths, the longest first: what comes last ends the suite.
 PARTS: Final[dict[str, Sequence[str]]] = {
     "journeys": ("tests/journeys",),
@@ -36,6 +37,7 @@ PARTS: Final[dict[str, Sequence[str]]] = {
     "access": ("tests/platform/access",),
     "console": ("tests/platform/console",),
     "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
+    "starts": STARTS,
     "contract": ("tests/contract", f"--ignore={MADE_UP}"),
     "detection": ("tests/detection",),
     "engine": ("tests/engine",),
