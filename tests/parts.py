@@ -69,7 +69,7 @@ def ran(part: str, paths: Sequence[str]) -> Ended:
     began = time.monotonic()
     # Into a file: a pipe is at its end only when everybody is who was started meanwhile.
     with tempfile.TemporaryFile() as output:
-        command = [sys.executable, "-m", "pytest", "--durations=10", "-rs", *paths]
+        command = [sys.executable, "-m", "pytest", "--durations=10", "-rsfE", *paths]
         with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as running:
             _running.append(running)
         output.seek(0)

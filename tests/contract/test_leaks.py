@@ -295,11 +295,11 @@ async def test_what_a_server_says_on_a_wire_is_heard(watch: Watch, server: str, 
 _UNHEARD = re.compile(r"\bsocket\.create_connection|\.sendall\(|\.sock_connect\(|\btelnetlib\b|\.create_connection\(")
 _NOT_TO_A_SERVER_OF_OURS = {
     # Over TLS; what is answered is told to the watch there.
-    "platform/operations/test_listener.py",
+    "platform/operations/scenarios/test_listener.py",
     # A provider, as the test plays it.
     "foundation/outbound/lean/test_liveness.py",
     # Accepted, and never answered.
-    "platform/test_sharing.py",
+    "platform/worker/test_connection_sharing.py",
 }
 
 
