@@ -136,7 +136,7 @@ class Asking(asyncio.Protocol):
 
     def __init__(self, request_bytes: bytes, left: list[int], done: asyncio.Event) -> None:
         #: how many are to be asked, and to be answered
-        self._asked, self._left, self._done = request_bytes, left, done
+        self._request_bytes, self._left, self._done = request_bytes, left, done
         self._ends = b"0\r\n\r\n" if b"/messages" in request_bytes else BODY
         self._seen = b""
 
@@ -146,7 +146,7 @@ class Asking(asyncio.Protocol):
     def ask(self) -> None:
         if self._left[0]:
             self._left[0] -= 1
-            self._transport.write(self._asked)
+            self._transport.write(self._request_bytes)
 
     def data_received(self, data: bytes) -> None:
         self._seen = (self._seen + data)[-len(self._ends) :]

@@ -198,7 +198,7 @@ class World:
         self, home: Path, request: Mapping[str, Any], answer: bytes, *, inspected: bool, streamed: Sequence[bytes] = ()
     ) -> None:
         self.body = msgspec.json.encode({**request, "stream": True} if streamed else request)
-        self.told = answer
+        self.answer_body = answer
         self.inspected = inspected
         sealer = Sealer({"bench": bytes(32)}, "bench")
         replica = Replica()
@@ -314,15 +314,17 @@ class Steps:
         assert isinstance(identified, Identified)
         self.identified = identified
         await self._limit()
-        self.asked = self._call_request()
+        self.call_request = self._call_request()
         if self.world.inspected:
             await self._prompt()
-        routed = self.world.engine.chooser.choose(self.asked, ports)
+        routed = self.world.engine.chooser.choose(self.call_request, ports)
         assert isinstance(routed, Routed)
         self.candidate: Candidate = routed.chain[0]
         self.admitted = Admitted(routed=routed, chain=routed.chain)
         await self._reserve()
-        self.answered = Exchange(identified=self.identified, asked=self.asked, outcome="success", status=200)
+        self.answered = Exchange(
+            identified=self.identified, call_request=self.call_request, outcome="success", status=200
+        )
         self.reply = await self._attempt()
         self.entry = self._entry()
 
@@ -337,7 +339,7 @@ class Steps:
 
     def rows(self) -> list[Row]:
         """In the order of a request."""
-        ports, request = self.ports, self.asked
+        ports, request = self.ports, self.call_request
         inspected = [
             Row("DLP on the prompt", self._prompt, True),
             Row("DLP on the answer", self._inspected_answer, True),
@@ -372,21 +374,21 @@ class Steps:
         return resolved(rate_limit.check(self.identified, self.ports))
 
     def _reserve(self) -> Awaitable[Any]:
-        self.asked.derived.call_size = None
+        self.call_request.derived.call_size = None
         return resolved(budget.reserve(self.admitted, self.ports))
 
     def _attempt(self) -> Awaitable[Reply]:
         return self.world.engine._attempts.answer(self.admitted, self.answered)
 
     def _prompt(self) -> Awaitable[Any]:
-        return resolved(dlp_input.inspect(self.asked, self.ports))
+        return resolved(dlp_input.inspect(self.call_request, self.ports))
 
     def _figures(self) -> None:
         self.ports.meter.finished(self.answered)
         self.world.figures.http("POST", "/v1/chat/completions", 200, 0.01)
 
     def _inspected_answer(self) -> Awaitable[Any]:
-        return resolved(dlp_output.inspect(self.asked, self.world.told, self.ports))
+        return resolved(dlp_output.inspect(self.call_request, self.world.answer_body, self.ports))
 
 
 async def one_after_the_other(rows: Sequence[Row]) -> dict[str, float]:

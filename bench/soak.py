@@ -169,7 +169,7 @@ def flat(watch: Watch, place: Site, began: float) -> bool:
 
 
 async def conserved(place: Site, user_id: UUID, budget_id: str) -> bool:
-    load, result = place.load, place.provider.told
+    load, result = place.load, place.provider.reported_usage
     rows = await drained(place, user_id)
     times = Counter(row[0] for row in rows)
     records = {row[0]: row[1:] for row in rows}

@@ -53,16 +53,16 @@ class Answering(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport, self._held = transport, b""
+        self._transport, self._received = transport, b""
 
     def data_received(self, data: bytes) -> None:
-        self._held += data
-        head, end, rest = self._held.partition(b"\r\n\r\n")
+        self._received += data
+        head, end, rest = self._received.partition(b"\r\n\r\n")
         if not end or head.startswith(b"POST /dead"):
             return
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
         if len(rest) >= length:
-            self._held = rest[length:]
+            self._received = rest[length:]
             self._transport.write(_ANSWER)
 
 

@@ -80,7 +80,7 @@ class Automaton:
         database = hs.Database(mode=hs.HS_MODE_BLOCK)
         expressions = [regex.regex.encode() for regex in regexes]
         database.compile(expressions=expressions, ids=list(range(len(regexes))), flags=flags)
-        self.told = f"{len(regexes)} compiled in {thread_time() - began:.1f} s, {len(hs.dumpb(database)) >> 20} MiB"
+        self.summary = f"{len(regexes)} compiled in {thread_time() - began:.1f} s, {len(hs.dumpb(database)) >> 20} MiB"
         self._scan = database.scan
 
     def Match(self, data: bytes, _: bool) -> list[int]:  # noqa: N802
@@ -121,12 +121,15 @@ class Ways:
         refused = too_large(hs, self._all, which)
         rough = {regex.number for regex in refused}
         some, self._any = Automaton(hs, literal, which, rough), Automaton(hs, self._all, which, rough)
-        print(f"which match: {self._any.told}; with a literal: {some.told}; too large, so a rough filter: {len(rough)}")
+        print(
+            f"which match: {self._any.summary}; with a literal: {some.summary};"
+            f" too large, so a rough filter: {len(rough)}"
+        )
         for regex in refused:
             print(f"    {regex.regex[:100]}")
         refused = too_large(hs, self._all, begin)
         begun = Automaton(hs, [regex for regex in self._all if regex not in refused], begin)
-        print(f"where they begin: {begun.told}; too large, so left out: {len(refused)}")
+        print(f"where they begin: {begun.summary}; too large, so left out: {len(refused)}")
         self._mixed._filters = [(literal, some)]
         self.by_name: dict[str, Callable[[bytes, int], Any]] = {
             "filter": lambda data, _: filtering.Match(data, True),

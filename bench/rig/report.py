@@ -150,16 +150,16 @@ class Goal:
     title: str
     reached: float
     #: at least this when `least`, else at most
-    wanted: float
+    target: float
     least: bool = False
 
     @property
     def met(self) -> bool:
-        return self.reached >= self.wanted if self.least else self.reached <= self.wanted
+        return self.reached >= self.target if self.least else self.reached <= self.target
 
     def line(self) -> str:
         sign, word = ("at least" if self.least else "at most"), ("met" if self.met else "MISSED")
-        return f"{word:6}  {self.title}: {self.reached:,.4g} (wanted {sign} {self.wanted:,g})"
+        return f"{word:6}  {self.title}: {self.reached:,.4g} (target: {sign} {self.target:,g})"
 
 
 def goals(figures: Figures) -> list[Goal]:

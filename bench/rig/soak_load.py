@@ -20,11 +20,11 @@ PRICES = (Decimal("0.00000317"), Decimal("0.0000113"))
 
 
 class Provider:
-    """Answers by chance. `told`: by request, the usage in each answer that was sent whole."""
+    """Answers by chance. `reported_usage`: by request, the usage in each answer that was sent whole."""
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
-        self.told: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self.reported_usage: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self.down = False
 
     async def __call__(self, connection: Connection) -> None:
@@ -48,7 +48,7 @@ class Provider:
             answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
             usage = self._usage()
             await connection.answer(json.dumps({**answer, "usage": spelled(usage)}).encode())
-            self.told[request["user"]].append(usage)
+            self.reported_usage[request["user"]].append(usage)
 
     async def _stream(self, connection: Connection, request: dict[str, Any], *, leaves: bool) -> None:
         await connection.begin_stream()
@@ -65,7 +65,7 @@ class Provider:
             await connection.chunk(b"data: " + json.dumps(event).encode() + b"\n\n")
         await connection.chunk(b"data: [DONE]\n\n")
         await connection.end_stream()
-        self.told[request["user"]].append(usage)
+        self.reported_usage[request["user"]].append(usage)
 
     def _usage(self) -> tuple[int, int]:
         return self._dice.randint(1, 50), self._dice.randint(1, 90)

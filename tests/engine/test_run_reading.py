@@ -26,11 +26,11 @@ class Body:
     """Notes whether it was asked for."""
 
     def __init__(self, outcome: bytes | Exception) -> None:
-        self.asked = 0
+        self.read_count = 0
         self._outcome = outcome
 
     async def read(self) -> bytes:
-        self.asked += 1
+        self.read_count += 1
         if isinstance(self._outcome, Exception):
             raise self._outcome
         return self._outcome
@@ -39,7 +39,7 @@ class Body:
 async def test_the_engine_reads_the_body_once(harness: EngineHarness) -> None:
     body = Body(json.dumps(CHAT).encode())
     answer = await harness.engine.answer(harness.request(b""), body.read)
-    assert (answer.status, body.asked) == (200, 1)
+    assert (answer.status, body.read_count) == (200, 1)
     assert harness.outcomes[0].requested_model == "one/m"
 
 
@@ -58,14 +58,14 @@ async def test_the_body_of_a_request_that_is_refused_is_never_read(
     refuse(harness)
     body = Body(b"{")
     answer = await harness.engine.answer(harness.request(b""), body.read)
-    assert (answer.status, body.asked, len(harness.outcomes)) == (status, 0, records)
+    assert (answer.status, body.read_count, len(harness.outcomes)) == (status, 0, records)
 
 
 async def test_nor_is_that_of_a_request_over_its_limit(harness: EngineHarness) -> None:
     assert (await harness.engine.answer(harness.request(CHAT))).status == 200
     body = Body(b"{")
     assert (await harness.engine.answer(harness.request(b""), body.read)).status == 429
-    assert (body.asked, len(harness.outcomes)) == (0, 2)
+    assert (body.read_count, len(harness.outcomes)) == (0, 2)
 
 
 async def test_a_body_that_cannot_be_taken_is_refused_and_recorded(harness: EngineHarness) -> None:

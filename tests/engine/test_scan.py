@@ -15,7 +15,7 @@ from gatehouse.engine import scan as engine_scan
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps
 from gatehouse.engine.dlp.tiers import DlpOptions
-from gatehouse.engine.dlp.turns import LONG_TEXT_BYTES, OverBudget
+from gatehouse.engine.dlp.turns import LONG_TEXT_CHARACTERS, OverBudget
 from gatehouse.engine.exchange import Received
 from gatehouse.engine.records.outcome import Scanned
 from gatehouse.engine.verdict import Refuse
@@ -147,7 +147,7 @@ async def test_a_scan_without_time_for_json_still_redacts_and_records(
         raise OverBudget("work")
 
     monkeypatch.setattr(engine_scan, "apply_replacements_in_steps", without_time)
-    text = json.dumps({"padding": "x" * (2 * LONG_TEXT_BYTES), "card": CARD})
+    text = json.dumps({"padding": "x" * (2 * LONG_TEXT_CHARACTERS), "card": CARD})
     if mode == "open":
         result = await scan(harness, {"text": text})
         assert result["action"] == "REDACT"

@@ -36,11 +36,11 @@ class Provider:
     def __init__(self) -> None:
         self.free = asyncio.Event()
         self.free.set()
-        self.asked = asyncio.Event()
+        self.request_arrived = asyncio.Event()
         self.upstream: Upstream
 
     async def behave(self, connection: Connection) -> None:
-        self.asked.set()
+        self.request_arrived.set()
         if not self.free.is_set():
             # A caller that goes away is heard of as the end of what it says.
             leaves = asyncio.create_task(connection.reader.read(1))
@@ -179,7 +179,7 @@ async def test_a_client_that_leaves_with_requests_waiting_is_known_at_once(
     provider.free.clear()
     async with connected(url) as wire:
         wire.writer.write(call(key) * 3)
-        await provider.asked.wait()
+        await provider.request_arrived.wait()
         wire.writer.transport.abort()
         await asyncio.wait_for(provider.upstream.closed_by_client.wait(), 1)
     assert len(provider.upstream.requests) == 1
@@ -195,7 +195,7 @@ async def test_a_server_that_stops_finishes_what_is_in_progress(
         idle.writer.write(call(key, body=b"{}"))
         assert (await idle.answer())[0].startswith("HTTP/1.1 400")
         busy.writer.write(call(key))
-        await provider.asked.wait()
+        await provider.request_arrived.wait()
         stopping = asyncio.create_task(server.aclose())
         assert await idle.rest() == b""
         assert not stopping.done()
@@ -385,11 +385,11 @@ async def test_a_client_that_disconnects_cancels_the_providers_call(
     platform: RunningPlatform, url: str, key: str, provider: Provider, before: int, leave: str
 ) -> None:
     provider.free.clear()
-    provider.asked.clear()
+    provider.request_arrived.clear()
     provider.upstream.closed_by_client.clear()
     async with connected(url) as wire:
         wire.writer.write(call(key))
-        await asyncio.wait_for(provider.asked.wait(), 5)
+        await asyncio.wait_for(provider.request_arrived.wait(), 5)
         if leave == "resets":
             reset(wire.writer)
         else:

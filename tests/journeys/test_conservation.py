@@ -30,7 +30,7 @@ class Provider:
 
     def __init__(self) -> None:
         self._random = random.Random(4)
-        self.told = [0, 0]
+        self.reported_tokens = [0, 0]
         self.answers = 0
 
     async def __call__(self, connection: Connection) -> None:
@@ -71,8 +71,8 @@ class Provider:
 
     def _usage(self) -> dict[str, int]:
         input_tokens, made = self._random.randint(1, 50), self._random.randint(1, 90)
-        self.told[0] += input_tokens
-        self.told[1] += made
+        self.reported_tokens[0] += input_tokens
+        self.reported_tokens[1] += made
         self.answers += 1
         return {"prompt_tokens": input_tokens, "completion_tokens": made, "total_tokens": input_tokens + made}
 
@@ -124,7 +124,7 @@ async def test_what_was_told_is_on_record_and_spent(
         " AND status = 'success'",
         [user_id],
     )
-    assert ([input_tokens, answered], count) == (chancy.told, chancy.answers)
+    assert ([input_tokens, answered], count) == (chancy.reported_tokens, chancy.answers)
     assert count > 50
     spent = (await admin.get(f"/api/admin/budgets/{made['id']}")).json()["current"]
     assert spent["spent_requests"] == usage["requests"]

@@ -21,7 +21,7 @@ class NameServer(asyncio.DatagramProtocol):
     def __init__(self) -> None:
         self.records: dict[str, list[str]] = {}
         self.broken = False
-        self.asked: list[str] = []
+        self.queried_names: list[str] = []
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -34,7 +34,7 @@ class NameServer(asyncio.DatagramProtocol):
         answer.flags |= dns.flags.RA
         question = query.question[0]
         name = question.name.to_text(omit_final_dot=True).lower()
-        self.asked.append(name)
+        self.queried_names.append(name)
         if self.broken:
             answer.set_rcode(dns.rcode.SERVFAIL)
         elif name not in self.records:

@@ -141,7 +141,7 @@ class EngineHarness:
         self.good = True
         self.journal_full = False
         #: what a person was asked, and what they say
-        self.asked: list[Ask] = []
+        self.approval_questions: list[Ask] = []
         self.approves = True
         self.providers: list[ProviderRecord] = []
         self.models: list[ModelRecord] = []
@@ -268,7 +268,7 @@ class EngineHarness:
     def settle(self, reserved: Reserved, spent: CallAmounts | None) -> None: ...
 
     async def decision(self, x: CallRequest, ask: Ask) -> bool:
-        self.asked.append(ask)
+        self.approval_questions.append(ask)
         return self.approves
 
     def open(self, tenant_id: TenantId, provider_id: str, sealed: str | None) -> Mapping[str, str]:

@@ -141,14 +141,14 @@ def _install_aiohttp() -> None:
         # JSON, forms, texts and bytes; what is sent in pieces is no place of secrets.
         body = getattr(self.body, "_value", None)
         response: Any = await send(self, connection)
-        response._asked = body
+        response._request_body = body
         return response
 
     async def started(self: aiohttp.ClientResponse, connection: Any) -> Any:
         answer = await start(self, connection)
         request = self.request_info
         if f"{request.url.host}:{request.url.port}" in _servers:
-            body = getattr(self, "_asked", None)
+            body = getattr(self, "_request_body", None)
             exchange = _exchange(request.method, request.url.raw_path, request.headers.items(), body)
             _answers(exchange, self.status, self.headers.items())
             under_way[id(self.content)] = exchange

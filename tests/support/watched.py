@@ -77,13 +77,13 @@ class Exchange:
         self.path = path
         self.sent = sent
         self.route = route
-        self.asked = b""
+        self.request_body = b""
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.answered = b""
 
     def hear(self, body: bytes) -> None:
-        self.asked += body[: _REQUEST_BYTES - len(self.asked)]
+        self.request_body += body[: _REQUEST_BYTES - len(self.request_body)]
 
     def say(self, body: bytes) -> None:
         self.answered += body[: _ANSWER_BYTES - len(self.answered)]
@@ -115,7 +115,7 @@ class Exchange:
                 yield value.decode("latin-1"), "a key"
         # What a refused request holds are no secrets, and what is said to models has no such fields.
         if self.route is not None and self.status < 400:
-            for name, value in _texts(_parsed(self.asked)):
+            for name, value in _texts(_parsed(self.request_body)):
                 if is_secret(name):
                     yield value, f"a {name}"
 

@@ -49,7 +49,7 @@ class MadeNames:
     def __init__(self, examples: list[Example], draw: random.Random) -> None:
         self._draw = draw
         self._places = _places(examples)
-        self._given, self._family = _people(examples)
+        self._given_names, self._family = _people(examples)
 
     def of(self, kind: str) -> str:
         makers: dict[str, tuple[Callable[[], str], ...]] = {
@@ -118,12 +118,12 @@ class MadeNames:
         return self._one(self._family)
 
     def full_person(self) -> str:
-        given_name, family = self._one(self._given), self._one(self._family)
+        given_name, family = self._one(self._given_names), self._one(self._family)
         middle = self._one(["", "", "", f" {self._one(list('ABCDEFGHJKLMNPRSTW'))}.", f" {self._one(self._given)}"])
         return f"{given_name}{middle} {family}"
 
     def _person(self) -> str:
-        return self._one([self.full_person(), self.full_person(), self.surname(), self._one(self._given)])
+        return self._one([self.full_person(), self.full_person(), self.surname(), self._one(self._given_names)])
 
 
 def _places(examples: list[Example]) -> list[str]:

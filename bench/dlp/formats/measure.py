@@ -21,12 +21,12 @@ _PATTERNS: Final = {pattern.id: pattern for pattern in BUILT_IN}
 
 class Result(NamedTuple):
     form: Form
-    asked: int
+    total: int
     missed: list[Case]
 
     @property
     def recall(self) -> float:
-        return 1 - len(self.missed) / self.asked
+        return 1 - len(self.missed) / self.total
 
 
 def forms() -> Iterator[Form]:

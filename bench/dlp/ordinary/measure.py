@@ -94,11 +94,11 @@ def in_turns(matcher: Matcher, made: Iterable[tuple[str, dict[str, Any]]]) -> tu
 
 
 class Recall(NamedTuple):
-    """`asked` and `found` by label; `instead`: what was found in the place of a label, `nothing` among it; `beside`:
+    """`planted` and `matched` values by label; `instead`: what was found in the place of a label, `nothing` among it; `beside`:
     redactions in the same documents that touch no labelled value."""
 
-    asked: Counter[str]
-    found: Counter[str]
+    planted: Counter[str]
+    matched: Counter[str]
     instead: dict[str, Counter[str]]
     beside: list[Case]
     misses: list[Case]
@@ -109,14 +109,14 @@ def recall(matcher: Matcher, made: Iterable[Document]) -> Recall:
     for item in made:
         redactions_made = redactions(matcher, item.text)
         for start, end, planted in item.spans:
-            result.asked[planted.label] += 1
+            result.planted[planted.label] += 1
             here = {one.entity_type for one in redactions_made if one.start < end and start < one.end}
             if here.isdisjoint(planted.entity_types):
                 result.instead.setdefault(planted.label, Counter()).update(here or {"nothing"})
                 before = item.text[max(0, start - 40) : start]
                 result.misses.append(Case(item.kind, planted.label, before, item.text[start:end]))
             else:
-                result.found[planted.label] += 1
+                result.matched[planted.label] += 1
         outside = [
             one
             for one in redactions_made
@@ -139,8 +139,12 @@ def figures(matcher: Matcher, part: Part, documents_asked: int, turns_asked: int
         "false_in_turns": len(in_tools),
         "by_pattern": Counter(case.source for case in in_text + in_tools).most_common(),
         "labels": {
-            label: {"asked": requests, "found": labelled.found[label], "instead": dict(labelled.instead.get(label, ()))}
-            for label, requests in sorted(labelled.asked.items())
+            label: {
+                "asked": planted_count,
+                "found": labelled.matched[label],
+                "instead": dict(labelled.instead.get(label, ())),
+            }
+            for label, planted_count in sorted(labelled.planted.items())
         },
         "beside": len(labelled.beside),
         "cases": in_text + in_tools + labelled.misses,
@@ -165,9 +169,9 @@ def main() -> int:
     print(f"agent turns: {measured['false_in_turns']} in {measured['turns']} (goal: at most one in {TURNS_GOAL})")
     for source, times in measured["by_pattern"]:
         print(f"  {source:26s} {times}")
-    request = sum(counts["asked"] for counts in measured["labels"].values())
+    total = sum(counts["asked"] for counts in measured["labels"].values())
     right = sum(counts["found"] for counts in measured["labels"].values())
-    print(f"labelled values: {right} of {request} found, {measured['beside']} false redactions beside them")
+    print(f"labelled values: {right} of {total} found, {measured['beside']} false redactions beside them")
     for label, counts in measured["labels"].items():
         print(f"  {label:20s} {counts['found']:4d} of {counts['asked']:4d}  {counts['instead'] or ''}")
     if chosen.show:

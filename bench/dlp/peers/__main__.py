@@ -93,7 +93,7 @@ def quality(worker: Worker, name: str, sets: Mapping[str, judging.Texts]) -> dic
     """Figures by row: the engine's own, and one more for what it is surer of where its weakest findings cost much."""
     findings: dict[str, dict[str, list[Finding]]] = {}
     for item, texts in sets.items():
-        result = worker.ask(find=[text.text for text in texts.values()])["found"]
+        result = worker.ask(find=[text.text for text in texts.values()])["findings"]
         findings[item] = {identity: [tuple(one) for one in some] for identity, some in zip(texts, result, strict=True)}
     rows = {name: figures(name, worker.made["types"], sets, findings)}
     if (least := LEAST_SCORES.get(name)) is not None:

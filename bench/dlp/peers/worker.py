@@ -51,7 +51,7 @@ def serve(name: str, out: IO[str]) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         if "find" in request:
-            say(found=[engine.find(text) for text in request["find"]])
+            say(findings=[engine.find(text) for text in request["find"]])
         elif "time" in request:
             say(seconds=seconds(engine, request["time"], request["seconds"]))
         elif "once" in request:

@@ -20,15 +20,15 @@ def event_stream_headers(exchange: Exchange) -> dict[str, str]:
 def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
     """Headers of a provider's reply, or of a cached one."""
     assert exchange.chosen is not None
-    assert exchange.asked is not None
-    identified, asked, chosen = exchange.identified, exchange.asked, exchange.chosen
+    assert exchange.call_request is not None
+    identified, call_request, chosen = exchange.identified, exchange.call_request, exchange.chosen
     headers = {
         **reply.headers,
         "X-Gateway-Provider": chosen.provider.id,
         "X-Gateway-Model": chosen.model.model_id,
         "X-Gateway-Fallbacks": str(exchange.fallbacks),
         # Without inspection nothing was held back either; the record distinguishes the two.
-        "X-DLP-Action": asked.inspection.action if asked.inspection else "ALLOW",
+        "X-DLP-Action": call_request.inspection.action if call_request.inspection else "ALLOW",
     }
     if exchange.cache is not None:
         headers["X-Gateway-Cache"] = exchange.cache

@@ -34,27 +34,27 @@ class Delivery:
         self._inspections = inspections
         self._guard = guard
 
-    async def deliver(self, reply: Reply, asked: CallRequest, request: InFlight) -> Answer:
+    async def deliver(self, reply: Reply, call_request: CallRequest, request: InFlight) -> Answer:
         """Return the answer. Raises the `Refusal` of an inspection; the reply is then closed."""
         dialect, exchange, recorder = request
         try:
             if reply.events is None:
-                return await self._whole(reply, asked, request)
+                return await self._whole(reply, call_request, request)
             await recorder.opened(exchange)
-            guard = self._guard(asked, dialect, self._ports)
+            guard = self._guard(call_request, dialect, self._ports)
             stream = AnswerStream(self._settling, dialect, reply, exchange, recorder, guard=guard, ports=self._ports)
             return Answer(status=200, headers=reply_headers(reply, exchange), stream=stream, answered=exchange)
         except BaseException:
             await reply.close()
             raise
 
-    async def _whole(self, reply: Reply, asked: CallRequest, request: InFlight) -> Answer:
+    async def _whole(self, reply: Reply, call_request: CallRequest, request: InFlight) -> Answer:
         exchange, timing = request.exchange, request.exchange.timing
         body = reply.body or b""
         # A reply that is refused below was produced, and is charged.
         self._settling.price(reply, exchange)
         for inspect in self._inspections:
-            verdict = inspect(asked, body, self._ports)
+            verdict = inspect(call_request, body, self._ports)
             if verdict is not ALLOW:
                 if isinstance(verdict, CoroutineType):
                     verdict = await verdict

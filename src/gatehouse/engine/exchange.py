@@ -154,7 +154,7 @@ class Routed(msgspec.Struct, kw_only=True):
     named. `choice` is None where no routing policy applies. `hold`: a person must approve the call first.
     """
 
-    asked: CallRequest
+    call_request: CallRequest
     chain: tuple[Candidate, ...]
     order: tuple[str, ...] = ()
     choice: PolicyChoice | None = None
@@ -186,8 +186,8 @@ class Admitted(msgspec.Struct, kw_only=True):
     cached: Cached | None = None
 
     @property
-    def asked(self) -> CallRequest:
-        return self.routed.asked
+    def call_request(self) -> CallRequest:
+        return self.routed.call_request
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,7 +209,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     """
 
     identified: Identified
-    asked: CallRequest | None = None
+    call_request: CallRequest | None = None
     #: decision of the routing policy; None if none applied, or the request ended before it
     choice: PolicyChoice | None = None
     routed: Routed | None = None

@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 
 class Engine:
-    """One worker's."""
+    """The engine of one worker."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -106,8 +106,7 @@ class Engine:
 
     async def _answer(self, request: InFlight, read: ReadBody | None, on_admitted: Callable[[], None]) -> Answer:
         exchange, timing = request.exchange, request.exchange.timing
-        identified = exchange.identified
-        received = identified.received
+        identified, received = exchange.identified, exchange.identified.received
         await walk(pipeline.MODEL_CALLER, identified, self._ports, timing)
         if read is not None:
             received.body = await read()
@@ -115,9 +114,8 @@ class Engine:
         walk_now(pipeline.ARRIVAL, received, self._ports)
         # No turn of the event loop passes between that check and this call.
         on_admitted()
-        exchange.asked = CallRequest(
-            identified=identified, call=request.dialect.decode(received.body, received.headers)
-        )
+        call = request.dialect.decode(received.body, received.headers)
+        exchange.call_request = CallRequest(identified=identified, call=call)
         if timing is not None:
             timing.part("body")
         return await self._proceed(request, iter(self._call_steps))
@@ -125,12 +123,12 @@ class Engine:
     async def _proceed(self, request: InFlight, steps: Iterator[Step], hold: Hold | None = None) -> Answer:
         """Run the steps of the call that are left, once `hold` is approved, and then call the provider."""
         exchange, ports = request.exchange, self._ports
-        asked, timing = exchange.asked, exchange.timing
-        assert asked is not None
+        call_request, timing = exchange.call_request, exchange.timing
+        assert call_request is not None
         if hold is not None:
-            await self._approved(hold, asked)
+            await self._approved(hold, call_request)
         for check, part in steps:
-            verdict = check(asked, ports)
+            verdict = check(call_request, ports)
             if verdict is ALLOW and timing is None:
                 continue
             if isinstance(verdict, CoroutineType):
@@ -140,19 +138,19 @@ class Engine:
             finally:
                 del verdict
             if hold is not None:
-                if asked.call.stream and not exchange.stream_held:
+                if call_request.call.stream and not exchange.stream_held:
                     return await self._hold_stream(request, self._proceed(request, steps, hold))
-                await self._approved(hold, asked)
+                await self._approved(hold, call_request)
             if timing is not None:
                 timing.part(part)
         assert exchange.routed is not None
         exchange.admitted = admitted = Admitted(routed=exchange.routed, chain=exchange.routed.chain)
         await walk(pipeline.ADMITTED, admitted, ports, timing)
         reply = await timed(timing, "provider", self._reply(admitted, exchange))
-        return await self._delivery.deliver(reply, asked, request)
+        return await self._delivery.deliver(reply, call_request, request)
 
-    async def _approved(self, hold: Hold, asked: CallRequest) -> None:
-        if not await dlp_output.approved(asked, hold, self._ports):
+    async def _approved(self, hold: Hold, call_request: CallRequest) -> None:
+        if not await dlp_output.approved(call_request, hold, self._ports):
             raise hold.denied
 
     async def _hold_stream(self, request: InFlight, work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -177,10 +175,10 @@ class Engine:
                 if error.status >= 500:
                     # The gateway's own words.
                     raise
-                raise await pipeline.ERROR_TEXT(x.asked, error, self._ports) from None
+                raise await pipeline.ERROR_TEXT(x.call_request, error, self._ports) from None
             exchange.provider_latency_ms = self._settling.since(started)
             response_cache.watch(exchange, reply)
-        sampling.watch(x.asked, reply)
+        sampling.watch(x.call_request, reply)
         return reply
 
 

@@ -99,7 +99,7 @@ class _Scan:
         self.inspection = Inspection(policy, x.caller.groups, owner=dlp_input.owner(x.caller))
         self.examiner = Examiner(self.inspection, ports.detectors, ports.dlp, "input")
         call = ModelCall(dialect="", model=request.model or "", stream=False, body={"text": request.text})
-        self.asked = CallRequest(identified=x, call=call)
+        self.call_request = CallRequest(identified=x, call=call)
         self.filter_error: Refusal | None = None
         self.decision = NO_HITS
         topics = any(content_filter.topics for content_filter in x.policy.filters.of(x.caller.groups))
@@ -135,7 +135,7 @@ async def _evaluate(state: _Scan, ports: Ports) -> ScanAnswer:
     action = _ACTIONS[decision.effect]
     if action != "ALLOW":
         inspection.note_action(action)
-    verdict = _policy(state.asked, ports) if request.model else PolicyVerdict("ALLOW", None)
+    verdict = _policy(state.call_request, ports) if request.model else PolicyVerdict("ALLOW", None)
     return ScanAnswer(
         action="BLOCK" if state.filter_error is not None or verdict.action == "BLOCK" else action,
         findings=_findings(decision),
@@ -147,12 +147,12 @@ async def _evaluate(state: _Scan, ports: Ports) -> ScanAnswer:
 
 
 async def _name(state: _Scan, ports: Ports) -> None:
-    pipeline.obey(await resolved(dlp_input.name(state.asked, ports)))
-    state.request.model, state.asked.inspection = state.asked.call.model or None, state.inspection
+    pipeline.obey(await resolved(dlp_input.name(state.call_request, ports)))
+    state.request.model, state.call_request.inspection = state.call_request.call.model or None, state.inspection
 
 
 async def _filters(state: _Scan, ports: Ports) -> None:
-    verdict, took_ms = await _timed(resolved(content_filters.check(state.asked, ports)))
+    verdict, took_ms = await _timed(resolved(content_filters.check(state.call_request, ports)))
     if isinstance(verdict, Refuse) and isinstance(verdict.error, ContentFilterViolation):
         state.filter_error = verdict.error
     else:
@@ -241,14 +241,14 @@ def _filter(error: Refusal) -> ContentFilterHit:
     return ContentFilterHit(error.text, None if filter_id is None else str(filter_id))
 
 
-def _policy(asked: CallRequest, ports: Ports) -> PolicyVerdict:
+def _policy(call_request: CallRequest, ports: Ports) -> PolicyVerdict:
     """Return the verdict of the policy rules about the first candidate of the named model. Refusals of other stages (an
     unknown model, a kill switch) are ignored."""
-    candidates = route.candidates(asked)
+    candidates = route.candidates(call_request)
     if isinstance(candidates, Refusal):
         return PolicyVerdict("ALLOW", None)
     for judge in pipeline.CANDIDATE:
-        verdict = judge(asked, candidates[0], ports)
+        verdict = judge(call_request, candidates[0], ports)
         if isinstance(verdict, Refuse) and "rule_id" in verdict.error.extra:
             return PolicyVerdict("BLOCK", str(verdict.error.extra["rule_id"]))
         if isinstance(verdict, Reroute):

@@ -95,22 +95,22 @@ class Settlement:
         if answered.cache == "hit":
             # Also without a price in the catalog: the answer was paid for when it was first given.
             answered.cost_usd, answered.cost_text = _ZERO_USD, "0"
-        elif answered.chosen is not None and answered.asked is not None:
+        elif answered.chosen is not None and answered.call_request is not None:
             if reply.usage_estimated:
-                output_limit = max_output(answered.asked, answered.chosen)
+                output_limit = max_output(answered.call_request, answered.chosen)
                 if usage.output_tokens > output_limit:
                     answered.usage = usage = msgspec.structs.replace(usage, output_tokens=output_limit)
             else:
-                self._note_output_size(usage, answered.asked, answered.chosen)
+                self._note_output_size(usage, answered.call_request, answered.chosen)
             answered.cost_usd = usd = cost(usage, answered.chosen.model)
             answered.cost_text = None if usd is None else f"{usd:f}"
 
-    def _note_output_size(self, usage: Usage, asked: CallRequest, chosen: Candidate) -> None:
+    def _note_output_size(self, usage: Usage, call_request: CallRequest, chosen: Candidate) -> None:
         """Note the length of an answer, unless the caller's own limit may have truncated it: a few calls with a limit
         of one token must not lower the model's median."""
-        limit = caller_output_limit(asked.call)
+        limit = caller_output_limit(call_request.call)
         if limit is None or limit >= EXPECTED_OUTPUT_TOKENS:
-            choices = count_choices(asked.call.body)
+            choices = count_choices(call_request.call.body)
             self._output_sizes.add(chosen.model.id, usage.output_tokens // choices)
 
     async def finish(self, answered: Exchange, recorder: Recorder) -> None:
@@ -167,18 +167,18 @@ class Settlement:
     def _price_unanswered(self, answered: Exchange) -> None:
         """Note the estimated usage and cost of calls that were sent and whose answers were not awaited: the full input
         and the model's median output, in total at most the amount that is reserved for one answer."""
-        asked = answered.asked
-        if answered.usage is not None or not answered.unanswered or asked is None:
+        call_request = answered.call_request
+        if answered.usage is not None or not answered.unanswered or call_request is None:
             return
         answered.chosen = answered.chosen or answered.unanswered[-1]
         # Estimated once for all calls: a body may be megabytes long.
-        input_tokens = guess.read(asked.call, call_size(asked).json_bytes)
+        input_tokens = guess.read(call_request.call, call_size(call_request).json_bytes)
         usages = [
-            Usage(input_tokens=input_tokens, output_tokens=self._usual_output(asked, candidate))
+            Usage(input_tokens=input_tokens, output_tokens=self._usual_output(call_request, candidate))
             for candidate in answered.unanswered
         ]
         candidates = answered.admitted.chain if answered.admitted else answered.unanswered
-        upper = bound(asked, candidates, asked.call.output_limit)
+        upper = bound(call_request, candidates, call_request.call.output_limit)
         read = min(sum(usage.input_tokens for usage in usages), upper.tokens)
         written = min(sum(usage.output_tokens for usage in usages), upper.tokens - read)
         answered.usage = Usage(input_tokens=read, output_tokens=written)
@@ -190,11 +190,11 @@ class Settlement:
                 usd = min(usd, Decimal(upper.nano_usd) / NANO)
             answered.cost_usd, answered.cost_text = usd, f"{usd:f}"
 
-    def _usual_output(self, asked: CallRequest, candidate: Candidate) -> int:
+    def _usual_output(self, call_request: CallRequest, candidate: Candidate) -> int:
         """Return the likely output tokens of a model's answers."""
         tokens = self._output_sizes.median(candidate.model.id)
-        output = (EXPECTED_OUTPUT_TOKENS if tokens is None else tokens) * count_choices(asked.call.body)
-        return min(output, max_output(asked, candidate))
+        output = (EXPECTED_OUTPUT_TOKENS if tokens is None else tokens) * count_choices(call_request.call.body)
+        return min(output, max_output(call_request, candidate))
 
     def since(self, started: float) -> float:
         """Return the milliseconds since `started`, a monotonic time."""

@@ -171,15 +171,15 @@ class AnswerStream(Blocks):
     async def _decided(self, permitted: bytes) -> AsyncGenerator[bytes, None]:
         """Yield blocks while the guard waits for approvals, and set `_pending` to the bytes that may be sent
         afterwards. Raises `DlpStopped`."""
-        guard, asked = self._guard, self._answered.asked
+        guard, call_request = self._guard, self._answered.call_request
         assert guard is not None
-        assert asked is not None
+        assert call_request is not None
         while guard.pending_approval is not None:
             if permitted:
                 yield permitted
-            hold = dlp_output.stream_hold(asked, guard.pending_approval, self._ports)
+            hold = dlp_output.stream_hold(call_request, guard.pending_approval, self._ports)
             # Cancelled in `_end` if the client leaves during the wait.
-            self._approval = approval = asyncio.ensure_future(dlp_output.approved(asked, hold, self._ports))
+            self._approval = approval = asyncio.ensure_future(dlp_output.approved(call_request, hold, self._ports))
             async for comment in kept_alive(approval):
                 yield comment
             if not approval.result():

@@ -11,12 +11,12 @@ from gatehouse.policy.records import Candidate, ModelRecord
 def usable_models(x: Identified, ports: Ports) -> list[ModelRecord]:
     """Return the active models that are not hidden from the caller. Models under a kill switch are among them: they are
     out for a while only."""
-    asked = CallRequest(identified=x, call=ModelCall(dialect="", model="", stream=False, body={}))
+    call_request = CallRequest(identified=x, call=ModelCall(dialect="", model="", stream=False, body={}))
     usable = []
     for model in x.policy.models.values():
         provider = x.policy.providers.get(model.provider)
         if model.is_active and provider is not None and provider.enabled:
             candidate = Candidate(provider, model)
-            if not any(isinstance(judge(asked, candidate, ports), Refuse) for judge in pipeline.LISTED):
+            if not any(isinstance(judge(call_request, candidate, ports), Refuse) for judge in pipeline.LISTED):
                 usable.append(model)
     return usable

@@ -169,12 +169,12 @@ class GatewayMetrics:
         """Counts a finished model call (`engine.ports.Meter`)."""
         if x.outcome == "refused":
             self.refused(x.error_code)
-        if x.asked is None:
+        if x.call_request is None:
             return
-        if x.asked.inspection is not None:
-            self._count_inspection(x.asked.inspection)
-        self._count_rule_events(x.asked.rule_events)
-        providers = x.asked.identified.policy.providers
+        if x.call_request.inspection is not None:
+            self._count_inspection(x.call_request.inspection)
+        self._count_rule_events(x.call_request.rule_events)
+        providers = x.call_request.identified.policy.providers
         for attempt in x.attempts:
             provider = providers.get(attempt.provider)
             self.attempts.add((provider.kind if provider else "other", attempt.reason))
@@ -187,7 +187,7 @@ class GatewayMetrics:
         self._count_answer(x, self._model_labels(x.chosen))
         if x.usage is not None and x.cost_usd is None:
             self.unknown_prices.add((kind,))
-            self._warn_of_missing_price(x.asked.identified.policy.tenant_id, x.chosen)
+            self._warn_of_missing_price(x.call_request.identified.policy.tenant_id, x.chosen)
 
     def refused(self, code: str | None) -> None:
         """Counts a model call that was refused with this error code (`engine.ports.Meter`)."""

@@ -107,7 +107,7 @@ async def test_the_rule_says_what_happens_and_asks_nobody_about_a_document(
     harness.flags = {"human_in_loop": True}
     assert (await ask(harness, chat(pdf(CARD))))[0] == status
     assert events(harness) == [("credit_card", effect, 1)]
-    assert harness.asked == []
+    assert harness.approval_questions == []
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ async def test_large_work_is_not_begun_on_the_event_loop(monkeypatch: pytest.Mon
         yield
 
     monkeypatch.setattr(turns, "INLINE_WORK_SECONDS", 60.0)
-    await FairScheduler().run(WorkOwner("a", "u"), work(), size=turns.MAX_INLINE_SIZE)
+    await FairScheduler().run(WorkOwner("a", "u"), work(), size=turns.MAX_INLINE_CHARACTERS)
     assert threads != [threading.get_ident()]
 
 

@@ -20,13 +20,13 @@ LANES = 20
 
 class Appender:
     def __init__(self, journal: Path, output: Path, sync: str, segment_bytes: int) -> None:
-        self._told = output
+        self._output = output
         with output.open("wb") as stdout:
             command: list[str | Path] = [sys.executable, APPENDER, journal, sync, str(LANES), str(segment_bytes)]
             self.process = subprocess.Popen(command, stdout=stdout)
 
     def lines(self) -> list[str]:
-        return self._told.read_text().split("\n")[:-1]  # the last may be half a line
+        return self._output.read_text().split("\n")[:-1]  # the last may be half a line
 
     def writer_id(self) -> UUID:
         while not (lines := self.lines()):

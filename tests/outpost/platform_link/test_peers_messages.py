@@ -51,9 +51,9 @@ class Other:
         #: who signs its answers
         self.proof = proof
         #: what it says of itself, but for the month; None: nothing
-        self.told: dict[str, Any] | None = {}
+        self.claimed_fields: dict[str, Any] | None = {}
         self.gives: Callable[[ShareRequest], Pair] = lambda _: (0, 0)
-        self.asked: list[ShareRequest] = []
+        self.share_requests: list[ShareRequest] = []
         self.heard: PeerMessage | None = None
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"other": self}))
         self.address = f"http://127.0.0.1:{self._http.server_address[1]}"
@@ -61,14 +61,14 @@ class Other:
 
     def state(self, body: bytes) -> PeerMessage | None:
         self.heard = heard = msgspec.json.decode(body, type=PeerMessage)
-        if self.told is None:
+        if self.claimed_fields is None:
             return None
-        fields: dict[str, Any] = {"id": THEIRS, "stopped": False, "month": heard.month} | self.told
+        fields: dict[str, Any] = {"id": THEIRS, "stopped": False, "month": heard.month} | self.claimed_fields
         return PeerMessage(**fields)
 
     def share(self, body: bytes) -> dict[str, Pair]:
-        self.asked.append(msgspec.json.decode(body, type=ShareRequest))
-        return {"amounts": self.gives(self.asked[-1])}
+        self.share_requests.append(msgspec.json.decode(body, type=ShareRequest))
+        return {"amounts": self.gives(self.share_requests[-1])}
 
     def close(self) -> None:
         self._http.shutdown()
@@ -187,7 +187,7 @@ async def test_whatever_a_peer_gives_nobody_spends_more_than_the_limit(ours: Our
 
 
 async def test_a_peer_tells_of_itself_alone(ours: Ours, other: Other) -> None:
-    other.told = {"id": uuid4(), "stopped": True}
+    other.claimed_fields = {"id": uuid4(), "stopped": True}
     ours.peers.start()
     await until(lambda: bool(ours.fault))
     assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
@@ -197,7 +197,7 @@ async def test_an_answer_that_its_peer_has_not_proven_is_none(
     ours: Ours, other: Other, tmp_path: Path, authority: Authority
 ) -> None:
     other.proof = proof(tmp_path, authority, uuid4())
-    other.told, other.gives = {"stopped": True}, lambda _: (0, 5)
+    other.claimed_fields, other.gives = {"stopped": True}, lambda _: (0, 5)
     ours.peers.start()
     await until(lambda: bool(ours.fault))
     assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
@@ -213,7 +213,7 @@ async def test_a_part_is_refused_by_who_has_begun_before(
     ours: Ours, other: Other, later: float | None, share: int
 ) -> None:
     await ours.leases.prepare(ours.start)
-    other.told = {"granted": False, "claim": None if later is None else ours.claim(later)}
+    other.claimed_fields = {"granted": False, "claim": None if later is None else ours.claim(later)}
     await ours.peers.begin(ours.start)
     assert ours.share == share
 
@@ -222,7 +222,7 @@ async def test_of_two_who_begin_in_the_same_moment_and_refuse_each_other_one_has
     ours: Ours, other: Other
 ) -> None:
     await ours.leases.prepare(ours.start)
-    other.told = {"granted": False, "claim": ours.claim(0)}
+    other.claimed_fields = {"granted": False, "claim": ours.claim(0)}
     await ours.peers.begin(ours.start)
     # The one with the higher id begins with nothing.
     assert ours.share == 5
@@ -230,35 +230,35 @@ async def test_of_two_who_begin_in_the_same_moment_and_refuse_each_other_one_has
 
 async def test_who_has_reached_nobody_gives_up_later_what_is_not_its_own(ours: Ours, other: Other) -> None:
     """And what it has spent of it by then is taken from the others' shares."""
-    other.told = None
+    other.claimed_fields = None
     ours.peers.start()
     await until(lambda: ours.share == 5)
     assert await ours.calls(2) == 2
     other.gives = lambda request: request.amounts
-    other.told = {"granted": False, "claim": ours.claim(-3600), "free": (0, 6)}
+    other.claimed_fields = {"granted": False, "claim": ours.claim(-3600), "free": (0, 6)}
     await until(lambda: ours.share == 2)
-    assert [question.amounts for question in other.asked] == [(0, 2)]
+    assert [question.amounts for question in other.share_requests] == [(0, 2)]
     assert not ours.leases.owns(ours.start)
 
 
 async def test_a_newcomers_refusal_takes_nobodys_part(ours: Ours, other: Other) -> None:
     ours.peers.start()
     await until(lambda: ours.share == 5)
-    other.told, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None
+    other.claimed_fields, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None
     for _ in range(2):
         ours.peers.notify()
         await until(lambda: other.heard is not None)
         other.heard = None
-    assert (ours.share, other.asked) == (5, [])
+    assert (ours.share, other.share_requests) == (5, [])
 
 
 async def test_a_budget_that_all_together_have_spent_is_exceeded_before_anybody_asks(ours: Ours, other: Other) -> None:
-    other.told = {"spent": (0, 4)}
+    other.claimed_fields = {"spent": (0, 4)}
     ours.peers.start()
     await until(lambda: ours.share == 5)
     assert await ours.calls(5) == 5
     assert ours.spend.status() == "warning"
-    other.told = {"spent": (0, 5)}
+    other.claimed_fields = {"spent": (0, 5)}
     await until(lambda: ours.spend.status() == "exceeded")
 
 
@@ -269,7 +269,7 @@ async def test_what_is_spent_beyond_a_lowered_limit_is_asked_for_where_there_is_
     assert await ours.calls(5) == 5
     await ours.state.change(budget=msgspec.structs.replace(ours.spend.set, requests=6))
     await asyncio.sleep(1.2)
-    assert (ours.share, other.asked) == (3, [])
-    other.told = {"free": (9, 3)}
+    assert (ours.share, other.share_requests) == (3, [])
+    other.claimed_fields = {"free": (9, 3)}
     await until(lambda: ours.share == 5)
-    assert [question.amounts for question in other.asked] == [(0, 2)]
+    assert [question.amounts for question in other.share_requests] == [(0, 2)]

@@ -30,7 +30,7 @@ class Callers:
 
     def __init__(self, outpost: OutpostServer, count: int = 4) -> None:
         self.answered: list[str] = []
-        self.asked: list[str] = []
+        self.request_ids: list[str] = []
         self._outpost = outpost
         self._ended = threading.Event()
         self._pool = ThreadPoolExecutor(count)
@@ -48,7 +48,7 @@ class Callers:
             while not self._ended.is_set():
                 number += 1
                 request_id = f"{self._outpost.id.hex[:8]}-{caller}-{number}"
-                self.asked.append(request_id)
+                self.request_ids.append(request_id)
                 stream = number % 3 == 0
                 try:
                     answer = client.post(
@@ -86,7 +86,7 @@ def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
         # What a kill has interrupted is recorded too, so there may be more than what was answered.
         until(lambda: set(callers.answered) <= set(stored(trust, outpost)))
         until(lambda: len(list((outpost.home / "outpost/journal").glob("*-*"))) == 1)
-        usage_rows = usage(trust, callers.asked)
+        usage_rows = usage(trust, callers.request_ids)
         assert len(usage_rows) == len({request_id for request_id, _ in usage_rows})
         assert {request_id for request_id, _ in usage_rows} >= set(callers.answered)
         succeeded = {request_id for request_id, outcome in usage_rows if outcome == "success"}
@@ -105,7 +105,7 @@ def test_a_day_without_the_platform_is_handed_in_when_it_is_back(trust: Trust) -
             callers = Callers(outpost)
             until(lambda: len(callers.answered) >= AWAY, WAIT_SECONDS)
             callers.stop()
-            assert callers.answered == callers.asked or set(callers.answered) == set(callers.asked)
+            assert callers.answered == callers.request_ids or set(callers.answered) == set(callers.request_ids)
             assert journal(outpost) < 2_000 * len(callers.answered)
             # The disk turns one byte of one record. A stream has two entries, whose first is no record.
             spoilt = next(item for item in callers.answered[AWAY // 100 :] if int(item.rpartition("-")[2]) % 3)

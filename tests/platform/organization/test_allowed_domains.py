@@ -93,7 +93,7 @@ async def test_only_its_dns_record_proves_a_domain(
     names.records = {record["name"]: ["v=spf1 -all", record["value"]]}
     proven = await verify(tenant, domain)
     assert (proven.status_code, proven.json()["verified"]) == (200, True)
-    assert names.asked[-1] == record["name"]
+    assert names.queried_names[-1] == record["name"]
     assert (await verify(tenant, domain)).json() == proven.json()
     (event,) = await platform.audit(tenant, "allowed_domain.verified")
     assert (event["resource_id"], event["details"]) == (domain, {"by": "dns", "addresses": 0})
@@ -126,7 +126,7 @@ async def test_an_operator_can_verify_a_domain_of_any_organization(
     operator = await platform.operator()
     answer = await operator.client.post(f"{BASE}/{domain}/verify", params={"tenant_id": str(tenant.id)})
     assert (answer.status_code, answer.json()["verified"]) == (200, True), answer.text
-    assert names.asked == []
+    assert names.queried_names == []
     (event,) = await platform.audit(tenant, "allowed_domain.verified")
     assert (event["details"], event["actor_id"]) == ({"by": "operator", "addresses": 0}, str(operator.id))
 

@@ -28,19 +28,19 @@ class Served:
         self.env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
         self.env["GATEHOUSE_HOME"] = str(home)
         self.log = home / "portal.log"
-        self.said = self.url = ""
+        self.output = self.url = ""
 
     def start(self) -> None:
-        self.said, begins = "", self.log.stat().st_size if self.log.exists() else 0
+        self.output, begins = "", self.log.stat().st_size if self.log.exists() else 0
         command = [sys.executable, "-P", "-m", "gatehouse", "serve", "portal", "--port", "0"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=self.env, stdout=log, stderr=log, cwd=self.home)
         deadline = time.monotonic() + 60
-        while not (match := re.search(r"portal serves on (http\S+)", self.said)):
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < deadline, self.said
+        while not (match := re.search(r"portal serves on (http\S+)", self.output)):
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
             time.sleep(0.05)
-            self.said = self.log.read_bytes()[begins:].decode()
+            self.output = self.log.read_bytes()[begins:].decode()
         self.url = match[1]
 
     def stop(self) -> int:
@@ -84,7 +84,7 @@ def test_a_first_start_makes_what_it_needs_and_tells_the_admin_key_once(served: 
     assert served.stop() == 0
 
     served.start()
-    assert "adm_" not in served.said.partition("serves on")[2]
+    assert "adm_" not in served.output.partition("serves on")[2]
     again = httpx2.Client(base_url=served.url)
     shown = again.get(f"/v1/orgs/{org_id}", headers={"Authorization": f"Bearer {token}"})
     assert (shown.status_code, shown.json()["slug"]) == (200, "a")

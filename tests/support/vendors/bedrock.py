@@ -52,7 +52,7 @@ class Bedrock:
         self.profiles = profiles
         self.session_token = session_token
         self.faults: list[str] = []
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.received_calls: list[tuple[str, dict[str, Any]]] = []
 
     async def __call__(self, connection: Connection) -> None:
         if not is_signed(connection, self.session_token):
@@ -65,7 +65,7 @@ class Bedrock:
             return
         _, _, model, operation = path.split("/")
         body = json.loads(connection.body)
-        self.asked.append((unquote(model), body))
+        self.received_calls.append((unquote(model), body))
         if operation == "invoke":
             # Bedrock says so of every maker's models, for itself.
             more = "X-Amzn-Bedrock-Input-Token-Count: 4\r\n"

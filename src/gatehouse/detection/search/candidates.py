@@ -183,7 +183,7 @@ class _Numbers:
     def __init__(self, by_skeleton: dict[str, list[Regex]]) -> None:
         self._regexes = [regex for regexes in by_skeleton.values() for regex in regexes]
         self._search: Search = _compiled("|".join(by_skeleton))
-        self._each: list[tuple[Search, list[Regex]]] = [
+        self._grouped_regexes: list[tuple[Search, list[Regex]]] = [
             (_compiled(shape), regexes) for shape, regexes in by_skeleton.items()
         ]
         self._known: dict[tuple[bytes, int], tuple[Regex, ...]] = {}
@@ -222,7 +222,10 @@ class _Numbers:
 
     def _learn(self, key: tuple[bytes, int], shape: bytes, begin: int, end: int) -> tuple[Regex, ...]:
         matching_regexes = tuple(
-            regex for search, regexes in self._each if search(HERE, shape, begin, end)[0][0] >= 0 for regex in regexes
+            regex
+            for search, regexes in self._grouped_regexes
+            if search(HERE, shape, begin, end)[0][0] >= 0
+            for regex in regexes
         )
         if len(self._known) >= _REMEMBERED:
             self._known.clear()

@@ -71,8 +71,8 @@ class TierState(msgspec.Struct, frozen=True):
 
 
 class BadModel(Exception):
-    def __init__(self, tier: TierName, asked: int, answered: int) -> None:
-        super().__init__(f"the model of {tier} answered {answered} of {asked} texts")
+    def __init__(self, tier: TierName, requested: int, answered: int) -> None:
+        super().__init__(f"the model of {tier} answered {answered} of {requested} texts")
 
 
 class TierJob(Generic[Answer]):
@@ -134,7 +134,7 @@ class Tier(Generic[Answer]):
         self._changed = threading.Condition()
         self._jobs: deque[TierJob[Answer]] = deque()
         self._waiting = 0
-        self._wanted = False
+        self._load_requested = False
         self._thread: threading.Thread | None = None
 
     def state(self) -> TierState:
@@ -159,7 +159,7 @@ class Tier(Generic[Answer]):
     def load(self) -> None:
         """Load the model before it is needed. Returns at once."""
         with self._changed:
-            self._wanted = True
+            self._load_requested = True
             self._wake()
 
     def _fits(self, job: TierJob[Answer]) -> bool:
@@ -174,9 +174,9 @@ class Tier(Generic[Answer]):
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not (self._jobs or self._wanted):
+                while not (self._jobs or self._load_requested):
                     self._changed.wait()
-                self._wanted = False
+                self._load_requested = False
             model = self._loaded()
             if model is None:
                 self._fail_all("unavailable")

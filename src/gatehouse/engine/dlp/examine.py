@@ -14,7 +14,7 @@ from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.inspection import Inspection, WorkKind
 from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, DlpOptions, TierFailed
-from gatehouse.engine.dlp.turns import LONG_TEXT_BYTES, SCHEDULER, OverBudget
+from gatehouse.engine.dlp.turns import LONG_TEXT_CHARACTERS, SCHEDULER, OverBudget
 
 #: The fixed cost of a text, in characters.
 _TEXT_COST_CHARACTERS: Final = 64
@@ -61,8 +61,8 @@ class Examiner(NamedTuple):
         matchers = self.inspection.policy.matchers
         # Custom patterns of an organization can make a short text slow, too.
         has_custom_patterns = any(matcher.as_written is not None for matcher in matchers)
-        size = max(LONG_TEXT_BYTES + 1 if has_custom_patterns else 0, _size(texts))
-        is_tried = size <= LONG_TEXT_BYTES and not json_text
+        size = max(LONG_TEXT_CHARACTERS + 1 if has_custom_patterns else 0, _size(texts))
+        is_tried = size <= LONG_TEXT_CHARACTERS and not json_text
         short_findings = self._scan_short_texts(texts, decoded=decoded) if is_tried else [None] * len(texts)
         if None not in short_findings:
             return short_findings  # type: ignore[return-value]
@@ -106,7 +106,7 @@ class Examiner(NamedTuple):
         work may be done, or raises `DlpUnavailable`, depending on `DLP_FAIL_MODE`. Raises `DlpUnavailable` if the
         scheduler's queue is full."""
         budget = self.inspection.budget(self.options, self.direction, kind)
-        if size <= LONG_TEXT_BYTES and not budget.is_spent:
+        if size <= LONG_TEXT_CHARACTERS and not budget.is_spent:
             # Many short pieces of a stream take long together: if this one exceeds the budget, the next one fails.
             started = thread_time()
             result = finish(steps)

@@ -18,12 +18,12 @@ from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T
 
 #: Characters of a text, or bytes of a body, up to which work is done on the event loop without steps.
-LONG_TEXT_BYTES: Final = 8 * 1024
+LONG_TEXT_CHARACTERS: Final = 8 * 1024
 #: Time that long work may take on the event loop: enough for most texts of 10,000 characters.
 INLINE_WORK_SECONDS: Final = 0.001
 #: Characters or bytes from which work does not begin on the event loop: it would not end there, and a step may be
 #: long.
-MAX_INLINE_SIZE: Final = 8 * LONG_TEXT_BYTES
+MAX_INLINE_CHARACTERS: Final = 8 * LONG_TEXT_CHARACTERS
 #: Time that work runs before the next work is selected.
 TURN_SECONDS: Final = 0.003
 #: Most waiting pieces of work: of a user, of an organization, in all.
@@ -114,7 +114,7 @@ class FairScheduler:
         at its next step."""
         started = thread_time()
         try:
-            while size < MAX_INLINE_SIZE and thread_time() - started < INLINE_WORK_SECONDS:
+            while size < MAX_INLINE_CHARACTERS and thread_time() - started < INLINE_WORK_SECONDS:
                 next(steps)
         except StopIteration as stop:
             early_result: T = stop.value

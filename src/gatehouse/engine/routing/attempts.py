@@ -159,7 +159,7 @@ class Attempts:
             raise
         circuits.succeeded(key)
         latency_ms = (self._ports.clock.monotonic() - started) * 1000
-        self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.asked.call.stream)
+        self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
         return reply
 
     async def _traced_call(
@@ -188,7 +188,7 @@ class Attempts:
     async def _call(
         self, candidate: Candidate, x: Admitted, answered: Exchange, headers: Mapping[str, str] = tracing.NO_HEADERS
     ) -> Reply:
-        ports, identified, provider = self._ports, x.asked.identified, candidate.provider
+        ports, identified, provider = self._ports, x.call_request.identified, candidate.provider
         switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
 
         unanswered = len(answered.unanswered)
@@ -216,7 +216,7 @@ class Attempts:
                 elif not switches.up_to_date():
                     continue
                 return await call_provider(
-                    x.asked.call,
+                    x.call_request.call,
                     candidate,
                     secret=ports.secrets.open(tenant_id, provider.id, provider.sealed_credentials),
                     outbound=ports.outbound,
@@ -231,7 +231,7 @@ class Attempts:
 
 
 def _key(candidate: Candidate, x: Admitted) -> CircuitKey:
-    return CircuitKey(x.asked.identified.policy.tenant_id, candidate.provider.id, candidate.model.model_id)
+    return CircuitKey(x.call_request.identified.policy.tenant_id, candidate.provider.id, candidate.model.model_id)
 
 
 def _new_attempt(candidate: Candidate, status: int | None, reason: str, retry_after: float | None = None) -> Attempt:

@@ -128,11 +128,11 @@ class Chooser:
         if len(candidates) == 1:
             # The usual case: there is no order to compute.
             if (verdict := _judged(x, candidates[0], ports, self._judges)) is None:
-                return Routed(asked=x, chain=(candidates[0],), order=order)
+                return Routed(call_request=x, chain=(candidates[0],), order=order)
             place = _placed(x, candidates[0], ports, self._judges, verdict)
             if isinstance(place, Refuse):
                 return NotRouted(place.error)
-            return Routed(asked=x, chain=(place.candidate,), order=order, hold=place.hold)
+            return Routed(call_request=x, chain=(place.candidate,), order=order, hold=place.hold)
         places = _JudgedCandidates(x, ports, self._judges)
         places.add(candidates, limit=MAX_CANDIDATES)
         return _chained(x, places.in_order(), places.refused, order)
@@ -338,7 +338,7 @@ def _chained(
     hold = places[0].hold
     agreed = {None, hold.ask.rule_id if hold else None}
     chain = tuple(place.candidate for place in places if (place.hold and place.hold.ask.rule_id) in agreed)
-    return Routed(asked=x, chain=chain, order=order, choice=choice, hold=hold)
+    return Routed(call_request=x, chain=chain, order=order, choice=choice, hold=hold)
 
 
 def _placed(

@@ -9,11 +9,12 @@ environment's proxies nor netrc files are used: a credential is sent to the conf
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from ssl import SSLContext
+from typing import Final
 
 import aiohttp
 
 #: Seconds to connect, within a request's total.
-_CONNECT_TIMEOUT_SECONDS = 5.0
+_CONNECT_TIMEOUT_SECONDS: Final = 5.0
 
 
 class OversizedResponse(aiohttp.ClientError):

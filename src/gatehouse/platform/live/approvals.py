@@ -84,7 +84,7 @@ class LiveApprovals:
         self._node = node
         self._replica = replica
         self._seconds = seconds
-        self._held: dict[UUID, _HeldRequest] = {}
+        self._held_requests: dict[UUID, _HeldRequest] = {}
         self._watcher: asyncio.Task[None] | None = None
         #: database operations that nobody awaits any more, but that must finish
         self._background_tasks: set[asyncio.Task[Any]] = set()
@@ -110,11 +110,11 @@ class LiveApprovals:
         """Hold the request and return whether it was approved (see `engine.ports.Approvals`). Raises
         `ApprovalUnavailable`, `TooManyHeld`."""
         tenant_id = x.identified.policy.tenant_id
-        tenant_count = sum(request.tenant_id == tenant_id for request in self._held.values())
-        if len(self._held) >= MAX_HELD_REQUESTS or tenant_count >= MAX_HELD_PER_TENANT:
+        tenant_count = sum(request.tenant_id == tenant_id for request in self._held_requests.values())
+        if len(self._held_requests) >= MAX_HELD_REQUESTS or tenant_count >= MAX_HELD_PER_TENANT:
             raise TooManyHeld
         approval_id = new_id()
-        request = self._held[approval_id] = _HeldRequest(tenant_id, asyncio.get_running_loop().create_future())
+        request = self._held_requests[approval_id] = _HeldRequest(tenant_id, asyncio.get_running_loop().create_future())
         try:
             await self._insert(approval_id, x, ask)
             self._start_watcher()
@@ -124,7 +124,7 @@ class LiveApprovals:
             self._finish_in_background(asyncio.create_task(self._cancel(approval_id)))
             raise
         finally:
-            del self._held[approval_id]
+            del self._held_requests[approval_id]
         return status == "approved"
 
     async def _insert(self, approval_id: UUID, x: CallRequest, ask: Ask) -> None:
@@ -201,7 +201,7 @@ class LiveApprovals:
 
     async def _watch(self) -> None:
         decisions = self._replica.decisions
-        while self._held:
+        while self._held_requests:
             # Cleared before the query: a decision made during the query triggers another one.
             decisions.clear()
             with contextlib.suppress(*_DATABASE_ERRORS):
@@ -212,9 +212,9 @@ class LiveApprovals:
 
     async def _read_decisions(self) -> None:
         async with asyncio.timeout(_DATABASE_TIMEOUT_SECONDS), self._database.service() as session:
-            rows = (await session.execute(_DECIDED, {"ids": list(self._held)})).all()
+            rows = (await session.execute(_DECIDED, {"ids": list(self._held_requests)})).all()
         for row in rows:
-            request = self._held.get(row.id)
+            request = self._held_requests.get(row.id)
             if request is not None and not request.status.done():
                 request.status.set_result(row.status)
 

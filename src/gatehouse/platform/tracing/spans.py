@@ -71,7 +71,7 @@ def of_request(x: Exchange, now: float) -> list[TraceSpan]:
     # Added to the monotonic clock, this gives Unix time.
     offset = received.received_at - received.started
     spans = [_of_attempt(x, call, offset, now) for call in trace.calls]
-    asked, route = x.asked, _route(received.path)
+    call_request, route = x.call_request, _route(received.path)
     failed = x.error_code if x.outcome != "success" else None
     if failed is None and x.outcome != "success":
         failed = x.outcome
@@ -92,10 +92,12 @@ def of_request(x: Exchange, now: float) -> list[TraceSpan]:
                 "gatehouse.request_id": received.request_id,
                 "gatehouse.outcome": x.outcome,
                 "gatehouse.requested_model": _requested(x),
-                "gatehouse.stream": asked.call.stream if asked else None,
+                "gatehouse.stream": call_request.call.stream if call_request else None,
                 "gatehouse.fallbacks": x.fallbacks,
                 "gatehouse.cache": x.cache,
-                "gatehouse.dlp_action": asked.inspection.action if asked and asked.inspection else None,
+                "gatehouse.dlp_action": call_request.inspection.action
+                if call_request and call_request.inspection
+                else None,
                 "gatehouse.cost_usd": float(x.cost_usd) if x.cost_usd is not None else None,
                 "gatehouse.time_to_first_token_ms": x.time_to_first_token_ms,
             },
@@ -108,8 +110,8 @@ def of_request(x: Exchange, now: float) -> list[TraceSpan]:
 
 def _of_attempt(x: Exchange, call: TracedCall, offset: float, now: float) -> TraceSpan:
     assert x.trace is not None
-    assert x.asked is not None
-    provider, model, model_call = call.provider, call.model.model_id, x.asked.call
+    assert x.call_request is not None
+    provider, model, model_call = call.provider, call.model.model_id, x.call_request.call
     operation = DIALECTS[model_call.dialect].operation
     name = _PROVIDER_NAMES.get(provider.kind, provider.kind)
     succeeded = call.failed is None
@@ -194,7 +196,7 @@ def _conversation(path: str) -> str | None:
 
 def _requested(x: Exchange) -> str | None:
     """Return the requested model if the catalog has it; any other name may be text of the caller's."""
-    if x.asked is None:
+    if x.call_request is None:
         return None
-    name = x.asked.call.model
+    name = x.call_request.call.model
     return name if name == AUTO or x.identified.policy.find_models(name) else None

@@ -70,7 +70,7 @@ async def logout(request: Request, host: TheHost) -> Response:
 
 @router.get("/organizations")
 async def choose(person: Newcomer, host: TheHost) -> Response:
-    return PAGES.page("organizations.html", person=person, found=await table.memberships(host.database, person))
+    return PAGES.page("organizations.html", person=person, memberships=await table.memberships(host.database, person))
 
 
 @router.post("/organizations")
@@ -83,7 +83,7 @@ async def chosen(person: Newcomer, request: Request, host: TheHost, org_id: Anno
 @router.get("/invitation")
 async def invitation(person: Invited, host: TheHost) -> Response:
     return PAGES.page(
-        "invitation.html", person=person, found=await table.memberships(host.database, person), fault=None
+        "invitation.html", person=person, memberships=await table.memberships(host.database, person), fault=None
     )
 
 
@@ -97,7 +97,7 @@ async def accept(
         return _signed_in(host, person, issued)
     except Refusal as error:
         memberships = await table.memberships(host.database, person)
-        return PAGES.page("invitation.html", error.status, person=person, found=memberships, fault=error.text)
+        return PAGES.page("invitation.html", error.status, person=person, memberships=memberships, fault=error.text)
 
 
 @router.get("/dashboard")

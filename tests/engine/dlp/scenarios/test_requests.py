@@ -211,7 +211,7 @@ async def test_a_person_decides_about_a_prompt(approves: bool) -> None:
     harness.approves = approves
     harness.governance = GovernanceRecords(dlp_rules=(rule("credit_card", "prompt"),))
     status, body = await ask(harness, user(CARD))
-    assert [question.entity_types for question in harness.asked] == [("credit_card",)]
+    assert [question.entity_types for question in harness.approval_questions] == [("credit_card",)]
     [event] = harness.outcomes[0].dlp_events
     if approves:
         assert (status, sent(harness)["messages"][0]["content"], event.status) == (200, CARD, "approved")

@@ -119,7 +119,7 @@ async def test_one_approval_is_requested() -> None:
     harness.flags = {"human_in_loop": True}
     raw = await streamed(harness, cut("About PRJ-1234 then.", range(0, 20, 3)))
     assert text_of_stream(RESPONSES, raw, arguments=False) == "About PRJ-1234 then."
-    assert len(harness.asked) == 1
+    assert len(harness.approval_questions) == 1
 
 
 async def test_labels_are_turned_back_everywhere() -> None:

@@ -51,7 +51,7 @@ async def test_a_second_finding_before_the_approval_of_the_first_needs_its_own()
     raw = b"".join([block async for block in stream])
     assert raw.endswith(DONE)
     assert raw.count(CARD.encode()) == 2
-    assert len(harness.asked) == 2
+    assert len(harness.approval_questions) == 2
 
 
 async def test_a_stream_that_holds_back_events_at_its_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -370,7 +370,7 @@ async def test_several_questions_in_one_stream_are_asked_one_by_one() -> None:
     harness, stream = await held_stream(openai(pieces, arguments=False))
     raw = b"".join([chunk async for chunk in stream])
     assert text_of_stream(CHAT, raw, arguments=False) == "".join(pieces)
-    assert len(harness.asked) == 2
+    assert len(harness.approval_questions) == 2
     assert [event.status for event in harness.outcomes[0].dlp_events] == ["approved"]
 
 

@@ -213,7 +213,7 @@ async def test_a_request_with_everything(ask_bedrock) -> None:
     schema = {"schema": '{"type":"object"}', "name": "x"}
     spec = {"name": "weather", "description": "Tells it.", "inputSchema": {"json": parameters}, "strict": True}
     bare = {"name": "now", "inputSchema": {"json": {"type": "object", "properties": {}}}}
-    assert vendor.asked == [
+    assert vendor.received_calls == [
         (
             MODEL,
             {
@@ -247,7 +247,7 @@ async def test_a_request_with_everything(ask_bedrock) -> None:
 async def test_model_specific_parameters_are_translated(ask_bedrock, model, more) -> None:
     vendor = Bedrock()
     await ask_bedrock(vendor, call(top_k=3), model=model)
-    assert vendor.asked[0][1].get("additionalModelRequestFields") == more
+    assert vendor.received_calls[0][1].get("additionalModelRequestFields") == more
 
 
 @pytest.mark.parametrize(
@@ -257,20 +257,20 @@ async def test_model_specific_parameters_are_translated(ask_bedrock, model, more
 async def test_choices_of_tools(ask_bedrock, choice, expected) -> None:
     vendor = Bedrock()
     await ask_bedrock(vendor, call(tools=TOOLS, tool_choice=choice))
-    assert vendor.asked[0][1]["toolConfig"].get("toolChoice") == expected
-    assert len(vendor.asked[0][1]["toolConfig"]["tools"]) == 2
+    assert vendor.received_calls[0][1]["toolConfig"].get("toolChoice") == expected
+    assert len(vendor.received_calls[0][1]["toolConfig"]["tools"]) == 2
 
 
 async def test_no_choice_of_tools_is_no_tools(ask_bedrock) -> None:
     vendor = Bedrock()
     await ask_bedrock(vendor, call(tools=TOOLS, tool_choice="none"))
-    assert "toolConfig" not in vendor.asked[0][1]
+    assert "toolConfig" not in vendor.received_calls[0][1]
 
 
 async def test_json_mode_is_an_instruction(ask_bedrock) -> None:
     vendor = Bedrock()
     await ask_bedrock(vendor, call(response_format={"type": "json_object"}))
-    assert "JSON object" in vendor.asked[0][1]["system"][0]["text"]
+    assert "JSON object" in vendor.received_calls[0][1]["system"][0]["text"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -341,7 +341,7 @@ async def test_results_of_tools_go_back(ask_bedrock) -> None:
         },
     ]
     await ask_bedrock(vendor, call("anthropic_messages", tools=ANTHROPIC_TOOLS, messages=messages))
-    body = vendor.asked[0][1]
+    body = vendor.received_calls[0][1]
     assert body["messages"][1]["content"] == [
         {"toolUse": {"toolUseId": "t1", "name": "weather", "input": {"city": "Köln"}}},
         {"toolUse": {"toolUseId": "t2", "name": "lost", "input": {}}},
@@ -363,7 +363,7 @@ async def test_ids_of_other_providers_calls_are_made_to_fit(ask_bedrock) -> None
     await ask_bedrock(
         vendor, call(messages=[question, {"role": "assistant", "tool_calls": calls}, *results], temperature=1.7)
     )
-    body = vendor.asked[0][1]
+    body = vendor.received_calls[0][1]
     sent = [block["toolUse"]["toolUseId"] for block in body["messages"][1]["content"]]
     assert sent == [block["toolResult"]["toolUseId"] for block in body["messages"][2]["content"]]
     assert sent[0] == ids[0]
@@ -535,7 +535,7 @@ async def test_embeddings_in_their_makers_words(ask_bedrock, model, model_reply,
     vendor = Bedrock()
     body = {"input": "x", **model_reply}
     reply = await ask_bedrock(vendor, call("openai_embeddings", **body), model=model)
-    assert vendor.asked == [(model, sent)]
+    assert vendor.received_calls == [(model, sent)]
     response_body = json.loads(reply.body)
     assert (response_body["model"], [one["embedding"] for one in response_body["data"]]) == ("p/the-model", vectors)
     assert reply.usage == usage
@@ -636,7 +636,7 @@ async def test_a_profile_is_called_by_its_arn(ask_bedrock, stream) -> None:
     vendor = Bedrock()
     arn = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/abc123"
     await ask_bedrock(vendor, call(stream=stream), model=arn)
-    assert vendor.asked[0][0] == arn
+    assert vendor.received_calls[0][0] == arn
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,14 @@ class Topics:
 
     def __init__(self, **scores: float) -> None:
         self.scores = scores
-        self.asked: list[tuple[list[str], list[str]]] = []
+        self.classified: list[tuple[list[str], list[str]]] = []
         self.fails: str | None = None
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         return [[] for _ in texts]
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
-        self.asked.append((list(texts), list(labels)))
+        self.classified.append((list(texts), list(labels)))
         if self.fails:
             raise TierFailed("llm", self.fails)
         return [{label: self.scores.get(label, 0.0) if label in text else 0.0 for label in labels} for text in texts]
@@ -198,7 +198,7 @@ async def test_topics_are_checked_in_messages_and_tool_descriptions_but_not_in_n
     }  # fmt: skip
     function = {"name": "search_the_law", "description": "finds it", "parameters": parameters}
     await ask(harness, "hello", tools=[{"type": "function", "function": function}])
-    assert tier.asked == [(["hello", "finds it", "which one"], ["law"])]
+    assert tier.classified == [(["hello", "finds it", "which one"], ["law"])]
 
 
 async def test_a_topic_in_a_tools_description_is_refused() -> None:
@@ -221,13 +221,13 @@ async def test_keywords_and_topics_are_judged_in_one_order() -> None:
     assert body["error"]["filter_id"] == str(UUID(int=1))
     _, body = await ask(harness, "falcon")
     assert body["error"]["filter_id"] == str(UUID(int=2))
-    assert tier.asked[-1][1] == ["law"]
+    assert tier.classified[-1][1] == ["law"]
 
 
 async def test_without_topics_the_semantic_tier_is_not_called() -> None:
     tier = Topics()
     await ask(engine(keywords(1, "falcon"), instruction(2, "Be brief."), topics=tier), "hello")
-    assert tier.asked == []
+    assert tier.classified == []
 
 
 async def test_a_failed_tier_refuses_the_request() -> None:

@@ -318,7 +318,7 @@ async def test_a_huge_answer_is_returned_and_not_cached(harness: EngineHarness, 
     assert (await read(answer)).count(b"x") >= MAX_CACHED_BYTES
     if stream:
         assert answer.answered is not None
-        assert answer.answered.asked is not None
+        assert answer.answered.call_request is not None
         assert answer.answered.admitted.cached is not None
         assert answer.answered.admitted.cached.blocks is None, "it is not held on to either"
     assert cache_header(await ask(harness, body)) == "miss"
@@ -472,4 +472,4 @@ async def test_a_request_that_waits_for_a_person_asks_each_time(harness: EngineH
     harness.outbound.script = [(200, [completion()])]
     body = {**CHAT, "messages": [{"role": "user", "content": "PRJ-1234"}]}
     assert [cache_header(await ask(harness, body)) for _ in range(2)] == ["miss", "hit"]
-    assert len(harness.asked) == 2
+    assert len(harness.approval_questions) == 2

@@ -117,7 +117,7 @@ async def test_no_approval_is_requested_for_a_denied_model() -> None:
     harness.flags = {"human_in_loop": True}
     governed(harness, "REQUIRE_APPROVAL", "true")
     assert (await ask(harness, "one/m"))[0].status == 404
-    assert harness.asked == []
+    assert harness.approval_questions == []
 
 
 async def test_a_denied_models_kill_switch_is_not_disclosed() -> None:

@@ -170,7 +170,7 @@ async def test_approval_is_requested_before_the_call() -> None:
     harness = engine(rule(1, "REQUIRE_APPROVAL", 'model == "one/m"'))
     harness.flags = {"human_in_loop": True}
     assert (await ask(harness))[0].status == 200
-    (question,) = harness.asked
+    (question,) = harness.approval_questions
     assert (question.rule_id, question.rule_name, question.direction) == (str(UUID(int=1)), "rule 1", "input")
     assert [event.result for event in harness.outcomes[0].rule_events] == ["matched", "approved"]
 
@@ -191,7 +191,7 @@ async def test_a_denied_approval_is_a_policy_block() -> None:
 async def test_without_the_flag_the_call_is_refused_without_an_approval() -> None:
     harness = engine(rule(1, "REQUIRE_APPROVAL"))
     assert (await ask(harness))[0].status == 403
-    assert harness.asked == []
+    assert harness.approval_questions == []
 
 
 async def test_a_stream_starts_before_it_waits_for_approval() -> None:
@@ -211,7 +211,7 @@ async def test_no_approval_is_requested_for_a_fallback() -> None:
     harness.flags = {"human_in_loop": True}
     harness.outbound.script = [BROKEN]
     assert (await ask(harness, "one/m", "two/m"))[0].status == 502
-    assert (harness.asked, hosts(harness)) == ([], ["one"])
+    assert (harness.approval_questions, hosts(harness)) == ([], ["one"])
 
 
 async def test_an_approval_covers_fallbacks_of_the_same_rule() -> None:
@@ -219,7 +219,7 @@ async def test_an_approval_covers_fallbacks_of_the_same_rule() -> None:
     harness.flags = {"human_in_loop": True}
     harness.outbound.script = [BROKEN, (200, [completion()])]
     assert (await ask(harness, "one/m", "two/m", "local/l"))[0].status == 200
-    assert (len(harness.asked), hosts(harness)) == (1, ["one", "two"])
+    assert (len(harness.approval_questions), hosts(harness)) == (1, ["one", "two"])
 
 
 async def test_a_log_action_passes_and_is_an_event() -> None:

@@ -16,12 +16,12 @@ from gatehouse.foundation.outbound.lean.names import AddressCache
 class Resolver:
     def __init__(self) -> None:
         self.addresses: list[str] = ["10.0.0.1"]
-        self.asked = 0
+        self.lookup_count = 0
         self.free = threading.Event()
         self.free.set()
 
     def __call__(self, *_: object, **__: object) -> list[tuple[object, ...]]:
-        self.asked += 1
+        self.lookup_count += 1
         self.free.wait(5)
         if not self.addresses:
             raise socket.gaierror
@@ -51,7 +51,7 @@ async def test_a_name_is_looked_up_once_however_many_ask(names: AddressCache, re
     resolver.addresses = ["10.0.0.1", "10.0.0.2"]
     assert await asyncio.gather(*[resolved(names) for _ in range(20)]) == [["10.0.0.1", "10.0.0.2"]] * 20
     await resolved(names)
-    assert resolver.asked == 1
+    assert resolver.lookup_count == 1
 
 
 async def test_a_cancelled_lookup_does_not_affect_others(names: AddressCache, resolver: Resolver) -> None:
@@ -113,4 +113,4 @@ async def test_an_unreachable_address_is_resolved_again(names: AddressCache, res
 
 async def test_an_address_needs_no_look_up(names: AddressCache, resolver: Resolver) -> None:
     assert await names.addresses("10.1.2.3", 443, "private") == (ip_address("10.1.2.3"),)
-    assert resolver.asked == 0
+    assert resolver.lookup_count == 0

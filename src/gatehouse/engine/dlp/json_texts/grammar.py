@@ -51,8 +51,8 @@ _POINT: Final = re.compile(r"\.[0-9]")
 _EXPONENT: Final = re.compile("[eE][+-]?[0-9]")
 _BLANK: Final = frozenset(" \t\n\r")
 _MAX_WORD_CHARACTERS: Final = 16
-_ESCAPE_LENGTH: Final = len("\\u0000")
-_SIGNED_DIGIT_LENGTH: Final = len("e+0")
+_ESCAPE_CHARACTERS: Final = len("\\u0000")
+_SIGNED_DIGIT_CHARACTERS: Final = len("e+0")
 #: Values of a list, and members of an object, each followed by a comma.
 _VALUES: Final = re.compile(f"(?:{_value(_REGEX_LEVELS)},)*+")
 _MEMBERS: Final = re.compile(f"(?:{_member(_value(_REGEX_LEVELS))},)*+")
@@ -171,7 +171,7 @@ class JsonReader:
 
     def _rest_of_string(self) -> None:
         begin, self._position = self._position, self._end(_IN_STRING)
-        if self._position - begin >= WINDOW_CHARACTERS - _ESCAPE_LENGTH:
+        if self._position - begin >= WINDOW_CHARACTERS - _ESCAPE_CHARACTERS:
             # The string may continue.
             return
         if self._text[self._position : self._position + 1] != '"':
@@ -185,8 +185,8 @@ class JsonReader:
         match = _NUMBER.match(self._text, self._position, stop)
         if match is None:
             raise NotJson
-        # Behind the end of the window there may be a fraction or an exponent, whose first digit is the third character.
-        if match.end() + _SIGNED_DIGIT_LENGTH <= stop:
+        # A fraction or an exponent may follow: its first digit, the third character at most, must be in the window.
+        if match.end() + _SIGNED_DIGIT_CHARACTERS <= stop:
             self._position, self._next = match.end(), self._after_value
             return
         self._is_in_long_token = True

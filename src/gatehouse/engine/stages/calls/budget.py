@@ -29,24 +29,24 @@ def check(x: Identified, ports: Ports) -> Verdict:
 def reserve(x: Admitted, ports: Ports) -> MaybeVerdict:
     """Reserves what the call can take at most. Refuses with `QuotaExceeded`, and with `Unavailable` where the budgets'
     state is not known."""
-    identified = x.asked.identified
+    identified = x.call_request.identified
     caller_budgets = identified.policy.budgets.of(identified.caller)
     return ALLOW if caller_budgets is None else _reserve(x, caller_budgets, ports)
 
 
 async def _reserve(x: Admitted, caller_budgets: CallerBudgets, ports: Ports) -> Verdict:
-    asked = x.asked
-    enforced = _enforced(asked.identified)
+    call_request = x.call_request
+    enforced = _enforced(call_request.identified)
     binding = caller_budgets if enforced else caller_budgets.always
     if binding is not None and binding.block_usd:
-        remaining = tuple([candidate for candidate in x.chain if priced(asked, candidate)])
+        remaining = tuple([candidate for candidate in x.chain if priced(call_request, candidate)])
         if not remaining:
             return Refuse(PriceUnknown.of(x.chain[0], "A budget in dollars"))
         x.chain = remaining
     amounts = _max_amounts(x, limited=binding is not None and binding.block) if caller_budgets.measure else _ONE
     try:
         x.reserved = await ports.spend.reserve(
-            caller_budgets.budgets, amounts, enforced=enforced, user_id=asked.identified.caller.user_id
+            caller_budgets.budgets, amounts, enforced=enforced, user_id=call_request.identified.caller.user_id
         )
     except Refusal as refused:
         return Refuse(refused)
@@ -79,10 +79,10 @@ def charged(x: Exchange) -> CallAmounts | None:
 
 def _max_amounts(x: Admitted, *, limited: bool) -> CallAmounts:
     """Return the most that the call can take. `limited`: the model is told a limit where the caller gives none."""
-    output = default_output(x.asked, x.chain)
+    output = default_output(x.call_request, x.chain)
     if limited:
-        x.asked.call.output_limit = output
-    upper = bound(x.asked, x.chain, output)
+        x.call_request.call.output_limit = output
+    upper = bound(x.call_request, x.chain, output)
     return CallAmounts(nano_usd=upper.nano_usd or 0, requests=1, tokens=upper.tokens)
 
 

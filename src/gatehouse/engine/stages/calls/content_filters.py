@@ -14,7 +14,7 @@ from gatehouse.engine.dlp.body import separator_between
 from gatehouse.engine.dlp.errors import DlpUnavailable
 from gatehouse.engine.dlp.steps import Steps, T, finish
 from gatehouse.engine.dlp.tiers import Detectors, TierFailed
-from gatehouse.engine.dlp.turns import LONG_TEXT_BYTES, NO_OWNER, SCHEDULER, OverBudget, WorkBudget, WorkOwner
+from gatehouse.engine.dlp.turns import LONG_TEXT_CHARACTERS, NO_OWNER, SCHEDULER, OverBudget, WorkBudget, WorkOwner
 from gatehouse.engine.exchange import CallRequest
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.records.outcome import RuleEvent
@@ -97,7 +97,7 @@ async def evaluate(
     budget = WorkBudget(work_seconds=ports.dlp.pattern_work_seconds, timeout_seconds=ports.dlp.pattern_timeout_seconds)
 
     async def done(steps: Steps[T]) -> T:
-        return finish(steps) if size <= LONG_TEXT_BYTES else await SCHEDULER.run(whose, steps, budget, size=size)
+        return finish(steps) if size <= LONG_TEXT_CHARACTERS else await SCHEDULER.run(whose, steps, budget, size=size)
 
     try:
         keyword_match = await done(_first_with_keyword(filter_set, filters, body))

@@ -63,7 +63,7 @@ class Recorder:
         if self._opened:
             return
         self._opened = True
-        identified, asked, chosen = x.identified, x.asked, x.chosen
+        identified, call_request, chosen = x.identified, x.call_request, x.chosen
         received, caller = identified.received, identified.caller
         entry = Opened(
             id=self.id,
@@ -75,14 +75,14 @@ class Recorder:
             api_key_id=caller.api_key_id,
             client_id=caller.client_id,
             ip=received.client_address,
-            requested_model=asked.call.model if asked else None,
+            requested_model=call_request.call.model if call_request else None,
             provider=chosen.provider.id if chosen else None,
             model_id=chosen.model.model_id if chosen else None,
             group_ids=caller.groups,
-            rule_events=tuple(asked.rule_events) if asked else (),
+            rule_events=tuple(call_request.rule_events) if call_request else (),
             routing_policy_id=x.routing_policy_id,
-            dlp_events=asked.inspection.events() if asked and asked.inspection else (),
-            end_user=asked.end_user if asked else None,
+            dlp_events=call_request.inspection.events() if call_request and call_request.inspection else (),
+            end_user=call_request.end_user if call_request else None,
             tags=identified.tags,
         )
         await self._ports.journal.append(encode(entry))
@@ -106,9 +106,9 @@ class Recorder:
         except Exception:
             # A request is recorded even if its metrics fail.
             log.exception("record.figures_fault", request_id=x.identified.received.request_id)
-        identified, asked, chosen, usage = x.identified, x.asked, x.chosen, x.usage
+        identified, call_request, chosen, usage = x.identified, x.call_request, x.chosen, x.usage
         received, caller = identified.received, identified.caller
-        inspection = asked.inspection if asked else None
+        inspection = call_request.inspection if call_request else None
         # Written out, here and above: building a record from a dictionary takes twice as long.
         entry = Outcome(
             id=self.id,
@@ -120,14 +120,14 @@ class Recorder:
             api_key_id=caller.api_key_id,
             client_id=caller.client_id,
             ip=received.client_address,
-            requested_model=asked.call.model if asked else None,
+            requested_model=call_request.call.model if call_request else None,
             provider=chosen.provider.id if chosen else None,
             model_id=chosen.model.model_id if chosen else None,
             path=received.path,
             outcome=x.outcome,
             status=x.status,
             error_code=x.error_code,
-            stream=asked.call.stream if asked else False,
+            stream=call_request.call.stream if call_request else False,
             input_tokens=usage.input_tokens + usage.cache_write_tokens if usage else None,
             output_tokens=usage.output_tokens if usage else None,
             cached_tokens=usage.cached_tokens if usage else None,
@@ -141,11 +141,11 @@ class Recorder:
             routing_policy_id=x.routing_policy_id,
             dlp_events=inspection.events() if inspection else (),
             group_ids=caller.groups,
-            rule_events=tuple(asked.rule_events) if asked else (),
+            rule_events=tuple(call_request.rule_events) if call_request else (),
             budgets=_budgets(x),
             attempts=_failed(x) if x.attempts else (),
             cache=x.cache,
-            end_user=asked.end_user if asked else None,
+            end_user=call_request.end_user if call_request else None,
             tags=identified.tags,
         )
         return ports.journal.append(encode(entry))

@@ -27,13 +27,13 @@ def look(x: Admitted, ports: Ports) -> MaybeVerdict:
     choice = x.routed.choice
     if choice is None or not choice.policy.cache_ttl_seconds:
         return ALLOW
-    if len(x.asked.identified.received.body) > MAX_CACHED_BYTES:
+    if len(x.call_request.identified.received.body) > MAX_CACHED_BYTES:
         return ALLOW
     return _look(x, choice.policy.cache_ttl_seconds, ports)
 
 
 async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict:
-    directives = _directives(x.asked)
+    directives = _directives(x.call_request)
     if "no-store" in directives:
         return ALLOW
     x.cached = cached = Cached(key=_key(x), seconds=seconds)
@@ -48,7 +48,7 @@ def again(x: Admitted) -> Reply | None:
     """Return the cached answer, or None where there is none."""
     if x.cached is None or x.cached.answer is None:
         return None
-    return Reply.again(x.cached.answer, stream=x.asked.call.stream)
+    return Reply.again(x.cached.answer, stream=x.call_request.call.stream)
 
 
 def watch(x: Exchange, reply: Reply) -> None:
@@ -70,7 +70,7 @@ def keep(x: Exchange, ports: Ports) -> None:
     cached = x.admitted.cached if x.admitted else None
     if x.admitted is None or cached is None or cached.blocks is None or x.outcome != "success":
         return
-    call, answer = x.admitted.asked.call, b"".join(cached.blocks)
+    call, answer = x.admitted.call_request.call, b"".join(cached.blocks)
     if len(answer) <= MAX_CACHED_BYTES and ended_normally(call.dialect, answer, stream=call.stream):
         ports.cache.put(cached.key, answer, cached.seconds)
 
@@ -84,7 +84,7 @@ def _directives(x: CallRequest) -> set[str]:
 def _key(x: Admitted) -> bytes:
     """Return the cache key: a hash of all that the answer depends on and of who may have it. A change of the policy
     changes the key."""
-    call, identified, first = x.asked.call, x.asked.identified, x.chain[0]
+    call, identified, first = x.call_request.call, x.call_request.identified, x.chain[0]
     material = (
         identified.policy.tenant_id,
         identified.policy.revision,
@@ -103,7 +103,7 @@ def _key(x: Admitted) -> bytes:
 async def _may_still(x: Admitted, ports: Ports) -> bool:
     """Return whether an attempt would still be allowed: the request may have waited. If not, the attempt refuses and
     says why."""
-    identified = x.asked.identified
+    identified = x.call_request.identified
     await ports.switches.in_touch()
     return (
         ports.switches.up_to_date()

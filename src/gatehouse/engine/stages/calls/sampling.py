@@ -87,8 +87,10 @@ async def _noted(events: AsyncIterator[bytes], sample: CallSample) -> AsyncItera
 
 
 def keep(x: Exchange, ports: Ports) -> None:
-    if x.asked is not None and x.asked.sample is not None and ports.sampler is not None:
-        task = asyncio.get_running_loop().create_task(_keep(x.asked, x.asked.sample, ports.sampler, ports))
+    if x.call_request is not None and x.call_request.sample is not None and ports.sampler is not None:
+        task = asyncio.get_running_loop().create_task(
+            _keep(x.call_request, x.call_request.sample, ports.sampler, ports)
+        )
         RUNNING.add(task)
         task.add_done_callback(RUNNING.discard)
 

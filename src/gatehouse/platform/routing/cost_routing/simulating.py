@@ -53,13 +53,13 @@ def simulate(
 ) -> Simulated:
     """Return what the policy of `record` would do with `request`, enabled or not."""
     policy = compile_routing_policy(record, options_of(snapshot.providers, snapshot.models.values()))
-    asked = _asked(snapshot, request, ports)
-    routed = chooser.routed(asked, ports, policy, trial=True)
+    call_request = _call_request(snapshot, request, ports)
+    routed = chooser.routed(call_request, ports, policy, trial=True)
     assert routed.choice is not None
-    return _result(asked, routed.choice, routed)
+    return _result(call_request, routed.choice, routed)
 
 
-def _asked(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> CallRequest:
+def _call_request(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> CallRequest:
     received = Received(
         request_id="simulation",
         method="POST",
@@ -96,22 +96,22 @@ def _fields(names: list[str]) -> dict[str, Any]:
     return {**fields, "tools": tools} if tools else fields
 
 
-def _result(asked: CallRequest, choice: PolicyChoice, routed: Routed | NotRouted) -> Simulated:
+def _result(call_request: CallRequest, choice: PolicyChoice, routed: Routed | NotRouted) -> Simulated:
     chain = routed.chain if isinstance(routed, Routed) else ()
     # The first choice is shown even where the cost cap refuses it.
     selected = chain[0] if chain else choice.first
     refusal = routed.error if isinstance(routed, NotRouted) else None
-    estimated_cost = None if choice.first is None else _cost(asked, choice.first)
+    estimated_cost = None if choice.first is None else _cost(call_request, choice.first)
     cap = choice.policy.cap
     return Simulated(
         selected_model=None
         if selected is None
-        else _selected(asked, choice, selected, holds=isinstance(routed, Routed) and routed.hold is not None),
+        else _selected(call_request, choice, selected, holds=isinstance(routed, Routed) and routed.hold is not None),
         fallback_sequence=[
             Fallback(
                 provider=candidate.provider.id,
                 model_id=candidate.model.model_id,
-                estimated_cost_usd=_cost(asked, candidate),
+                estimated_cost_usd=_cost(call_request, candidate),
             )
             for candidate in chain[1:]
         ],
@@ -124,25 +124,25 @@ def _result(asked: CallRequest, choice: PolicyChoice, routed: Routed | NotRouted
     )
 
 
-def _cost(asked: CallRequest, candidate: Candidate) -> Decimal | None:
-    return estimate(candidate.model, routing_needs(asked))
+def _cost(call_request: CallRequest, candidate: Candidate) -> Decimal | None:
+    return estimate(candidate.model, routing_needs(call_request))
 
 
-def _selected(asked: CallRequest, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> Selected:
+def _selected(call_request: CallRequest, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> Selected:
     return Selected(
         provider=selected.provider.id,
         model_id=selected.model.model_id,
-        reason=_reason(asked, choice, selected, holds=holds),
+        reason=_reason(call_request, choice, selected, holds=holds),
     )
 
 
-def _reason(asked: CallRequest, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> str:
+def _reason(call_request: CallRequest, choice: PolicyChoice, selected: Candidate, *, holds: bool) -> str:
     name = f"{selected.provider.id}/{selected.model.model_id}"
     if choice.first is not None and selected != choice.first:
         return "use_cheapest: the cheapest capable model under the cost cap"
-    if asked.call.model == AUTO:
+    if call_request.call.model == AUTO:
         reason = f"{choice.policy.strategy}: {_REASONS[choice.policy.strategy]}"
-    elif asked.call.model in {name, selected.model.model_id}:
+    elif call_request.call.model in {name, selected.model.model_id}:
         reason = "named by the request"
     else:
         reason = "the named model cannot answer now; next in the fallback chain, or where a policy rule sends it"

@@ -129,9 +129,9 @@ def completion_text(reply: Completion) -> str:
     return "".join(part.text for part in reply.parts if isinstance(part, Text))
 
 
-def inspected_question(asked: CallRequest) -> str:
+def inspected_question(call_request: CallRequest) -> str:
     """Return the last message as the model received it, with labels in place of redacted values."""
-    content: str = asked.call.body["messages"][-1]["content"]
+    content: str = call_request.call.body["messages"][-1]["content"]
     return content
 
 

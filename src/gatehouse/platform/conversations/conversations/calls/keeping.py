@@ -117,16 +117,16 @@ class ConversationTurn:
 
         The returned answer has the text for the caller. The stored one is `with_labels`.
         """
-        asked = answered.asked
-        assert asked is not None
-        question = inspected_question(asked)
+        call_request = answered.call_request
+        assert call_request is not None
+        question = inspected_question(call_request)
         messages = (
             self._message(0, "user", question, complete=True),
             self._message(1, "assistant", answer.text, complete=answer.complete),
         )
         messages[1].finish_reason = answer.finish_reason
         messages[1].model = full_name(answered.chosen.model) if answered.chosen else None
-        stored_texts = (question, with_labels(answer.text, asked))
+        stored_texts = (question, with_labels(answer.text, call_request))
         async with self._parts.changing() as change:
             # Lock order: the conversation before its messages, as in deletion. A deleted conversation stays deleted.
             row = await table.owned(change.session, self._row.id, self._row.user_id, lock=True)
@@ -136,7 +136,9 @@ class ConversationTurn:
                 values = message.model_dump(include={"status", "model", "finish_reason", "created_at"})
                 content = self._contents.seal(text, message.id)
                 await table.fill_message(change.session, message.id, content=content, **values)
-            table.record_activity(row, asked.inspection.labels.numbers if asked.inspection is not None else {})
+            table.record_activity(
+                row, call_request.inspection.labels.numbers if call_request.inspection is not None else {}
+            )
         return messages
 
     async def discard(self) -> None:
@@ -160,9 +162,9 @@ class ConversationTurn:
         )
 
 
-def with_labels(text: str, asked: CallRequest) -> str:
+def with_labels(text: str, call_request: CallRequest) -> str:
     """Return an answer as the model sent it: values restored for the caller are replaced by their labels again."""
-    values = asked.inspection.labels.values if asked.inspection is not None else {}
+    values = call_request.inspection.labels.values if call_request.inspection is not None else {}
     if not values:
         return text
     labels = {value: label for label, value in values.items()}

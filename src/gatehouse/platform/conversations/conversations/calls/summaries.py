@@ -61,11 +61,11 @@ async def summarize(
     answer = await models.ask(name, [instruction, PromptMessage("user", transcript)], row.label_numbers)
     if answer.answered is None:
         return answer, None
-    assert answer.answered.asked is not None
+    assert answer.answered.call_request is not None
     assert answer.answered.chosen is not None
     text, now = completion_text(completion(answer)), utc_now()
     async with parts.changing() as change:
-        sealed = contents.seal(with_labels(text, answer.answered.asked), "summary")
+        sealed = contents.seal(with_labels(text, answer.answered.call_request), "summary")
         await table.store_summary(change.session, row.id, sealed, now)
     answering_model = full_name(answer.answered.chosen.model)
     return answer, Summary(summary=text, model=answering_model, messages=len(fitting), summarized_at=now)
