@@ -30,7 +30,8 @@ def test_a_kill_switch_reaches_every_outpost_and_the_report_says_when(trust: Tru
     with OutpostServer(trust) as other, trust.admin() as admin:
         outposts = (outpost, other)
         providers = admin.get("/api/v1/admin/kill-switch/providers").json()
-        echo = next(model["id"] for model in providers[0]["models"] if model["model_id"] == "echo")
+        models = [model for provider in providers if provider["provider"] == "sandbox" for model in provider["models"]]
+        echo = next(model["id"] for model in models if model["model_id"] == "echo")
         assert [outpost.ask().status_code for outpost in outposts] == [200, 200]
         off = admin.post(f"/api/v1/admin/kill-switch/models/{echo}/disable", json={"reason": "other"})
         assert off.status_code == 200, off.text
