@@ -19,10 +19,7 @@ from typing import Final, NamedTuple, NoReturn
 PARALLEL_PARTS: Final = 4
 
 #: Start servers, most of them with several processes, and wait for them.
-SERVERS: Final = (
-    "tests/cli", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations",
-    "tests/platform/background/test_jobs.py",
-)  # fmt: skip
+SERVERS: Final = ("tests/cli", "tests/platform/keeper", "tests/platform/live", "tests/platform/operations")
 #: Start and stop whole platforms, one after the other.
 STARTS: Final = ("tests/platform/installation", "tests/platform/worker", "tests/platform/test_worker.py")
 #: Minutes in one test.

@@ -101,8 +101,8 @@ def test_every_table_with_a_tenant_has_row_level_security(platform: RunningPlatf
     assert platform.sql(query) == []
 
 
-#: Operators work across organizations on the first four; what has changed is told of any, and read of one's own.
-WIDER = {"tenants", "oauth_clients", "platform_state", "outpost_trust", "changes"}
+#: Operators work across organizations on the first five; what has changed is told of any, and read of one's own.
+WIDER = {"tenants", "oauth_clients", "platform_state", "outpost_trust", "jobs", "changes"}
 
 
 def test_row_level_security_shows_one_tenants_rows_alone_and_takes_no_others(platform: RunningPlatform) -> None:

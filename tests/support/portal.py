@@ -27,6 +27,7 @@ from gatehouse.portal import installation
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.installation import Installation
 from gatehouse.portal.server.app import application
+from gatehouse.portal.server.duties import DUTIES
 from gatehouse.portal.settings import PortalSettings
 
 ADMIN_KEY = "the portal's admin key in tests"
@@ -75,7 +76,7 @@ class RunningPortal:
         installation.prepare(installed)
         host = PortalHost(installed)
         app = Watched(application(host))
-        await host.start()
+        await host.start(DUTIES)
         owner = _owner(installed)
         running = cls(installed, host, app, _client(app), _client(app, {"X-API-Key": ADMIN_KEY}), owner)
         try:

@@ -1,6 +1,6 @@
 """Logs: one JSON object for each line on standard error, with the request's id and without secrets.
 
-The log lines of libraries (uvicorn, alembic, procrastinate) pass through the same processors. Values that look like
+The log lines of libraries (uvicorn, alembic) pass through the same processors. Values that look like
 secrets, by their name or their form, are redacted. This is a safety net: code must not log secrets.
 """
 
@@ -133,7 +133,7 @@ def configure(level: Literal["debug", "info", "warning", "error"] = "info", stre
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic", "procrastinate"):
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic"):
         library = logging.getLogger(name)
         library.handlers = []
         library.propagate = True

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import structlog
 from fastapi import Depends, Request
 from sqlalchemy import text
 
+from gatehouse.administration.duties import Duty, repeat_all
+from gatehouse.administration.job_worker import JobWorker
 from gatehouse.foundation.clock import SYSTEM_CLOCK, Clock
 from gatehouse.foundation.counters.memory import MemoryCounters
 from gatehouse.foundation.counters.shared import RedisCounters
@@ -17,9 +20,8 @@ from gatehouse.foundation.outbound.aiohttp_client import AiohttpOutbound
 from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import cancel_all, is_running
-from gatehouse.portal.background.duties import work
-from gatehouse.portal.background.jobs import JobContext, JobWorker
 from gatehouse.portal.installation import Installation, admin_keys
+from gatehouse.portal.jobs import JOBS, JobContext
 from gatehouse.portal.keys.authorities import Authorities
 from gatehouse.portal.keys.signing import Keyring
 from gatehouse.portal.metrics import PortalMetrics
@@ -37,6 +39,7 @@ _CHECK_INTERVAL_SECONDS: Final = 1.0
 _UNAVAILABLE_SECONDS: Final = 5.0
 #: Checks between two purges of the local counters.
 _CHECKS_PER_PURGE: Final = 60
+_MAX_CONCURRENT_JOBS: Final = 4
 _COUNT_WAITING_JOBS: Final = text("SELECT count(*) FROM jobs WHERE status IN ('queued', 'running')")
 
 
@@ -60,12 +63,14 @@ class PortalHost:
         self.job_context = JobContext(
             settings=settings, database=self.database, platform=self.platform, figures=self.figures
         )
-        self.jobs = JobWorker(self.job_context)
+        self.jobs = JobWorker(
+            JOBS, self.job_context, self.database, slots=_MAX_CONCURRENT_JOBS, results=self.figures.jobs
+        )
         self.failing: str | None = "starting"
         self._waiting_jobs = 0
         self._parts = contextlib.AsyncExitStack()
 
-    async def start(self) -> None:
+    async def start(self, duties: Sequence[Duty[JobContext]]) -> None:
         """Raises what a part raises; the parts started by then are stopped."""
         async with contextlib.AsyncExitStack() as parts:
             parts.push_async_callback(self.database.close)
@@ -79,7 +84,8 @@ class PortalHost:
             parts.push_async_callback(self.outbound.close)
             tasks = (
                 asyncio.create_task(self._check_database(), name="database check"),
-                asyncio.create_task(work(self.job_context, self.jobs), name="work"),
+                asyncio.create_task(self.jobs.run(), name="jobs"),
+                asyncio.create_task(repeat_all(duties, self.job_context), name="duties"),
             )
             parts.push_async_callback(cancel_all, *tasks)
             if not self.platform.configured:

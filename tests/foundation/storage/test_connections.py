@@ -154,8 +154,8 @@ async def test_administration_reads_nothing_of_other_tenants_in_tables_without_a
 ) -> None:
     platform.sql("INSERT INTO revocations VALUES (%s, 'session', now(), now() + interval '1 hour')", [uuid4()])
     refused = (
-        "SELECT args FROM procrastinate_jobs",
-        "DELETE FROM procrastinate_jobs",
+        "SELECT args FROM jobs",
+        "DELETE FROM jobs",
         "SELECT * FROM journal_positions",
         "SELECT entry FROM open_streams",
         "SELECT sealed_private FROM signing_keys",

@@ -3,7 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant
@@ -174,6 +174,33 @@ async def test_operators_see_the_workers_by_name(platform: RunningPlatform) -> N
     operator = await platform.operator()
     nodes = (await operator.client.get(f"{SYSTEM}/health/components/nodes")).json()["nodes"]
     assert platform.host.node.name in {node["name"] for node in nodes}
+
+
+async def test_a_process_with_jobs_is_seen_by_its_heartbeat_and_operators_see_what_waits(
+    platform: RunningPlatform, tenant: Tenant
+) -> None:
+    path = f"{SYSTEM}/health/components/celery_workers"
+    silent = (await tenant.admin.client.get(path)).json()
+    assert (silent["status"], silent["workers"]) == ("degraded", 0)
+    node, due, later = uuid4(), uuid4(), uuid4()
+    platform.sql(
+        "INSERT INTO nodes (id, name, kind, pid, host, status) VALUES (%s, 'n', 'worker', 1, 'h', '{\"jobs\": true}')",
+        [node],
+    )
+    operator = await platform.operator()
+    before = (await operator.client.get(path)).json()["waiting_jobs"]
+    for job_id, delay in ((due, "-1 minute"), (later, "1 hour")):
+        platform.sql(
+            "INSERT INTO jobs (id, kind, lane, run_at) VALUES (%s, 'tests.waits', %s, now() + %s::interval)",
+            [job_id, str(job_id), delay],
+        )
+    try:
+        assert (await tenant.admin.client.get(path)).json() == {"status": "healthy", "workers": 1}
+        seen = (await operator.client.get(path)).json()
+        assert seen == {"status": "healthy", "workers": 1, "waiting_jobs": before + 1}
+    finally:
+        platform.sql("DELETE FROM nodes WHERE id = %s", [node])
+        platform.sql("DELETE FROM jobs WHERE kind = 'tests.waits'")
 
 
 async def test_only_operators_see_why_a_model_cannot_be_loaded(

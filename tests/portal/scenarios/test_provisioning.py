@@ -13,7 +13,7 @@ from tests.support.portal import ADMIN_KEY, MASTER_KEY, RunningPortal
 from tests.support.server import GatehouseServer
 
 from gatehouse.foundation.settings import BadSettings
-from gatehouse.portal.background.jobs import ATTEMPTS
+from gatehouse.portal.jobs import MAX_ATTEMPTS
 from gatehouse.portal.settings import PortalSettings
 
 BASE = "/v1/orgs"
@@ -248,7 +248,7 @@ async def test_provisioning_has_failed_after_the_last_attempt(settings: PortalSe
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)
         assert status(portal, org_id) == "provisioning"
-        portal.sql("UPDATE jobs SET attempts = %s WHERE id = %s", [ATTEMPTS - 1, job_id])
+        portal.sql("UPDATE jobs SET attempts = %s WHERE id = %s", [MAX_ATTEMPTS - 1, job_id])
         now(portal, org_id)
         await until(portal, org_id, "failed")
         ((error,),) = portal.sql("SELECT error FROM jobs WHERE id = %s", [job_id])
@@ -274,7 +274,7 @@ async def test_a_tenant_is_deleted_however_long_the_platform_was_unavailable(
     platform._base, there = "http://127.0.0.1:9", platform._base
     try:
         assert (await portal.admin.delete(f"{BASE}/{org_id}")).status_code == 204
-        for attempts in (ATTEMPTS, 5000):
+        for attempts in (MAX_ATTEMPTS, 5000):
             portal.sql("UPDATE jobs SET attempts = %s WHERE org_id = %s AND status = 'queued'", [attempts, org_id])
             now(portal, org_id)
             deadline = time.monotonic() + 20

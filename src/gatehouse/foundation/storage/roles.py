@@ -1,4 +1,4 @@
-"""The database roles of connections, for SQLAlchemy's pools, psycopg and procrastinate.
+"""The database roles of connections, for SQLAlchemy's pools and psycopg.
 
 The role is set after connecting and not by the startup option `role`: a pooler refuses that option or silently drops
 it, and everything would run with the login's rights. A connection without its role is closed.

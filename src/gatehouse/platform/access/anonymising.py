@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.background.jobs import Tools, defer, job
+from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.changes.change import Change
 
 #: Delays of the runs. Records of requests that were under way when the user was removed arrive later, an outpost's
@@ -24,23 +24,22 @@ _HAS_LEGAL_HOLD: Final = text("SELECT gatehouse_held(CAST(:tenant AS uuid))")
 _ANONYMISE: Final = text("SELECT gatehouse_anonymise(CAST(:tenant AS uuid), CAST(:person AS uuid), :most)")
 
 
-async def defer_anonymisation(change: Change, user_id: UUID) -> None:
+async def queue_anonymisation(change: Change, user_id: UUID) -> None:
     """Queue the jobs that anonymize a user who is removed by the same change."""
-    job_arguments = {"tenant_id": str(change.tenant_id), "user_id": str(user_id)}
     for delay in _RUN_DELAYS:
-        await defer(change.session, anonymise, at=utc_now() + delay if delay else None, **job_arguments)
+        run_at = utc_now() + delay if delay else None
+        await JOBS.queue(change.session, anonymise, change.tenant_id, at=run_at, user_id=str(user_id))
 
 
-@job("access.anonymise")
-async def anonymise(tools: Tools, *, tenant_id: str, user_id: str) -> None:
+@JOBS.job("access.anonymise")
+async def anonymise(tools: Tools, tenant_id: UUID, *, user_id: str) -> None:
     anonymised_count = _MAX_EVENTS_PER_BATCH
     while anonymised_count == _MAX_EVENTS_PER_BATCH:
         async with tools.database.service() as session:
             values = {"tenant": tenant_id, "person": user_id, "most": _MAX_EVENTS_PER_BATCH}
             if (await session.execute(_HAS_LEGAL_HOLD, values)).scalar_one():
-                await defer(
-                    session, anonymise, at=utc_now() + _LEGAL_HOLD_RETRY_DELAY, tenant_id=tenant_id, user_id=user_id
-                )
+                run_at = utc_now() + _LEGAL_HOLD_RETRY_DELAY
+                await JOBS.queue(session, anonymise, tenant_id, at=run_at, user_id=user_id)
                 await session.commit()
                 return
             anonymised_count = (await session.execute(_ANONYMISE, values)).scalar_one()

@@ -1,21 +1,15 @@
 """Runs jobs: queued jobs, scheduled jobs, and duties that are repeated every few seconds."""
 
 import asyncio
+import importlib
 import logging
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
-import structlog
-from procrastinate import PsycopgConnector
 from sqlalchemy import text
 
-from gatehouse.administration.duties import repeat
-from gatehouse.foundation.storage import roles
-from gatehouse.foundation.storage.roles import SERVICE_ROLE
-from gatehouse.foundation.tasks import is_running
-from gatehouse.platform.background import jobs
-from gatehouse.platform.background.jobs import Tools
+from gatehouse.administration.duties import Duty, repeat_all
+from gatehouse.administration.job_worker import JobWorker
+from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.changes import outbox
 from gatehouse.platform.live import approvals
 from gatehouse.platform.operations.alerts import notifying as alert_notifications
@@ -28,8 +22,6 @@ from gatehouse.platform.operations.webhooks import delivering as webhooks
 from gatehouse.platform.operations.webhooks.lag import Lag
 from gatehouse.platform.operations.webhooks.listening import enqueue as for_webhooks
 from gatehouse.platform.routing.providers import schedule as provider_health
-
-log = structlog.get_logger(__name__)
 
 #: The modules with jobs; they are imported before any job runs.
 MODULES: Final = (
@@ -48,14 +40,6 @@ SIEM_BACKLOG: Final = ForwardingBacklog()
 
 #: The last measured lag of webhooks' events.
 WEBHOOK_LAG: Final = Lag()
-
-
-class Duty(NamedTuple):
-    """Work that every machine with jobs repeats after `seconds`. It must be safe to run on several at once."""
-
-    name: str
-    seconds: float
-    work: Callable[[Tools], Awaitable[object]]
 
 
 async def _check_providers(tools: Tools) -> None:
@@ -83,7 +67,8 @@ async def _read_outbox(tools: Tools) -> None:
         pass
 
 
-DUTIES: Final = (
+#: Duties of every machine with background work.
+DUTIES: Final[tuple[Duty[Tools], ...]] = (
     Duty("provider health checks", 2.0, _check_providers),
     Duty("approvals of dead workers", 5.0, _end_approvals),
     Duty("alert rules", 2.0, alert_rules.run_due),
@@ -102,48 +87,21 @@ DUTIES: Final = (
 )
 
 _MAX_CONCURRENT_JOBS: Final = 8
-_RETRY_SECONDS: Final = 2.0
+#: How long jobs in progress may continue when the process stops.
+_GRACE_SECONDS: Final = 10.0
+
+
+def job_worker(tools: Tools) -> JobWorker[Tools]:
+    """Return the worker for the jobs of `MODULES`."""
+    for module in MODULES:
+        importlib.import_module(module)
+    return JobWorker(JOBS, tools, tools.database, slots=_MAX_CONCURRENT_JOBS, grace_seconds=_GRACE_SECONDS)
 
 
 async def work(tools: Tools) -> None:
-    """Run jobs until cancelled; jobs in progress then have ten seconds. Waits for an unreachable database."""
-    # psycopg logs every failed attempt to connect; the outage is logged once, below.
+    """Run jobs and duties until cancelled. Waits for an unreachable database."""
+    # psycopg logs every failed attempt to connect; the worker logs an outage once.
     logging.getLogger("psycopg.pool").setLevel("CRITICAL")
-    logging.getLogger("procrastinate").setLevel("WARNING")
     async with asyncio.TaskGroup() as group:
-        group.create_task(_run_jobs(tools))
-        for duty in DUTIES:
-            group.create_task(repeat(duty.name, duty.seconds, partial(duty.work, tools)))
-
-
-async def _run_jobs(tools: Tools) -> None:
-    jobs.app.import_paths = MODULES
-    connector = PsycopgConnector(
-        conninfo=tools.database.url,
-        configure=partial(roles.become_async, role=SERVICE_ROLE),
-        min_size=1,
-        max_size=4,
-        # For getting a connection. A stopping worker unregisters itself, and waits this long for a dead database.
-        timeout=10.0,
-        kwargs=roles.parameters(tools.database.url, connect_timeout=5, application_name="gatehouse jobs"),
-    )
-    failure_logged = False
-    with jobs.app.replace_connector(connector):
-        while is_running():
-            try:
-                async with jobs.app.open_async():
-                    failure_logged = False
-                    await jobs.app.run_worker_async(
-                        concurrency=_MAX_CONCURRENT_JOBS,
-                        install_signal_handlers=False,
-                        shutdown_graceful_timeout=10,
-                        delete_jobs="successful",
-                        additional_context=jobs.context(tools),
-                    )
-                reason = "worker ended"
-            except Exception as error:
-                reason = type(error).__name__
-            if not failure_logged:
-                log.warning("jobs.interrupted", reason=reason)
-                failure_logged = True
-            await asyncio.sleep(_RETRY_SECONDS)
+        group.create_task(job_worker(tools).run(), name="jobs")
+        group.create_task(repeat_all(DUTIES, tools), name="duties")

@@ -1,13 +1,11 @@
-"""Jobs that delete old rows, create partitions, and retry jobs whose worker was killed."""
+"""Jobs that delete old rows, create partitions, and take over jobs of an earlier version."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from procrastinate.exceptions import UniqueViolation
-from procrastinate.jobs import Status
 from sqlalchemy import text
 
-from gatehouse.platform.background.jobs import Tools, app, scheduled
+from gatehouse.platform.background.jobs import JOBS, Tools
 
 _MAX_ROWS: Final = 10_000
 #: Maximum repetitions of a statement in one run; the rest is deleted in the next run.
@@ -53,9 +51,7 @@ _PRUNE: Final = tuple(
         ("outpost_positions", "updated_at < now() - interval '400 days'"),
         # An event that could not be dispatched for a week is of no use to its receivers.
         ("outbox", "dispatched_at IS NULL AND created_at < now() - interval '7 days'"),
-        ("procrastinate_jobs", "status IN ('failed', 'cancelled', 'aborted') AND scheduled_at IS NULL"
-         " AND NOT EXISTS (SELECT FROM procrastinate_events e WHERE e.job_id = procrastinate_jobs.id"
-         " AND e.at > now() - interval '7 days')"),
+        ("jobs", "status IN ('done', 'failed') AND updated_at < now() - interval '7 days'"),
     )
 )  # fmt: skip
 
@@ -74,9 +70,10 @@ _PRUNE_PERIODS: Final = tuple(
 )
 
 _ENSURE: Final = text("SELECT gatehouse_ensure_partitions(:first, 3)")
+_TAKE_OVER: Final = text("SELECT gatehouse_take_over_jobs()")
 
 
-@scheduled("keeper.prune", "*/10 * * * *")
+@JOBS.scheduled("keeper.prune", every_seconds=600)
 async def prune(tools: Tools) -> None:
     """Delete obsolete rows."""
     for statement in _PRUNE:
@@ -95,7 +92,7 @@ async def prune(tools: Tools) -> None:
                 break
 
 
-@scheduled("keeper.partitions", "17 * * * *")
+@JOBS.scheduled("keeper.partitions", every_seconds=3600, offset_seconds=17 * 60)
 async def ensure_partitions(tools: Tools) -> None:
     """Create the partitions of this month and the next two."""
     async with tools.database.service() as session:
@@ -103,13 +100,9 @@ async def ensure_partitions(tools: Tools) -> None:
         await session.commit()
 
 
-# Not alone: if the worker that runs it is killed, another must be able to run it.
-@scheduled("keeper.stalled_jobs", "* * * * *", alone=False)
-async def retry_stalled(tools: Tools) -> None:
-    """Retry jobs of workers that have sent no heartbeat for half a minute."""
-    for job in await app.job_manager.get_stalled_jobs():
-        try:
-            await app.job_manager.retry_job(job)
-        except UniqueViolation:
-            # The next run of a scheduled job is queued already, and would wait for this one for ever.
-            await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
+@JOBS.scheduled("keeper.take_over_jobs", every_seconds=60)
+async def take_over_jobs(tools: Tools) -> None:
+    """Take over jobs that a process of an earlier version has queued."""
+    async with tools.database.service() as session:
+        await session.execute(_TAKE_OVER)
+        await session.commit()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -70,8 +71,13 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
         settings.outbound, settings.provider_max_connections, guard, max_each=settings.connections_each
     )
     receivers = Receivers(guard)
-    tasks = [asyncio.create_task(_send_heartbeats(database, node, drain, settings.gatehouse_home))]
-    if settings.embedded or not journal:
+    runs_jobs = settings.embedded or not journal
+
+    def status() -> dict[str, object]:
+        return {"jobs": runs_jobs} if drain is None else {"jobs": runs_jobs, "drain": drain.status}
+
+    tasks = [asyncio.create_task(_send_heartbeats(database, node, status, settings.gatehouse_home))]
+    if runs_jobs:
         keys = load_master_keys(settings)
         tools = Tools(
             settings=settings,
@@ -101,10 +107,10 @@ async def _run(settings: Settings, url: str, *, journal: bool) -> None:
     await database.close()
 
 
-async def _send_heartbeats(database: Database, node: Node, drain: Drain | None, home: Path) -> None:
-    """Send heartbeats with the drain's status, and delete the first admin's stored password after its first use."""
+async def _send_heartbeats(database: Database, node: Node, report: Callable[[], dict[str, object]], home: Path) -> None:
+    """Send heartbeats with the process's status, and delete the first admin's stored password after its first use."""
     while is_running():
-        status = "{}" if drain is None else msgspec.json.encode({"drain": drain.status}).decode()
+        status = msgspec.json.encode(report()).decode()
         # The drain logs a database outage, and health checks notice the missing heartbeat.
         with contextlib.suppress(Exception):
             async with database.service() as session:

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import iso
 from gatehouse.foundation.ids import new_id
-from gatehouse.platform.background.jobs import Tools, scheduled
+from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.policy.periods import PeriodSpan, span
 
 #: An invoice is made this long after the month's end, because records may be stored late after an outage.
@@ -37,7 +37,7 @@ _ANNOUNCE: Final = text(
 )
 
 
-@scheduled("spending.invoices", "23 * * * *")
+@JOBS.scheduled("spending.invoices", every_seconds=3600, offset_seconds=23 * 60)
 async def invoices(tools: Tools) -> None:
     """Make the invoices that are due, each once. A month ends at midnight in the organization's time zone."""
     now = tools.clock.now()

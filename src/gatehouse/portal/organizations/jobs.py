@@ -6,17 +6,12 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gatehouse.portal.background.jobs import (
-    JobContext,
-    job,
-    periodic,
-    queue,
-)
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import OrgId
+from gatehouse.portal.jobs import JobContext, job, queue
 from gatehouse.portal.notifications import table as notifications
 from gatehouse.portal.outposts.jobs import push_trust
-from gatehouse.portal.platform_link.client import PlatformError, PlatformNotConfigured
+from gatehouse.portal.platform_link.client import PlatformNotConfigured
 
 _READ = text("SELECT id, name, slug, plan_tier, status, provisioning_status, tenant_id, key_prefix, key_digest,"
              " contact_email FROM organizations WHERE id = :id")  # fmt: skip
@@ -52,7 +47,7 @@ class _PortalOrganization(NamedTuple):
         return self.tenant_id or self.id
 
 
-async def _failed(session: AsyncSession, org_id: OrgId | None, error: PlatformError) -> None:
+async def _failed(session: AsyncSession, org_id: OrgId | None, error: Exception) -> None:
     status = "unknown" if isinstance(error, PlatformNotConfigured) else "failed"
     await session.execute(_NOT_PROVISIONED, {"id": org_id, "status": status})
     if org_id is not None and status == "failed":
@@ -100,8 +95,7 @@ async def update_entitlements(context: JobContext, org_id: OrgId | None) -> None
         await context.platform.set_plan(org.tenant, org.plan_tier)
 
 
-@periodic("limits of plans", 6 * 3600.0)
-async def _update_limits(context: JobContext) -> None:
+async def update_limits(context: JobContext) -> None:
     """Sends the platform the limits of `PORTAL_SCAN_RATE_LIMITS`, which may have changed since the last start."""
     if not context.platform.scan_limits:
         return

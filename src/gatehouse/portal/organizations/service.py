@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.secrets import tokens
-from gatehouse.portal.background import jobs
+from gatehouse.portal import jobs
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.members import service as members
 from gatehouse.portal.organizations.errors import (

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from sqlalchemy import text
 
-from gatehouse.portal.background import jobs
-from gatehouse.portal.background.jobs import JobContext, job, periodic
+from gatehouse.portal import jobs
 from gatehouse.portal.identity import OrgId
+from gatehouse.portal.jobs import JobContext, job
 from gatehouse.portal.keys import authorities
 
 #: Serial numbers that the platform accepts for one outpost; more frequent renewals drop the oldest.
@@ -70,7 +70,6 @@ async def push_trust(context: JobContext, org_id: OrgId | None) -> None:
     await context.platform.call("PUT", "/v1/platform/outpost-trust", body)
 
 
-@periodic("trust in outposts", 5.0)
 async def push_regularly(context: JobContext) -> None:
     """Queues a push now and then: certificates expire, and an operator may have changed the platform's list."""
     if not context.platform.configured:
@@ -82,7 +81,6 @@ async def push_regularly(context: JobContext) -> None:
             await session.commit()
 
 
-@periodic("stale outposts", 10.0)
 async def watch_outposts(context: JobContext) -> None:
     if time.monotonic() - _STARTED_AT >= _GRACE_SECONDS:
         await find_stale(context)

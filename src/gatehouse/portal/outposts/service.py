@@ -11,7 +11,7 @@ from gatehouse.foundation.certificates.authority import IssuedCertificate
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.storage.locks import ScopedLock, require_room
-from gatehouse.portal.background import jobs
+from gatehouse.portal import jobs
 from gatehouse.portal.change import PortalChange
 from gatehouse.portal.identity import OrgId
 from gatehouse.portal.keys.authorities import CERTIFICATE_LIFETIME, Authorities

@@ -19,6 +19,7 @@ from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.portal.host import PortalHost
 from gatehouse.portal.pages.rendering import FORM as PAGES_FORM
 from gatehouse.portal.server.contents import ANY_PARAMETERS, ERROR_FORMS, FAMILIES
+from gatehouse.portal.server.duties import DUTIES
 from gatehouse.portal.server.openapi import DOCUMENTATION
 
 
@@ -54,7 +55,7 @@ def application(host: PortalHost) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await host.start()
+        await host.start(DUTIES)
         try:
             yield
         finally:

@@ -41,7 +41,7 @@ async def test_the_chain_is_anonymized_and_stays_valid(
     person = await _acted(platform, tenant, directory)
     await directory.call("DELETE", f"/Users/{person}", expect=204)
     before = platform.sql("SELECT count(*) FROM audit_events WHERE tenant_id = %s", [tenant.id])
-    await module.anonymise(tools, tenant_id=str(tenant.id), user_id=str(person))
+    await module.anonymise(tools, tenant_id=tenant.id, user_id=str(person))
     query = "SELECT * FROM audit_events WHERE tenant_id = %s"
     rows = platform.sql(query, [tenant.id])
     assert before == [(len(rows),)]
@@ -57,7 +57,7 @@ async def test_events_of_other_users_are_not_anonymized(
     person = await _acted(platform, tenant, directory)
     await tenant.admin.client.post("/api/admin/groups", json={"name": "unrelated"})
     await directory.call("DELETE", f"/Users/{person}", expect=204)
-    await module.anonymise(tools, tenant_id=str(tenant.id), user_id=str(person))
+    await module.anonymise(tools, tenant_id=tenant.id, user_id=str(person))
     (reset,) = await platform.audit(tenant, "user.password_reset_issued")
     assert (reset["actor_id"], reset["details"], reset["salt"]) == (str(tenant.admin.id), {}, None)
     assert reset["ip"] is not None
@@ -74,12 +74,12 @@ async def test_a_removal_queues_the_job_at_once_and_for_late_events(
     made = await directory.user()
     await directory.call("DELETE", f"/Users/{made['id']}", expect=204)
     queued = platform.sql(
-        "SELECT args, scheduled_at IS NULL FROM procrastinate_jobs WHERE task_name = 'access.anonymise'"
-        " AND args->>'user_id' = %s ORDER BY scheduled_at NULLS FIRST",
+        "SELECT org_id, run_at <= now() FROM jobs WHERE kind = 'access.anonymise' AND args->>'user_id' = %s"
+        " ORDER BY run_at",
         [made["id"]],
     )
     assert [at_once for _, at_once in queued] == [True, False, False]
-    assert queued[0][0] == {"tenant_id": str(tenant.id), "user_id": made["id"]}
+    assert queued[0][0] == tenant.id
     assert module.__name__ in duties.MODULES
 
 
@@ -91,10 +91,10 @@ async def test_an_administrator_anonymizes_a_user_only_on_request(
     query = {"anonymise": "true"} if anonymise else {}
     removed = await tenant.admin.client.delete(f"/api/admin/users/{person}", params=query)
     assert removed.status_code == 204
-    queued = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'access.anonymise' AND args->>'user_id' = %s"
+    queued = "SELECT count(*) FROM jobs WHERE kind = 'access.anonymise' AND args->>'user_id' = %s"
     assert platform.sql(queued, [str(person)]) == [(3 if anonymise else 0,)]
     if anonymise:
-        await module.anonymise(tools, tenant_id=str(tenant.id), user_id=str(person))
+        await module.anonymise(tools, tenant_id=tenant.id, user_id=str(person))
     (event,) = await platform.audit(tenant, "user.deleted")
     assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), str(person))
     assert ("email" in event["details"]) is not anonymise
@@ -106,7 +106,7 @@ async def test_an_administrator_anonymizes_a_user_only_on_request(
 async def test_a_refused_removal_anonymizes_nobody(platform: RunningPlatform, tenant: Tenant) -> None:
     refused = await tenant.admin.client.delete(f"/api/admin/users/{tenant.admin.id}", params={"anonymise": "true"})
     assert refused.status_code == 409
-    queued = "SELECT count(*) FROM procrastinate_jobs WHERE args->>'user_id' = %s"
+    queued = "SELECT count(*) FROM jobs WHERE args->>'user_id' = %s"
     assert platform.sql(queued, [str(tenant.admin.id)]) == [(0,)]
 
 

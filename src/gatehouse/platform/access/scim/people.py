@@ -22,7 +22,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
 from gatehouse.platform.access import linking
-from gatehouse.platform.access.anonymising import defer_anonymisation
+from gatehouse.platform.access.anonymising import queue_anonymisation
 from gatehouse.platform.access.scim import table
 from gatehouse.platform.access.scim.errors import AddressFixed, BadScim, InvalidValue, UniquenessConflict
 from gatehouse.platform.access.scim.protocol.filters import USERS, compile_filter
@@ -147,7 +147,7 @@ async def delete(change: Change, caller: Caller, user: UserRow) -> None:
     """Delete the user with sessions and keys, and anonymize them in the audit chain. Raises `OperatorsOnly`,
     `LastAdmin`."""
     await users.delete(change, caller, user)
-    await defer_anonymisation(change, user.id)
+    await queue_anonymisation(change, user.id)
 
 
 async def _write(change: Change, user: UserRow, before: Person, person: Person) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.lists import PageWindow, count_query, page_window
-from gatehouse.platform.access.anonymising import defer_anonymisation
+from gatehouse.platform.access.anonymising import queue_anonymisation
 from gatehouse.platform.access.users import service
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.access.users.schemas import (
@@ -89,7 +89,7 @@ async def delete_user(caller: AdminStepUp, user: LoadedUser, change: Changing, *
     """Deletes a user permanently, with their sessions and keys; OAuth clients that they created stay."""
     await service.delete(change, caller, user)
     if anonymise:
-        await defer_anonymisation(change, user.id)
+        await queue_anonymisation(change, user.id)
 
 
 @router.post("/{user_id}/password-reset", status_code=201, response_model=PasswordResetIssued)

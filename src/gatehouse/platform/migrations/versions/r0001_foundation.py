@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from alembic import op
-from procrastinate.schema import SchemaManager
 
 from gatehouse.foundation.storage import roles
 
@@ -16,5 +15,4 @@ def upgrade() -> None:
     # Executed without parameters, because the scripts contain percent signs and colons.
     cursor.execute(roles.CREATE_ROLES_SQL.read_text())
     cursor.execute((Path(__file__).parent / "r0001_foundation.sql").read_text())
-    cursor.execute(SchemaManager.get_schema())
     cursor.execute((Path(__file__).parent / "r0001_rights.sql").read_text())

@@ -32,14 +32,6 @@ DO $$ BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO gatehouse_service'
 REVOKE EXECUTE ON FUNCTION gatehouse_ensure_partitions FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION gatehouse_ensure_partitions TO gatehouse_service;
 
--- Jobs are queued by either in their own transaction, and worked on by the service role. Their arguments are of all
--- tenants: administration sees none, and counts alone.
-GRANT SELECT, INSERT, UPDATE, DELETE ON
-    procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers, procrastinate_workers
-    TO gatehouse_service;
-GRANT INSERT, SELECT (id, status) ON procrastinate_jobs TO gatehouse_app;
-GRANT SELECT (last_heartbeat) ON procrastinate_workers TO gatehouse_app;
-GRANT INSERT ON procrastinate_events TO gatehouse_app;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO gatehouse_app, gatehouse_service;
 
 DO $$

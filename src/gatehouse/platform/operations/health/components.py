@@ -53,7 +53,7 @@ async def all_of(host: Host, caller: Caller) -> dict[str, Component]:
 async def _query_database(host: Host, caller: Caller, queried: dict[str, Component]) -> None:
     """Query each component into `queried`, with the tenant's own role, so that the result shows only what the tenant
     may see."""
-    async with host.database.tenant(caller.tenant_id or DEFAULT_TENANT) as session:
+    async with host.database.tenant(caller.tenant_id or DEFAULT_TENANT, operator=caller.operator) as session:
         for name, query in _QUERIES.items():
             queried[name] = await query(host, session, caller)
 

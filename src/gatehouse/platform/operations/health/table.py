@@ -22,8 +22,9 @@ _NODES = text(
     " WHERE seen_at > now() - make_interval(secs => :shown) ORDER BY kind, name"
 )
 _JOB_WORKERS = text(
-    "SELECT count(*) AS seen, (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo') AS waiting"
-    " FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 minute'"
+    "SELECT count(*) AS seen,"
+    " (SELECT count(*) FROM jobs WHERE status = 'queued' AND run_at <= now()) AS waiting"
+    " FROM nodes WHERE status->>'jobs' = 'true' AND seen_at > now() - interval '1 minute'"
 )
 _PROVIDERS = text(
     "SELECT id, enabled, unhealthy, health_check_status, health_latency_ms, last_health_check, health_error"

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation.tasks import is_running
-from gatehouse.platform.background.jobs import Tools, scheduled
+from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.operations.portal_notices import queue as portal_notices
 from gatehouse.platform.operations.webhooks import queue
 from gatehouse.platform.operations.webhooks.queue import DeliveryBatch, DeliveryResult, WebhookTurn
@@ -52,7 +52,7 @@ async def mark_dead_letters(tools: Tools) -> None:
         await _report_dead_letters(tools, session, await queue.mark_dead_letters(session))
 
 
-@scheduled("webhooks.prune", "*/5 * * * *")
+@JOBS.scheduled("webhooks.prune", every_seconds=300)
 async def prune(tools: Tools) -> None:
     """Bound the deliveries that wait, and remove finished ones that are no longer shown."""
     for _ in range(_MAX_STATEMENTS):

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.settings import Settings
-from gatehouse.platform.background.jobs import Tools, scheduled
+from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.records.archive.archiver import Archiver
 from gatehouse.platform.records.archive.storage.places import place
 from gatehouse.platform.records.archive.storage.writer import ArchiverRunning, Stopped
@@ -34,7 +34,7 @@ _TENANTS: Final = text(
 _FIRST_RUN_WINDOW: Final = timedelta(minutes=10)
 
 
-@scheduled("archive.archiver", "* * * * *")
+@JOBS.scheduled("archive.archiver", every_seconds=60)
 async def archive(tools: Tools) -> None:
     """Run the archiver for the organizations that are due."""
     now = datetime.fromtimestamp(tools.clock.now(), UTC)

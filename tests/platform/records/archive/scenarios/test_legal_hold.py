@@ -113,13 +113,13 @@ async def test_a_removed_user_stays_in_the_chain_until_it_is_released(
     await past(tenant, 1)
     await tenant.admin.client.put(BASE, json={"reason": "case 7"})
     await tenant.admin.client.delete(f"/api/admin/users/{tenant.user.id}")
-    names = {"tenant_id": str(tenant.id), "user_id": str(tenant.user.id)}
+    names = {"tenant_id": tenant.id, "user_id": str(tenant.user.id)}
     named = "SELECT count(*) FROM audit_events WHERE tenant_id = %s AND actor_id = %s"
     await anonymise(tools, **names)
     assert platform.sql(named, [tenant.id, str(tenant.user.id)]) == [(1,)]
     # It is tried again the next day.
-    query = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'access.anonymise' AND args->>'user_id' = %s"
-    waiting = f"{query} AND scheduled_at > now() + interval '23 hours' AND scheduled_at < now() + interval '25 hours'"
+    query = "SELECT count(*) FROM jobs WHERE kind = 'access.anonymise' AND args->>'user_id' = %s"
+    waiting = f"{query} AND run_at > now() + interval '23 hours' AND run_at < now() + interval '25 hours'"
     assert platform.sql(waiting, [str(tenant.user.id)]) == [(1,)]
     await tenant.admin.client.delete(BASE)
     await anonymise(tools, **names)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from tests.support.portal import Org, RunningPortal
 
-from gatehouse.portal.background import jobs
+from gatehouse.portal import jobs
 from gatehouse.portal.organizations.jobs import update_entitlements
 
 

@@ -1,0 +1,295 @@
+"""Runs queued and scheduled jobs in one process.
+
+A worker has a lease on each job that it runs, and renews it. After the lease of a killed worker ends, another one runs
+the job again. The number of the attempt tells the workers apart: whoever lost the lease changes nothing any more.
+"""
+
+import asyncio
+import random
+from typing import Final, Generic
+from uuid import UUID
+
+import msgspec
+import structlog
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.sql.elements import TextClause
+
+from gatehouse.administration.jobs import Context, Job, JobFault, Jobs, Schedule
+from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.metrics import Counter
+from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
+from gatehouse.foundation.storage.database import Database
+from gatehouse.foundation.tasks import is_running
+
+log = structlog.get_logger(__name__)
+
+_MIN_RETRY_SECONDS: Final = 2.0
+_MAX_RETRY_SECONDS: Final = 3600.0
+#: The delay reaches its maximum long before.
+_MAX_DOUBLINGS: Final = 20
+#: Seconds between two looks for jobs that another process queued, or that are due.
+_POLL_INTERVAL_SECONDS: Final = 1.0
+
+_NEXT_TIME: Final = "to_timestamp((floor((extract(epoch FROM now()) - :offset) / :every) + 1) * :every + :offset)"
+# A schedule that became shorter takes effect at once.
+_SCHEDULE: Final = text(
+    f"WITH earlier AS (UPDATE jobs SET run_at = least(run_at, {_NEXT_TIME})"  # noqa: S608
+    " WHERE kind = :kind AND status = 'queued')"
+    f" INSERT INTO jobs (id, kind, lane, run_at) SELECT :id, :kind, :kind, {_NEXT_TIME}"
+    " WHERE NOT EXISTS (SELECT FROM jobs WHERE kind = :kind AND status IN ('queued', 'running'))"
+    " ON CONFLICT DO NOTHING"
+)
+_LEASE_NEXT: Final = text(
+    "UPDATE jobs SET status = 'running', attempts = attempts + 1, updated_at = now(),"
+    " leased_until = now() + make_interval(secs => :lease)"
+    " WHERE id = (SELECT id FROM jobs j WHERE kind = ANY(:kinds) AND (status = 'queued' AND run_at <= now()"
+    " AND NOT EXISTS (SELECT FROM jobs r WHERE r.lane = j.lane AND r.status = 'running')"
+    " OR status = 'running' AND leased_until < now())"
+    " ORDER BY run_at, id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id, kind, org_id, args, attempts"
+)
+_RENEW: Final = text(
+    "UPDATE jobs SET leased_until = now() + make_interval(secs => :lease)"
+    " WHERE id = :id AND status = 'running' AND attempts = :attempts"
+)
+_END: Final = text(
+    "UPDATE jobs SET status = :status, error = :error, leased_until = NULL, updated_at = now()"
+    " WHERE id = :id AND status = 'running' AND attempts = :attempts"
+)
+# If another job of the same kind was queued in its lane meanwhile, this one is done.
+_RETRY: Final = text(
+    "UPDATE jobs j SET status = CASE WHEN EXISTS (SELECT FROM jobs q WHERE q.kind = j.kind AND q.lane = j.lane"
+    " AND q.status = 'queued') THEN 'done' ELSE 'queued' END, error = :error, leased_until = NULL, updated_at = now(),"
+    " run_at = now() + make_interval(secs => :delay), attempts = attempts - :uncounted"
+    " WHERE id = :id AND status = 'running' AND attempts = :attempts"
+)
+_SCHEDULE_NEXT: Final = text(
+    "UPDATE jobs SET status = 'queued', error = :error, leased_until = NULL, updated_at = now(), attempts = 0,"  # noqa: S608
+    f" run_at = {_NEXT_TIME} WHERE id = :id AND status = 'running' AND attempts = :attempts"
+)
+
+
+class LeasedJob(msgspec.Struct, frozen=True):
+    """A job that this process runs."""
+
+    id: UUID
+    job: Job
+    org_id: UUID | None
+    args: dict[str, object]
+    attempts: int
+
+
+class JobWorker(Generic[Context]):
+    """Runs up to `slots` jobs at once. `wake` makes it look for jobs immediately.
+
+    When it is stopped, jobs in progress have `grace_seconds` to end; then they are cancelled and queued again.
+    `results` counts attempts by kind and result (`done`, `again`, `failed`).
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs[Context],
+        context: Context,
+        database: Database,
+        *,
+        slots: int,
+        grace_seconds: float = 0.0,
+        lease_seconds: float = 90.0,
+        results: Counter | None = None,
+    ) -> None:
+        self._jobs = jobs
+        self._context = context
+        self._database = database
+        self._slots = slots
+        self._grace_seconds = grace_seconds
+        self._lease_seconds = lease_seconds
+        self._results = results
+        self._wake_event = asyncio.Event()
+        self._is_scheduled = False
+        self._failure_logged = False
+
+    def wake(self) -> None:
+        self._wake_event.set()
+
+    async def run(self) -> None:
+        """Run until cancelled. Waits while the database is unavailable."""
+        running: set[asyncio.Task[None]] = set()
+        try:
+            while is_running():
+                self._wake_event.clear()
+                leased = await self._look() if len(running) < self._slots else None
+                if leased is None:
+                    await self._wait()
+                    continue
+                task = asyncio.create_task(self._run_leased(leased), name=f"job {leased.job.kind}")
+                running.add(task)
+                task.add_done_callback(running.discard)
+                task.add_done_callback(lambda _: self.wake())
+        finally:
+            await self._end(running)
+
+    async def _look(self) -> LeasedJob | None:
+        """Lease the next job. None if there is none, or the database is unavailable."""
+        try:
+            if not self._is_scheduled:
+                await self._schedule()
+                self._is_scheduled = True
+            leased = await self._lease_next()
+            self._failure_logged = False
+        except DATABASE_UNAVAILABLE_ERRORS as error:
+            if not self._failure_logged:
+                log.warning("jobs.interrupted", reason=type(error).__name__)
+                self._failure_logged = True
+        except Exception:
+            log.exception("jobs.fault")
+        else:
+            return leased
+        return None
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(_POLL_INTERVAL_SECONDS):
+                await self._wake_event.wait()
+        except TimeoutError:
+            pass
+
+    async def _end(self, running: set[asyncio.Task[None]]) -> None:
+        if running and self._grace_seconds:
+            await asyncio.wait(running, timeout=self._grace_seconds)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _schedule(self) -> None:
+        """Queue the first run of each scheduled job, unless one is queued already."""
+        async with self._database.service() as session:
+            for kind, schedule in self._jobs.scheduled_jobs():
+                values = {"id": new_id(), "kind": kind, **_times(schedule)}
+                await session.execute(_SCHEDULE, values)
+            await session.commit()
+
+    async def _lease_next(self) -> LeasedJob | None:
+        values = {"lease": self._lease_seconds, "kinds": list(self._jobs.kinds)}
+        try:
+            async with self._database.service() as session:
+                row = (await session.execute(_LEASE_NEXT, values)).first()
+                await session.commit()
+        except IntegrityError:
+            # Another worker has just leased a job of the same lane.
+            return None
+        return (
+            None if row is None else LeasedJob(row.id, self._jobs.kinds[row.kind], row.org_id, row.args, row.attempts)
+        )
+
+    async def _run_leased(self, leased: LeasedJob) -> None:
+        try:
+            error = await self._attempt(leased)
+        except asyncio.CancelledError:
+            # This process ends: another one runs the job at once, without waiting for the lease to end.
+            await asyncio.shield(self._retry(leased, None, 0.0, uncounted_attempts=1))
+            raise
+        loop = asyncio.get_running_loop()
+        lease_end = loop.time() + self._lease_seconds
+        while loop.time() < lease_end:
+            try:
+                await (self._done(leased) if error is None else self._failed(leased, error))
+            except DATABASE_UNAVAILABLE_ERRORS:
+                # Until the end is stored, the other jobs of the lane wait.
+                await asyncio.sleep(_POLL_INTERVAL_SECONDS)
+            except Exception:
+                log.exception("jobs.fault", kind=leased.job.kind)
+                return
+            else:
+                return
+
+    async def _attempt(self, leased: LeasedJob) -> Exception | None:
+        """Return the error of the attempt, or None if the job is done."""
+        job = leased.job
+        if job.max_attempts is not None and leased.attempts > job.max_attempts:
+            return JobFault(f"the processes of all {job.max_attempts} attempts ended")
+        work = asyncio.ensure_future(job.work(self._context, leased.org_id, **leased.args))
+        renewal = asyncio.create_task(self._renew(leased))
+        try:
+            await asyncio.wait((work, renewal), timeout=job.timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            work.cancel()
+            renewal.cancel()
+            await asyncio.gather(work, renewal, return_exceptions=True)
+        if work.cancelled():
+            return JobFault(
+                "the lease ended" if job.timeout_seconds is None else f"not done within {job.timeout_seconds:g} s"
+            )
+        error = work.exception()
+        if error is None or isinstance(error, self._jobs.expected):
+            return error
+        log.error("jobs.fault", kind=job.kind, exc_info=error)
+        return JobFault(type(error).__name__)
+
+    async def _renew(self, leased: LeasedJob) -> None:
+        """Renew the lease until it is lost to another worker, or the database was unavailable for too long."""
+        loop = asyncio.get_running_loop()
+        lease_end = loop.time() + self._lease_seconds
+        values = {"id": leased.id, "attempts": leased.attempts, "lease": self._lease_seconds}
+        while loop.time() < lease_end:
+            await asyncio.sleep(self._lease_seconds / 4)
+            sent_at = loop.time()
+            try:
+                async with asyncio.timeout(self._lease_seconds / 4):
+                    if not await self._execute(_RENEW, values):
+                        return
+            except (*DATABASE_UNAVAILABLE_ERRORS, TimeoutError):
+                continue
+            lease_end = sent_at + self._lease_seconds
+
+    async def _done(self, leased: LeasedJob) -> None:
+        if leased.job.schedule is not None:
+            await self._schedule_next(leased, None)
+        else:
+            await self._execute(_END, {"id": leased.id, "attempts": leased.attempts, "status": "done", "error": None})
+        self._count(leased, "done")
+
+    async def _failed(self, leased: LeasedJob, error: Exception) -> None:
+        job = leased.job
+        if job.schedule is not None:
+            await self._schedule_next(leased, str(error))
+            self._count(leased, "failed")
+            return
+        if not job.is_final(error) and (job.max_attempts is None or leased.attempts < job.max_attempts):
+            delay = min(_MIN_RETRY_SECONDS * 2 ** min(leased.attempts - 1, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
+            # Jitter: a service that comes back must not get all retries in one moment.
+            await self._retry(leased, str(error), delay * random.uniform(0.8, 1.0))  # noqa: S311
+            self._count(leased, "again")
+            return
+        log.warning("job.failed", kind=job.kind, org_id=str(leased.org_id), reason=str(error))
+        values = {"id": leased.id, "attempts": leased.attempts, "status": "failed", "error": str(error)}
+        async with self._database.service() as session:
+            ended = await session.execute(_END, values)
+            # Not called twice, if the result of the first commit was lost.
+            if job.on_failure is not None and ended.rowcount:  # type: ignore[attr-defined]
+                await job.on_failure(session, leased.org_id, error)
+            await session.commit()
+        self._count(leased, "failed")
+
+    async def _retry(self, leased: LeasedJob, error: str | None, delay: float, *, uncounted_attempts: int = 0) -> None:
+        values = {"id": leased.id, "attempts": leased.attempts, "error": error, "delay": delay}
+        await self._execute(_RETRY, {**values, "uncounted": uncounted_attempts})
+
+    async def _schedule_next(self, leased: LeasedJob, error: str | None) -> None:
+        assert leased.job.schedule is not None
+        values = {"id": leased.id, "attempts": leased.attempts, "error": error}
+        await self._execute(_SCHEDULE_NEXT, {**values, **_times(leased.job.schedule)})
+
+    async def _execute(self, statement: TextClause, values: dict[str, object]) -> bool:
+        """Return whether the statement changed a row."""
+        async with self._database.service() as session:
+            result = await session.execute(statement, values)
+            await session.commit()
+        return bool(result.rowcount)  # type: ignore[attr-defined]
+
+    def _count(self, leased: LeasedJob, result: str) -> None:
+        if self._results is not None:
+            self._results.add((leased.job.kind, result))
+
+
+def _times(schedule: Schedule) -> dict[str, int]:
+    return {"every": schedule.every_seconds, "offset": schedule.offset_seconds}

@@ -1,1 +1,0 @@
-"""The portal's background work: queued jobs and periodic duties."""
