@@ -4,9 +4,11 @@ import type { AnalyticsPeriod } from "./overview/api";
 import { buttonClass } from "./parts/Button";
 import { Page } from "./parts/Page";
 import { EmptyState, ErrorState } from "./parts/states";
-import type { Period } from "./requests/api";
+import { STATUSES as APPROVAL_STATUSES } from "./approvals/api";
+import { type Period, STATUSES as RECORD_STATUSES } from "./requests/api";
 import { Shell } from "./shell/Shell";
 import { texts } from "./texts";
+import { ROLES } from "./users/api";
 
 type Search = Record<string, unknown>;
 
@@ -25,6 +27,10 @@ function text(value: unknown): string | undefined {
 
 function oneOf<T extends string>(values: readonly T[], value: unknown): T | undefined {
   return values.find((each) => each === value);
+}
+
+function flag(value: unknown): boolean | undefined {
+  return typeof value === "boolean" ? value : undefined;
 }
 
 function pageNumber(value: unknown): number | undefined {
@@ -50,7 +56,7 @@ const keys = createRoute({
   validateSearch: (search: Search) =>
     present({
       all: search["all"] === true ? true : undefined,
-      enabled: typeof search["enabled"] === "boolean" ? search["enabled"] : undefined,
+      enabled: flag(search["enabled"]),
       page: pageNumber(search["page"]),
     }),
   component: lazyRouteComponent(() => import("./keys/KeysPage"), "KeysPage"),
@@ -67,14 +73,55 @@ const requests = createRoute({
       user: text(search["user"]),
       key: text(search["key"]),
       page: pageNumber(search["page"]),
+      status: oneOf(RECORD_STATUSES, search["status"]),
+      request: text(search["request"]),
       record: text(search["record"]),
-      at: text(search["at"]),
     }),
   component: lazyRouteComponent(() => import("./requests/RequestsPage"), "RequestsPage"),
 });
 
+const users = createRoute({
+  getParentRoute: () => root,
+  path: "/users",
+  validateSearch: (search: Search) =>
+    present({
+      search: text(search["search"]),
+      role: oneOf(ROLES, search["role"]),
+      active: flag(search["active"]),
+      page: pageNumber(search["page"]),
+    }),
+  component: lazyRouteComponent(() => import("./users/UsersPage"), "UsersPage"),
+});
+
+const switches = createRoute({
+  getParentRoute: () => root,
+  path: "/kill-switches",
+  component: lazyRouteComponent(() => import("./switches/SwitchesPage"), "SwitchesPage"),
+});
+
+const approvals = createRoute({
+  getParentRoute: () => root,
+  path: "/approvals",
+  validateSearch: (search: Search) =>
+    present({ status: oneOf(APPROVAL_STATUSES, search["status"]), page: pageNumber(search["page"]) }),
+  component: lazyRouteComponent(() => import("./approvals/ApprovalsPage"), "ApprovalsPage"),
+});
+
+const audit = createRoute({
+  getParentRoute: () => root,
+  path: "/audit",
+  validateSearch: (search: Search) =>
+    present({
+      action: text(search["action"]),
+      actor_id: text(search["actor_id"]),
+      resource_id: text(search["resource_id"]),
+      request_id: text(search["request_id"]),
+    }),
+  component: lazyRouteComponent(() => import("./audit/AuditPage"), "AuditPage"),
+});
+
 export const router = createRouter({
-  routeTree: root.addChildren([overview, keys, requests]),
+  routeTree: root.addChildren([overview, requests, audit, switches, approvals, keys, users]),
   basepath: "/console",
   defaultPreload: "intent",
 });

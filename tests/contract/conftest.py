@@ -16,6 +16,7 @@ from tests.support.operations import filled
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.foundation.egress.guard import EgressGuard
+from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.outbound.carriers import Carrier, open_outbound
 
 #: What carries calls to providers: what a client and a record are told must not depend on it.
@@ -134,7 +135,14 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         " VALUES (%s, %s, 'r', now(), 1, 1, 'x', 'x')",
         [sample_id, other.id],
     )
+    record_id = new_id()
+    platform.sql(
+        "INSERT INTO usage_records (tenant_id, id, timestamp, request_id, status, stream)"
+        " VALUES (%s, %s, now(), 'r', 'success', false)",
+        [other.id, record_id],
+    )
     ids = {
+        "record_id": record_id,
         "domain": domain,
         "sample_id": sample_id,
         "component": "database",

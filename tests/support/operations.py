@@ -48,7 +48,7 @@ COMMON: Final = [operation for operation in CLOSED if operation not in SCIM and 
 #: Paths that a user may call: models, and their own resources. All others are for administrators and auditors.
 _USERS: Final = re.compile(
     r"/(v1|api)/chat/completions|/v1/(messages|responses|embeddings|scan|models(/.*)?)|/api/conversations(/.*)?"
-    r"|/api/auth/.*|/api/users/.*|/oauth/userinfo|/api/providers/health|/api/v1/usage/records"
+    r"|/api/auth/.*|/api/users/.*|/oauth/userinfo|/api/providers/health|/api/v1/usage/records(/.*)?"
 ).fullmatch
 ADMIN: Final = [(method, path) for method, path in COMMON if _USERS(path) is None]
 ADMIN_READS: Final = [(method, path) for method, path in ADMIN if method == "GET"]
@@ -58,11 +58,12 @@ NAMING: Final = [
     (method, path) for method, path in COMMON if set(re.findall(r"\{(\w+)", path)) - {"flag_name", "key", "component"}
 ]
 #: Operations whose path names a row of one person, which colleagues may not see. Models and people's pictures are
-#: visible to everybody.
+#: visible to everybody, and usage records to auditors.
 PERSONAL: Final = [
     (method, path)
     for method, path in NAMING
-    if (method, path) not in ADMIN and path not in {"/v1/models/{model}", "/api/users/{user_id}/avatar"}
+    if (method, path) not in ADMIN
+    and path not in {"/v1/models/{model}", "/api/users/{user_id}/avatar", "/api/v1/usage/records/{record_id}"}
 ]
 
 

@@ -119,7 +119,8 @@ class MadeNames:
 
     def full_person(self) -> str:
         given_name, family = self._one(self._given_names), self._one(self._family)
-        middle = self._one(["", "", "", f" {self._one(list('ABCDEFGHJKLMNPRSTW'))}.", f" {self._one(self._given)}"])
+        initial = self._one(list("ABCDEFGHJKLMNPRSTW"))
+        middle = self._one(["", "", "", f" {initial}.", f" {self._one(self._given_names)}"])
         return f"{given_name}{middle} {family}"
 
     def _person(self) -> str:

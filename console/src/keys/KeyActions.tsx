@@ -1,10 +1,9 @@
-import { Menu } from "@base-ui/react/menu";
-import { Ban, CircleCheck, MoreHorizontal, Trash2 } from "lucide-react";
-import { type RefObject, useRef, useState } from "react";
+import { Ban, CircleCheck, Trash2 } from "lucide-react";
+import { useRef, useState } from "react";
 import { useRights, useSession } from "../api/queries";
-import { Button, buttonClass } from "../parts/Button";
-import { Dialog, DialogActions } from "../parts/Dialog";
-import { MenuItem, MenuPopup } from "../parts/Menu";
+import { ConfirmDialog } from "../parts/ConfirmDialog";
+import { MenuItem } from "../parts/Menu";
+import { RowMenu } from "../parts/RowMenu";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
@@ -17,6 +16,7 @@ export function KeyActions({ apiKey }: { apiKey: ApiKey }) {
   const [deleting, setDeleting] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const setEnabled = useSetEnabled();
+  const remove = useDeleteKey();
   const { id, description, is_enabled: enabled, user_id: owner = user.id } = apiKey;
   if (owner !== user.id && !administers) return null;
 
@@ -29,52 +29,21 @@ export function KeyActions({ apiKey }: { apiKey: ApiKey }) {
 
   return (
     <>
-      <Menu.Root>
-        <Menu.Trigger ref={trigger} className={buttonClass("quiet", "icon")} aria-label={texts.keys.actionsOf(description)}>
-          <MoreHorizontal aria-hidden />
-        </Menu.Trigger>
-        <MenuPopup within="content">
-          <MenuItem onClick={toggle}>
-            {enabled ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
-            {enabled ? texts.keys.disable : texts.keys.enable}
-          </MenuItem>
-          <MenuItem danger onClick={() => setDeleting(true)}>
-            <Trash2 aria-hidden size={15} />
-            {texts.keys.remove}
-          </MenuItem>
-        </MenuPopup>
-      </Menu.Root>
-      <DeleteDialog apiKey={apiKey} open={deleting} onClose={() => setDeleting(false)} returnTo={trigger} />
+      <RowMenu label={texts.keys.actionsOf(description)} trigger={trigger}>
+        <MenuItem onClick={toggle}>
+          {enabled ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
+          {enabled ? texts.keys.disable : texts.keys.enable}
+        </MenuItem>
+        <MenuItem danger onClick={() => setDeleting(true)}>
+          <Trash2 aria-hidden size={15} />
+          {texts.keys.remove}
+        </MenuItem>
+      </RowMenu>
+      <ConfirmDialog
+        open={deleting} onClose={() => setDeleting(false)} returnTo={trigger} title={texts.keys.deleteTitle(description)}
+        text={texts.keys.deleteText} action={texts.keys.delete} run={() => remove.mutateAsync(id)}
+        done={texts.keys.deleted(description)}
+      />
     </>
-  );
-}
-
-function DeleteDialog({ apiKey, open, onClose, returnTo }: {
-  apiKey: ApiKey;
-  open: boolean;
-  onClose: () => void;
-  returnTo: RefObject<HTMLElement | null>;
-}) {
-  const remove = useDeleteKey();
-  return (
-    <Dialog open={open} onClose={onClose} title={texts.keys.deleteTitle(apiKey.description)} text={texts.keys.deleteText} returnTo={returnTo}>
-      <DialogActions>
-        <Button onClick={onClose}>{texts.cancel}</Button>
-        <Button
-          look="danger"
-          busy={remove.isPending}
-          onClick={() =>
-            remove.mutate(apiKey.id, {
-              onSuccess: () => {
-                onClose();
-                toast(texts.keys.deleted(apiKey.description));
-              },
-              onError: (error) => toast(errorText(error), "failed"),
-            })}
-        >
-          {texts.keys.delete}
-        </Button>
-      </DialogActions>
-    </Dialog>
   );
 }

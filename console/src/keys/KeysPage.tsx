@@ -5,7 +5,7 @@ import { useRights } from "../api/queries";
 import { useUserName } from "../api/users";
 import { Badge, type Tone } from "../parts/Badge";
 import { Button } from "../parts/Button";
-import { type Column, DataTable } from "../parts/DataTable";
+import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
 import { FilterSelect } from "../parts/fields";
 import { Page, Panel } from "../parts/Page";
 import { Pager } from "../parts/Pager";
@@ -105,7 +105,7 @@ function columnsOf(all: boolean): Column<ApiKey>[] {
     { id: "created", header: texts.keys.created, meta: { hideBelow: "desk" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
     { id: "lastUsed", header: texts.keys.lastUsed, meta: { hideBelow: "tablet" }, cell: ({ row }) => <Moment at={row.original.last_used} /> },
     { id: "expires", header: texts.keys.expires, meta: { hideBelow: "tablet" }, cell: ({ row }) => <Moment at={row.original.expires_at} /> },
-    { id: "actions", header: () => <span className={styles["hidden"]}>{texts.keys.actions}</span>, meta: { align: "end", width: "3rem" }, cell: ({ row }) => <KeyActions apiKey={row.original} /> },
+    actionsColumn((key) => <KeyActions apiKey={key} />),
   ];
   if (all) columns.splice(3, 0, { id: "owner", header: texts.keys.owner, meta: { hideBelow: "tablet" }, cell: ({ row }) => <Owner id={row.original.user_id} /> });
   return columns;

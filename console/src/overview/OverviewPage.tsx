@@ -55,7 +55,7 @@ function Latest() {
   const list = useRecords({ period: "all" }, 1, LATEST);
   const open = useMemo(
     () => (record: UsageRecord) =>
-      void navigate({ to: "/requests", search: { period: "all", record: record.id, at: record.timestamp } }),
+      void navigate({ to: "/requests", search: { period: "all", record: record.id } }),
     [navigate],
   );
   const columns = useMemo(() => recordColumns(open), [open]);

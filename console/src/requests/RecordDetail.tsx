@@ -16,16 +16,15 @@ import { DlpBadge, StatusBadge } from "./status";
 import { Timing } from "./Timing";
 
 /** One record beside the list. J and K go to the next and the previous one, Escape closes it. */
-export function RecordDetail({ id, at, listed, newer, older, onOpen, onClose }: {
+export function RecordDetail({ id, listed, newer, older, onOpen, onClose }: {
   id: string;
-  at: string;
   listed: UsageRecord | undefined;
   newer: UsageRecord | undefined;
   older: UsageRecord | undefined;
   onOpen: (record: UsageRecord) => void;
   onClose: () => void;
 }) {
-  const record = useRecord(id, at, listed);
+  const record = useRecord(id, listed);
   const panel = useRef<HTMLElement>(null);
   useEffect(() => panel.current?.focus({ preventScroll: true }), []);
   useEffect(() => {

@@ -9,9 +9,9 @@ import { Page, Panel } from "../parts/Page";
 import { Pager } from "../parts/Pager";
 import { EmptyState, ErrorState } from "../parts/states";
 import { texts } from "../texts";
-import { PAGE_SIZE, type Period, type RecordFilters, type UsageRecord, useRecords } from "./api";
+import { PAGE_SIZE, type Period, type RecordFilters, type RecordStatus, STATUSES, type UsageRecord, useRecords } from "./api";
 import { recordColumns } from "./columns";
-import { FilterField } from "./FilterField";
+import { FilterField } from "../parts/FilterField";
 import { RecordDetail } from "./RecordDetail";
 import styles from "./RequestsPage.module.css";
 
@@ -21,7 +21,7 @@ const route = getRouteApi("/requests");
 export function RequestsPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const { record: openId, at: openAt, page = 1, period = "day", ...rest } = search;
+  const { record: openId, page = 1, period = "day", ...rest } = search;
   const filters: RecordFilters = { period, ...rest };
   const list = useRecords(filters, page);
   const records = list.data?.records;
@@ -30,11 +30,11 @@ export function RequestsPage() {
   const filter = (changed: Partial<RecordFilters>) => void navigate({ search: { ...rest, period, ...changed } });
   const open = useCallback(
     (record: UsageRecord) =>
-      void navigate({ search: (now) => ({ ...now, record: record.id, at: record.timestamp }), replace: true }),
+      void navigate({ search: (now) => ({ ...now, record: record.id }), replace: true }),
     [navigate],
   );
   const close = useCallback(() => {
-    void navigate({ search: ({ record: _, at: __, ...now }) => now, replace: true });
+    void navigate({ search: ({ record: _, ...now }) => now, replace: true });
     document.querySelector<HTMLElement>(`[data-open="${openId}"]`)?.focus();
   }, [navigate, openId]);
   const columns = useMemo(() => recordColumns(open), [open]);
@@ -50,8 +50,13 @@ export function RequestsPage() {
             <FilterSelect label={texts.requests.period} value={period} onChange={({ target }) => filter({ period: target.value as Period })}>
               {Object.entries(texts.requests.periods).map(([value, name]) => <option key={value} value={value}>{name}</option>)}
             </FilterSelect>
+            <FilterSelect label={texts.requests.status} value={rest.status ?? ""} onChange={({ target }) => filter({ status: (target.value || undefined) as RecordStatus | undefined })}>
+              <option value="">{texts.requests.anyStatus}</option>
+              {STATUSES.map((status) => <option key={status} value={status}>{texts.statusOf(status)}</option>)}
+            </FilterSelect>
             <FilterField label={texts.requests.modelFilter} placeholder={texts.requests.modelPlaceholder} value={rest.model} onChange={(model) => filter({ model })} />
             <FilterField label={texts.requests.providerFilter} placeholder={texts.requests.providerPlaceholder} value={rest.provider} onChange={(provider) => filter({ provider })} />
+            <FilterField label={texts.requests.requestFilter} placeholder={texts.requests.requestPlaceholder} value={rest.request} onChange={(request) => filter({ request })} />
             {rest.user !== undefined && <UserChip id={rest.user} onRemove={() => filter({ user: undefined })} />}
             {rest.key !== undefined && <Chip name={texts.requests.keyFilter} value={`${rest.key.slice(0, 8)}…`} onRemove={() => filter({ key: undefined })} />}
             {isFiltered && <Button look="quiet" size="small" onClick={() => void navigate({ search: { period } })}>{texts.clear}</Button>}
@@ -85,11 +90,10 @@ export function RequestsPage() {
           )}
         </Panel>
       </Page>
-      {openId !== undefined && openAt !== undefined && (
+      {openId !== undefined && (
         <RecordDetail
           key={openId}
           id={openId}
-          at={openAt}
           listed={at === -1 ? undefined : records?.[at]}
           newer={records?.[at - 1]}
           older={at === -1 ? undefined : records?.[at + 1]}

@@ -1,14 +1,17 @@
 /** Usage records and what belongs to them. */
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
 import type { paths } from "../api/schema";
 
 export type UsageRecord = Schemas["UsageRecord"];
 export type AuditEvent = Schemas["AuditEventShown"];
 type ListQuery = NonNullable<paths["/api/v1/usage/records"]["get"]["parameters"]["query"]>;
+export type RecordStatus = NonNullable<ListQuery["status"]>;
 export type Period = "hour" | "day" | "week" | "all";
 
+export const STATUSES: readonly RecordStatus[] = ["success", "refused", "error", "cancelled", "interrupted"];
 export const PAGE_SIZE = 50;
 const REFRESH_MS = 15_000;
 const HOUR_MS = 3_600_000;
@@ -20,6 +23,8 @@ export interface RecordFilters {
   provider?: string | undefined;
   user?: string | undefined;
   key?: string | undefined;
+  status?: RecordStatus | undefined;
+  request?: string | undefined;
 }
 
 /** A page of records, newest first. The first page follows new ones. */
@@ -35,27 +40,27 @@ export function useRecords(filters: RecordFilters, page: number, size: number = 
   });
 }
 
-function queryOf({ period, model, provider, user, key }: RecordFilters): ListQuery {
+function queryOf({ period, model, provider, user, key, status, request }: RecordFilters): ListQuery {
   const milliseconds = PERIOD_MS[period];
-  const query: ListQuery = { model_id: model, provider, user_id: user, api_key_id: key };
+  const query: ListQuery = { model_id: model, provider, user_id: user, api_key_id: key, status, request_id: request };
   if (milliseconds !== null) query.from = new Date(Date.now() - milliseconds).toISOString();
   return query;
 }
 
-/** One record: from a list that is on the screen, else by the time in the link. Null if there is none. */
-export function useRecord(id: string, at: string, listed: UsageRecord | undefined) {
+/** One record: from a list that is on the screen, else by its id. Null if there is none. */
+export function useRecord(id: string, listed: UsageRecord | undefined) {
   const client = useQueryClient();
   return useQuery({
     queryKey: ["usage-record", id],
     initialData: listed ?? client.getQueryData<UsageRecord | null>(["usage-record", id]),
     staleTime: Infinity,
     queryFn: async (): Promise<UsageRecord | null> => {
-      const since = new Date(at);
-      const until = new Date(since.getTime() + 1);
-      const { records } = await dataOf(api.GET("/api/v1/usage/records", {
-        params: { query: { from: since.toISOString(), to: until.toISOString(), limit: 200 } },
-      }));
-      return records.find((record) => record.id === id) ?? null;
+      try {
+        return await dataOf(api.GET("/api/v1/usage/records/{record_id}", { params: { path: { record_id: id } } }));
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) return null;
+        throw error;
+      }
     },
   });
 }

@@ -1,12 +1,14 @@
 import { Link } from "@tanstack/react-router";
-import { Activity, BookOpen, House, KeyRound, type LucideIcon } from "lucide-react";
+import { Activity, BookOpen, House, Inbox, KeyRound, type LucideIcon, PowerOff, ScrollText, UsersRound } from "lucide-react";
 import type { ReactNode } from "react";
+import { useRights } from "../api/queries";
 import { texts } from "../texts";
 import styles from "./Navigation.module.css";
 
-/** The pages by group. */
+/** The pages by group, without those that the user may not open. */
 export function Navigation() {
   const { navigation } = texts;
+  const { seesAll } = useRights();
   return (
     <nav className={styles["navigation"]} aria-label={navigation.label}>
       <ul className={styles["group"]}>
@@ -14,9 +16,17 @@ export function Navigation() {
       </ul>
       <Group name={navigation.observe}>
         <Entry to="/requests" icon={Activity}>{navigation.requests}</Entry>
+        {seesAll && <Entry to="/audit" icon={ScrollText}>{navigation.audit}</Entry>}
       </Group>
+      {seesAll && (
+        <Group name={navigation.govern}>
+          <Entry to="/approvals" icon={Inbox}>{navigation.approvals}</Entry>
+          <Entry to="/kill-switches" icon={PowerOff}>{navigation.switches}</Entry>
+        </Group>
+      )}
       <Group name={navigation.access}>
         <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
+        {seesAll && <Entry to="/users" icon={UsersRound}>{navigation.users}</Entry>}
       </Group>
       <Group name={navigation.help}>
         <li>
@@ -37,7 +47,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 }
 
 function Entry({ to, icon: Icon, exact = false, children }: {
-  to: "/" | "/keys" | "/requests";
+  to: "/" | "/approvals" | "/audit" | "/keys" | "/kill-switches" | "/requests" | "/users";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 
 import httpx2
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 from tests.support import chromium
-from tests.support.chromium import page_of
+from tests.support.chromium import PHONE, page_of
 from tests.support.members import HASH
 from tests.support.platform import PASSWORD
 from tests.support.server import GatehouseServer
@@ -119,13 +119,18 @@ def api(server: GatehouseServer, who: Colleague) -> httpx2.Client:
 
 
 def call_model(
-    server: GatehouseServer, key: str, content: str = "Hello", model: str = "sandbox/echo"
+    server: GatehouseServer,
+    key: str,
+    content: str = "Hello",
+    model: str = "sandbox/echo",
+    *,
+    timeout_seconds: float = 30,
 ) -> httpx2.Response:
     return httpx2.post(
         f"{server.url}/v1/chat/completions",
         json={"model": model, "messages": [{"role": "user", "content": content}]},
         headers={"Authorization": f"Bearer {key}"},
-        timeout=30,
+        timeout=timeout_seconds,
     )
 
 
@@ -137,6 +142,20 @@ def recorded_call(server: GatehouseServer, key: str, content: str = "Hello", mod
         assert time.monotonic() < deadline, "no record was stored"
         time.sleep(0.02)
     return request_id
+
+
+def modal(page: Page) -> Locator:
+    """The open dialog. Messages in the corner have the same role."""
+    return page.locator('[role=dialog][tabindex="-1"]')
+
+
+async def check_screen(page: Page) -> None:
+    """Axe finds nothing at the width of a desk and of a phone, and nothing is wider than the phone."""
+    await is_accessible(page)
+    await page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await is_accessible(page)
+    await page.set_viewport_size(DESK)  # type: ignore[arg-type]
 
 
 async def is_accessible(page: Page) -> None:

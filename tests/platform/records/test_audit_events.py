@@ -63,6 +63,21 @@ async def test_a_cursor_gives_every_event_once_while_more_are_written(tenant: Te
     assert (rest["has_more"], rest["next_cursor"]) == (False, None)
 
 
+async def test_newest_first_gives_the_same_events_in_reverse_and_its_tail_what_comes_later(tenant: Tenant) -> None:
+    await make_events(tenant, 5)
+    newest_first = {"order": "desc", "limit": 2}
+    page = (await tenant.admin.client.get(EVENTS, params=newest_first)).json()
+    await make_events(tenant, 2)
+    events = page["events"] + await read(tenant.admin.client, cursor=page["next_cursor"], **newest_first)
+    assert [event["sequence"] for event in events] == [5, 4, 3, 2, 1]
+    later = await read(tenant.admin.client, cursor=page["tail_cursor"])
+    assert [event["sequence"] for event in later] == [6, 7]
+    keys = await read(tenant.admin.client, action="api_key.created", **newest_first)
+    assert [event["sequence"] for event in keys] == [7, 6, 5, 4, 3, 2, 1]
+    changed = await tenant.admin.client.get(EVENTS, params={"cursor": page["next_cursor"], "order": "asc"})
+    assert changed.status_code == 400
+
+
 async def test_following_the_tail_gives_later_events_while_others_write(tenant: Tenant) -> None:
     admin = tenant.admin.client
     empty = (await admin.get(EVENTS, params={"action": "api_key.created"})).json()

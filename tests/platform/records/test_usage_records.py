@@ -3,6 +3,7 @@
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from tests.support.journal import Journal, outcome
@@ -112,6 +113,63 @@ async def test_filters_narrow_total_and_pages(tenant: Tenant, journal: Journal) 
     assert await total(**{"from": "2026-03-12", "to": "2026-03-01"}) == 0
 
 
+async def test_records_are_filtered_by_status_and_request_id(
+    tenant: Tenant, other_tenant: Tenant, journal: Journal
+) -> None:
+    calls = {status: outcome(tenant.id, outcome=status) for status in ("success", "refused", "error", "cancelled")}
+    foreign = outcome(other_tenant.id, outcome="error")
+    await journal.append(*calls.values(), foreign)
+    await journal.drain()
+
+    async def seen(**filters: Any) -> list[str]:
+        page = (await tenant.admin.client.get(RECORDS, params=filters)).json()
+        assert page["total"] == len(page["records"])
+        return [record["id"] for record in page["records"]]
+
+    for status, call in calls.items():
+        assert await seen(status=status) == [str(call.id)]
+        assert await seen(request_id=call.request_id) == [str(call.id)]
+    assert await seen(status="interrupted") == []
+    assert await seen(status="error", request_id=calls["refused"].request_id) == []
+    assert await seen(request_id=foreign.request_id) == []
+    of_the_user = {"request_id": calls["error"].request_id}
+    assert (await tenant.user.client.get(RECORDS, params=of_the_user)).json()["records"] == []
+
+
+async def test_a_record_is_read_by_its_id(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, journal: Journal
+) -> None:
+    now = datetime.now(UTC)
+    ages = (timedelta(0), timedelta(minutes=40), timedelta(hours=20))
+    mine, *slow = (
+        outcome(tenant.id, user_id=tenant.user.id, timestamp=(now - age).timestamp(), cost_usd="0.00000001234567890123")
+        for age in ages
+    )
+    theirs = outcome(tenant.id, user_id=tenant.admin.id)
+    await journal.append(mine, *slow, theirs)
+    await journal.drain()
+    (listed,) = (await tenant.user.client.get(RECORDS, params={"request_id": mine.request_id})).json()["records"]
+    answer = await tenant.user.client.get(f"{RECORDS}/{mine.id}")
+    assert answer.json() == listed
+    assert set(listed) == FIELDS
+    assert '"cost_usd":1.234567890123E-8' in answer.text
+    for call in slow:
+        # The id is made when the request ends.
+        assert (await tenant.auditor.client.get(f"{RECORDS}/{call.id}")).status_code == 200
+    for client, call_id, status in (
+        (platform.anonymous, mine.id, 401),
+        (await platform.new_m2m(tenant.id, "chat:write"), mine.id, 403),
+        (await platform.new_m2m(tenant.id, "api:read"), mine.id, 200),
+        (tenant.user.client, theirs.id, 404),
+        (other_tenant.admin.client, mine.id, 404),
+        (tenant.admin.client, new_id(), 404),
+        (tenant.admin.client, uuid4(), 404),
+        (tenant.admin.client, "nonsense", 404),
+    ):
+        answer = await client.get(f"{RECORDS}/{call_id}")
+        assert answer.status_code == status, answer.text
+
+
 async def test_a_user_sees_only_their_own_records(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     mine = outcome(tenant.id, user_id=tenant.user.id)
     theirs = outcome(tenant.id, user_id=tenant.admin.id)
@@ -144,8 +202,9 @@ async def test_a_client_needs_the_scope(platform: RunningPlatform, tenant: Tenan
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("limit", "0"), ("limit", "201"), ("offset", "-1"), ("user_id", "me"), ("from", "x"), ("model_id", "\0")],
-)
+    [("limit", "0"), ("limit", "201"), ("offset", "-1"), ("user_id", "me"), ("from", "x"), ("model_id", "\0"),
+     ("status", "good"), ("request_id", "\0")],
+)  # fmt: skip
 async def test_a_bad_parameter_is_named(tenant: Tenant, name: str, value: str) -> None:
     answer = await tenant.user.client.get(RECORDS, params={name: value})
     assert answer.status_code == 422

@@ -222,19 +222,25 @@ class OpenCursor:
     signer: CursorSigner
     context: str
 
-    def apply(self, statement: Statement, column: ColumnElement[int] | InstrumentedAttribute[int]) -> Statement:
-        """Orders by `column`, which must be unique, ascending, and selects one row more than the limit, which shows
-        whether there are more."""
+    def apply(
+        self,
+        statement: Statement,
+        column: ColumnElement[int] | InstrumentedAttribute[int],
+        *,
+        descending: bool = False,
+    ) -> Statement:
+        """Orders by `column`, which must be unique, and selects one row more than the limit, which shows whether there
+        are more."""
         if self.position is not None:
-            statement = statement.where(column > self.position)
-        return statement.order_by(column).limit(self.limit + 1)
+            statement = statement.where(column < self.position if descending else column > self.position)
+        return statement.order_by(column.desc() if descending else column).limit(self.limit + 1)
 
     def tail(self, rows: Sequence[Row], *, position: Callable[[Row], int]) -> str:
-        """Return the cursor for the rows after these, even if there are none yet. For lists that only grow at their
-        end, with positions from 1."""
-        page = rows[: self.limit]
-        last = position(page[-1]) if page else self.position or 0
-        return self.signer.issue(last, self.filters, context=self.context)
+        """Return the cursor for the rows after these in ascending order, even if there are none yet, without the filter
+        `order`. For lists that only grow at their end, with positions from 1."""
+        last = max(map(position, rows[: self.limit]), default=self.position or 0)
+        filters = {name: value for name, value in self.filters.items() if name != "order"}
+        return self.signer.issue(last, filters, context=self.context)
 
     def envelope(
         self, name: str, rows: Sequence[Row], *, position: Callable[[Row], int], shown: Callable[[Row], Any]

@@ -1,4 +1,4 @@
-"""The table of jobs, and the function that takes over jobs of the earlier version."""
+"""The table of jobs, the function that takes over jobs of the earlier version, and an index for failed requests."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ down_revision = "0005"
 
 def upgrade() -> None:
     cursor = op.get_bind().connection.cursor()
-    cursor.execute((Path(__file__).parent / "r0006_jobs.sql").read_text())
+    for part in ("jobs", "records"):
+        cursor.execute((Path(__file__).parent / f"r0006_{part}.sql").read_text())
     # Nothing is removed, so the processes of version 0005 can go on serving.
     cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0005}'::text[]")

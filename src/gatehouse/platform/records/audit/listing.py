@@ -24,6 +24,7 @@ async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[Au
     tenant_id = session.info["tenant_id"]
     query = select(AuditEventRow).where(AuditEventRow.tenant_id == tenant_id)
     filters = dict(opened.filters)
+    descending = filters.pop("order", "asc") == "desc"
     since, until = (datetime.fromisoformat(filters.pop(end)) if end in filters else None for end in ("from", "to"))
     hot = await visible_since(session)
     if hot is not None:
@@ -43,4 +44,4 @@ async def events_after(session: AsyncSession, opened: OpenCursor) -> Sequence[Au
             query = query.where(AuditEventRow.sequence <= sequences.last)
     for name, value in filters.items():
         query = query.where(getattr(AuditEventRow, name) == value)
-    return (await session.scalars(opened.apply(query, AuditEventRow.sequence))).all()
+    return (await session.scalars(opened.apply(query, AuditEventRow.sequence, descending=descending))).all()

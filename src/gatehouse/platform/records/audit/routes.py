@@ -1,9 +1,9 @@
 """The audit endpoints (docs/records.md)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
 from gatehouse.platform.changes.chain.actions import ACTIONS
@@ -20,8 +20,14 @@ router = APIRouter(tags=["Audit"], responses=RESPONSES)
 Window = Annotated[CursorWindow, Depends(cursor_window(default=50, maximum=500))]
 
 
+Order = Annotated[
+    Literal["asc", "desc"] | None, Query(description="`desc`: newest first. The default `asc` is oldest first.")
+]
+
+
 def _filters(
     *,
+    order: Order = None,
     action: ExactFilter = None,
     actor_id: ExactFilter = None,
     resource_type: ExactFilter = None,
@@ -32,6 +38,7 @@ def _filters(
 ) -> dict[str, str | None]:
     """Return the filters in the form in which the cursor contains them."""
     return {
+        "order": order,
         "action": action,
         "actor_id": actor_id,
         "resource_type": resource_type,
@@ -50,8 +57,8 @@ async def list_audit_events(
     window: Window,
     filters: Annotated[Mapping[str, str | None], Depends(_filters)],
 ) -> dict[str, Any]:
-    """List the organization's events, oldest first. An event gets its sequence when it is written, so a client that
-    continues from `tail_cursor`, which the last page has too, sees each later event exactly once."""
+    """List the organization's events by `sequence`, which an event gets when it is written. A client that continues
+    from `tail_cursor`, which the last page has too, sees each later event exactly once, oldest first."""
     opened = window.open(host.cursors, filters, context=f"audit_events:{caller.tenant_id}")
     rows = await events_after(session, opened)
     page = opened.envelope("events", rows, position=_sequence, shown=AuditEventShown.model_validate)

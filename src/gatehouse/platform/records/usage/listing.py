@@ -1,14 +1,18 @@
-"""The query for a page of the usage list."""
+"""The queries for a page of the usage list, and for one record."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, select, union_all
+from sqlalchemy import ColumnElement, literal_column, select, tuple_, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.engine.records.attribution import bounded_end_user
 from gatehouse.foundation.http.lists import OffsetWindow
+from gatehouse.platform.changes.chain.table import AuditEventRow
 from gatehouse.platform.records.by_day import CountedRecords, RecordFilters
+from gatehouse.platform.records.hot import visible_since
 from gatehouse.platform.records.usage.table import (
     UsageRecordRow,
     usage_count_deltas,
@@ -23,8 +27,28 @@ _COUNTED_BY_USER = CountedRecords(
 _COUNTED_IN_TOTAL = CountedRecords(UsageRecordRow, usage_totals, usage_hour_totals)
 
 
-def uncounted(*, api_key_id: UUID | None, tag: str | None, end_user: str | None) -> Iterator[ColumnElement[bool]]:
+#: A record's id contains the time at which it was made: at the start of a stream, otherwise at the end of the request.
+#: The request arrived before, nearly always within the first of these periods.
+_PERIODS_BEFORE_ID: Final = (timedelta(minutes=15), timedelta(days=1))
+_CLOCK_TOLERANCE: Final = timedelta(seconds=5)
+_UUID_VERSION: Final = 7
+
+
+def uncounted(
+    *, api_key_id: UUID | None, tag: str | None, end_user: str | None, status: str | None, request_id: str | None
+) -> Iterator[ColumnElement[bool]]:
     """Yield the conditions of filters by which no table counts. Each repeats the condition of its partial index."""
+    if request_id is not None:
+        # The audit events have an index on it, and the id and the time of their records.
+        yield tuple_(UsageRecordRow.timestamp, UsageRecordRow.id).in_(
+            select(AuditEventRow.timestamp, AuditEventRow.id).where(
+                AuditEventRow.tenant_id == UsageRecordRow.tenant_id, AuditEventRow.request_id == request_id
+            )
+        )
+    if status is not None:
+        yield UsageRecordRow.status == status
+        if status != "success":
+            yield UsageRecordRow.status != literal_column("'success'")
     if api_key_id is not None:
         yield UsageRecordRow.api_key_id == api_key_id
     if tag is not None:
@@ -47,3 +71,24 @@ async def page(
         return await _COUNTED_IN_TOTAL.page_without_counts(session, window, filters)
     records = _COUNTED_BY_USER if "user_id" in filters.kind else _COUNTED_IN_TOTAL
     return await records.page(session, window, filters)
+
+
+async def find(session: AsyncSession, record_id: UUID, *, only: UUID | None) -> UsageRecordRow | None:
+    """Return a record by its id, with `only` that user's; None if there is none, or it is past the hot window."""
+    if record_id.version != _UUID_VERSION:
+        return None
+    made_at = datetime.fromtimestamp((record_id.int >> 80) / 1000, UTC)
+    hot = await visible_since(session)
+    for period in _PERIODS_BEFORE_ID:
+        since = made_at - period if hot is None else max(hot, made_at - period)
+        query = select(UsageRecordRow).where(
+            UsageRecordRow.tenant_id == session.info["tenant_id"],
+            UsageRecordRow.id == record_id,
+            UsageRecordRow.timestamp >= since,
+            UsageRecordRow.timestamp <= made_at + _CLOCK_TOLERANCE,
+        )
+        if only is not None:
+            query = query.where(UsageRecordRow.user_id == only)
+        if (row := (await session.scalars(query)).one_or_none()) is not None:
+            return row
+    return None

@@ -1,18 +1,21 @@
 """The usage endpoint (docs/records.md)."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
 from fastapi import APIRouter, Depends, Query, Response
 
 from gatehouse.engine.records.attribution import TAG_PATTERN
+from gatehouse.foundation.http.bodies import PathId
 from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.platform.records.by_day import RecordFilters
 from gatehouse.platform.records.filters import ExactFilter, From, To
 from gatehouse.platform.records.usage import listing
+from gatehouse.platform.records.usage.errors import UsageRecordNotFound
 from gatehouse.platform.records.usage.schemas import UsageRecord, UsageRecordsPage
+from gatehouse.platform.records.usage.table import UsageRecordRow
 from gatehouse.platform.request.callers import RESPONSES, ApiReader
 from gatehouse.platform.request.injected import Session
 
@@ -34,6 +37,8 @@ def _filters(
     end_user: Annotated[
         ExactFilter, Query(description="The end user named in the body; only the first 256 characters are compared.")
     ] = None,
+    status: Annotated[Literal["success", "refused", "error", "cancelled", "interrupted"] | None, Query()] = None,
+    request_id: Annotated[ExactFilter, Query(description="The answer's header `X-Request-Id`.")] = None,
     since: From = None,
     until: To = None,
 ) -> RecordFilters:
@@ -42,7 +47,9 @@ def _filters(
         {name: value for name, value in kind.items() if value is not None},
         since,
         until,
-        tuple(listing.uncounted(api_key_id=api_key_id, tag=tag, end_user=end_user)),
+        tuple(
+            listing.uncounted(api_key_id=api_key_id, tag=tag, end_user=end_user, status=status, request_id=request_id)
+        ),
     )
 
 
@@ -53,11 +60,26 @@ async def list_usage_records(
     """List usage records, newest first: all of the organization for administrators, auditors and clients; for others
     their own."""
     rows, total = await listing.page(session, window, filters, only=_only(caller))
-    # Encoded here and not by the response model, so that costs keep every digit.
-    records = [
-        {**{name: getattr(row, name) for name in UsageRecord.model_fields}, "tags": row.tags or []} for row in rows
-    ]
-    return Response(_encode(window.envelope("records", records, total)), media_type="application/json")
+    return _response(window.envelope("records", [_shown(row) for row in rows], total))
+
+
+@router.get("/api/v1/usage/records/{record_id}", response_model=UsageRecord)
+async def read_usage_record(caller: ApiReader, session: Session, record_id: PathId) -> Response:
+    """Return one usage record: of anybody in the organization for administrators, auditors and clients; for others one
+    of their own."""
+    row = None if record_id is None else await listing.find(session, record_id, only=_only(caller))
+    if row is None:
+        raise UsageRecordNotFound
+    return _response(_shown(row))
+
+
+def _shown(row: UsageRecordRow) -> dict[str, Any]:
+    return {**{name: getattr(row, name) for name in UsageRecord.model_fields}, "tags": row.tags or []}
+
+
+def _response(body: dict[str, Any]) -> Response:
+    """Encoded here and not by the response model, so that costs keep every digit."""
+    return Response(_encode(body), media_type="application/json")
 
 
 def _only(caller: Caller) -> UUID | None:

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
-import { classes } from "../parts/classes";
-import fields from "../parts/fields.module.css";
+import { classes } from "./classes";
+import fields from "./fields.module.css";
 import styles from "./FilterField.module.css";
 
 /** A filter that is typed. It applies when it is left or entered. */

@@ -1,0 +1,36 @@
+/** Approvals: requests that wait for a person. */
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+
+export type Approval = Schemas["Approval"];
+export type ApprovalStatus = Approval["status"];
+
+export const STATUSES: readonly ApprovalStatus[] = ["pending", "approved", "denied", "expired", "cancelled"];
+export const PAGE_SIZE = 50;
+const REFRESH_MS = 3_000;
+
+/** A page of approvals, newest first. Those that wait are asked for every few seconds, because callers wait too. */
+export function useApprovals(status: ApprovalStatus | undefined, page: number) {
+  return useQuery({
+    queryKey: ["approvals", status, page],
+    placeholderData: keepPreviousData,
+    refetchInterval: status === "pending" ? REFRESH_MS : false,
+    queryFn: () =>
+      dataOf(api.GET("/api/admin/approvals", {
+        params: { query: { ...(status === undefined ? {} : { status }), page, page_size: PAGE_SIZE } },
+      })),
+  });
+}
+
+export function useDecision() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ id, approve, reason }: { id: string; approve: boolean; reason: string | null }) => {
+      const options = { params: { path: { approval_id: id } }, body: { reason } };
+      return dataOf(approve
+        ? api.POST("/api/admin/approvals/{approval_id}/approve", options)
+        : api.POST("/api/admin/approvals/{approval_id}/deny", options));
+    },
+    onSettled: () => client.invalidateQueries({ queryKey: ["approvals"] }),
+  });
+}

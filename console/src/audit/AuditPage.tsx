@@ -1,0 +1,106 @@
+import { getRouteApi } from "@tanstack/react-router";
+import { ScrollText, SearchX } from "lucide-react";
+import { useMemo, useState } from "react";
+import { useUserName } from "../api/users";
+import { Badge } from "../parts/Badge";
+import { Button } from "../parts/Button";
+import { type Column, DataTable } from "../parts/DataTable";
+import { FilterField } from "../parts/FilterField";
+import { FilterSelect } from "../parts/fields";
+import { shortTime } from "../parts/format";
+import { Page, Panel } from "../parts/Page";
+import { EmptyState, ErrorState } from "../parts/states";
+import { Time } from "../parts/Time";
+import { texts } from "../texts";
+import { type AuditEvent, type AuditFilters, useAuditActions, useAuditEvents } from "./api";
+import styles from "./AuditPage.module.css";
+import { EventDialog } from "./EventDialog";
+
+const route = getRouteApi("/audit");
+
+/** The audit chain, newest event first. Filters are in the URL. */
+export function AuditPage() {
+  const filters: AuditFilters = route.useSearch();
+  const navigate = route.useNavigate();
+  const events = useAuditEvents(filters);
+  const actions = useAuditActions();
+  const [opened, setOpened] = useState<AuditEvent | null>(null);
+  const columns = useMemo(() => columnsOf(setOpened), []);
+  const rows = events.data?.pages.flatMap((page) => page.events);
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  const filter = (changed: AuditFilters) => void navigate({ search: { ...filters, ...changed } });
+  const clear = () => void navigate({ search: {} });
+
+  return (
+    <Page
+      wide
+      title={texts.audit.title}
+      bar={
+        <>
+          <FilterSelect label={texts.audit.action} value={filters.action ?? ""} onChange={({ target }) => filter({ action: target.value || undefined })}>
+            <option value="">{texts.audit.anyAction}</option>
+            {actions.data?.map(({ action }) => <option key={action} value={action}>{action}</option>)}
+          </FilterSelect>
+          <FilterField label={texts.audit.actor} placeholder={texts.audit.actorPlaceholder} value={filters.actor_id} onChange={(actor_id) => filter({ actor_id })} />
+          <FilterField label={texts.audit.resource} placeholder={texts.audit.resourcePlaceholder} value={filters.resource_id} onChange={(resource_id) => filter({ resource_id })} />
+          <FilterField label={texts.audit.request} placeholder={texts.audit.requestPlaceholder} value={filters.request_id} onChange={(request_id) => filter({ request_id })} />
+          {isFiltered && <Button look="quiet" size="small" onClick={clear}>{texts.clear}</Button>}
+        </>
+      }
+    >
+      <Panel label={texts.audit.title}>
+        {events.error && rows === undefined ? (
+          <ErrorState error={events.error} onRetry={() => void events.refetch()} />
+        ) : rows?.length === 0 ? (
+          <EmptyState icon={isFiltered ? SearchX : ScrollText} title={texts.audit.noneMatch}>
+            {isFiltered && <Button onClick={clear}>{texts.clear}</Button>}
+          </EmptyState>
+        ) : (
+          <>
+            <DataTable
+              label={texts.audit.title} columns={columns} rows={rows} idOf={(event) => event.id} selectedId={opened?.id}
+              onOpen={setOpened} stale={events.isPlaceholderData}
+            />
+            {events.hasNextPage && (
+              <div className={styles["more"]}>
+                <Button busy={events.isFetchingNextPage} onClick={() => void events.fetchNextPage()}>{texts.audit.older}</Button>
+              </div>
+            )}
+          </>
+        )}
+      </Panel>
+      <EventDialog event={opened} onClose={() => setOpened(null)} />
+    </Page>
+  );
+}
+
+function columnsOf(open: (event: AuditEvent) => void): Column<AuditEvent>[] {
+  return [
+    {
+      id: "time", header: texts.audit.time, meta: { width: "9.5rem" },
+      cell: ({ row: { original } }) => (
+        <button type="button" className={styles["open"]} data-open={original.id} onClick={() => open(original)} aria-label={texts.audit.open(shortTime(original.timestamp), original.action)}>
+          <Time at={original.timestamp} />
+        </button>
+      ),
+    },
+    { id: "action", header: texts.audit.action, cell: ({ row }) => <code className={styles["action"]}>{row.original.action}</code> },
+    { id: "actor", header: texts.audit.actor, cell: ({ row }) => <Actor event={row.original} /> },
+    {
+      id: "resource", header: texts.audit.resource, meta: { hideBelow: "tablet" },
+      cell: ({ row: { original } }) => original.resource_type ?? texts.none,
+    },
+    {
+      id: "outcome", header: texts.audit.outcome, meta: { hideBelow: "tablet" },
+      cell: ({ row: { original } }) => <Badge tone={original.outcome === "success" ? "success" : "warning"}>{texts.statusOf(original.outcome)}</Badge>,
+    },
+    { id: "sequence", header: texts.audit.sequence, meta: { align: "end", hideBelow: "desk" }, cell: ({ row }) => row.original.sequence.toLocaleString() },
+  ];
+}
+
+/** Who acted: the name of a user, otherwise what kind of caller it was. */
+export function Actor({ event }: { event: AuditEvent }) {
+  const isPerson = event.actor_type === "user" || event.actor_type === "api_key";
+  const name = useUserName(isPerson ? event.actor_id : null);
+  return <span className={styles["actor"]}>{name ?? texts.audit.actorTypes[event.actor_type] ?? event.actor_type}</span>;
+}

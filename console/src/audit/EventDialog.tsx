@@ -1,0 +1,50 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { Dialog } from "../parts/Dialog";
+import { Time } from "../parts/Time";
+import { texts } from "../texts";
+import { Actor } from "./AuditPage";
+import { type AuditEvent, useAuditActions } from "./api";
+import styles from "./AuditPage.module.css";
+
+/** One event with all its fields. */
+export function EventDialog({ event, onClose }: { event: AuditEvent | null; onClose: () => void }) {
+  const actions = useAuditActions();
+  const { audit } = texts;
+  return (
+    <Dialog
+      open={event !== null} onClose={onClose} title={event?.action ?? ""}
+      text={actions.data?.find(({ action }) => action === event?.action)?.description ?? ""}
+    >
+      {event !== null && (
+        <dl className={styles["facts"]}>
+          <Fact name={audit.sequence}>{event.sequence.toLocaleString()}</Fact>
+          <Fact name={audit.time}><Time at={event.timestamp} /></Fact>
+          <Fact name={audit.actor}><Actor event={event} /></Fact>
+          <Fact name={audit.actorId}>{event.actor_id}</Fact>
+          <Fact name={audit.outcome}>{texts.statusOf(event.outcome)}</Fact>
+          <Fact name={audit.reason}>{event.reason}</Fact>
+          <Fact name={audit.resource}>{[event.resource_type, event.resource_id].filter(Boolean).join(" ")}</Fact>
+          <Fact name={audit.target}>{[event.target_provider, event.target_model].filter(Boolean).join("/")}</Fact>
+          <Fact name={audit.request}>
+            {event.request_id !== null && (
+              <Link to="/requests" search={{ period: "all", request: event.request_id }}>{event.request_id}</Link>
+            )}
+          </Fact>
+          <Fact name={audit.ip}>{event.ip}</Fact>
+          <Fact name={audit.hash}><code>{event.hash}</code></Fact>
+          {Object.keys(event.details).length > 0 && (
+            <Fact name={audit.details}>
+              <pre className={styles["details"]} tabIndex={0}>{JSON.stringify(event.details, null, 2)}</pre>
+            </Fact>
+          )}
+        </dl>
+      )}
+    </Dialog>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  if (children === null || children === false || children === "") return null;
+  return <div className={styles["fact"]}><dt>{name}</dt><dd>{children}</dd></div>;
+}

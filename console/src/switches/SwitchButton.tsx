@@ -1,0 +1,65 @@
+import { Power, PowerOff } from "lucide-react";
+import { useRef, useState } from "react";
+import { useForm } from "react-hook-form";
+import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
+import { DialogForm } from "../parts/DialogForm";
+import { SelectField } from "../parts/fields";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { type Reason, REASONS, type Target, useSwitch } from "./api";
+
+/** Stops or releases a provider or a model, after a dialog that says what happens. */
+export function SwitchButton({ target, name, stopped, whole }: {
+  target: Target;
+  name: string;
+  stopped: boolean;
+  whole: boolean;
+}) {
+  const { switches } = texts;
+  const [open, setOpen] = useState(false);
+  const trigger = useRef<HTMLButtonElement>(null);
+  const change = useSwitch(target);
+  const close = () => setOpen(false);
+
+  async function submit(reason: Reason | null) {
+    const { confirmed, total } = await change.mutateAsync(reason);
+    toast(reason === null ? switches.released(name) : switches.engaged(name, confirmed, total));
+    close();
+  }
+
+  return (
+    <>
+      <Button
+        ref={trigger} size="small" onClick={() => setOpen(true)}
+        aria-label={stopped ? switches.releaseOf(name) : switches.stopOf(name)}
+      >
+        {stopped ? <Power aria-hidden /> : <PowerOff aria-hidden />}
+        {stopped ? switches.release : whole ? switches.stopAll : switches.stop}
+      </Button>
+      <Dialog
+        open={open} onClose={close} returnTo={trigger}
+        title={stopped ? switches.releaseTitle(name) : switches.stopTitle(name)}
+        text={stopped ? switches.releaseText : whole ? switches.stopAllText : switches.stopText}
+      >
+        {stopped ? <Release onSubmit={() => submit(null)} onCancel={close} /> : <Engage onSubmit={submit} onCancel={close} />}
+      </Dialog>
+    </>
+  );
+}
+
+function Engage({ onSubmit, onCancel }: { onSubmit: (reason: Reason) => Promise<void>; onCancel: () => void }) {
+  const form = useForm<{ reason: Reason }>({ defaultValues: { reason: "security_event" } });
+  return (
+    <DialogForm form={form} action={texts.switches.stopNow} look="danger" onSubmit={({ reason }) => onSubmit(reason)} onCancel={onCancel}>
+      <SelectField label={texts.switches.reason} fault={form.formState.errors.reason?.message} {...form.register("reason")}>
+        {REASONS.map((reason) => <option key={reason} value={reason}>{texts.switches.reasons[reason]}</option>)}
+      </SelectField>
+    </DialogForm>
+  );
+}
+
+function Release({ onSubmit, onCancel }: { onSubmit: () => Promise<void>; onCancel: () => void }) {
+  const form = useForm();
+  return <DialogForm form={form} action={texts.switches.releaseNow} onSubmit={onSubmit} onCancel={onCancel}>{null}</DialogForm>;
+}

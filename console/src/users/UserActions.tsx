@@ -1,0 +1,102 @@
+import { Ban, CircleCheck, KeyRound, Pencil, ShieldOff, Trash2 } from "lucide-react";
+import { useRef, useState } from "react";
+import { useSession } from "../api/queries";
+import { CheckboxField } from "../parts/fields";
+import { ConfirmDialog } from "../parts/ConfirmDialog";
+import { Dialog } from "../parts/Dialog";
+import { MenuItem, MenuSeparator } from "../parts/Menu";
+import { RowMenu } from "../parts/RowMenu";
+import { errorText } from "../parts/states";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { nameOf, type User, useDeleteUser, useIssueReset, useResetFactors, useUpdateUser } from "./api";
+import { Link } from "./CreateUserDialog";
+import { bodyOf, UserForm } from "./UserForm";
+
+type Open = "edit" | "reset" | "factors" | "delete" | null;
+
+/** The menu of a user, for administrators. */
+export function UserActions({ user }: { user: User }) {
+  const { users } = texts;
+  const { user: self } = useSession();
+  const [open, setOpen] = useState<Open>(null);
+  const [link, setLink] = useState<string | null>(null);
+  const [anonymise, setAnonymise] = useState(false);
+  const trigger = useRef<HTMLButtonElement>(null);
+  const update = useUpdateUser(user.id);
+  const remove = useDeleteUser(user.id);
+  const issueReset = useIssueReset(user.id);
+  const resetFactors = useResetFactors(user.id);
+  const name = nameOf(user);
+  const close = () => {
+    setOpen(null);
+    setLink(null);
+  };
+
+  function toggle() {
+    update.mutate({ is_active: !user.is_active }, {
+      onSuccess: () => toast(user.is_active ? users.deactivated(name) : users.activated(name)),
+      onError: (error) => toast(errorText(error), "failed"),
+    });
+  }
+
+  function showReset() {
+    issueReset.mutate(undefined, {
+      onSuccess: ({ token }) => {
+        setLink(`${location.origin}/login/reset?token=${encodeURIComponent(token)}`);
+        setOpen("reset");
+      },
+      onError: (error) => toast(errorText(error), "failed"),
+    });
+  }
+
+  return (
+    <>
+      <RowMenu label={users.actionsOf(name)} trigger={trigger}>
+        <MenuItem onClick={() => setOpen("edit")}><Pencil aria-hidden size={15} />{users.edit}</MenuItem>
+        {user.kind === "user" && (
+          <>
+            <MenuItem onClick={showReset}><KeyRound aria-hidden size={15} />{users.resetPassword}</MenuItem>
+            <MenuItem onClick={() => setOpen("factors")}><ShieldOff aria-hidden size={15} />{users.resetFactors}</MenuItem>
+          </>
+        )}
+        {user.id !== self.id && (
+          <>
+            <MenuSeparator />
+            <MenuItem onClick={toggle}>
+              {user.is_active ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
+              {user.is_active ? users.deactivate : users.activate}
+            </MenuItem>
+            <MenuItem danger onClick={() => setOpen("delete")}><Trash2 aria-hidden size={15} />{users.remove}</MenuItem>
+          </>
+        )}
+      </RowMenu>
+      <Dialog open={open === "edit"} onClose={close} returnTo={trigger} title={users.editTitle(name)}>
+        <UserForm
+          user={user} onCancel={close}
+          onSubmit={async (fields) => {
+            await update.mutateAsync(bodyOf(fields));
+            toast(users.saved(name));
+            close();
+          }}
+        />
+      </Dialog>
+      <Dialog open={open === "reset"} onClose={close} returnTo={trigger} persistent title={users.resetTitle(name)} text={users.resetText}>
+        <Link label={users.resetLink} link={link ?? ""} onDone={close} />
+      </Dialog>
+      <ConfirmDialog
+        open={open === "factors"} onClose={close} returnTo={trigger} title={users.factorsTitle(name)} text={users.factorsText}
+        action={users.resetFactorsNow} run={() => resetFactors.mutateAsync(undefined)} done={users.factorsReset(name)}
+      />
+      <ConfirmDialog
+        open={open === "delete"} onClose={close} returnTo={trigger} title={users.deleteTitle(name)} text={users.deleteText}
+        action={users.delete} run={() => remove.mutateAsync(anonymise)} done={users.deleted(name)}
+      >
+        <CheckboxField
+          label={users.anonymise} hint={users.anonymiseHint} checked={anonymise}
+          onChange={({ target }) => setAnonymise(target.checked)}
+        />
+      </ConfirmDialog>
+    </>
+  );
+}

@@ -1,0 +1,65 @@
+/** Users: queries and changes. */
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+
+export type User = Schemas["User"];
+export type Role = User["role"];
+export type NewUser = Schemas["NewUser"];
+export type UserUpdate = Schemas["UserUpdate"];
+
+export const PAGE_SIZE = 50;
+export const ROLES: readonly Role[] = ["user", "auditor", "admin"];
+
+export interface UserFilters {
+  search?: string | undefined;
+  role?: Role | undefined;
+  active?: boolean | undefined;
+}
+
+/** A page of the organization's users, newest first. */
+export function useUsers(filters: UserFilters, page: number) {
+  return useQuery({
+    queryKey: ["users", "list", filters, page],
+    placeholderData: keepPreviousData,
+    queryFn: () => dataOf(api.GET("/api/admin/users", { params: { query: { ...filters, page, page_size: PAGE_SIZE } } })),
+  });
+}
+
+function useUserChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => client.invalidateQueries({ queryKey: ["users"] }),
+  });
+}
+
+export function useCreateUser() {
+  return useUserChange((body: NewUser) => dataOf(api.POST("/api/admin/users", { body })));
+}
+
+export function useUpdateUser(id: string) {
+  return useUserChange((body: UserUpdate) =>
+    dataOf(api.PATCH("/api/admin/users/{user_id}", { params: { path: { user_id: id } }, body })),
+  );
+}
+
+export function useDeleteUser(id: string) {
+  return useUserChange((anonymise: boolean) =>
+    dataOf(api.DELETE("/api/admin/users/{user_id}", { params: { path: { user_id: id }, query: { anonymise } } })),
+  );
+}
+
+export function useIssueReset(id: string) {
+  return useUserChange(() =>
+    dataOf(api.POST("/api/admin/users/{user_id}/password-reset", { params: { path: { user_id: id } } })),
+  );
+}
+
+export function useResetFactors(id: string) {
+  return useUserChange(() => dataOf(api.DELETE("/api/admin/users/{user_id}/mfa", { params: { path: { user_id: id } } })));
+}
+
+/** The name by which people know a user. */
+export function nameOf(user: User): string {
+  return user.display_name ?? user.email ?? user.username ?? user.id;
+}

@@ -1,0 +1,256 @@
+"""Kill switches, approvals, the audit log and users in Chromium: the main task of each, by clicking."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from uuid import uuid4
+
+import httpx2
+import pytest
+from playwright.async_api import Page, expect
+from tests.platform.console.conftest import (
+    Colleague,
+    SignIn,
+    api,
+    call_model,
+    check_screen,
+    is_accessible,
+    modal,
+    recorded_call,
+)
+from tests.support.chromium import needs_chromium
+from tests.support.server import GatehouseServer
+
+pytestmark = needs_chromium
+
+NEW_PASSWORD = "a password that nobody else has"
+FLAG = "/api/v1/admin/org/feature-flags/human_in_loop"
+RULE = {
+    "detector_name": "Project names", "detector_type": "regex", "entity_type": "project", "action_tier": "prompt",
+    "config_json": {"pattern": "Aurora-[0-9]+"},
+}  # fmt: skip
+
+
+# kill switches ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_model_is_stopped_with_a_reason_and_released(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    caller = api(server, colleague("user"))
+    key = caller.post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
+    await sign_in("admin", "/console/kill-switches")
+    await page.get_by_role("button", name=re.compile("Stop Echo")).click()
+    dialog = modal(page)
+    await dialog.get_by_label("Reason").select_option("cost_runaway")
+    await dialog.get_by_role("button", name="Stop now").click()
+    await expect(dialog).to_be_hidden()
+    model = page.get_by_role("listitem").filter(has_text="Runaway cost")
+    await expect(model).to_contain_text("Stopped")
+    assert call_model(server, key).status_code == 503
+    changes = page.get_by_role("region", name="Latest changes")
+    await expect(changes).to_contain_text("sandbox/echo")
+    await expect(changes).to_contain_text("1 of 1 workers")
+    await check_screen(page)
+
+    await page.get_by_role("button", name=re.compile("Release Echo")).focus()
+    await page.keyboard.press("Enter")
+    await modal(page).get_by_role("button", name="Release now").press("Enter")
+    await expect(page.get_by_role("button", name=re.compile("Stop Echo"))).to_be_visible()
+    assert call_model(server, key).status_code == 200
+
+
+async def test_a_provider_is_stopped_as_a_whole(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
+    await sign_in("admin", "/console/kill-switches")
+    await page.get_by_role("button", name="Stop sandbox").click()
+    await modal(page).get_by_role("button", name="Stop now").click()
+    provider = page.get_by_role("region", name="sandbox", exact=True)
+    await expect(provider.get_by_role("button")).to_have_count(1)
+    await expect(provider).to_contain_text("Security event")
+    await provider.get_by_role("button", name="Release sandbox").click()
+    await modal(page).get_by_role("button", name="Release now").click()
+    await expect(page.get_by_role("button", name="Stop sandbox")).to_be_visible()
+
+
+# approvals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("decision", "status"), [("Approve", 200), ("Deny", 403)])
+async def test_a_waiting_request_appears_and_is_decided(
+    server: GatehouseServer,
+    page: Page,
+    sign_in: SignIn,
+    colleague: Callable[[str], Colleague],
+    decision: str,
+    status: int,
+) -> None:
+    admin = api(server, colleague("admin"))
+    assert admin.patch(FLAG, json={"enabled": True}).status_code == 200
+    rule = admin.post("/api/admin/dlp-rules/", json=RULE)
+    assert rule.status_code == 201, rule.text
+    who = colleague("user")
+    key = api(server, who).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
+    try:
+        await sign_in("admin", "/console/approvals")
+        await expect(page.get_by_role("heading", name="Nothing waits for a decision")).to_be_visible()
+        waiting = asyncio.create_task(
+            asyncio.to_thread(call_model, server, key, "Plans of Aurora-77", timeout_seconds=120)
+        )
+        # The sandbox's answer repeats the request, so that an approved request waits a second time.
+        for direction in ("Request", "Answer") if decision == "Approve" else ("Request",):
+            card = page.get_by_role("listitem").filter(has_text=re.compile(f"Project names.*Found in{direction}"))
+            await expect(card).to_contain_text("A test's user", timeout=15_000)
+            await expect(card).to_contain_text("project")
+            if direction == "Request":
+                await check_screen(page)
+            await card.get_by_role("button", name=decision).click()
+            dialog = modal(page)
+            await dialog.get_by_label("Reason").fill("Seen with finance.")
+            await dialog.get_by_role("button", name=decision).click()
+            await expect(card).to_be_hidden()
+        answer: httpx2.Response = await waiting
+        assert answer.status_code == status, answer.text
+        await page.get_by_role("link", name="Approved" if decision == "Approve" else "Denied").click()
+        await expect(page.get_by_role("listitem").filter(has_text="Seen with finance.").first).to_be_visible()
+    finally:
+        admin.delete(f"/api/admin/dlp-rules/{rule.json()['id']}")
+        admin.patch(FLAG, json={"enabled": False})
+
+
+# the audit log ------------------------------------------------------------------------------------------------------
+
+
+async def test_events_are_listed_newest_first_filtered_and_opened(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    who = colleague("user")
+    client = api(server, who)
+    key = client.post("/api/auth/api-keys", json={"description": "for the log"}).json()["api_key"]
+    request_id = recorded_call(server, key)
+    await sign_in("auditor", "/console/audit")
+    table = page.get_by_role("table", name="Audit log")
+    await expect(table.get_by_role("row").nth(1)).to_be_visible()
+    await check_screen(page)
+    await page.get_by_label("Action").select_option("gateway.request")
+    await page.get_by_label("Request id").fill(request_id)
+    await page.keyboard.press("Enter")
+    await expect(table.get_by_role("row")).to_have_count(2)
+    assert "action=gateway.request" in page.url
+    await table.get_by_role("button").focus()
+    await page.keyboard.press("Enter")
+    dialog = modal(page)
+    await expect(dialog).to_contain_text("sandbox/echo")
+    await is_accessible(page)
+    await dialog.get_by_role("link", name=request_id).click()
+    await expect(page.get_by_role("table", name="Requests").get_by_role("row")).to_have_count(2)
+
+
+async def test_older_events_are_loaded_on_request(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    admin = api(server, colleague("admin"))
+    for number in range(101):
+        assert admin.patch(FLAG, json={"enabled": number % 2 == 0}).status_code == 200
+    admin.patch(FLAG, json={"enabled": False})
+    await sign_in("admin", "/console/audit")
+    rows = page.get_by_role("table", name="Audit log").get_by_role("row")
+    await expect(rows).to_have_count(101)
+    await page.get_by_role("button", name="Show older events").click()
+    await expect(rows.nth(101)).to_be_visible()
+
+
+# users --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_person_is_invited_and_chooses_a_password(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
+    email = f"grace-{uuid4().hex[:8]}@example.test"
+    await sign_in("admin", "/console/users")
+    await page.get_by_role("button", name="New user").click()
+    dialog = modal(page)
+    await dialog.get_by_role("button", name="Create user").click()
+    await expect(dialog.get_by_role("alert")).to_have_text("Enter an e-mail address.")
+    await dialog.get_by_label("E-mail address").fill("nobody")
+    await dialog.get_by_role("button", name="Create user").click()
+    await expect(dialog.get_by_label("E-mail address")).to_have_attribute("aria-invalid", "true")
+    await dialog.get_by_label("E-mail address").fill(email)
+    await dialog.get_by_label("Name", exact=True).fill("Grace Hopper")
+    await dialog.get_by_label("Role").select_option("auditor")
+    await is_accessible(page)
+    await dialog.get_by_role("button", name="Create user").click()
+    link = await dialog.get_by_label("Invitation link").inner_text()
+    await page.keyboard.press("Escape")
+    await dialog.get_by_role("button", name="Done").click()
+    row = page.get_by_role("row", name=re.compile("Grace Hopper"))
+    await expect(row).to_contain_text(email)
+    await expect(row).to_contain_text("Auditor")
+    assert link not in await page.content()
+
+    await page.context.clear_cookies()
+    await page.goto(link)
+    await expect(page.get_by_label("E-mail")).to_have_value(email)
+    await page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
+    await page.get_by_label("The same again").fill(NEW_PASSWORD)
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile("done=account"))
+    login = {"email": email, "password": NEW_PASSWORD}
+    assert httpx2.post(f"{server.url}/api/auth/login", json=login).status_code == 200
+
+
+async def test_a_user_is_searched_edited_deactivated_and_deleted(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    who = colleague("user")
+    name = f"Person {uuid4().hex[:8]}"
+    await sign_in("admin", "/console/users")
+    await page.get_by_label("Search").fill(who.email)
+    await page.keyboard.press("Enter")
+    rows = page.get_by_role("table", name="Users").get_by_role("row")
+    await expect(rows).to_have_count(2)
+    await check_screen(page)
+
+    async def choose(item: str) -> None:
+        await rows.nth(1).get_by_role("button", name=re.compile("Actions")).click()
+        await page.get_by_role("menuitem", name=item).click()
+
+    await choose("Edit")
+    await modal(page).get_by_label("Name", exact=True).fill(name)
+    await modal(page).get_by_role("button", name="Save").click()
+    await expect(rows.nth(1)).to_contain_text(name)
+    await choose("Deactivate")
+    await expect(rows.nth(1)).to_contain_text("Deactivated")
+    await choose("Activate")
+    await expect(rows.nth(1)).to_contain_text("Active")
+    await choose("New password link")
+    link = await page.get_by_label("Password link").inner_text()
+    assert re.fullmatch(rf"{server.url}/login/reset\?token=pwr_\S+", link)
+    await page.get_by_role("button", name="Done").click()
+    await choose("Delete")
+    await page.get_by_label("Anonymize the audit log").check()
+    await modal(page).get_by_role("button", name="Delete user").click()
+    await expect(page.get_by_role("heading", name="No user matches the filters")).to_be_visible()
+    assert server.sql("SELECT count(*) FROM users WHERE id = %s", [who.id]) == [(0,)]
+    query = "SELECT count(*) FROM jobs WHERE kind = 'access.anonymise' AND args->>'user_id' = %s"
+    assert server.sql(query, [str(who.id)]) == [(3,)]
+
+
+# who sees what ------------------------------------------------------------------------------------------------------
+
+
+async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(
+    page: Page, sign_in: SignIn
+) -> None:
+    navigation = page.get_by_role("navigation", name="Main")
+    await sign_in("auditor", "/console/kill-switches")
+    await expect(page.get_by_role("region", name="sandbox", exact=True)).to_be_visible()
+    await expect(page.get_by_role("main").get_by_role("button")).to_have_count(0)
+    await navigation.get_by_role("link", name="Users").click()
+    await expect(page.get_by_role("table", name="Users").get_by_role("row").nth(1)).to_be_visible()
+    await expect(page.get_by_role("button", name="New user")).to_have_count(0)
+    await expect(page.get_by_role("button", name=re.compile("Actions for"))).to_have_count(0)
+
+    await page.context.clear_cookies()
+    await sign_in("user")
+    for name in ("Users", "Audit log", "Approvals", "Kill switches"):
+        await expect(navigation.get_by_role("link", name=name)).to_have_count(0)
+    await page.goto("/console/users")
+    await expect(page.get_by_role("alert")).to_be_visible()
