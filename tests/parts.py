@@ -55,6 +55,8 @@ class Ended(NamedTuple):
     status: int
     output: str
     seconds: float
+    #: of the part and all processes that it has waited for
+    cpu_seconds: float
 
     @property
     def failures(self) -> list[str]:
@@ -67,13 +69,17 @@ def ran(part: str, paths: Sequence[str]) -> Ended:
     # Into a file: a pipe is at its end only when everybody is who was started meanwhile.
     with tempfile.TemporaryFile() as output:
         command = [sys.executable, "-m", "pytest", "--durations=10", "-rsfE", *paths]
-        with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as running:
-            _running.append(running)
+        running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        _running.append(running)
+        _, status, usage = os.wait4(running.pid, 0)
+        running.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         result = output.read().decode(errors="replace")
-    ended = Ended(part, running.returncode, result, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    ended = Ended(part, running.returncode, result, seconds, usage.ru_utime + usage.ru_stime)
     # The outputs come at the end; what has failed shows at once.
-    sys.stderr.write("\n".join([f"{part}: {ended.seconds:.0f} s, exit status {ended.status}", *ended.failures]) + "\n")
+    summary = f"{part}: {ended.seconds:.0f} s, CPU {ended.cpu_seconds:.0f} s, exit status {ended.status}"
+    sys.stderr.write("\n".join([summary, *ended.failures]) + "\n")
     return ended
 
 
