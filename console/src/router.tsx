@@ -120,8 +120,27 @@ const audit = createRoute({
   component: lazyRouteComponent(() => import("./audit/AuditPage"), "AuditPage"),
 });
 
+const providers = createRoute({
+  getParentRoute: () => root,
+  path: "/providers",
+  component: lazyRouteComponent(() => import("./providers/ProvidersPage"), "ProvidersPage"),
+});
+
+const models = createRoute({
+  getParentRoute: () => root,
+  path: "/models",
+  validateSearch: (search: Search) =>
+    present({
+      search: text(search["search"]),
+      provider: text(search["provider"]),
+      is_active: flag(search["is_active"]),
+      page: pageNumber(search["page"]),
+    }),
+  component: lazyRouteComponent(() => import("./models/ModelsPage"), "ModelsPage"),
+});
+
 export const router = createRouter({
-  routeTree: root.addChildren([overview, requests, audit, switches, approvals, keys, users]),
+  routeTree: root.addChildren([overview, requests, audit, switches, approvals, providers, models, keys, users]),
   basepath: "/console",
   defaultPreload: "intent",
 });

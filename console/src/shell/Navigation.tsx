@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { Activity, BookOpen, House, Inbox, KeyRound, type LucideIcon, PowerOff, ScrollText, UsersRound } from "lucide-react";
+import { Activity, BookOpen, Boxes, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, ScrollText, UsersRound } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
 import { texts } from "../texts";
@@ -22,6 +22,12 @@ export function Navigation() {
         <Group name={navigation.govern}>
           <Entry to="/approvals" icon={Inbox}>{navigation.approvals}</Entry>
           <Entry to="/kill-switches" icon={PowerOff}>{navigation.switches}</Entry>
+        </Group>
+      )}
+      {seesAll && (
+        <Group name={navigation.route}>
+          <Entry to="/providers" icon={Plug}>{navigation.providers}</Entry>
+          <Entry to="/models" icon={Boxes}>{navigation.models}</Entry>
         </Group>
       )}
       <Group name={navigation.access}>
@@ -47,7 +53,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 }
 
 function Entry({ to, icon: Icon, exact = false, children }: {
-  to: "/" | "/approvals" | "/audit" | "/keys" | "/kill-switches" | "/requests" | "/users";
+  to: "/" | "/approvals" | "/audit" | "/keys" | "/kill-switches" | "/models" | "/providers" | "/requests" | "/users";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

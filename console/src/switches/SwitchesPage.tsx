@@ -41,7 +41,7 @@ function Provider({ provider }: { provider: ProviderSwitch }) {
   return (
     <Panel
       title={id}
-      actions={<Switch target={{ provider: id }} name={id} stopped={provider.kill_switch_active} whole />}
+      actions={<Switch target={{ provider: id }} name={id} stopped={stoppedAt !== null} whole />}
     >
       {stoppedAt !== null && <p className={styles["whole"]}><Stopped at={stoppedAt} reason={reason} /></p>}
       {models.length === 0 ? (

@@ -1,0 +1,158 @@
+import { getRouteApi } from "@tanstack/react-router";
+import { Boxes, Plus, RefreshCw, SearchX } from "lucide-react";
+import { useMemo, useRef, useState } from "react";
+import { useRights } from "../api/queries";
+import { Badge } from "../parts/Badge";
+import { Button } from "../parts/Button";
+import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
+import { Dialog } from "../parts/Dialog";
+import { FilterField } from "../parts/FilterField";
+import { FilterSelect } from "../parts/fields";
+import { Page, Panel } from "../parts/Page";
+import { Pager } from "../parts/Pager";
+import { EmptyState, ErrorState, errorText } from "../parts/states";
+import { toast } from "../parts/toasts";
+import { useProviders } from "../providers/api";
+import { texts } from "../texts";
+import { type Model, type ModelFilters, nameOf, PAGE_SIZE, useCreateModel, useModels, useSyncModels } from "./api";
+import { ModelActions } from "./ModelActions";
+import { ModelForm, priceOf } from "./ModelForm";
+import styles from "./ModelsPage.module.css";
+
+const route = getRouteApi("/models");
+
+/** The catalog: every model that can be called, with its price. */
+export function ModelsPage() {
+  const { models } = texts;
+  const { administers } = useRights();
+  const { page = 1, ...filters } = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useModels(filters, page);
+  const [creating, setCreating] = useState(false);
+  const opener = useRef<HTMLButtonElement>(null);
+  const create = useCreateModel();
+  const columns = useMemo(() => columnsOf(administers), [administers]);
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  const filter = (changed: ModelFilters) => void navigate({ search: { ...filters, ...changed } });
+  const clear = () => void navigate({ search: {} });
+  const close = () => setCreating(false);
+
+  return (
+    <Page
+      title={models.title}
+      actions={administers && (
+        <>
+          <SyncButton />
+          <Button ref={opener} look="primary" onClick={() => setCreating(true)}><Plus aria-hidden />{models.new}</Button>
+        </>
+      )}
+      bar={<Filters filters={filters} isFiltered={isFiltered} onChange={filter} onClear={clear} />}
+    >
+      <Panel label={models.title}>
+        {list.error && list.data === undefined ? (
+          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
+        ) : list.data?.items.length === 0 ? (
+          <EmptyState icon={isFiltered ? SearchX : Boxes} title={isFiltered ? models.noneMatch : models.empty} text={isFiltered ? undefined : models.emptyText}>
+            {isFiltered && <Button onClick={clear}>{texts.clear}</Button>}
+          </EmptyState>
+        ) : (
+          <>
+            <DataTable label={models.title} columns={columns} rows={list.data?.items} idOf={(model) => model.id} stale={list.isPlaceholderData} />
+            {list.data !== undefined && (
+              <Pager page={page} size={PAGE_SIZE} total={list.data.total} onPage={(next) => void navigate({ search: { ...filters, page: next } })} />
+            )}
+          </>
+        )}
+      </Panel>
+      <Dialog open={creating} onClose={close} returnTo={opener} title={models.newTitle} text={models.newText}>
+        <ModelForm
+          onCancel={close}
+          onSubmit={async (body) => {
+            const created = await create.mutateAsync(body as Parameters<typeof create.mutateAsync>[0]);
+            toast(models.created(nameOf(created)));
+            close();
+          }}
+        />
+      </Dialog>
+    </Page>
+  );
+}
+
+function Filters({ filters, isFiltered, onChange, onClear }: {
+  filters: ModelFilters;
+  isFiltered: boolean;
+  onChange: (changed: ModelFilters) => void;
+  onClear: () => void;
+}) {
+  const { models } = texts;
+  const providers = useProviders();
+  return (
+    <>
+      <FilterField label={models.search} placeholder={models.searchPlaceholder} value={filters.search} onChange={(search) => onChange({ search })} />
+      <FilterSelect label={models.provider} value={filters.provider ?? ""} onChange={({ target }) => onChange({ provider: target.value || undefined })}>
+        <option value="">{models.anyProvider}</option>
+        {providers.data?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
+      </FilterSelect>
+      <FilterSelect
+        label={models.status} value={filters.is_active === undefined ? "" : String(filters.is_active)}
+        onChange={({ target }) => onChange({ is_active: target.value === "" ? undefined : target.value === "true" })}
+      >
+        <option value="">{models.anyStatus}</option>
+        <option value="true">{models.active}</option>
+        <option value="false">{models.inactive}</option>
+      </FilterSelect>
+      {isFiltered && <Button look="quiet" size="small" onClick={onClear}>{texts.clear}</Button>}
+    </>
+  );
+}
+
+function SyncButton() {
+  const sync = useSyncModels();
+  return (
+    <Button
+      busy={sync.isPending}
+      onClick={() =>
+        sync.mutate(undefined, {
+          onSuccess: (result) => toast(texts.models.synced(Array.isArray(result) ? result.length : result.added)),
+          onError: (error) => toast(errorText(error), "failed"),
+        })}
+    >
+      <RefreshCw aria-hidden />{texts.models.sync}
+    </Button>
+  );
+}
+
+function columnsOf(administers: boolean): Column<Model>[] {
+  const { models } = texts;
+  const columns: Column<Model>[] = [
+    {
+      id: "name", header: models.name, meta: { width: "34%" },
+      cell: ({ row: { original } }) => (
+        <span className={styles["model"]}>
+          <span className={styles["name"]} title={nameOf(original)}>
+            {nameOf(original)}
+            {original.is_default && <> <Badge tone="accent">{models.isDefault}</Badge></>}
+          </span>
+          <code className={styles["muted"]} title={original.model_id}>{original.provider}/{original.model_id}</code>
+        </span>
+      ),
+    },
+    {
+      id: "status", header: models.status,
+      cell: ({ row: { original } }) => <Badge tone={original.is_active ? "success" : "neutral"}>{original.is_active ? models.active : models.inactive}</Badge>,
+    },
+    { id: "access", header: models.access, meta: { hideBelow: "tablet" }, cell: ({ row }) => models.accesses[row.original.access] },
+    { id: "input", header: models.inputShort, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => <Price cost={row.original.cost_per_input_token} /> },
+    { id: "output", header: models.outputShort, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => <Price cost={row.original.cost_per_output_token} /> },
+    {
+      id: "context", header: models.contextShort, meta: { align: "end", hideBelow: "desk" },
+      cell: ({ row }) => row.original.context_window?.toLocaleString() ?? texts.none,
+    },
+  ];
+  if (administers) columns.push(actionsColumn((model) => <ModelActions model={model} />));
+  return columns;
+}
+
+function Price({ cost }: { cost: number | null }) {
+  return cost === null ? <span className={styles["muted"]}>{texts.models.unpriced}</span> : <>${priceOf(cost)}</>;
+}

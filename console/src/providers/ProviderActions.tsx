@@ -1,0 +1,73 @@
+import { Activity, Ban, CircleCheck, KeyRound, Trash2 } from "lucide-react";
+import { useRef, useState } from "react";
+import { ConfirmDialog } from "../parts/ConfirmDialog";
+import { Dialog } from "../parts/Dialog";
+import { duration } from "../parts/format";
+import { MenuItem } from "../parts/Menu";
+import { RowMenu } from "../parts/RowMenu";
+import { errorText } from "../parts/states";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { type Provider, useCheckHealth, useRemoveCredentials, useSetCredentials, useSetProviderEnabled } from "./api";
+import { CredentialsForm } from "./CredentialsForm";
+
+/** The menu of a provider, for administrators. */
+export function ProviderActions({ provider }: { provider: Provider }) {
+  const { providers } = texts;
+  const { id, name, enabled } = provider;
+  const [open, setOpen] = useState<"credentials" | "remove" | null>(null);
+  const trigger = useRef<HTMLButtonElement>(null);
+  const check = useCheckHealth(id);
+  const setEnabled = useSetProviderEnabled(id);
+  const setCredentials = useSetCredentials();
+  const removeCredentials = useRemoveCredentials(id);
+  const close = () => setOpen(null);
+  const hasCredentials = provider.kind !== "sandbox" && provider.kind !== "byoe";
+
+  function checkNow() {
+    check.mutate(undefined, {
+      onSuccess: ({ health_check_status: status, response_time_ms: time, error }) => {
+        const isGood = status === "healthy";
+        toast(isGood ? providers.isHealthy(name, duration(time)) : providers.isNotHealthy(name, error ?? texts.overview.healthOf(status)), isGood ? "done" : "failed");
+      },
+      onError: (error) => toast(errorText(error), "failed"),
+    });
+  }
+
+  function toggle() {
+    setEnabled.mutate(!enabled, {
+      onSuccess: () => toast(enabled ? providers.wasDisabled(name) : providers.wasEnabled(name)),
+      onError: (error) => toast(errorText(error), "failed"),
+    });
+  }
+
+  return (
+    <>
+      <RowMenu label={providers.actionsOf(name)} trigger={trigger}>
+        <MenuItem onClick={checkNow}><Activity aria-hidden size={15} />{providers.check}</MenuItem>
+        {hasCredentials && <MenuItem onClick={() => setOpen("credentials")}><KeyRound aria-hidden size={15} />{providers.credentials}</MenuItem>}
+        <MenuItem onClick={toggle}>
+          {enabled ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
+          {enabled ? providers.disable : providers.enable}
+        </MenuItem>
+        {hasCredentials && provider.credentials_configured && (
+          <MenuItem danger onClick={() => setOpen("remove")}><Trash2 aria-hidden size={15} />{providers.removeCredentials}</MenuItem>
+        )}
+      </RowMenu>
+      <Dialog open={open === "credentials"} onClose={close} returnTo={trigger} title={providers.credentialsTitle(name)} text={providers.credentialsText}>
+        <CredentialsForm
+          provider={provider} onCancel={close}
+          onSubmit={async (providerId, credentials) => {
+            await setCredentials.mutateAsync({ id: providerId, credentials });
+            toast(providers.credentialsSaved(name));
+            close();
+          }}
+        />
+      </Dialog>
+      <ConfirmDialog
+        open={open === "remove"} onClose={close} returnTo={trigger} title={providers.removeTitle(name)} text={providers.removeText}
+        action={providers.removeNow} run={() => removeCredentials.mutateAsync(undefined)} done={providers.removed(name)}
+      />
+    </>
+  );
+}
