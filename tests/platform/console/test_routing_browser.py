@@ -93,7 +93,7 @@ async def test_a_model_is_added_edited_deactivated_and_removed(
     await dialog.get_by_role("button", name="Save").click()
     await expect(row).to_contain_text("no price")
     await expect(row).to_contain_text("Groups with a rule")
-    assert call_model(server, key, model="sandbox/of-the-console").status_code == 403
+    assert call_model(server, key, model="sandbox/of-the-console").status_code == 404
     await choose(page, "Model of the console", "Deactivate")
     await expect(row).to_contain_text("Inactive")
     await choose(page, "Model of the console", "Activate")
