@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
 import { MapPinOff } from "lucide-react";
+import { DETECTORS } from "./dlp/detectors";
 import type { AnalyticsPeriod } from "./overview/api";
 import { buttonClass } from "./parts/Button";
 import { Page } from "./parts/Page";
@@ -44,6 +45,29 @@ const overview = createRoute({
   component: lazyRouteComponent(() => import("./overview/OverviewPage"), "OverviewPage"),
 });
 
+const dlpRules = createRoute({
+  getParentRoute: () => root,
+  path: "/dlp-rules",
+  validateSearch: (search: Search) =>
+    present({
+      enabled: typeof search["enabled"] === "boolean" ? search["enabled"] : undefined,
+      detector: oneOf(DETECTORS, search["detector"]),
+    }),
+  component: lazyRouteComponent(() => import("./dlp/DlpRulesPage"), "DlpRulesPage"),
+});
+
+const contentFilters = createRoute({
+  getParentRoute: () => root,
+  path: "/content-filters",
+  component: lazyRouteComponent(() => import("./filters/FiltersPage"), "FiltersPage"),
+});
+
+const policies = createRoute({
+  getParentRoute: () => root,
+  path: "/policies",
+  component: lazyRouteComponent(() => import("./policies/PoliciesPage"), "PoliciesPage"),
+});
+
 const keys = createRoute({
   getParentRoute: () => root,
   path: "/keys",
@@ -74,7 +98,7 @@ const requests = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, keys, requests]),
+  routeTree: root.addChildren([overview, dlpRules, contentFilters, policies, keys, requests]),
   basepath: "/console",
   defaultPreload: "intent",
 });

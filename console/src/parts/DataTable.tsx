@@ -1,5 +1,5 @@
 import { type ColumnDef, type RowData, tableFeatures, useTable } from "@tanstack/react-table";
-import { type KeyboardEvent, type MouseEvent, useRef } from "react";
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useRef } from "react";
 import { texts } from "../texts";
 import { classes } from "./classes";
 import styles from "./DataTable.module.css";
@@ -95,6 +95,14 @@ export function DataTable<Row extends RowData>({ label, columns, rows, idOf, sel
       {rows === undefined && <span className={styles["hidden"]} role="status">{texts.loading}</span>}
     </div>
   );
+}
+
+/** The last column, with each row's menu. */
+export function actionsColumn<Row extends RowData>(menu: (row: Row) => ReactNode): Column<Row> {
+  return {
+    id: "actions", header: () => <span className={styles["hidden"]}>{texts.actions}</span>,
+    meta: { align: "end", width: "3rem" }, cell: ({ row }) => menu(row.original),
+  };
 }
 
 function cellClass(meta: Layout | undefined): string {

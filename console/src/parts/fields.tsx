@@ -61,3 +61,27 @@ export function FilterSelect({ label, children, ...rest }: { label: string } & C
     </span>
   );
 }
+
+export function TextAreaField({ label, hint, fault, className, ...rest }: Labelled & ComponentPropsWithRef<"textarea">) {
+  const id = useId();
+  const labelled = { label, hint, fault };
+  return (
+    <Field id={id} {...labelled}>
+      <textarea {...rest} {...described(id, labelled)} className={classes(styles["input"], styles["area"], className)} />
+    </Field>
+  );
+}
+
+/** A box to tick, with its label beside it. */
+export function CheckboxField({ label, hint, fault, ...rest }: Labelled & ComponentPropsWithRef<"input">) {
+  const id = useId();
+  const labelled = { label, hint, fault };
+  return (
+    <div className={styles["check"]}>
+      <input type="checkbox" {...rest} {...described(id, labelled)} />
+      <label htmlFor={id}>{label}</label>
+      {fault !== undefined && <p className={styles["fault"]} id={`${id}-fault`} role="alert">{fault}</p>}
+      {hint !== undefined && fault === undefined && <p className={styles["hint"]} id={`${id}-hint`}>{hint}</p>}
+    </div>
+  );
+}

@@ -1,12 +1,14 @@
 import { Link } from "@tanstack/react-router";
-import { Activity, BookOpen, House, KeyRound, type LucideIcon } from "lucide-react";
+import { Activity, BookOpen, Filter, House, KeyRound, type LucideIcon, Scale, ShieldCheck } from "lucide-react";
 import type { ReactNode } from "react";
+import { useRights } from "../api/queries";
 import { texts } from "../texts";
 import styles from "./Navigation.module.css";
 
-/** The pages by group. */
+/** The pages by group, without those that the user may not open. */
 export function Navigation() {
   const { navigation } = texts;
+  const { seesAll } = useRights();
   return (
     <nav className={styles["navigation"]} aria-label={navigation.label}>
       <ul className={styles["group"]}>
@@ -15,6 +17,13 @@ export function Navigation() {
       <Group name={navigation.observe}>
         <Entry to="/requests" icon={Activity}>{navigation.requests}</Entry>
       </Group>
+      {seesAll && (
+        <Group name={navigation.govern}>
+          <Entry to="/dlp-rules" icon={ShieldCheck}>{navigation.dlpRules}</Entry>
+          <Entry to="/content-filters" icon={Filter}>{navigation.contentFilters}</Entry>
+          <Entry to="/policies" icon={Scale}>{navigation.policies}</Entry>
+        </Group>
+      )}
       <Group name={navigation.access}>
         <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
       </Group>
@@ -37,7 +46,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 }
 
 function Entry({ to, icon: Icon, exact = false, children }: {
-  to: "/" | "/keys" | "/requests";
+  to: "/" | "/content-filters" | "/dlp-rules" | "/keys" | "/policies" | "/requests";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -1,0 +1,29 @@
+/** Forms and the API. */
+import { useEffect } from "react";
+import type { FieldValues, Path, UseFormReturn } from "react-hook-form";
+import { ApiError } from "../api/errors";
+import { errorText } from "./states";
+
+/** Puts the messages of a failed call at the fields that it names, and above the form where it names none of them. */
+export function showFaults<T extends FieldValues>(form: UseFormReturn<T>, error: unknown): void {
+  const values = form.getValues();
+  const faults = error instanceof ApiError ? Object.entries(error.fields) : [];
+  const rest: string[] = [];
+  for (const [path, message] of faults) {
+    const name = path.split(".").find((part) => part in values);
+    if (name !== undefined) form.setError(name as Path<T>, { message });
+    else rest.push(path === "" ? message : `${path}: ${message}`);
+  }
+  if (faults.length === 0) rest.push(errorText(error));
+  if (rest.length > 0) form.setError("root", { message: rest.join(" ") });
+}
+
+/** Lets the browser ask before it leaves a page with unsaved changes. */
+export function useUnsavedWarning(unsaved: boolean): void {
+  useEffect(() => {
+    if (!unsaved) return undefined;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", warn);
+    return () => removeEventListener("beforeunload", warn);
+  }, [unsaved]);
+}
