@@ -52,16 +52,17 @@ export function useTestPolicies() {
   return useMutation({ mutationFn: (body: PolicyTrial) => dataOf(api.POST("/api/admin/policies/test", { body })) });
 }
 
-/** What a draft would have decided about recorded requests, beside the policies in force: as an additional policy, or in
- * the place of the one with the id `replaces`. */
+/** What a draft would have decided about recorded requests, enabled or not, beside the policies in force: as an additional
+ * policy, or in the place of the one with the id `replaces`. */
 export function useDryRun(replaces: string | undefined) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: async (draft: NewPolicy): Promise<Replayed> => {
+    mutationFn: async (policy: NewPolicy): Promise<Replayed> => {
+      const draft = { ...policy, enabled: true };
       const recorded = { last: DRY_RUN_REQUESTS };
       if (replaces === undefined) return dataOf(api.POST("/api/admin/policies/replay", { body: { add_rule: draft, recorded } }));
       const policies = await client.fetchQuery({ queryKey: ["policies"], queryFn: () => dataOf(api.GET("/api/admin/policies")) });
-      const rules = policies.map((policy) => (policy.id === replaces ? draft : bodyOf(policy)));
+      const rules = policies.map((other) => (other.id === replaces ? draft : bodyOf(other)));
       return dataOf(api.POST("/api/admin/policies/replay", { body: { rules, recorded } }));
     },
   });

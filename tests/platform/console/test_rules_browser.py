@@ -1,6 +1,7 @@
 """DLP rules, content filters and policies in Chromium: the main task of each, by clicking."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -16,6 +17,8 @@ pytestmark = needs_chromium
 RULES: Final = "/api/admin/dlp-rules/"
 FILTERS: Final = "/api/admin/content-filters/"
 POLICIES: Final = "/api/admin/policies"
+SAMPLING: Final = "/api/v1/admin/org/dlp-sampling"
+SAMPLES: Final = "/api/admin/dlp-rules/samples"
 LISTS: Final = (RULES, FILTERS, POLICIES)
 NAVIGATION: Final = ("DLP rules", "Content filters", "Policies")
 
@@ -273,6 +276,38 @@ async def test_a_policy_is_checked_created_tested_edited_and_deleted(
     await choose(page, "No echo", "Disable")
     await expect(row(page, "No echo")).to_contain_text("Disabled")
     await delete(page, "No echo")
+
+
+async def test_a_policy_has_a_dry_run_on_recorded_requests(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client, key: str
+) -> None:
+    rule = {"name": "No echo", "condition": 'model == "sandbox/echo"', "action": "BLOCK", "enabled": False}
+    admin.post(POLICIES, json=rule).raise_for_status()
+    admin.put(SAMPLING, json={"share": 1}).raise_for_status()
+    try:
+        call_model(server, key)
+        deadline = time.monotonic() + 20
+        while not admin.get(SAMPLES).json()["samples"]:
+            assert time.monotonic() < deadline, "no sample was stored"
+            time.sleep(0.05)
+        await sign_in("admin", "/console/policies")
+        await choose(page, "No echo", "Edit")
+        dialog = page.get_by_role("dialog", name="Edit “No echo”")
+        for condition, result in (
+            ('model == "sandbox/echo"', "1 Stricter"),
+            ('model == "sandbox/other"', "1 Unchanged"),
+        ):
+            await dialog.get_by_label("Condition", exact=True).fill(condition)
+            await dialog.get_by_role("button", name="Dry run on recorded requests").click()
+            await expect(dialog.get_by_role("status")).to_contain_text(result)
+        await check_screen(page)
+        await dialog.get_by_role("button", name="Cancel").click()
+        await expect(dialog).to_be_hidden()
+        assert admin.get(POLICIES).json()[0]["condition"] == 'model == "sandbox/echo"'
+        assert call_model(server, key).status_code == 200
+    finally:
+        admin.put(SAMPLING, json={"share": 0}).raise_for_status()
+        server.sql("DELETE FROM dlp_samples")
 
 
 # roles --------------------------------------------------------------------------------------------------------------
