@@ -21,7 +21,8 @@ export function EvaluationPanel() {
 
   return (
     <TrialPanel
-      title={dlp.evaluateTitle} text={dlp.evaluateText} action={dlp.evaluate} busy={evaluate.isPending} error={evaluate.error} onRun={run}
+      title={dlp.evaluateTitle} text={dlp.evaluateText} action={dlp.evaluate} busy={evaluate.isPending}
+      data={evaluate.data} error={evaluate.error} onRun={run}
       result={evaluate.data !== undefined && <Explanation evaluation={evaluate.data} text={evaluate.variables ?? ""} />}
     >
       <TextAreaField

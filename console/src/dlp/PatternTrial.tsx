@@ -40,7 +40,7 @@ export function PatternTrial({ form }: { form: UseFormReturn<RuleFields> }) {
     <div className={trialStyles["box"]}>
       <TextAreaField label={dlp.sample} hint={dlp.sampleHint} rows={3} value={sample} onChange={({ target }) => setSample(target.value)} />
       <div><Button size="small" busy={trial.isPending} disabled={sample === ""} onClick={run}>{dlp.tryPattern}</Button></div>
-      <TrialResult error={trial.error}>
+      <TrialResult data={data} error={trial.error}>
         {data !== undefined && data.error !== null && <p className={trialStyles["fault"]}>{data.error}</p>}
         {data !== undefined && data.error === null && (
           <>

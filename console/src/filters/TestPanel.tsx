@@ -14,8 +14,8 @@ export function TestPanel() {
   const test = useTestFilters();
   return (
     <TrialPanel
-      title={filters.testTitle} text={filters.testText} action={filters.test} busy={test.isPending} error={test.error}
-      onRun={() => test.mutate({ text, group_id: group || null })}
+      title={filters.testTitle} text={filters.testText} action={filters.test} busy={test.isPending}
+      data={test.data} error={test.error} onRun={() => test.mutate({ text, group_id: group || null })}
       result={test.data !== undefined && <Result result={test.data} />}
     >
       <TextAreaField label={filters.text} rows={4} maxLength={100_000} value={text} onChange={({ target }) => setText(target.value)} />

@@ -45,7 +45,7 @@ export function PolicyTrials({ form, id }: { form: UseFormReturn<PolicyFields>; 
         <Button size="small" busy={test.isPending} disabled={form.watch("condition") === ""} onClick={check}>{policies.check}</Button>
         <Button size="small" busy={dryRun.isPending} onClick={() => void run()}>{policies.dryRun}</Button>
       </div>
-      <TrialResult error={null}>
+      <TrialResult data={test.data ?? dryRun.data} error={null}>
         {test.data !== undefined && <Checked result={test.data} />}
         {dryRun.data !== undefined && <DryRun result={dryRun.data} />}
       </TrialResult>

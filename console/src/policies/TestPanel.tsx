@@ -16,8 +16,8 @@ export function TestPanel() {
   const test = useTestPolicies();
   return (
     <TrialPanel
-      title={policies.testTitle} text={policies.testText} action={policies.test} busy={test.isPending} error={test.error}
-      onRun={() => test.mutate({ context: contextOf(request) })}
+      title={policies.testTitle} text={policies.testText} action={policies.test} busy={test.isPending}
+      data={test.data} error={test.error} onRun={() => test.mutate({ context: contextOf(request) })}
       result={test.data !== undefined && <Result result={test.data} />}
     >
       <RequestFields request={request} onChange={setRequest} />

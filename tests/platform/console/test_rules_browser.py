@@ -88,6 +88,7 @@ async def test_a_dlp_rule_is_tried_created_edited_and_deleted(
     await dialog.get_by_role("button", name="Test rule").click()
     await expect(dialog.get_by_role("status")).to_contain_text("1 match")
     await expect(dialog.locator("mark")).to_have_text("Aurora-77")
+    await expect(dialog.locator("mark")).to_be_in_viewport()
     await check_screen(page)
     await dialog.get_by_role("button", name="Create").click()
     await expect(dialog).to_be_hidden()
@@ -200,6 +201,32 @@ async def test_a_content_filter_is_created_tested_edited_and_deleted(
     assert (stored["filter_type"], stored["config"]) == ("custom_instruction", {"instruction": "Be brief."})
     assert call_model(server, key, "What is Falcon?").status_code == 200
     await delete(page, "Secret projects")
+
+
+async def test_a_content_filter_is_created_and_enabled_again_by_keyboard_alone(
+    page: Page, sign_in: SignIn, admin: httpx2.Client
+) -> None:
+    await sign_in("admin", "/console/content-filters")
+    new = page.get_by_role("button", name="New filter")
+    await new.press("Enter")
+    await expect(page.get_by_label("Name")).to_be_focused()
+    await page.keyboard.type("Typed")
+    for _ in range(3):
+        await page.keyboard.press("Tab")
+    await expect(page.get_by_label("Keywords")).to_be_focused()
+    await page.keyboard.type("Falcon")
+    for _ in range(3):
+        await page.keyboard.press("Tab")
+    await expect(page.get_by_label("In force")).to_be_focused()
+    await page.keyboard.press("Space")
+    await page.keyboard.press("Enter")
+    await expect(row(page, "Typed")).to_contain_text("Disabled")
+    await expect(new).to_be_focused()
+    await page.get_by_role("button", name="Actions for Typed").focus()
+    for pressed in ("Enter", "ArrowDown", "Enter"):
+        await page.keyboard.press(pressed)
+    await expect(row(page, "Typed")).to_contain_text("Enabled")
+    assert [(each["name"], each["enabled"]) for each in admin.get(FILTERS).json()] == [("Typed", True)]
 
 
 async def test_a_content_filter_for_a_group_is_tested_as_a_member(
