@@ -32,7 +32,7 @@ export function RuleForm({ rule, onDone }: { rule?: DlpRule; onDone: () => void 
       />
       <Fields>
         <SelectField label={dlp.detector} hint={dlp.detectorHints[detector]} fault={errors.detector_type?.message} {...form.register("detector_type")}>
-          {DETECTORS.map((each) => <option key={each} value={each}>{dlp.detectors[each]}</option>)}
+          {DETECTORS.map((option) => <option key={option} value={option}>{dlp.detectors[option]}</option>)}
         </SelectField>
         <SelectField label={rules.action} fault={errors.action_tier?.message} {...form.register("action_tier")}>
           {TIERS.map((tier) => <option key={tier} value={tier}>{dlp.tiers[tier]}</option>)}

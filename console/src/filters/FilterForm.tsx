@@ -80,7 +80,7 @@ export function FilterForm({ filter, onDone }: { filter?: ContentFilter; onDone:
       />
       <TextField label={rules.description} autoComplete="off" maxLength={2000} fault={errors.description?.message} {...form.register("description")} />
       <SelectField label={filters.type} fault={errors.filter_type?.message} {...form.register("filter_type")}>
-        {TYPES.map((each) => <option key={each} value={each}>{filters.types[each]}</option>)}
+        {TYPES.map((option) => <option key={option} value={option}>{filters.types[option]}</option>)}
       </SelectField>
       <TypeFields form={form} type={type} />
       <Fields>

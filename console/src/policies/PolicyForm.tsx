@@ -42,7 +42,7 @@ export function PolicyForm({ policy, onDone }: { policy?: Policy; onDone: () => 
             onChange: ({ target }: { target: { value: PolicyAction } }) => form.setValue("terminal", target.value !== "LOG"),
           })}
         >
-          {ACTIONS.map((each) => <option key={each} value={each}>{policies.actions[each]}</option>)}
+          {ACTIONS.map((option) => <option key={option} value={option}>{policies.actions[option]}</option>)}
         </SelectField>
         <TextField
           label={rules.priority} hint={rules.priorityHint} type="number" step={1} fault={errors.priority?.message}

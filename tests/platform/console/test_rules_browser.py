@@ -226,7 +226,7 @@ async def test_a_content_filter_is_created_and_enabled_again_by_keyboard_alone(
     for pressed in ("Enter", "ArrowDown", "Enter"):
         await page.keyboard.press(pressed)
     await expect(row(page, "Typed")).to_contain_text("Enabled")
-    assert [(each["name"], each["enabled"]) for each in admin.get(FILTERS).json()] == [("Typed", True)]
+    assert [(stored["name"], stored["enabled"]) for stored in admin.get(FILTERS).json()] == [("Typed", True)]
 
 
 async def test_a_content_filter_for_a_group_is_tested_as_a_member(
