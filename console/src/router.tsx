@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
 import { MapPinOff } from "lucide-react";
+import { DETECTORS } from "./dlp/detectors";
 import type { AnalyticsPeriod } from "./overview/api";
 import { buttonClass } from "./parts/Button";
 import { Page } from "./parts/Page";
@@ -48,6 +49,29 @@ const overview = createRoute({
   path: "/",
   validateSearch: (search: Search) => present({ period: oneOf(ANALYTICS_PERIODS, search["period"]) }),
   component: lazyRouteComponent(() => import("./overview/OverviewPage"), "OverviewPage"),
+});
+
+const dlpRules = createRoute({
+  getParentRoute: () => root,
+  path: "/dlp-rules",
+  validateSearch: (search: Search) =>
+    present({
+      enabled: typeof search["enabled"] === "boolean" ? search["enabled"] : undefined,
+      detector: oneOf(DETECTORS, search["detector"]),
+    }),
+  component: lazyRouteComponent(() => import("./dlp/DlpRulesPage"), "DlpRulesPage"),
+});
+
+const contentFilters = createRoute({
+  getParentRoute: () => root,
+  path: "/content-filters",
+  component: lazyRouteComponent(() => import("./filters/FiltersPage"), "FiltersPage"),
+});
+
+const policies = createRoute({
+  getParentRoute: () => root,
+  path: "/policies",
+  component: lazyRouteComponent(() => import("./policies/PoliciesPage"), "PoliciesPage"),
 });
 
 const keys = createRoute({
@@ -140,7 +164,9 @@ const models = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, requests, audit, switches, approvals, providers, models, keys, users]),
+  routeTree: root.addChildren([
+    overview, requests, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users,
+  ]),
   basepath: "/console",
   defaultPreload: "intent",
 });

@@ -3,17 +3,19 @@ import { X } from "lucide-react";
 import type { ReactNode, RefObject } from "react";
 import { texts } from "../texts";
 import { buttonClass } from "./Button";
+import { classes } from "./classes";
 import styles from "./Dialog.module.css";
 
-/** A modal dialog. With `persistent` it ends by its own buttons only, because what it shows would be lost. At its end the
- * focus goes to `returnTo`. */
-export function Dialog({ open, onClose, title, text, returnTo, persistent = false, children }: {
+/** A modal dialog. With `persistent` it ends by its own buttons only, because what it shows would be lost. `wide` is
+ * for editors. At its end the focus goes to `returnTo`. */
+export function Dialog({ open, onClose, title, text, returnTo, persistent = false, wide = false, children }: {
   open: boolean;
   onClose: () => void;
   title: string;
   text?: string;
   returnTo?: RefObject<HTMLElement | null>;
   persistent?: boolean;
+  wide?: boolean;
   children: ReactNode;
 }) {
   return (
@@ -27,7 +29,7 @@ export function Dialog({ open, onClose, title, text, returnTo, persistent = fals
     >
       <Base.Portal>
         <Base.Backdrop className={styles["backdrop"]} />
-        <Base.Popup className={styles["popup"]} {...(returnTo && { finalFocus: returnTo })}>
+        <Base.Popup className={classes(styles["popup"], wide && styles["wide"])} {...(returnTo && { finalFocus: returnTo })}>
           <div className={styles["head"]}>
             <Base.Title className={styles["title"]}>{title}</Base.Title>
             {!persistent && (

@@ -10,8 +10,8 @@ export function showFaults<T extends FieldValues>(form: UseFormReturn<T>, error:
   const faults = error instanceof ApiError ? Object.entries(error.fields) : [];
   const rest: string[] = [];
   for (const [path, message] of faults) {
-    const name = path.split(".")[0] ?? "";
-    if (name in values) form.setError(name as Path<T>, { message });
+    const name = path.split(".").find((part) => part in values);
+    if (name !== undefined) form.setError(name as Path<T>, { message });
     else rest.push(path === "" ? message : `${path}: ${message}`);
   }
   if (faults.length === 0) rest.push(errorText(error));

@@ -1,5 +1,8 @@
 import { Link } from "@tanstack/react-router";
-import { Activity, BookOpen, Boxes, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, ScrollText, UsersRound } from "lucide-react";
+import {
+  Activity, BookOpen, Boxes, Filter, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, Scale, ScrollText, ShieldCheck,
+  UsersRound,
+} from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
 import { texts } from "../texts";
@@ -22,6 +25,9 @@ export function Navigation() {
         <Group name={navigation.govern}>
           <Entry to="/approvals" icon={Inbox}>{navigation.approvals}</Entry>
           <Entry to="/kill-switches" icon={PowerOff}>{navigation.switches}</Entry>
+          <Entry to="/dlp-rules" icon={ShieldCheck}>{navigation.dlpRules}</Entry>
+          <Entry to="/content-filters" icon={Filter}>{navigation.contentFilters}</Entry>
+          <Entry to="/policies" icon={Scale}>{navigation.policies}</Entry>
         </Group>
       )}
       {seesAll && (
@@ -53,7 +59,9 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 }
 
 function Entry({ to, icon: Icon, exact = false, children }: {
-  to: "/" | "/approvals" | "/audit" | "/keys" | "/kill-switches" | "/models" | "/providers" | "/requests" | "/users";
+  to:
+    | "/" | "/approvals" | "/audit" | "/content-filters" | "/dlp-rules" | "/keys" | "/kill-switches" | "/models" | "/policies"
+    | "/providers" | "/requests" | "/users";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -103,7 +103,7 @@ async def test_a_session_that_ended_elsewhere_leads_to_sign_in(
 ) -> None:
     who = await sign_in()
     await page.goto("/console/keys")
-    await expect(page.get_by_role("heading", name="API keys")).to_be_visible()
+    await expect(page.get_by_role("heading", name="API keys", level=1)).to_be_visible()
     other = api(server, who)
     for session in other.get("/api/auth/sessions").json():
         if not session["current"]:

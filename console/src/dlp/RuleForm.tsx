@@ -1,0 +1,90 @@
+import { useForm, type UseFormReturn } from "react-hook-form";
+import { DialogForm } from "../parts/DialogForm";
+import { CheckboxField, SelectField, TextAreaField, TextField } from "../parts/fields";
+import shared from "../parts/rules.module.css";
+import { toast } from "../parts/toasts";
+import { Fields } from "../parts/Trial";
+import { texts } from "../texts";
+import { type DlpRule, TIERS, useSaveRule } from "./api";
+import { DETECTORS } from "./detectors";
+import { bodyOf, fieldsOf, type RuleFields } from "./fields";
+import { PatternTrial } from "./PatternTrial";
+
+/** Creates and edits a rule, and tries it before it is stored. */
+export function RuleForm({ rule, onDone }: { rule?: DlpRule; onDone: () => void }) {
+  const { dlp, rules } = texts;
+  const form = useForm<RuleFields>({ defaultValues: fieldsOf(rule) });
+  const save = useSaveRule(rule?.id);
+  const { errors } = form.formState;
+  const detector = form.watch("detector_type");
+  return (
+    <DialogForm
+      form={form} action={rule === undefined ? rules.create : rules.save} onCancel={onDone}
+      onSubmit={async (fields) => {
+        const { detector_name: name } = await save.mutateAsync(bodyOf(fields));
+        toast(rule === undefined ? rules.created(name) : rules.saved(name));
+        onDone();
+      }}
+    >
+      <TextField
+        label={rules.name} autoFocus autoComplete="off" maxLength={255} fault={errors.detector_name?.message}
+        {...form.register("detector_name", { required: rules.nameRequired })}
+      />
+      <Fields>
+        <SelectField label={dlp.detector} hint={dlp.detectorHints[detector]} fault={errors.detector_type?.message} {...form.register("detector_type")}>
+          {DETECTORS.map((option) => <option key={option} value={option}>{dlp.detectors[option]}</option>)}
+        </SelectField>
+        <SelectField label={rules.action} fault={errors.action_tier?.message} {...form.register("action_tier")}>
+          {TIERS.map((tier) => <option key={tier} value={tier}>{dlp.tiers[tier]}</option>)}
+        </SelectField>
+      </Fields>
+      <Fields>
+        <TextField
+          label={dlp.entityType} hint={dlp.entityTypeHint} autoComplete="off" spellCheck={false} maxLength={63}
+          fault={errors.entity_type?.message} {...form.register("entity_type", { required: dlp.entityTypeRequired })}
+        />
+        <TextField
+          label={dlp.threshold} hint={dlp.thresholdHint} type="number" min={0} max={1} step="any"
+          fault={errors.confidence_threshold?.message} {...form.register("confidence_threshold", { valueAsNumber: true })}
+        />
+      </Fields>
+      <DetectorFields form={form} />
+      <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
+      {detector !== "llm" && <PatternTrial form={form} />}
+    </DialogForm>
+  );
+}
+
+/** The fields that only the chosen detector has. */
+function DetectorFields({ form }: { form: UseFormReturn<RuleFields> }) {
+  const { dlp } = texts;
+  const { errors } = form.formState;
+  const detector = form.watch("detector_type");
+  if (detector === "llm") {
+    return (
+      <>
+        <TextAreaField label={dlp.labels} hint={dlp.labelsHint} rows={3} fault={errors.labels?.message} {...form.register("labels")} />
+        <TextField
+          label={dlp.labelThreshold} hint={dlp.labelThresholdHint} type="number" min={0} max={1} step="any"
+          fault={errors.threshold?.message} {...form.register("threshold", { valueAsNumber: true })}
+        />
+      </>
+    );
+  }
+  return (
+    <>
+      {detector === "regex" ? (
+        <>
+          <TextField
+            label={dlp.pattern} hint={dlp.patternHint} autoComplete="off" spellCheck={false} autoCapitalize="none" maxLength={2000}
+            className={shared["mono"]} fault={errors.pattern?.message} {...form.register("pattern")}
+          />
+          <TextAreaField label={dlp.context} hint={dlp.contextHint} rows={2} fault={errors.context?.message} {...form.register("context")} />
+        </>
+      ) : (
+        <TextAreaField label={dlp.entities} hint={dlp.entitiesHint} rows={3} fault={errors.entities?.message} {...form.register("entities")} />
+      )}
+      <CheckboxField label={dlp.reversible} hint={dlp.reversibleHint} fault={errors.reversible?.message} {...form.register("reversible")} />
+    </>
+  );
+}

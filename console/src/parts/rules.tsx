@@ -1,0 +1,87 @@
+/** What the screens of rules share: an organization's DLP rules, content filters and policies. */
+import { Ban, CircleCheck, Pencil, Plus, Trash2 } from "lucide-react";
+import { type ReactNode, useRef, useState } from "react";
+import { texts } from "../texts";
+import { Badge } from "./Badge";
+import { Button } from "./Button";
+import { classes } from "./classes";
+import { ConfirmDialog } from "./ConfirmDialog";
+import { Dialog } from "./Dialog";
+import { MenuItem } from "./Menu";
+import { RowMenu } from "./RowMenu";
+import styles from "./rules.module.css";
+import { errorText } from "./states";
+import { toast } from "./toasts";
+
+/** The form of a rule, which calls its argument at its end. */
+export type Editor = (close: () => void) => ReactNode;
+
+export function NewRuleButton({ label, title, editor, look = "primary" }: {
+  label: string;
+  title: string;
+  editor: Editor;
+  look?: "primary" | "plain";
+}) {
+  const [open, setOpen] = useState(false);
+  const trigger = useRef<HTMLButtonElement>(null);
+  const close = () => setOpen(false);
+  return (
+    <>
+      <Button ref={trigger} look={look} onClick={() => setOpen(true)}><Plus aria-hidden />{label}</Button>
+      <Dialog open={open} onClose={close} returnTo={trigger} title={title} wide>{editor(close)}</Dialog>
+    </>
+  );
+}
+
+/** The menu of a rule: edit, enable or disable, delete. */
+export function RuleMenu({ name, enabled, editor, onToggle, onDelete }: {
+  name: string;
+  enabled: boolean;
+  editor: Editor;
+  onToggle: () => Promise<unknown>;
+  onDelete: () => Promise<unknown>;
+}) {
+  const { rules } = texts;
+  const [open, setOpen] = useState<"edit" | "delete" | null>(null);
+  const trigger = useRef<HTMLButtonElement>(null);
+  const close = () => setOpen(null);
+
+  function toggle() {
+    onToggle().then(
+      () => toast(enabled ? rules.turnedOff(name) : rules.turnedOn(name)),
+      (error: unknown) => toast(errorText(error), "failed"),
+    );
+  }
+
+  return (
+    <>
+      <RowMenu label={rules.actionsOf(name)} trigger={trigger}>
+        <MenuItem onClick={() => setOpen("edit")}><Pencil aria-hidden size={15} />{rules.edit}</MenuItem>
+        <MenuItem onClick={toggle}>
+          {enabled ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
+          {enabled ? rules.disable : rules.enable}
+        </MenuItem>
+        <MenuItem danger onClick={() => setOpen("delete")}><Trash2 aria-hidden size={15} />{rules.remove}</MenuItem>
+      </RowMenu>
+      <Dialog open={open === "edit"} onClose={close} returnTo={trigger} title={rules.editTitle(name)} wide>{editor(close)}</Dialog>
+      <ConfirmDialog
+        open={open === "delete"} onClose={close} returnTo={trigger} title={rules.deleteTitle(name)} text={rules.deleteText}
+        action={rules.delete} run={onDelete} done={rules.deleted(name)}
+      />
+    </>
+  );
+}
+
+/** The first cell of a rule's row: its name, and below it what it is about. */
+export function RuleName({ name, hint = name, detail, code = false }: { name: string; hint?: string; detail: string; code?: boolean }) {
+  return (
+    <span className={styles["cell"]}>
+      <span className={styles["name"]} title={hint}>{name}</span>
+      <span className={classes(styles["detail"], code && styles["mono"])} title={detail}>{detail}</span>
+    </span>
+  );
+}
+
+export function EnabledBadge({ enabled }: { enabled: boolean }) {
+  return <Badge tone={enabled ? "success" : "neutral"}>{enabled ? texts.rules.enabled : texts.rules.disabled}</Badge>;
+}
