@@ -23,6 +23,7 @@ export function ProviderActions({ provider }: { provider: Provider }) {
   const removeCredentials = useRemoveCredentials(id);
   const close = () => setOpen(null);
   const hasCredentials = provider.kind !== "sandbox" && provider.kind !== "byoe";
+  const needsCredentials = hasCredentials && provider.kind !== "openai_compatible" && provider.kind !== "ollama";
 
   function checkNow() {
     check.mutate(undefined, {
@@ -50,7 +51,7 @@ export function ProviderActions({ provider }: { provider: Provider }) {
           {enabled ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
           {enabled ? providers.disable : providers.enable}
         </MenuItem>
-        {hasCredentials && provider.credentials_configured && (
+        {needsCredentials && provider.credentials_configured && (
           <MenuItem danger onClick={() => setOpen("remove")}><Trash2 aria-hidden size={15} />{providers.removeCredentials}</MenuItem>
         )}
       </RowMenu>
