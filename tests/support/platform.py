@@ -27,7 +27,7 @@ from gatehouse.ingress.protocol_choice import Ingress, protocol_of
 from gatehouse.platform.installation import setup
 from gatehouse.platform.installation.bootstrap import touch
 from gatehouse.platform.installation.setup import Installation
-from gatehouse.platform.records.archive.storage.places import place
+from gatehouse.platform.records.archive.storage.places import archive_storage
 from gatehouse.platform.records.audit.verify import Break, Verifier
 from gatehouse.platform.worker.app import Platform
 from gatehouse.platform.worker.host import PlatformHost
@@ -252,7 +252,7 @@ class RunningPlatform:
 
     def breaks(self, tenant: Tenant) -> list[Break]:
         """Where the tenant's audit chain is not as it was written."""
-        verifier = Verifier(self.installed.url, self.host.sealer, place(self.installed.settings))
+        verifier = Verifier(self.installed.url, self.host.sealer, archive_storage(self.installed.settings))
         try:
             return [gap for chain in verifier.chains(tenant.slug) for gap in verifier.breaks(chain)]
         finally:

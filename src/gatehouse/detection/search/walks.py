@@ -1,10 +1,8 @@
-"""Iteration over the matches of one regex with RE2's semantics: leftmost, the first branch first, no overlaps, none
-empty.
+"""Iterates over the matches of one regex with RE2's semantics: leftmost match, first branch, no overlaps, none empty.
 
-To decide a match, a search may have to read far beyond it, again for each match: `a.*b|a` reads for each `a` to the end
-of the line. Texts are therefore searched in windows that grow while the match in them is undecided, and the bytes of
-all windows count against a budget.
-
+To decide whether a match is final, a search may have to read far beyond it, again for each match: `a.*b|a` reads for
+each `a` to the end of the line. Texts are therefore searched in windows that grow while the match in them is undecided,
+and the bytes of all windows count against a budget.
 """
 
 from collections.abc import Iterator

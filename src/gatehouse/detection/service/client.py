@@ -116,8 +116,8 @@ class DetectionClient(TierDetectors):
             request,
         )
 
-    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, request: TierRequest) -> None:
-        question = wire.AskDocument(next(self._numbers), deadline, data, is_called_text)
+    async def _read(self, data: bytes, *, declared_as_text: bool, deadline: float, request: TierRequest) -> None:
+        question = wire.AskDocument(next(self._numbers), deadline, data, declared_as_text)
         await self._answered("documents", question, request)
 
     async def _answered(

@@ -80,15 +80,15 @@ class TierDetectors(ABC):
         """Return for each text the score of every label. Raises `TierFailed`, at the latest after the time budget."""
         return [dict(scores) for scores in await self._answers("llm", texts, labels)]
 
-    async def document(self, data: bytes, *, is_called_text: bool, seconds: float) -> Reading:
-        """What is read of a file, which may take `seconds`, waiting included. Raises `TierFailed`, soon after that at
-        the latest."""
+    async def document(self, data: bytes, *, declared_as_text: bool, seconds: float) -> Reading:
+        """Return the content of a file. `seconds` limits waiting and reading together. Raises `TierFailed`, at the
+        latest shortly after that time."""
         readings: list[Reading] = []
         request = TierRequest([""], lambda _, reading: readings.append(reading))
         try:
             async with asyncio.timeout(seconds + _ON_ITS_WAY_SECONDS):
                 deadline = time.monotonic() + seconds
-                await self._read(data, is_called_text=is_called_text, deadline=deadline, request=request)
+                await self._read(data, declared_as_text=declared_as_text, deadline=deadline, request=request)
         except TimeoutError:
             self._failed(TierFailed("documents", "timeout"))
         except TierFailed as failed:
@@ -109,7 +109,7 @@ class TierDetectors(ABC):
         """Return when all texts have an answer. Raises `TierFailed`."""
 
     @abstractmethod
-    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, request: TierRequest) -> None:
+    async def _read(self, data: bytes, *, declared_as_text: bool, deadline: float, request: TierRequest) -> None:
         """Return when the file has been read. Raises `TierFailed`."""
 
     @abstractmethod

@@ -18,7 +18,7 @@ from gatehouse.foundation.storage import roles
 from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.records.archive import jobs
 from gatehouse.platform.records.archive.querying import query
-from gatehouse.platform.records.archive.storage.places import place
+from gatehouse.platform.records.archive.storage.places import archive_storage
 from gatehouse.platform.records.audit.verify import Break, Verifier
 
 NOW = datetime.now(UTC)
@@ -61,7 +61,7 @@ def ask(platform: RunningPlatform, archive: Settings) -> Callable[..., list[dict
 
     def query_rows(tenant: Tenant, sql: str) -> list[dict[str, Any]]:
         with roles.connect(platform.installed.url, roles.SERVICE_ROLE) as connection:
-            batches = query(connection, place(archive), sql, tenant.id)
+            batches = query(connection, archive_storage(archive), sql, tenant.id)
             return [row for batch in batches for row in batch.to_pylist()]
 
     return query_rows
@@ -72,7 +72,7 @@ def breaks(platform: RunningPlatform, archive: Settings) -> Callable[[Tenant], l
     """Where the tenant's audit chain, database and archive together, is not as it was written."""
 
     def find_breaks(tenant: Tenant) -> list[Break]:
-        verifier = Verifier(platform.installed.url, platform.host.sealer, place(archive))
+        verifier = Verifier(platform.installed.url, platform.host.sealer, archive_storage(archive))
         try:
             return [gap for chain in verifier.chains(tenant.slug) for gap in verifier.breaks(chain)]
         finally:

@@ -16,7 +16,7 @@ from gatehouse.platform.records.archive import archiver
 from gatehouse.platform.records.archive.archiver import Archiver
 from gatehouse.platform.records.archive.storage import files
 from gatehouse.platform.records.archive.storage.contents import RECORDS
-from gatehouse.platform.records.archive.storage.places import Folder, place
+from gatehouse.platform.records.archive.storage.places import Folder, archive_storage
 from gatehouse.platform.records.archive.storage.writer import ArchiverRunning
 
 Ask = Callable[..., list[dict[str, Any]]]
@@ -147,7 +147,7 @@ async def test_a_month_without_its_invoice_keeps_its_usage(
 
 async def test_one_archiver_works_at_a_time(platform: RunningPlatform, archive: Settings, tenant: Tenant, run) -> None:
     scratch = archive.gatehouse_home / "scratch"
-    first = Archiver(platform.installed.url, place(archive), platform.host.sealer, scratch, now=NOW)
+    first = Archiver(platform.installed.url, archive_storage(archive), platform.host.sealer, scratch, now=NOW)
     with pytest.raises(ArchiverRunning):
         run(tenant)
     first.close()

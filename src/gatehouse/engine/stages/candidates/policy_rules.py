@@ -135,7 +135,7 @@ def _candidate_variables(
     if "provider" in needs:
         variables["provider"] = candidate.provider.id
     if not needs.isdisjoint({"model_risk_tier", "validation_status"}):
-        variables["model_risk_tier"], variables["validation_status"] = x.identified.policy.rules.standing(model)
+        variables["model_risk_tier"], variables["validation_status"] = x.identified.policy.rules.registry_status(model)
     if "cost_usd" in needs:
         variables["cost_usd"] = _cost(x.call, candidate, tokens or 0)
     return variables

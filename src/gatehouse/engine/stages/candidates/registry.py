@@ -54,7 +54,7 @@ def objection(policy: Snapshot, candidate: Candidate) -> type[RegistryObjection]
     """Return the registry's objection to a model; None where there is none or nothing is enforced."""
     if policy.registry_enforcement == "off":
         return None
-    return objected(policy.rules.standing(_name(candidate)).validation_status)
+    return objected(policy.rules.registry_status(_name(candidate)).validation_status)
 
 
 def objected(validation_status: str) -> type[RegistryObjection] | None:
