@@ -26,8 +26,8 @@ Document: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Documentation:
-    """What FastAPI's OpenAPI document lacks. `requirement_of` returns the entries of an operation with this dependency,
-    if it is a caller. `complete` returns the whole document."""
+    """Additions to FastAPI's OpenAPI document. `requirement_of` returns the entries of an operation with this
+    dependency, if it is a caller. `complete` returns the whole document."""
 
     security_schemes: Document
     requirement_of: Callable[[Callable[..., Any] | None], Document | None]

@@ -136,7 +136,7 @@ async def walk(steps: Iterable[Step], x: Any, ports: Ports, timing: Timing | Non
 
 
 def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
-    """The same for checks that never wait."""
+    """Run the checks in order, like `walk`, if none of them waits."""
     for check, _ in steps:
         verdict = check(x, ports)
         try:
@@ -146,10 +146,11 @@ def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
 
 
 def obey(verdict: Verdict) -> None:
-    """Raises the `Refusal` of a verdict that refuses, and `TypeError` for a verdict that is neither this nor `ALLOW`: a
-    walk that does not handle it must not let the request pass. Callers delete their reference to the verdict: the
-    traceback of the error refers to their frame, and the frame to the error, which would be left to the garbage
-    collector."""
+    """Raise the `Refusal` of a verdict that refuses, and `TypeError` for all other verdicts except `ALLOW`, so that an
+    unhandled verdict does not let the request pass.
+
+    Callers delete their reference to the verdict. Otherwise the error's traceback refers to their frame and the frame
+    to the error, and only the garbage collector could free them."""
     if verdict is ALLOW:
         return
     if isinstance(verdict, Refuse):
@@ -171,8 +172,8 @@ def obeyed(result: T | Refuse) -> T:
 
 
 def table(steps: Iterable[Step], entries: Mapping[Check, T]) -> list[T]:
-    """Return the entry of each step, in order. Raises `TypeError` where a step has no entry, or an entry no step: a
-    walk that does something else for a step must say what, for every step."""
+    """Return the entry of each step, in order. Raises `TypeError` if a step has no entry, or an entry no step. So a
+    walk with its own functions for steps must have one for every step."""
     checks = [step.check for step in steps]
     missing = [f"{check.__module__}.{check.__name__}" for check in checks if check not in entries]
     if missing or len(entries) != len(checks):

@@ -64,7 +64,7 @@ class Searches(NamedTuple):
 
 
 def matches(searches: Searches, data: bytes | memoryview, place: int, budget: WalkBudget) -> Iterator[Spans | None]:
-    """Yield the matches in a whole text from `place` on, and None where the search continues: each step takes some
+    """Yield the matches in a whole text from `place` on, and None if the search continues: each step takes some
     milliseconds at most. Raises `SearchBudgetExceeded`."""
     end, size = len(data), _MAX_WINDOW_BYTES
     while place < end:

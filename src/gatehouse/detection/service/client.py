@@ -43,8 +43,8 @@ class DetectionClient(TierDetectors):
         begin: Callable[[], None] = lambda: None,
         begun: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`begin` is called when the process is needed: it may be started then, and not before. `begun`: whether
-        somebody else has needed it."""
+        """`begin` is called when the process is needed, so that it can be started. `begun` returns whether another
+        client has needed it."""
         super().__init__(budget=budget, queue=queue, on_failure=on_failure)
         self._begin = begin
         self._begun = begun

@@ -16,8 +16,8 @@ from gatehouse.detection.service.tiers import Failure, TierState
 from gatehouse.foundation.deadlines import Deadlines
 
 TIERS: Final[tuple[TierName, ...]] = ("ner", "llm")
-#: For so long `health` reports a failure, unless a request succeeds meanwhile.
-_REMEMBERED_SECONDS: Final = 60.0
+#: Time for which `health` reports a failure, unless a request succeeds meanwhile.
+_REPORTED_SECONDS: Final = 60.0
 #: Maximum texts of one message, so that a long request does not block the event loop.
 _PART: Final = 256
 #: Additional time for the message that a file's time is up.
@@ -72,8 +72,8 @@ class TierDetectors(ABC):
         self._trouble: dict[str, tuple[str, float]] = {}
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
-        """For each text what the entities tier found, also of `labels`. Raises `TierFailed`, at the latest after the
-        time budget."""
+        """Return for each text the findings of the entities tier, including those of `labels`. Raises `TierFailed`, at
+        the latest after the time budget."""
         return [list(findings) for findings in await self._answers("ner", texts, labels)]
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
@@ -117,7 +117,7 @@ class TierDetectors(ABC):
         """Return the states of the tiers; None without an answer."""
 
     def _unreachable(self) -> Health:
-        """Return the health of a tier that cannot be asked."""
+        """Return the health of a tier whose process cannot be reached."""
         return Health("unknown", "not running")
 
     async def _answers(self, tier: TierName, texts: Sequence[str], labels: Sequence[str]) -> list[Any]:
@@ -175,6 +175,6 @@ class TierDetectors(ABC):
         if state is not None and state.phase == "unusable":
             now = Health("degraded", "the model cannot be loaded", state.waiting, state.detail)
         reason, since = self._trouble.get(tier, ("", 0.0))
-        if reason and now.status != "degraded" and time.monotonic() - since < _REMEMBERED_SECONDS:
+        if reason and now.status != "degraded" and time.monotonic() - since < _REPORTED_SECONDS:
             return Health("degraded", f"the last request failed: {reason}", now.waiting)
         return now

@@ -10,7 +10,7 @@ LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class _Only(dict[int, str | None]):
-    """For `str.translate`: what is not in it goes."""
+    """For `str.translate`: removes characters that are not in it."""
 
     def __missing__(self, point: int) -> None:
         return None

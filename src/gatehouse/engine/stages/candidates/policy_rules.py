@@ -197,7 +197,7 @@ def _tokens(x: CallRequest) -> int:
 
 
 def _cost(call: ModelCall, candidate: Candidate, tokens: int) -> float | None:
-    """Return the cost of the call with the longest output that it may have; None where a price is unknown."""
+    """Return the cost of the call with the longest output that it may have; None if a price is unknown."""
     model = candidate.model
     if model.cost_per_input_token is None or model.cost_per_output_token is None:
         return None
