@@ -64,13 +64,13 @@ CALLER: Final = (
     Step(scope.check, "limits"),
 )
 
-#: 1 to 3 in front of administration (`platform/administration/admission.py`), where most paths need no caller.
+#: 1 to 3 for administration (`platform/administration/admission.py`), where most paths need no caller.
 ADMINISTRATION: Final = (*ARRIVAL, Step(IDENTIFY, "auth"), *CALLER)
 
-#: 3. The same where the request is recorded: scans.
+#: 3. Further steps for scans, which are recorded.
 SCANNER: Final = (Step(journal_room.check, "limits"),)
 
-#: 3. The same for model calls: lists of models and scans cost nothing.
+#: 3. For model calls. They have more steps than lists of models and scans, which cost nothing.
 MODEL_CALLER: Final = (
     *CALLER,
     Step(attribution.note_tags, "limits"),
@@ -89,8 +89,8 @@ CALL: Final = (
     Step(overrides.check, "route"),
 )
 
-#: 5. For each candidate of the route, those that a rule sends the call to included: `judge(Asked, Candidate)`, without
-#: waiting. A candidate that is refused leaves the chain.
+#: 5. For each candidate of the route, including those of a rule with the action ROUTE: `judge(Asked, Candidate)`,
+#: without waiting. Refused candidates are removed from the chain.
 CANDIDATE: Final = (
     policy_rules.judge,
     model_access.judge,
@@ -100,18 +100,18 @@ CANDIDATE: Final = (
     kill_switch.judge,
 )
 
-#: 5. Those of them that hide a model from the list of models.
+#: 5. The steps of `CANDIDATE` that also hide a model from the list of models.
 LISTED: Final = (model_access.judge, registry.judge)
 
 #: 6. When the candidates are known: `prepare(Admitted)`. Then the provider is called, with retries and fallbacks.
 ADMITTED: Final = (Step(budget.reserve, "budget"), Step(response_cache.look, "budget"))
 
-#: 7. On a whole answer: `inspect(Asked, body)`. A stream passes `STREAM_GUARD`, a provider's error `ERROR_TEXT`.
+#: 7. For a complete answer: `inspect(Asked, body)`. For a stream `STREAM_GUARD`, for a provider's error `ERROR_TEXT`.
 ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
 STREAM_GUARD: Final = dlp_output.guard
 ERROR_TEXT: Final = dlp_output.of_error
 
-#: 8. When the request is over, also for a client that has left: `settle(Exchange)`. Then it is recorded.
+#: 8. After the end of the request, also if the client has disconnected: `settle(Exchange)`. Then it is recorded.
 SETTLE: Final = (budget.settle, response_cache.keep, sampling.keep)
 
 

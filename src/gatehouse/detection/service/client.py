@@ -20,9 +20,9 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between two attempts to connect.
 _RECONNECT_INTERVAL_SECONDS: Final = 0.05
-#: A request waits, within its budget, for a process that has been away for less than this: a restart takes a second.
+#: Maximum time without the process for which requests wait, within their budgets. A restart takes a second.
 _RESTART_SECONDS: Final = 5.0
-#: After this time without the process, nothing waits for its models any more.
+#: Maximum time without the process for which `loaded` waits.
 _MAX_AWAY_SECONDS: Final = 10.0
 #: Maximum bytes that wait to be sent to a process that does not read.
 _UNSENT: Final = 16 * 1024**2
@@ -145,7 +145,7 @@ class DetectionClient(TierDetectors):
 
     async def _states(self) -> dict[TierName, TierState] | None:
         if self._begun():
-            # Health is of interest before the first request needs the process.
+            # Another client has started the process, so connect to it to report its health.
             self.want()
         if self._writer is None:
             return None
