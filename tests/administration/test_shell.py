@@ -58,7 +58,7 @@ class Api:
 
     def shell(self) -> Shell[RequestHead]:
         app = FastAPI(openapi_url=None)
-        responses = handlers.install(app, ErrorForms(otherwise=CODED), away=(DatabaseAway,))
+        responses = handlers.install(app, ErrorForms(otherwise=CODED), unavailable=(DatabaseAway,))
 
         @app.post("/things/{name}")
         @app.post("/small")

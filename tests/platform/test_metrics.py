@@ -78,7 +78,7 @@ async def test_tasks_are_exported_for_every_process(platform: RunningPlatform) -
     assert await count_above(above=0) < 1_000
     waiting = [asyncio.create_task(asyncio.sleep(60)) for _ in range(1_000)]
     try:
-        # Whatever other tasks end meanwhile.
+        # Other tasks may end meanwhile.
         await count_above(above=1_000)
     finally:
         for task in waiting:

@@ -1,4 +1,4 @@
-"""A gateway process as it is served: clients that leave at any moment, and SIGTERM in the midst of a stream."""
+"""A gateway process: clients that disconnect at any time, and SIGTERM during a stream."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ import pytest
 from tests.support.server import GatehouseServer
 from tests.support.upstream import Connection, Upstream, upstream
 
-#: Longer than what a stream is held back by, so that each brings something to the client.
+#: Longer than the text that a stream holds back, so that each event sends text to the client.
 EVENT = b'data: {"choices":[{"index":0,"delta":{"content":"word ' + b"and so on, " * 20 + b'"}}]}\n\n'
 END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 
@@ -58,7 +58,7 @@ def request(server: GatehouseServer, name: str) -> bytes:
 
 
 def calls(provider: Upstream) -> int:
-    """Of models; the keeper looks after the provider's health, too."""
+    """Requests for models; the keeper also sends health checks."""
     return sum(connection.head.startswith("POST") for connection in provider.requests)
 
 
@@ -67,7 +67,7 @@ async def connect(server: GatehouseServer) -> tuple[asyncio.StreamReader, asynci
 
 
 async def records(server: GatehouseServer, name: str) -> list[str]:
-    """The statuses of its usage records, once there is one."""
+    """Wait for a usage record and return the statuses of all."""
     for _ in range(100):
         rows = await asyncio.to_thread(
             server.sql, "SELECT status, dlp_action FROM usage_records WHERE request_id = %s", [name]
@@ -120,13 +120,13 @@ async def test_what_is_not_over_after_drain_seconds_is_cut_off_and_recorded(prov
         start = time.monotonic()
         worker.send_signal(signal.SIGTERM)
         text = await asyncio.wait_for(reader.read(), 10)
-        # Without the setting it would be 30 seconds.
+        # Without the setting, the wait would be 30 seconds.
         assert 0.9 < time.monotonic() - start < 8
         assert b"word" in text
         assert b"[DONE]" not in text
         assert await records(server, "cut-off") == ["cancelled"]
         writer.close()
-        # The whole server's end takes it up too.
+        # The end of the whole server includes it.
         reader, writer = await connect(server)
         writer.write(request(server, "cut-off-again"))
         await reader.readuntil(b"word")

@@ -88,8 +88,8 @@ def test_the_registry_tells_a_models_standing() -> None:
     entry = RegistryRecord(provider="one", model_id="m", risk_tier="tier_1", validation_status="draft")
     records = GovernanceRecords(registry=(entry,), unregistered_model_tier="tier_3")
     rule_set: RuleSet = compile_rules(records)[0]
-    assert rule_set.standing("one/m") == ("tier_1", "draft")
-    assert rule_set.standing("one/other") == ("tier_3", "unregistered")
+    assert rule_set.registry_status("one/m") == ("tier_1", "draft")
+    assert rule_set.registry_status("one/other") == ("tier_3", "unregistered")
 
 
 def test_only_what_rules_name_is_needed() -> None:

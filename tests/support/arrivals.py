@@ -1,4 +1,5 @@
-"""A provider that notes when each request's first byte arrived, by the kernel's clock: exact, however busy it is.
+"""A provider that records when the first byte of each request arrived. The kernel takes the time, so it is exact also
+under load.
 
 It runs as a process of its own, and answers OpenAI chat completions by the model's last word:
 
@@ -49,7 +50,7 @@ class Arrivals:
             return [Arrival(*entry) for entry in client.get(f"{self.url}/arrivals").json()]
 
     def after(self, moment: float, *, model: str = "", tag: str = "") -> list[Arrival]:
-        """Those that a provider must not have seen: arrived later than `moment`."""
+        """Return the arrivals after `moment`, which a provider must not have seen."""
         return [
             arrival for arrival in self.all()
             if arrival.at > moment and model in {"", arrival.model} and tag in {"", arrival.tag}
@@ -145,7 +146,7 @@ class _Server:
             connection.wire.sendall(answer)
             connection.wire.setblocking(False)
         except OSError:
-            pass  # the gateway has hung up; its end shows when it is read
+            pass  # the gateway has closed the connection; the next read shows its end
 
 
 def _length(head: bytes) -> int:

@@ -1,4 +1,4 @@
-"""A security key in software: what a browser and its authenticator answer to WebAuthn options."""
+"""A security key in software: returns the answers of a browser and its authenticator to WebAuthn options."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ def unb64(text: str) -> bytes:
 
 @dataclass
 class Authenticator:
-    """One key pair for one site. `origin` is what the browser's address bar shows."""
+    """One key pair for one site. `origin` is the origin of the page in the browser."""
 
     origin: str = "http://localhost"
     synced: bool = False
@@ -33,7 +33,7 @@ class Authenticator:
     signs: int = 0
 
     def create(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The answer of `navigator.credentials.create`."""
+        """Return the answer of `navigator.credentials.create`."""
         numbers = self.key.public_key().public_numbers()
         public = cbor2.dumps({1: 2, 3: -7, -1: 1, -2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")})
         attested = bytes(16) + len(self.credential_id).to_bytes(2, "big") + self.credential_id + public
@@ -45,7 +45,7 @@ class Authenticator:
         )
 
     def get(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The answer of `navigator.credentials.get`."""
+        """Return the answer of `navigator.credentials.get`."""
         self.signs += 1
         client_data = self._client_data("webauthn.get", options["challenge"])
         data = self._data(options["rpId"], 0)

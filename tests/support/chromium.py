@@ -1,4 +1,4 @@
-"""A real browser: Debian's Chromium, driven by Playwright. Nothing of it comes from the network."""
+"""A real browser: Debian's Chromium, driven by Playwright. No part of it is downloaded."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,13 +29,13 @@ async def browser() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def page_of(context: BrowserContext) -> AsyncIterator[Page]:
-    """A page, and at its end the proof that nothing was kept from it by policy and no script failed."""
+    """Yield a page. Checks at the end that its security policy blocked nothing, and that no script failed."""
     page = await context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.set_default_timeout(10_000)
     yield page
-    # Chromium calls an answer that is no success an error; that is the test's own affair.
+    # Chromium reports every answer without success as an error. The test itself checks the statuses.
     left = [complaint for complaint in complaints if "the server responded with a status of" not in complaint]
     assert left == [], left

@@ -1,5 +1,5 @@
-"""Bodies out of the stock clients' own types: for each place of a type that can hold a string or a number, a small
-value that is valid and has the given one there."""
+"""Builds request bodies from the types of the official client libraries. For each position of a type that can be a
+string or a number, yields a small valid body with a chosen value at that position."""
 
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-#: Types within types that are followed.
+#: Maximum depth of nested types.
 MAX_DEPTH = 9
 _LISTS = frozenset({"list", "List", "Iterable", "Sequence", "SequenceNotStr"})
 
 
 class Case(NamedTuple):
-    """`path` names where the value stands: fields, `[]` for a list, `{}` for a name or value that the caller
+    """`path` is the position of the value: fields, `[]` for a list, `{}` for a name or value that the caller
     chooses."""
 
     path: tuple[str, ...]
@@ -22,12 +22,12 @@ class Case(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The last field's name."""
+        """Return the name of the last field."""
         return next((name for name in reversed(self.path) if name not in {"[]", "{}"}), "")
 
 
 def fields_of(kind: Any) -> dict[str, tuple[Any, bool]] | None:
-    """A type's fields, by the name on the wire: their types, and whether they are required."""
+    """Return a type's fields by their JSON names: their types, and whether they are required."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {field.alias or name: (_whole(field), field.is_required()) for name, field in kind.model_fields.items()}
     if typing.is_typeddict(kind) or hasattr(kind, "__required_keys__"):
@@ -37,7 +37,7 @@ def fields_of(kind: Any) -> dict[str, tuple[Any, bool]] | None:
 
 
 def minimal(kind: Any) -> Any:
-    """The smallest value of a type."""
+    """Return the smallest value of a type."""
     kind = _bare(kind)
     if _is_union(kind):
         return minimal(next((arg for arg in typing.get_args(kind) if _bare(arg) is not type(None)), None))
@@ -54,7 +54,7 @@ def minimal(kind: Any) -> Any:
 
 
 def strings(kind: Any, value: Callable[[str], str]) -> Iterator[Case]:
-    """`value` gives the string for a field's name. Names of fields that the caller chooses are strings, too."""
+    """`value` returns the string for a field's name. Names that the caller chooses are strings too."""
     return _cases(kind, lambda at, field: value(field) if at in {str, object} else None, (), "")
 
 
@@ -92,7 +92,7 @@ def _cases(kind: Any, value: Callable[[Any, str], Any], seen: tuple[Any, ...], f
 
 
 def _of_union(kind: Any, value: Callable[[Any, str], Any], seen: tuple[Any, ...], field: str) -> Iterator[Case]:
-    """Each way once: several of the members may be words."""
+    """Each alternative once: several members of a union may be strings."""
     actual = set()
     for arg in typing.get_args(kind):
         for case in _cases(arg, value, seen, field):
@@ -102,7 +102,7 @@ def _of_union(kind: Any, value: Callable[[Any, str], Any], seen: tuple[Any, ...]
 
 
 def _bare(kind: Any) -> Any:
-    """Without what says whether it is required, and how it is read."""
+    """Return the type without `Required` and other annotations."""
     while True:
         origin = typing.get_origin(kind)
         if origin in {typing.Annotated, typing.Required, typing.NotRequired} or str(origin).endswith(
@@ -124,7 +124,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _is_required(hint: Any, *, total: bool) -> bool:
-    # The clients' annotations are strings, so that a type itself does not know.
+    # The clients' annotations are strings, so `TypedDict` cannot determine the required fields itself.
     name = str(typing.get_origin(hint)).rpartition(".")[2]
     return name == "Required" or (total and name != "NotRequired")
 

@@ -1,5 +1,5 @@
 class HandClock:
-    """A `Clock` that moves only when it is moved."""
+    """A `Clock` whose time changes only when a test changes it."""
 
     def __init__(self, now: float = 1_800_000_000.0) -> None:
         self.start = now

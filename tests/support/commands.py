@@ -1,7 +1,7 @@
-"""`gatehouse ...` in the test's own process, as its user sees it: status, output and errors.
+"""Runs `gatehouse ...` in the test's own process and returns status, output and errors.
 
-A process of its own imports for seconds what this one has already. Commands that fork, serve or change what a whole
-process has, such as `serve`, are not for here.
+A separate process would spend seconds on imports. Not for commands that fork, serve, or change global state of the
+process, such as `serve`.
 """
 
 import io
@@ -17,7 +17,7 @@ from gatehouse.cli import main
 
 
 def run_command(*words: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Runs the command with this environment and no other. An exception that `main` lets out comes out of here too."""
+    """Run the command with exactly this environment. Raises the exceptions that `main` raises."""
     output, errors = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(errors):
         for name in os.environ.keys() - environment.keys():

@@ -1,5 +1,5 @@
-"""Operations counted, so that tests of cost need no clock: calls, as the interpreter's own profiler counts them, and
-characters that pass through what copies or searches them."""
+"""Counts operations, so that tests of cost need no clock: function calls, by the interpreter's profiler, and the
+characters that are copied or searched."""
 
 import cProfile
 import re
@@ -25,12 +25,12 @@ from gatehouse.engine.dlp import turns
 from gatehouse.engine.dlp.json_texts import grammar, replacement
 from gatehouse.engine.dlp.steps import Steps, finish
 
-#: How often more twice the text may take: of twice the size, and of what the second half adds. Edges of slices count.
+#: Maximum ratio of the calls for a text to those for half of it. More than 2, because the edges of slices add calls.
 MAX_GROWTH: Final = 2.2
 _MOST_ADDED: Final = 2.7
-#: Calls and characters beside those that depend on the text.
+#: Calls that do not depend on the size of the text.
 _FEW: Final = 4_000
-#: The same of characters: the longest match and what is around it is searched a few times.
+#: Characters that do not depend on the size of the text: the longest match and its context are searched several times.
 _FEW_CHARACTERS: Final = 100_000
 
 
@@ -40,22 +40,22 @@ class Operations(NamedTuple):
 
 
 def are_linear(quarter: Operations, half: Operations, whole: Operations, *, most: float = MAX_GROWTH) -> bool:
-    """Of a quarter of a text, half of it, and all."""
+    """Return whether the operations for a quarter of a text, half of it and all of it grow linearly."""
     added, added_to_half = whole.characters - half.characters, half.characters - quarter.characters
     return whole.calls <= most * half.calls + _FEW and added <= _MOST_ADDED * max(added_to_half, 0) + _FEW_CHARACTERS
 
 
 class Counter:
-    """`matcher` has the built-in patterns, and counts what is searched. `slice_size`: that of the slices of a text;
-    None as it is in a request."""
+    """Counts operations. `matcher` has the built-in patterns. `slice_size` is the size of the slices of a text; None:
+    the size in requests."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *, slice_size: int | None = 1024) -> None:
         self.characters = 0
         self._profile = cProfile.Profile(subcalls=False)
         self._counts = False
-        #: calls of work that was not done again
+        #: counted calls of work that was not repeated
         self._added = 0
-        #: characters in which context words were looked for one by one
+        #: characters that were searched for context words of a single pattern
         self.in_contexts = 0
         for module in (rules, candidates, context_words, openings, growth, ciphers):
             patch.setattr(module, "search_of", self._counted_search(module.search_of))
@@ -81,7 +81,7 @@ class Counter:
         patch.setattr(replacement.JsonCursor, "move", self._counting(replacement.JsonCursor.move, 1))
         patch.setattr(replacement, "is_json", self._counting(replacement.is_json, 0))
         patch.setattr(matching, "in_context", self._counted_context(matching.in_context))
-        # How long a slice is depends on the clock. Short ones show in a short text what depends on their number.
+        # The clock decides the length of slices. With short slices, a short text has many, which shows costs per slice.
         patch.setattr(texts, "thread_time", lambda: 0.0)
         if slice_size is not None:
             patch.setattr(texts, "SLICE", slice_size)
@@ -89,7 +89,7 @@ class Counter:
         patch.setattr(turns.FairScheduler, "run", _at_once)
 
     def of(self, work: Callable[[], object]) -> Operations:
-        """What the work takes."""
+        """Return the operations of `work`."""
         self.characters = self._added = 0
         self._profile.clear()
         self._counts = True
@@ -102,19 +102,19 @@ class Counter:
         return self.so_far()
 
     def so_far(self) -> Operations:
-        """What work has taken until now."""
+        """Return the operations so far."""
         with self.uncounted():
             calls = self._added + sum(entry.callcount for entry in self._profile.getstats())
         return Operations(calls, self.characters)
 
     def add(self, operations: Operations) -> None:
-        """Counts what work took that is not done again."""
+        """Add the operations of work that is not repeated."""
         self._added += operations.calls
         self.characters += operations.characters
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """Calls within it do not count."""
+        """Do not count the calls in this context."""
         if self._counts:
             self._profile.disable()
         try:
@@ -143,7 +143,7 @@ class Counter:
     def _counting_search(self, search: Any) -> Any:
         def counting(anchor: Any, data: Any, start: int, end: int) -> Any:
             spans = search(anchor, data, start, end)
-            # What follows a match is not read.
+            # The search does not read the text after a match.
             self.characters += (spans[0][1] if spans[0][1] >= 0 else end) - start
             return spans
 
@@ -187,7 +187,7 @@ async def _at_once(_: Any, owner: object, steps: Steps[Any], budget: object = No
 
 
 class CountedText(str):
-    """Counts the characters that are copied out of it, and out of what is, in `copied`."""
+    """Counts in `copied` the characters that are copied from it, and from these copies."""
 
     __slots__ = ("copied",)
     copied: list[int]

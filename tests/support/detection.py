@@ -1,9 +1,10 @@
-"""The detection process with models that do as a text says, for tests that kill, stop and starve it.
+"""The detection process with models that are controlled by the text, for tests that kill it, stop it, or limit its
+memory.
 
-`Anna met Bob`       every word with a capital is a person
-`sleep 0.5`          takes so long
+`Anna met Bob`       every capitalized word is a person
+`sleep 0.5`          takes this long
 `spin`               never ends, and keeps the interpreter's lock
-`raise`, `panic`     fails as Python code or a library in Rust does
+`raise`, `panic`     fails like Python code, or like a library in Rust
 `exhaust`            uses up the memory
 `many`               more findings than are kept
 """
@@ -36,7 +37,7 @@ class Panic(BaseException):
 
 
 class StandIn:
-    """Both a recognizer and a classifier. `batches` are the texts of each call."""
+    """A recognizer and classifier. `batches` has the texts of each call."""
 
     entities = ("person",)
     labels = ("calls",)
@@ -50,7 +51,7 @@ class StandIn:
         return [[*self._obey(text), *asked_for] for text in texts]
 
     def classify(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
-        """Each label's score is the number of calls so far, in thousandths."""
+        """The score of each label is the number of calls so far, divided by a thousand."""
         self.recognize(texts)
         return [dict.fromkeys(labels, len(self.batches) / 1000) for _ in texts]
 
@@ -107,7 +108,7 @@ class DetectionProcess:
         self.process.send_signal(number)
 
     async def ended(self) -> int:
-        """Its exit status, once it has ended by itself."""
+        """Return its exit status after it has ended by itself."""
         assert self.process is not None
         return await asyncio.to_thread(self.process.wait, 15)
 
@@ -124,7 +125,7 @@ class DetectionProcess:
 async def detecting(
     home: Path, *arguments: str, budget: float = 5.0, queue: int = 100, **env: str
 ) -> AsyncIterator[tuple[DetectionProcess, DetectionClient]]:
-    """The process and a client that has reached it."""
+    """Yield the process and a connected client."""
     process = DetectionProcess(home, {"DETECTION_QUEUE": str(queue), **env}, *arguments)
     client = DetectionClient(home, budget=budget, queue=queue)
     try:

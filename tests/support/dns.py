@@ -1,4 +1,4 @@
-"""A name server on a real socket, for TXT records that a test publishes."""
+"""A name server on a real socket, with TXT records of the test."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from gatehouse.foundation.egress.dns import SystemResolver
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """`records` by name, without the dot at its end. `broken`: it answers SERVFAIL."""
+    """`records` are by name, without the final dot. With `broken` it answers SERVFAIL."""
 
     def __init__(self) -> None:
         self.records: dict[str, list[str]] = {}
@@ -48,7 +48,7 @@ class NameServer(asyncio.DatagramProtocol):
 
 @asynccontextmanager
 async def name_server() -> AsyncIterator[tuple[NameServer, SystemResolver]]:
-    """The server, and a resolver that asks it."""
+    """Yield the server, and a resolver that uses it."""
     loop = asyncio.get_running_loop()
     transport, server = await loop.create_datagram_endpoint(NameServer, local_addr=("127.0.0.1", 0))
     resolver = dns.asyncresolver.Resolver(configure=False)

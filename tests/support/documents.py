@@ -1,4 +1,4 @@
-"""Documents as programs write them, and as attackers do."""
+"""Documents like those of office programs and of attackers."""
 
 import zipfile
 import zlib
@@ -10,7 +10,7 @@ _DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
 _SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
 _HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
-#: One pixel.
+#: A picture of one pixel.
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
     "0000000d4944415478da63fccfc0500f0004850180840a3c8d0000000049454e44ae426082"
@@ -26,8 +26,8 @@ def archive(files: Mapping[str, str | bytes]) -> bytes:
 
 
 def docx(*paragraphs: str, **files: str | bytes) -> bytes:
-    """Each paragraph in two runs, as spelling checks leave them. `files` are in `word/`, by their names with `_` for
-    `.`."""
+    """Return a document in which each paragraph has two runs, as after a spelling check. `files` are files in `word/`
+    by name, with `_` instead of `.`."""
     runs = "".join(
         f"<w:p><w:r><w:t xml:space='preserve'>{text[:7]}</w:t></w:r><w:r><w:t>{text[7:]}</w:t></w:r></w:p>"
         for text in paragraphs
@@ -38,7 +38,7 @@ def docx(*paragraphs: str, **files: str | bytes) -> bytes:
 
 
 def docx_part(tag: str, text: str) -> str:
-    """A header, a comment and the like."""
+    """Return the XML of a header, comment or similar part."""
     return f'{_HEAD}<w:{tag} xmlns:w="{_WORD}"><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:{tag}>'
 
 
@@ -73,7 +73,7 @@ def pdf(
     text: str = "", *, comment: str = "", author: str = "", attached: bytes = b"", picture: bool = False,
     encrypted: bool = False, repeated: int = 1,
 ) -> bytes:  # fmt: skip
-    """One page. `repeated`: how many times its stream of text is on it."""
+    """Return a PDF with one page. `repeated` is how often the page contains its text stream."""
     content = zlib.compress(
         f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET\n".encode() * repeated
         + (b"q 9 0 0 9 9 9 cm /I1 Do Q" if picture else b"")

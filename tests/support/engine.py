@@ -1,4 +1,4 @@
-"""An engine over ports that a test holds in its hand."""
+"""An engine with ports that the test controls."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ USER = UUID("00000000-0000-7000-8000-0000000000bb")
 
 
 class Stop:
-    """A place where a request can be held: `reached` says that it is there."""
+    """A point at which a request can be stopped. `reached` is set when it arrives."""
 
     def __init__(self) -> None:
         self.at: str | None = None
@@ -62,7 +62,7 @@ class Stop:
 
 
 class NothingReserved:
-    """A reservation of a host that counts nothing."""
+    """A reservation that counts nothing."""
 
     periods: tuple[tuple[UUID, int], ...] = ()
 
@@ -71,7 +71,7 @@ class NothingReserved:
 
 
 class ScriptedReply:
-    """A provider's answer: a status, and a body in pieces; an exception among them breaks it off."""
+    """A provider's answer: a status and the pieces of a body. An exception among the pieces breaks the answer off."""
 
     def __init__(
         self, stop: Stop, status: int, pieces: list[bytes | Exception], headers: Mapping[str, str] | None = None
@@ -101,8 +101,8 @@ Scripted: TypeAlias = tuple[int, list[bytes | Exception]] | tuple[int, list[byte
 
 
 class ScriptedOutbound:
-    """Answers each request with the next of the script: a reply (its status, pieces, and more headers if need be), or
-    an exception."""
+    """Answers each request with the next entry of the script: a reply (status, pieces, and optional headers), or an
+    exception."""
 
     def __init__(self, stop: Stop) -> None:
         self.script: list[Scripted | Exception] = []
@@ -125,7 +125,7 @@ class ScriptedOutbound:
 
 
 class EngineHarness:
-    """The whole engine. Everything that a host would supply is an attribute to set."""
+    """The engine. The parts that a host provides are attributes that tests can set."""
 
     def __init__(self, *, dlp: DlpOptions | None = None, detectors: Detectors | None = None, **settings: str) -> None:
         self.stop = Stop()
@@ -140,19 +140,19 @@ class EngineHarness:
         )
         self.good = True
         self.journal_full = False
-        #: what a person was asked, and what they say
+        #: the approvals that were requested, and the person's decision
         self.approval_questions: list[Ask] = []
         self.approves = True
         self.providers: list[ProviderRecord] = []
         self.models: list[ModelRecord] = []
         self.allowlist: tuple[str, ...] | None = None
-        #: of the policy in force
+        #: the settings of the current policy
         self.revision = 1
         self.governance = GovernanceRecords()
         self.model_access: tuple[ModelAccessRecord, ...] = ()
         self.flags: dict[str, bool] = {}
         self.allowed_fields: tuple[str, ...] = ()
-        #: so that every call passes by the budgets; this host counts nothing and refuses nothing
+        #: a budget, so that the stages for budgets run; this host counts and refuses nothing
         self.budgets: tuple[BudgetRecord, ...] = (
             BudgetRecord(id=TENANT, scope_type="tenant", scope_id=TENANT, period="month", limit_requests=10**9),
         )
@@ -181,7 +181,7 @@ class EngineHarness:
         self.engine = Engine(self.ports)
 
     def serve(self, provider: str, *models: str, kind: str = "openai_compatible", **config: Any) -> None:
-        """Adds a provider with models at 1 USD a million input tokens and 2 a million output tokens."""
+        """Add a provider with models at 1 USD per million input tokens and 2 USD per million output tokens."""
         base = {"base_url": f"http://{provider}.test/v1", "max_retries": 0}
         self.providers.append(
             ProviderRecord(id=provider, name=provider, kind=kind, config=ProviderConfig(**{**base, **config}))
@@ -288,7 +288,7 @@ class EngineHarness:
 
 
 def completion(text: str = "Hello", *, usage: tuple[int, int] = (10, 5), **more: Any) -> bytes:
-    """A whole answer as OpenAI gives it."""
+    """Return a complete answer in OpenAI's format."""
     return json.dumps(
         {
             "id": "c-1", "object": "chat.completion", "created": 1, "model": "m",
@@ -302,7 +302,7 @@ def completion(text: str = "Hello", *, usage: tuple[int, int] = (10, 5), **more:
 
 
 def events(*texts: str, usage: tuple[int, int] | None = (10, 5), done: bool = True) -> list[bytes | Exception]:
-    """A streamed answer, an event a piece."""
+    """Return a streamed answer with one event in each piece."""
 
     def event(choices: list[Any], **more: Any) -> bytes:
         chunk = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices, **more}

@@ -1,5 +1,5 @@
-"""A platform's three calls for outposts and nothing else, with the real signing: it sends whatever bundle it is told
-to, good or not."""
+"""A platform with only the three calls for outposts, and with real signatures. It sends the bundle that the test sets,
+valid or not."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ from gatehouse.policy.records import ModelRecord, ProviderRecord, TenantRecords
 KEY = "gk_" + "b" * 40
 TENANT, USER = TenantId(UUID(int=21)), UUID(int=22)
 _PROVIDER = ProviderRecord(id="sandbox", name="Sandbox", kind="sandbox")
-#: the second one answers for as long as one listens
+#: the second model streams an answer that is very long
 _MODELS = (
     ModelRecord(id=UUID(int=23), provider="sandbox", model_id="echo", is_default=True),
     ModelRecord(id=UUID(int=26), provider="sandbox", model_id="stream-10000"),
@@ -41,7 +41,7 @@ _CALLERS = CallerRecords(
 
 
 class FakePlatform:
-    """Stands where a `Trust` does for an `OutpostServer`: it vouches for everybody.
+    """Can be used instead of a `Trust` for an `OutpostServer`. It trusts every outpost.
 
     with FakePlatform() as platform, OutpostServer(platform) as outpost: ...
     """
@@ -51,20 +51,20 @@ class FakePlatform:
         self.serials: dict[UUID, list[str]] = {}
         self.verify = True
         self.signer = SigningKey.generate()
-        #: published beside `signer`'s
+        #: published in addition to the key of `signer`
         self.more_keys: list[SigningKey] = []
         self._changed = threading.Condition()
         self._sent: tuple[str, str] | None = None
-        #: how often it was asked for a bundle
+        #: the number of requests for a bundle
         self.polls = 0
         self._http = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"platform": self}))
         self.server = SimpleNamespace(url=f"http://127.0.0.1:{self._http.server_address[1]}", key=KEY)
 
     def tell(self) -> None:
-        """Nobody has to be told."""
+        """Nothing has to be registered here."""
 
     def bundle(self, outpost_id: UUID, version: int, /, *, blocked: str = "", **fields: Any) -> bytes:
-        """A document, of which `fields` replace what they name. `blocked` is a word that its policy refuses."""
+        """Return a bundle document. `fields` replace its fields. `blocked` is a word that its policy refuses."""
         now = int(time.time())
         keywords = (FilterRecord(
             id=UUID(int=25), name="word", filter_type="keyword_block", priority=1, keywords=(blocked,)
@@ -82,7 +82,7 @@ class FakePlatform:
         )  # fmt: skip
 
     def send(self, document: bytes, *, signer: SigningKey | None = None) -> str:
-        """From now on, to whoever asks. Returns the signed form."""
+        """Send this document from now on. Returns it signed."""
         signed = signing.sign(document, signer or self.signer)
         self.send_signed(signed)
         return signed
@@ -93,7 +93,7 @@ class FakePlatform:
             self._changed.notify_all()
 
     def wait(self, known: str, seconds: float) -> tuple[str, str] | None:
-        """What is sent, once it is another one than `known`. None: it is not."""
+        """Wait for a bundle other than `known` and return it, or None after the time."""
         with self._changed:
             self.polls += 1
             self._changed.wait_for(lambda: self._sent is not None and self._sent[0] != known, min(seconds, 2.0))
@@ -113,7 +113,7 @@ class FakePlatform:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """An outpost that ends hangs up while it waits."""
+        """An outpost that stops closes the connection during a long poll."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -149,4 +149,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Tests read other logs."""
+        """No access log: tests do not read it."""

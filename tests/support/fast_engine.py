@@ -1,4 +1,4 @@
-"""An engine for many calls: one policy for all, and time goes on between them."""
+"""An engine for many calls with one policy. The clock advances between calls."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from gatehouse.policy.snapshot import Snapshot
 
 
 class FastEngine(EngineHarness):
-    """Provider `chat` speaks OpenAI's dialect, `claude` Anthropic's. Every field is allowed to go on."""
+    """The provider `chat` has OpenAI's dialect, `claude` Anthropic's. All fields are allowed."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(dlp=DlpOptions(**options))
@@ -30,7 +30,7 @@ class FastEngine(EngineHarness):
     async def exchange(
         self, dialect: str, body: dict[str, Any], answer: Sequence[bytes]
     ) -> tuple[int, bytes, bytes | None]:
-        """The status, all that the client receives, and what the provider received, if it was asked."""
+        """Return the status, everything that the client receives, and the request to the provider, if there was one."""
         self.clock.move(5)
         self.outbound.sent.clear()
         self.outbound.script = [(200, list(answer))]

@@ -1,4 +1,4 @@
-"""Tokens as an attacker would make them: any header, any claims, any signature."""
+"""Forged tokens with any header, claims and signature."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from gatehouse.foundation.jwt import SigningKey
 
 
 def encoded(part: Any) -> str:
-    """A part of a token: bytes and text as they are, all else as JSON."""
+    """Return a part of a token: bytes and text unchanged, other values as JSON."""
     raw = part if isinstance(part, bytes) else part.encode() if isinstance(part, str) else json.dumps(part).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
@@ -32,6 +32,6 @@ def by_hmac(header: Any, claims: Any, secret: bytes) -> str:
 
 
 def by_rsa(header: Any, claims: Any, key: SigningKey) -> str:
-    """Signed rightly with this key, whatever the header says."""
+    """Return a token with a valid signature of this key, with any header."""
     body = f"{encoded(header)}.{encoded(claims)}"
     return f"{body}.{encoded(key.key.private_key.sign(body.encode(), padding.PKCS1v15(), SHA256()))}"

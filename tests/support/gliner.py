@@ -1,4 +1,4 @@
-"""A model's folder as GLiNER models come, small enough for tests."""
+"""A folder of a GLiNER model, small enough for tests."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ _WORDS: Final = (
 
 
 def gliner_folder(path: Path) -> Path:
-    """A span model that finds the first words of its labels; `make.py` beside the model made it."""
+    """A span model that finds the first word of each label. `make.py` in the same folder creates it."""
     tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(_WORDS)}, unk_token="[UNK]"))
     tokenizer.add_special_tokens(["<<ENT>>", "<<SEP>>"])
     tokenizer.pre_tokenizer = Whitespace()

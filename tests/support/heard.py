@@ -1,8 +1,8 @@
-"""What servers answer over a socket, as clients of this process ask and read it: HTTPX, aiohttp, whatever stands on
-`http.client` (urllib, requests), and raw bytes over `asyncio.open_connection`.
+"""Observes the answers of servers to clients in this process: HTTPX, aiohttp, `http.client` (urllib, requests), and raw
+bytes over `asyncio.open_connection`.
 
-The platform in this process is looked at itself (`watched`), so only what was named here is listened to. It costs a
-look at a set for every other answer, and a copy of the bytes for these.
+Only registered servers are observed, because the platform in this process is observed directly (`watched`). For other
+answers the cost is one look-up in a set.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from tests.support.watched import Exchange
 from gatehouse.platform.administration.contents import FAMILIES
 from gatehouse.portal.server.contents import FAMILIES as PORTAL_FAMILIES
 
-#: who is told
+#: the receivers of exchanges
 watch: Watch = WATCH
-#: host and port of the servers that are listened to
+#: host and port of the observed servers
 _servers: set[str] = set()
-#: by server, what is said over raw connections
+#: the observed raw connections by server
 _talks: dict[str, list[Talk]] = defaultdict(list)
 
 
@@ -37,7 +37,7 @@ def listen_to(url: str) -> None:
 
 
 def leave(url: str) -> None:
-    """Its port may be another's soon."""
+    """The port may soon be used by another server."""
     authority = urlsplit(url).netloc
     _servers.discard(authority)
     for talk in _talks.pop(authority, ()):
@@ -46,7 +46,7 @@ def leave(url: str) -> None:
 
 @cache
 def install() -> None:
-    """Wraps the clients, once a process: at the first server that is listened to."""
+    """Wrap the client libraries. Done once per process, for the first observed server."""
     _install_httpx()
     _install_aiohttp()
     _install_http_client()
@@ -63,8 +63,8 @@ def _exchange(method: str, target: str, headers: Any, body: object = b"") -> Exc
 
 @lru_cache(10_000)
 def _route(method: str, path: str) -> str | None:
-    """The template of the route of administration, or of the portal, that answers there, if one does: with or without
-    the slash at its end."""
+    """Return the template of the administration or portal route for this path, with or without a slash at its end, or
+    None."""
     spellings = {path, path.rstrip("/"), f"{path}/"}
     for route in (route for family in (*FAMILIES, *PORTAL_FAMILIES) for route in family.routes):
         if isinstance(route, APIRoute) and method in route.methods and any(map(route.path_regex.match, spellings)):
@@ -96,7 +96,7 @@ def _of_httpx(response: httpx2.Response) -> Exchange | None:
 
 
 def _install_httpx() -> None:
-    # What both read by in the end, whole answers and streams.
+    # The methods by which both complete answers and streams are read.
     read, aread = httpx2.Response.iter_bytes, httpx2.Response.aiter_bytes
 
     def iter_bytes(self: httpx2.Response, chunk_size: int | None = None) -> Iterator[bytes]:
@@ -134,11 +134,11 @@ def _install_aiohttp() -> None:
     start, release, close = (getattr(aiohttp.ClientResponse, name) for name in ("start", "release", "close"))
     send = aiohttp.ClientRequest.send
     chunk_of = aiohttp.StreamReader._read_nowait_chunk
-    #: by the reader of the answer's body
+    #: exchanges by the reader of the answer's body
     under_way: dict[int, Exchange] = {}
 
     async def sending(self: aiohttp.ClientRequest, connection: Any) -> Any:
-        # JSON, forms, texts and bytes; what is sent in pieces is no place of secrets.
+        # JSON, forms, texts and bytes. Bodies that are sent in pieces contain no secrets.
         body = getattr(self.body, "_value", None)
         response: Any = await send(self, connection)
         response._request_body = body

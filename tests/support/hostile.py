@@ -1,4 +1,4 @@
-"""Texts and bodies that a stranger would write to make inspecting them slow, of any size."""
+"""Hostile texts and bodies of any size, whose inspection should be slow."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ def _random_base64(size: int) -> str:
 
 
 def _json_in_json(size: int) -> str:
-    """Four levels; each one doubles the backslashes of the level below."""
+    """Four levels. Each doubles the backslashes of the one below."""
     text = json.dumps([{"card": CARD}] * max(1, size // 160))
     for _ in range(3):
         text = json.dumps({"inner": text})
@@ -43,10 +43,10 @@ def _quoted_printable(size: int) -> str:
     return unit * (size // len(unit) + 1)
 
 
-#: A text of words alone.
+#: Return a text that consists of words.
 of_prose: Final = repeated(_PROSE)
 
-#: By what they are made of.
+#: Hostile texts by their content.
 TEXTS: Final[dict[str, Text]] = {
     "prose": repeated(_PROSE),
     "one digit": repeated("4"),
@@ -114,7 +114,7 @@ TEXTS: Final[dict[str, Text]] = {
 
 
 def near_matches() -> Iterator[tuple[str, Text]]:
-    """For each built-in pattern an example that is not quite one, and one, again and again."""
+    """Repetitions of an example of each built-in pattern, with and without a small error."""
     for pattern in BUILT_IN:
         if pattern.examples:
             example = pattern.examples[0]

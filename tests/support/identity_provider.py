@@ -1,14 +1,14 @@
-"""An identity provider as its own process: believes signed requests alone, and signs in whom it is told to.
+"""An identity provider as a process. It accepts only signed requests, and signs in the person that the test sets.
 
-python -m tests.support.identity_provider      says its address and certificate in a line of JSON, reads no more
+python -m tests.support.identity_provider      prints its address and certificate as a line of JSON
 
 POST /trust {"metadata": url}      the service provider whose requests it answers
-POST /person {"email", ...}        who signs in next: fields of `saml.AssertionFields`
-POST /rotate                       another key from now on; the answer is its certificate
-GET  /sso                          a signed request in, a page out whose form sends itself
+POST /person {"email", ...}        the person who signs in next: fields of `saml.AssertionFields`
+POST /rotate                       uses a new key from now on; the answer is its certificate
+GET  /sso                          accepts a signed request; the answer is a page whose form is submitted automatically
 GET  /slo                          logout requests and answers
-GET  /leave?name_id=               begins a logout
-GET  /left                         the names that it was told have left
+GET  /leave?name_id=               starts a logout
+GET  /left                         the names in the logout requests that it has received
 """
 
 import asyncio
@@ -122,7 +122,7 @@ def main() -> None:
 
 
 class IdentityProvider:
-    """The process, as a test talks with it. Its entity id is its address."""
+    """Starts and controls the process. Its entity id is its address."""
 
     def __init__(self, url: str, certificate: str) -> None:
         self.url = url
@@ -131,7 +131,7 @@ class IdentityProvider:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What an administrator enters."""
+        """Return the settings that an administrator enters."""
         return {
             "name": "a test's",
             "entity_id": self.url,

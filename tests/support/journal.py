@@ -1,4 +1,5 @@
-"""A journal of a test's own over the shared database: entries written as gateways do, drained as the keeper does."""
+"""A journal of one test with the shared database. Entries are written like those of gateways and stored like by the
+keeper."""
 
 import asyncio
 import time
@@ -13,7 +14,7 @@ from gatehouse.platform.keeper.drain import Drain
 
 
 def outcome(tenant_id: UUID, **fields: Any) -> Outcome[UUID]:
-    """A plain success unless `fields` say otherwise."""
+    """Return an outcome: a success, unless `fields` change it."""
     values: dict[str, Any] = {
         "id": new_id(), "tenant_id": tenant_id, "timestamp": time.time(), "request_id": new_id().hex,
         "actor_type": "user", "user_id": None, "api_key_id": None, "client_id": None, "ip": "203.0.113.7",
@@ -26,12 +27,12 @@ def outcome(tenant_id: UUID, **fields: Any) -> Outcome[UUID]:
 
 
 def opened(like: Outcome[UUID]) -> Opened[UUID]:
-    """The entry that began this outcome's stream."""
+    """Return the entry for the start of this outcome's stream."""
     return Opened(**{name: getattr(like, name) for name in Opened.__struct_fields__})
 
 
 class Journal:
-    """One home's. `writer` is one gateway's until it is `killed`."""
+    """The journal of one home folder. `writer` is that of one gateway until `killed` is called."""
 
     def __init__(self, url: str, path: Path) -> None:
         self.url = url
@@ -45,13 +46,13 @@ class Journal:
         )
 
     async def killed(self) -> None:
-        """The gateway ends; the next entry is another's."""
+        """End the gateway. The next entry belongs to another one."""
         if self._writer is not None:
             await self._writer.close()
             self._writer = None
 
     async def drain(self) -> Drain:
-        """A keeper's whole life: everything that is there is stored when it returns."""
+        """Run a keeper until all entries are stored."""
         drain = Drain(self.url, self.path)
         drain.start()
         await asyncio.to_thread(drain.stop, 20)

@@ -1,4 +1,4 @@
-"""`gatehouse serve ...` as processes that do not import the package anew: tests start hundreds of them.
+"""Starts `gatehouse serve ...` processes that do not import the package again, because tests start hundreds of them.
 
     process = launch(["serve", "platform", "--port", "0"], env=..., cwd=..., log=...)
     process.pid, process.poll(), process.wait(10), process.send_signal(signal.SIGTERM)
@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-#: by the application that is served
+#: the imported modules by application
 MODULES = {
     "platform": "gatehouse.platform.worker.supervisor",
     "outpost": "gatehouse.outpost.serve",
@@ -35,7 +35,7 @@ _SIZE_BYTES = 4
 
 
 class Launched:
-    """A process as `subprocess.Popen` shows it."""
+    """A process, with the interface of `subprocess.Popen`."""
 
     def __init__(self, launcher: "_Launcher", pid: int, arguments: Sequence[str]) -> None:
         self._launcher = launcher
@@ -43,7 +43,7 @@ class Launched:
         self.pid = pid
 
     def poll(self) -> int | None:
-        """The exit status; that of a process that a signal ended is the signal's number, negative."""
+        """Return the exit status. It is the negative signal number if a signal ended the process."""
         return self._launcher.statuses.get(self.pid)
 
     def wait(self, timeout: float | None = None) -> int:
@@ -67,7 +67,7 @@ def _launcher() -> "_Launcher":
 
 
 class _Launcher:
-    """The side of the tests."""
+    """The launcher as seen by the tests."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
@@ -103,11 +103,11 @@ class _Launcher:
 
 
 class _Started(Exception):
-    """Leaves the loop below in a process that was forked: it becomes the command."""
+    """Raised in a forked process, to leave the loop below and run the command."""
 
 
 def _serve(orders: socket.socket) -> None:
-    """The launcher's own process: forks for each order, and reports which processes have ended."""
+    """The launcher's process: forks for each request, and reports which processes have ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     awake, wakes = os.pipe()
@@ -178,13 +178,14 @@ def _become(order: Mapping[str, Any], log: int) -> NoReturn:
 if __name__ == "__main__":
     import gc
 
-    # What is imported stays.
+    # Garbage collection is rare, because the imported modules stay in use.
     gc.set_threshold(1_000_000)
     from setproctitle import setproctitle
 
     from gatehouse.cli import main
 
-    # The first call looks for the place of the title beside the environment as it was at the start.
+    # The first call must run while the initial environment is unchanged: it locates the memory of the process title by
+    # it.
     setproctitle("gatehouse's launcher of tests")
     with contextlib.suppress(_Started):
         _serve(socket.socket(fileno=int(sys.argv[1])))

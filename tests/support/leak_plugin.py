@@ -1,8 +1,8 @@
-"""The whole suite's check that no secret was told: fails the run, and says where, if one was.
+"""Checks for the whole suite that no secret was disclosed. Fails the run and names the place if one was.
 
-It sees the answers of the platform in this process, and of servers that run as processes where a client of this process
-reads them; what tests print and log; the logs and databases of those servers, and the suite's own database. The secrets
-are those that were minted in this process, told where `TELLING` says, or given in a request.
+It searches: the answers of the platform in this process, and of server processes to clients in this process; the output
+and logs of tests; the logs and databases of these servers; the suite's own database. The secrets are those that were
+created in this process, returned by the operations of `secret_fields`, or sent in a request.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def pytest_configure() -> None:
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    # What a test was given is no place, and may be a secret.
+    # The parameters of a test are left out, because they may contain a secret.
     WATCH.during = f"in {nodeid.partition('[')[0]}"
 
 
@@ -39,11 +39,11 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _databases_are_looked_at(suite_home: Path) -> Iterator[None]:
-    """Behind all that uses the database, and before it is stopped."""
+    """Runs after everything that uses the database, and before it is stopped."""
     yield
     WATCH.during = ""
     if (suite_home / "postgres").exists():
-        # Imports the platform, which tests without a database do not need.
+        # Imported here, because it imports the platform, which tests without a database do not need.
         from tests.support.watched import see_databases
 
         see_databases(f"postgresql://postgres:@/postgres?host={suite_home / 'postgres'}")

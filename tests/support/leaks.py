@@ -1,8 +1,7 @@
-"""Looks for every secret that the suite has made in everything that it has seen: answers, logs, databases.
+"""Searches everything that the suite has seen (answers, logs, databases) for every secret that it has created.
 
-`secret` takes what may be nowhere, `saw` what was said or stored. What was seen lies in a file until the end, and is
-then read once for all secrets together. So it makes no difference which of the two came first, and what each costs
-while tests run is next to nothing.
+`secret` adds a secret, `saw` adds text that was sent or stored. The texts are in a file, which is read once at the end
+for all secrets together. So the order of the calls does not matter, and they cost little while tests run.
 """
 
 import json
@@ -15,27 +14,27 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-#: Shorter ones, and those of few characters, come up by chance.
+#: Shorter secrets, or secrets of few different characters, occur by chance.
 _LEAST_CHARS: Final = 10
 _LEAST_DIFFERENT: Final = 5
-#: Of a long one, such as a signed token, its end will do: that is the part that no other has.
+#: Of a long secret, such as a signed token, only the end is searched for, because it is unique.
 _MOST_CHARS: Final = 40
 
-#: Secrets are looked for by their first bytes, as one number, in a table of as many bits.
+#: Bits of the number by which secrets are looked up: their first bytes, as an index into a table.
 _BYTES: Final = 8
 _TABLE_BITS: Final = 24
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(64 - _TABLE_BITS)
 
 _BLOCK: Final = 4 * 1024 * 1024
-#: The name of its place stands at least so often in what was seen.
+#: The name of a place is repeated after this many bytes.
 _PIECE: Final = _BLOCK // 16
 _MARK: Final = b"\n\0seen\0"
 
 
 @dataclass(frozen=True)
 class Leak:
-    """`kind` is of the secret, `place` where it was, `around` what stood there, without it."""
+    """A disclosed secret: its `kind`, the `place` where it was seen, and the text `around` it."""
 
     kind: str
     place: str
@@ -46,15 +45,15 @@ class Watch:
     def __init__(self) -> None:
         self._kinds: dict[bytes, str] = {}
         self._seen = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this does
-        #: what is said of where something was seen: which test is running
+        #: the description of the current place: the running test
         self.during = ""
 
     def secret(self, value: str, kind: str) -> None:
-        """From now on, and until now, this may have been told nowhere."""
+        """Add a secret that must not be seen anywhere, neither before nor after this call."""
         value = value.strip()
         if len(value) < _LEAST_CHARS or len(set(value)) < _LEAST_DIFFERENT:
             return
-        # As it is, and as it would stand in JSON.
+        # The secret itself, and escaped as in JSON.
         for form in {value, json.dumps(value)[1:-1]}:
             self._kinds.setdefault(form[-_MOST_CHARS:].encode("utf-8", "surrogatepass"), kind)
 
@@ -81,11 +80,12 @@ class Watch:
         return list(results)
 
     def _blocks(self) -> Iterator[tuple[bytes, int]]:
-        """What was seen, in pieces, each behind the end of the one before; and where the news in it begin."""
+        """Yield what was seen in pieces that begin with the end of the previous one, and the position of the new
+        part."""
         self._seen.seek(0)
         before = b""
         while read := self._seen.read(_BLOCK):
-            # Enough to hold a secret over the cut, and the name of its place.
+            # Overlap of pieces: long enough for a secret and the name of its place.
             kept = before[-2 * _PIECE :]
             yield kept + read, max(0, len(kept) - _MOST_CHARS)
             before = read
@@ -101,7 +101,7 @@ class Watch:
 
 
 def _numbers(block: bytes) -> npt.NDArray[np.uint64]:
-    """The eight bytes from each place on, as a number."""
+    """Return the eight bytes from each position on as a number."""
     places = len(block) - _BYTES + 1
     numbers = np.empty(max(0, places), dtype="<u8")
     for shift in range(min(_BYTES, max(0, places))):
@@ -114,5 +114,5 @@ def _slots(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return (numbers * _MIX) >> _SHIFT
 
 
-#: the suite's own
+#: the instance of the suite
 WATCH: Final = Watch()

@@ -1,4 +1,4 @@
-"""Callers: each sends the next request when it has the last answer, after a rest."""
+"""Load: callers that send the next request after the last answer and a pause."""
 
 import asyncio
 from collections import Counter
@@ -10,7 +10,7 @@ import aiohttp
 
 
 class Load:
-    """`statuses` counts the answers; 0 stands for a connection that broke."""
+    """`statuses` counts the answers by status; 0 is a broken connection."""
 
     def __init__(self, url: str, rest_seconds: float) -> None:
         self._url = url
@@ -19,7 +19,7 @@ class Load:
         self.ended = False
 
     async def until(self, answers: int, *, patience: float = 20.0) -> None:
-        """Returns when so many more answers are there."""
+        """Return after this many more answers."""
         expected = self.statuses.total() + answers
         async with asyncio.timeout(patience):
             while self.statuses.total() < expected:
@@ -36,7 +36,7 @@ class Load:
             except (aiohttp.ClientError, OSError):
                 status = 0
             self.statuses[status] += 1
-            # Refusals take no time: without a longer rest they would be all that there is.
+            # Refusals are fast. Without a longer pause, nearly all answers would be refusals.
             await asyncio.sleep(self._rest_seconds if status == 200 else max(0.05, self._rest_seconds))
 
 
@@ -44,8 +44,8 @@ class Load:
 async def load(
     url: str, *callers: tuple[int, str, Mapping[str, Any]], rest_seconds: float = 0.01
 ) -> AsyncIterator[Load]:
-    """`callers` are how many, with which key, and what they ask. Each rests between its requests: without it the
-    load would take the whole processor from what starts or waits beside it."""
+    """Run callers with this key and request. Each pauses between its requests, so that the load does not use the whole
+    processor."""
     running = Load(url, rest_seconds)
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session:

@@ -1,4 +1,4 @@
-"""Users with a password and an authenticator app, who sign in as people do."""
+"""Users with a password and an authenticator app, who sign in like people."""
 
 from dataclasses import dataclass
 from time import time
@@ -12,13 +12,13 @@ from tests.support.platform import PASSWORD, RunningPlatform, Tenant
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets.passwords import hash_now
 
-#: One hash for all: making it takes a while.
+#: One hash for all users, because hashing is slow.
 HASH = hash_now(PASSWORD)
 
 
 @dataclass
 class Member:
-    """`client` calls with the access token of the newest session."""
+    """A user. `client` uses the access token of the latest session."""
 
     id: UUID
     email: str
@@ -29,7 +29,7 @@ class Member:
 
 
 async def member(platform: RunningPlatform, tenant: Tenant, *, role: str = "user", signed_in: bool = True) -> Member:
-    """A user of the tenant, signed in unless the tenant asks for more than a password."""
+    """Create a user of the tenant. The user is signed in, unless the tenant requires a second factor."""
     user_id, email = new_id(), f"ada-{uuid4().hex[:10]}@example.test"
     platform.sql(
         "INSERT INTO users (id, tenant_id, email, role, password_hash) VALUES (%s, %s, %s, %s, %s)",
@@ -44,7 +44,7 @@ async def member(platform: RunningPlatform, tenant: Tenant, *, role: str = "user
 
 
 async def use(platform: RunningPlatform, who: Member, tokens: dict[str, Any]) -> None:
-    """These tokens from now on."""
+    """Use these tokens from now on."""
     who.client = platform.client(tokens["access_token"])
     who.refresh_token = tokens["refresh_token"] or who.refresh_token
     (current,) = [item for item in (await who.client.get("/api/auth/sessions")).json() if item["current"]]
@@ -61,9 +61,11 @@ async def verify(platform: RunningPlatform, mfa_token: str, method: str, **shown
 
 
 async def enrol(platform: RunningPlatform, who: Member, *, stepped_up: bool = True) -> tuple[str, list[str]]:
-    """An authenticator app, by its secret, and the recovery codes. `stepped_up`: the member's session is, too."""
+    """Enrol an authenticator app and return its secret and the recovery codes. `stepped_up`: also step up the
+    session."""
     secret = (await who.client.post("/api/auth/mfa/totp", json={})).json()["secret"]
-    # A step back, so that the codes of now and of the next step are unused. Again where a step ended on the way.
+    # Uses the code of the previous step, so that the current and the next code are unused. Repeated if a step ended
+    # meanwhile.
     for _ in range(2):
         answer = await who.client.post("/api/auth/mfa/totp/confirm", json={"code": code_of(secret, -1)})
         if answer.status_code != 400:
@@ -75,5 +77,5 @@ async def enrol(platform: RunningPlatform, who: Member, *, stepped_up: bool = Tr
 
 
 def code_of(secret: str, steps: int = 0) -> str:
-    """The code that an app shows so many steps of 30 s from now."""
+    """Return the app's code after this many steps of 30 s."""
     return pyotp.TOTP(secret).at(int(time()) + 30 * steps)

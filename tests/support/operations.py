@@ -1,4 +1,4 @@
-"""Every operation of the OpenAPI document, and who may call it, for tests that cover all of them."""
+"""All operations of the OpenAPI document, and who may call them, for tests that cover all of them."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""An outpost's files without its process: answered requests, handing in, exports."""
+"""An outpost's files without its process: answered requests, uploads, exports."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ RICH = outcome(
 
 
 class OutpostFiles:
-    """Its files, without the process."""
+    """The files of an outpost, without its process."""
 
     def __init__(self, folder: Path, *, max_bytes: int = 100_000, max_files: int = 100) -> None:
         self.folder = folder
@@ -45,7 +45,7 @@ class OutpostFiles:
         assert self.records.claim()
 
     def answer(self, count: int) -> list[str]:
-        """Request ids of so many requests that a living process has answered."""
+        """Write entries for this many answered requests of a live process. Return their request ids."""
         ids = [uuid4().hex for _ in range(count)]
         time.sleep(0.002)  # writers' ids are ordered by the millisecond
         asyncio.run(self._append([encode(outcome(TENANT, request_id=id_)) for id_ in ids]))
@@ -58,7 +58,7 @@ class OutpostFiles:
         await writer.close()
 
     def hand_in(self, most: int = 2_000) -> int:
-        """As `Upload` does, with a platform that takes everything. Says how many entries it were."""
+        """Upload like `Upload`, to a platform that accepts everything. Return the number of entries."""
         taken = self.records.take(most)
         if taken is None:
             return 0
@@ -70,7 +70,7 @@ class OutpostFiles:
         return read(iter(export.part, None))
 
     def again(self) -> "OutpostFiles":
-        """After a kill."""
+        """Open the files again, as after a kill."""
         self.records.close()
         return OutpostFiles(self.folder)
 

@@ -1,4 +1,4 @@
-"""An outpost as its own process, beside a platform that is one."""
+"""An outpost as a process, for a platform that is also a process."""
 
 import json
 import os
@@ -31,13 +31,13 @@ START_SECONDS = 60
 
 
 class Trust:
-    """What the portal says to the platform: everything, each time."""
+    """The trust that the portal sends to the platform, each time completely."""
 
     def __init__(self, server: GatehouseServer) -> None:
         self.server = server
         self.authority = Authority()
         self.org_id = uuid4()
-        #: how servers are trusted by those who call them in tests
+        #: the TLS context with which tests call servers
         self.verify: ssl.SSLContext | bool = True
         #: serial numbers by outpost
         self.serials: dict[UUID, list[str]] = {}
@@ -59,7 +59,7 @@ class Trust:
 
     def admin(self) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {self.server.key}"}
-        # The key may have been made a moment ago.
+        # The key may be so new that not every worker knows it.
         self.server.settled()
         return httpx2.Client(base_url=self.server.url, headers=headers, timeout=60, verify=self.verify)
 
@@ -75,7 +75,7 @@ class OutpostServer:
         self.certificate, self.key = self.home / "outpost.pem", self.home / "outpost.key"
         self.url = self.admin_url = ""
         self.environment = environment
-        #: all that the process was started with
+        #: the whole environment of the process
         self.started_with: dict[str, str] = {}
         self.process: Launched | None = None
         self.enrol()
@@ -85,7 +85,7 @@ class OutpostServer:
         return (self.home / "server.log").read_text()
 
     def enrol(self, *, days: float = 5, tell: bool = True) -> str:
-        """A new certificate, in the files that the process reads. Returns its serial number."""
+        """Write a new certificate into the files that the process reads. Return its serial number."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self.trust.authority.issue(key, days=days)
         for path, content in (
@@ -102,7 +102,7 @@ class OutpostServer:
         return serial
 
     def start(self) -> None:
-        """Returns when both ports are open. After `kill` it comes back on those that it had."""
+        """Start the process and return when both ports are open. After `kill` the ports are the same as before."""
         ports = [url.rpartition(":")[2] or "0" for url in (self.url, self.admin_url)]
         environment = {
             "PATH": os.environ["PATH"],
@@ -134,7 +134,7 @@ class OutpostServer:
             heard.listen_to(url)
 
     def wait(self, seconds: float = START_SECONDS) -> None:
-        """Until it answers requests."""
+        """Wait until it answers requests."""
         deadline = time.monotonic() + seconds
         with self.client() as client:
             while client.get("/api/health/ready").status_code != 200:
@@ -148,7 +148,7 @@ class OutpostServer:
             self.process = None
 
     def fetch(self, bundle: Path, keys: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """What an operator of one in an air gap does, on a machine that reaches the platform."""
+        """Fetch a bundle like an operator of an air-gapped outpost, on a machine that reaches the platform."""
         process_environment = {
             "GATEHOUSE_HOME": str(self.home / "elsewhere"), "OUTPOST_ID": str(self.id),
             "PLATFORM_MANAGEMENT_URL": self.trust.server.url, "TLS_CERT_PATH": str(self.certificate),
@@ -197,7 +197,7 @@ def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
 
 
 def stored(trust: Trust, outpost: OutpostServer) -> list[str]:
-    """Request ids of the outpost's records, in the chain's order."""
+    """Return the request ids of the outpost's records, in the order of the chain."""
     rows = trust.server.sql(
         "SELECT request_id FROM audit_events WHERE action = 'gateway.request' AND details->>'outpost_id' = %s"
         " ORDER BY sequence",

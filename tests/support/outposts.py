@@ -1,4 +1,4 @@
-"""A portal's authority, and outposts that it vouches for."""
+"""A portal's certificate authority, and outposts with its certificates."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ def named(name: str) -> x509.Name:
 
 
 class Authority:
-    """Issues certificates. `days` is how long its own is good; `above` another one that it is below."""
+    """Issues certificates. `days` is the validity of its own certificate, `above` the authority that signed it."""
 
     def __init__(self, name: str = "a portal", *, days: float = 9, above: "Authority | None" = None) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -58,7 +58,7 @@ class Authority:
 
 @dataclass
 class Outpost:
-    """Calls with a new token each time."""
+    """Uses a new token for each call."""
 
     platform: RunningPlatform
     tenant_id: UUID
@@ -86,7 +86,7 @@ class Outpost:
 
 @dataclass
 class Portal:
-    """Vouches for all outposts that tests have made: the platform takes its word as a whole."""
+    """Sends the trust of all outposts of the tests to the platform, which replaces the trust as a whole."""
 
     platform: RunningPlatform
     client: httpx2.AsyncClient
@@ -124,7 +124,7 @@ class Portal:
         }
 
     async def switch(self, tenant_id: UUID, *, enabled: bool) -> None:
-        """The organization's flag, as its row has it."""
+        """Return the organization's flag from its row."""
         self.platform.sql(
             "UPDATE tenants SET feature_flags = feature_flags || jsonb_build_object('outpost_enabled', %s::boolean)"
             " WHERE id = %s",

@@ -1,4 +1,4 @@
-"""A browser without a screen: keeps cookies, follows no redirect by itself, fills in forms as they are on the page."""
+"""A browser without a screen. It stores cookies, follows no redirects, and fills in the forms of pages."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -35,7 +35,7 @@ def forms_of(answer: httpx2.Response) -> list[FoundForm]:
 
 
 class Visitor:
-    """`page` is what is on the screen."""
+    """`page` is the current page."""
 
     def __init__(self, platform: RunningPlatform, address: str | None = None) -> None:
         base = address or platform.host.settings.public_url or "http://gatehouse.test"
@@ -49,7 +49,7 @@ class Visitor:
         return self.page
 
     async def fill(self, at: int = 0, /, action: str | None = None, **typed: str) -> httpx2.Response:
-        """Posts a form of the page, with what was typed into it."""
+        """Post a form of the page with these values."""
         form = forms_of(self.page)[at]
         self.page = await self.client.post(action or form.action, data=form.fields | typed)
         return self.page
@@ -67,5 +67,5 @@ class Visitor:
 
 
 def query_of(answer: httpx2.Response) -> dict[str, str]:
-    """Of the address that the answer leads to."""
+    """Return the parameters of the address to which the answer redirects."""
     return dict(parse_qsl(urlsplit(answer.headers["Location"]).query))

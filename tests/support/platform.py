@@ -1,4 +1,4 @@
-"""A platform in the test's own process, and people to call it with."""
+"""A platform in the test's own process, and users to call it."""
 
 import asyncio
 import os
@@ -27,12 +27,12 @@ from gatehouse.ingress.protocol_choice import Ingress, protocol_of
 from gatehouse.platform.installation import setup
 from gatehouse.platform.installation.bootstrap import touch
 from gatehouse.platform.installation.setup import Installation
-from gatehouse.platform.records.archive.storage.places import place
+from gatehouse.platform.records.archive.storage.places import archive_storage
 from gatehouse.platform.records.audit.verify import Break, Verifier
 from gatehouse.platform.worker.app import Platform
 from gatehouse.platform.worker.host import PlatformHost
 
-#: The whole suite can be run over the other one.
+#: The whole suite can also run with the other one.
 INGRESS: Final = Settings.from_environment({"INGRESS": os.environ.get("INGRESS", "")}).ingress
 
 PASSWORD = "correct horse battery staple"
@@ -40,7 +40,7 @@ PASSWORD = "correct horse battery staple"
 
 @dataclass
 class Person:
-    """A user with a session: `client` calls with its token."""
+    """A user with a session. `client` uses its token."""
 
     id: UUID
     email: str
@@ -63,10 +63,10 @@ class RunningPlatform:
     installed: Installation
     host: PlatformHost
     app: Platform
-    #: calls without a credential
+    #: client without a credential
     anonymous: httpx2.AsyncClient
     _owner: psycopg.Connection[Any]
-    #: what takes requests off the wire for `listening`
+    #: the HTTP server of `listening`
     ingress: Ingress = INGRESS
     _clients: list[httpx2.AsyncClient] = field(default_factory=list)
     _key: jwt.SigningKey | None = None
@@ -94,13 +94,13 @@ class RunningPlatform:
                     await client.aclose()
 
     def sql(self, query: str, parameters: Any = None) -> list[Any]:
-        """As the owner: sees every tenant's rows. Results as tuples; nothing for a statement without any."""
+        """Run a statement as the owner, who sees the rows of all tenants. Return the rows as tuples."""
         cursor = self._owner.execute(query, parameters)
         return cursor.fetchall() if cursor.description else []
 
     @contextmanager
     def owner_transaction(self) -> Iterator[psycopg.Connection[Any]]:
-        """A transaction of the owner's on a connection of its own, committed at the end."""
+        """Open a transaction of the owner on a separate connection. It is committed at the end."""
         with psycopg.connect(self.installed.owner_url) as connection:
             yield connection
 
@@ -110,12 +110,12 @@ class RunningPlatform:
         return client
 
     async def refresh(self) -> None:
-        """Returns when this worker has heard of everything that is committed."""
+        """Wait until this worker has applied all committed changes."""
         await self.host.feed.catch_up()
 
     async def new_tenant(self) -> Tenant:
         tenant_id, slug = new_id(), f"t-{uuid4().hex[:12]}"
-        # Together: thousands of tests wait for theirs.
+        # In one call, because thousands of tests wait for it.
         with self._owner.transaction():
             self.sql("INSERT INTO tenants (id, slug, name) VALUES (%s, %s, %s)", [tenant_id, slug, slug])
             self.touch("tenant", tenant_id)
@@ -124,14 +124,14 @@ class RunningPlatform:
         return Tenant(tenant_id, slug, admin=admin, auditor=auditor, user=user)
 
     def show_all(self, tenant: Tenant) -> None:
-        """All its records are within its hot window, however old."""
+        """Keep all its records in the hot window, whatever their age."""
         hot = Jsonb({"hot_retention_days": 36_500})
         self.sql("UPDATE tenants SET retention_policy = %s WHERE id = %s", [hot, tenant.id])
 
     async def new_person(
         self, tenant_id: UUID, role: str = "user", *, operator: bool = False, mfa_at: float | None = None
     ) -> Person:
-        """A user without a password, signed in: its session and token are as a login makes them."""
+        """Create a user without a password, with a session and token like those of a sign-in."""
         person = self._add_person(tenant_id, role, operator=operator, mfa_at=mfa_at)
         await self.refresh()
         return person
@@ -154,7 +154,7 @@ class RunningPlatform:
         return Person(user_id, email, self.client(token), token, session_id)
 
     async def require_mfa(self, tenant_id: UUID) -> None:
-        """From now on everybody there is asked for a second factor, without a period of grace."""
+        """Require a second factor from everybody there, without a grace period."""
         self.sql(
             "UPDATE tenants SET mfa_policy = %s, mfa_policy_changed_at = now() WHERE id = %s",
             [Jsonb({"enforcement_level": "required", "grace_period_hours": 0}), tenant_id],
@@ -163,12 +163,12 @@ class RunningPlatform:
         await self.refresh()
 
     async def operator(self) -> Person:
-        """An admin of the tenant `default` with the operator mark."""
+        """Create an operator: an admin of the tenant `default` with the operator mark."""
         tenant_id = self.sql("SELECT id FROM tenants WHERE slug = 'default'")[0][0]
         return await self.new_person(tenant_id, "admin", operator=True)
 
     async def new_m2m(self, tenant_id: UUID | None, *scopes: str, tier: str = "standard") -> httpx2.AsyncClient:
-        """A client that calls with an OAuth client's token. The client's row is there, its secret is not known."""
+        """Return a client with the token of an OAuth client. The OAuth client has a row, but no known secret."""
         client_id = new_id()
         self.sql(
             "INSERT INTO oauth_clients (id, client_id, tenant_id, name, scopes, secret_digest, rate_limit_tier)"
@@ -181,14 +181,14 @@ class RunningPlatform:
         return self.client(self.signed({**claims, **({"tid": str(tenant_id)} if tenant_id else {})}))
 
     async def new_key(self, person: Person, **body: Any) -> str:
-        """An API key of the person's, in clear."""
+        """Create an API key of the user and return its plain text."""
         answer = await person.client.post("/api/auth/api-keys", json={"description": "a test's key", **body})
         assert answer.status_code == 201, answer.text
         key: str = answer.json()["api_key"]
         return key
 
     def signed(self, claims: dict[str, Any], *, lifetime: float = 900) -> str:
-        """A token as the platform signs them."""
+        """Return a token that is signed like the platform's."""
         now = int(time())
         if self._key is None:
             kid, sealed = self.sql("SELECT kid, sealed_private FROM signing_keys WHERE retired_at IS NULL")[0]
@@ -198,7 +198,7 @@ class RunningPlatform:
 
     @asynccontextmanager
     async def listening(self, port: int = 0, *, idle_seconds: int = 5) -> AsyncIterator[str]:
-        """The same application on a real socket, as `gatehouse serve` runs it. Gives its URL."""
+        """Serve the same application on a real socket, like `gatehouse serve`. Yields its URL."""
         http = protocol_of(self.ingress, lambda: self.app.gateway)
         config = uvicorn.Config(
             self.app, port=0, http=http, lifespan="off", log_config=None, access_log=False, ws="none",
@@ -212,7 +212,7 @@ class RunningPlatform:
             while not server.started:
                 await asyncio.sleep(0.01)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            # The server has answers of its own, which no application has seen.
+            # Observed too, because the server itself answers some requests.
             heard.listen_to(url)
             try:
                 yield url
@@ -222,7 +222,8 @@ class RunningPlatform:
                 await task
 
     async def add_provider(self, tenant_id: UUID, provider: str, kind: str, *models: str, **config: Any) -> None:
-        """A provider with models in the catalog, at 1 and 2 USD a million tokens, in force when this returns."""
+        """Add a provider with models to the catalog, at 1 and 2 USD per million tokens. It is in force when this
+        returns."""
         self.sql(
             "INSERT INTO providers (tenant_id, id, name, kind, config) VALUES (%s, %s, %s, %s, %s)",
             [tenant_id, provider, provider, kind, Jsonb(config)],
@@ -241,7 +242,7 @@ class RunningPlatform:
             touch(self._owner, topic, str(key))
 
     async def audit(self, tenant: Tenant | UUID, action: str) -> list[dict[str, Any]]:
-        """The tenant's audit events of one action, oldest first, as rows."""
+        """Return the rows of the tenant's audit events with this action, oldest first."""
         tenant_id = tenant.id if isinstance(tenant, Tenant) else tenant
         async with self.host.database.service() as session:
             rows = await session.execute(
@@ -251,8 +252,8 @@ class RunningPlatform:
             return [dict(row._mapping) for row in rows]
 
     def breaks(self, tenant: Tenant) -> list[Break]:
-        """Where the tenant's audit chain is not as it was written."""
-        verifier = Verifier(self.installed.url, self.host.sealer, place(self.installed.settings))
+        """Return the positions at which the tenant's audit chain is broken."""
+        verifier = Verifier(self.installed.url, self.host.sealer, archive_storage(self.installed.settings))
         try:
             return [gap for chain in verifier.chains(tenant.slug) for gap in verifier.breaks(chain)]
         finally:

@@ -1,4 +1,4 @@
-"""A pooler that lends its one connection by the transaction, as PgBouncer does with `pool_mode = transaction`."""
+"""A connection pooler in transaction mode with one connection, like PgBouncer with `pool_mode = transaction`."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 _VERSION = (3 << 16).to_bytes(4, "big")
-#: asks for TLS, and for GSSAPI
+#: request codes for TLS and for GSSAPI
 _ENCRYPTION = {(80877103).to_bytes(4, "big"), (80877104).to_bytes(4, "big")}
 
 
 @asynccontextmanager
 async def pooler(socket: Path) -> AsyncIterator[str]:
-    """In front of the PostgreSQL at this Unix socket; the answer is a URL. Everybody is `postgres`."""
+    """Start a pooler for the PostgreSQL at this Unix socket, and yield its URL. All clients are `postgres`."""
     reader, writer = await asyncio.open_unix_connection(str(socket))
     body = _VERSION + b"user\0postgres\0database\0postgres\0\0"
     writer.write((len(body) + 4).to_bytes(4, "big") + body)
@@ -27,7 +27,7 @@ async def pooler(socket: Path) -> AsyncIterator[str]:
             while (message := await _message(client_reader))[:1] != b"X":
                 async with lent:
                     text = b""
-                    # Until a transaction is over, and nothing is prepared or half asked.
+                    # Relay until a transaction has ended and no request is incomplete.
                     while not text.endswith(b"I"):
                         writer.write(message)
                         if message[:1] in b"QS":
@@ -49,7 +49,7 @@ async def pooler(socket: Path) -> AsyncIterator[str]:
 
 
 async def _start(reader: asyncio.StreamReader) -> bytes:
-    """The first message's first four bytes: a version, or a question about encryption."""
+    """Return the code of the first message: a version, or a request for encryption."""
     size = int.from_bytes(await reader.readexactly(4), "big")
     return (await reader.readexactly(size - 4))[:4]
 
@@ -60,7 +60,7 @@ async def _message(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _until_ready(reader: asyncio.StreamReader) -> bytes:
-    """What the server says up to and including `ReadyForQuery`, whose last byte is the transaction's state."""
+    """Return the server's messages up to `ReadyForQuery`, whose last byte is the state of the transaction."""
     text = b""
     while True:
         message = await _message(reader)

@@ -1,4 +1,4 @@
-"""A portal in the test's own process over a database of its own, and organizations to call it for."""
+"""A portal in the test's own process with its own database, and organizations to call it."""
 
 import asyncio
 import socket
@@ -36,7 +36,7 @@ MASTER_KEY = "cG9ydGFsIHRlc3RzJyBtYXN0ZXIga2V5IDMyIGIuLi4="
 
 @dataclass
 class Member:
-    """`client` calls with a token as single sign-on issues it."""
+    """A member. `client` uses a token like that of single sign-on."""
 
     id: UUID
     email: str
@@ -45,7 +45,7 @@ class Member:
 
 @dataclass
 class Org:
-    """`client` calls with a token that the admin key has issued; `jti` is its own."""
+    """An organization. `client` uses a token that the admin key has issued, with the id `jti`."""
 
     id: UUID
     slug: str
@@ -62,7 +62,7 @@ class RunningPortal:
     installed: Installation
     host: PortalHost
     app: ASGIApp
-    #: calls without a credential, and with the admin key
+    #: clients without a credential, and with the admin key
     anonymous: httpx2.AsyncClient
     admin: httpx2.AsyncClient
     _owner: psycopg.Connection[Any]
@@ -89,7 +89,7 @@ class RunningPortal:
 
     @asynccontextmanager
     async def listening(self, port: int = 0) -> AsyncIterator[str]:
-        """The same application on a real socket, as `gatehouse serve portal` runs it. Gives its URL."""
+        """Serve the same application on a real socket, like `gatehouse serve portal`. Yields its URL."""
         config = uvicorn.Config(
             self.app, port=0, http=WatchfulProtocol, lifespan="off", log_config=None, access_log=False, ws="none"
         )
@@ -101,7 +101,7 @@ class RunningPortal:
             while not server.started:
                 await asyncio.sleep(0.01)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            # The server has answers of its own, which no application has seen.
+            # Observed too, because the server itself answers some requests.
             heard.listen_to(url)
             try:
                 yield url
@@ -111,11 +111,11 @@ class RunningPortal:
                 await task
 
     def sql(self, query: str, parameters: Any = None) -> list[Any]:
-        """As the owner: sees every organization's rows. Results as tuples; nothing for a statement without any."""
+        """Run a statement as the owner, who sees the rows of all organizations. Return the rows as tuples."""
         try:
             cursor = self._owner.execute(query, parameters)
         except psycopg.OperationalError:
-            # The database was away meanwhile.
+            # The database was unavailable meanwhile.
             self._owner = _owner(self.installed)
             cursor = self._owner.execute(query, parameters)
         return cursor.fetchall() if cursor.description else []
@@ -130,7 +130,7 @@ class RunningPortal:
         answer = await self.admin.post("/v1/orgs", json={"name": slug, "slug": slug, "plan_tier": plan_tier, **body})
         assert answer.status_code == 201, answer.text
         org_id = UUID(answer.json()["org"]["id"])
-        # A test's own statements block this loop: they must not wait for a row that a job here holds.
+        # Statements of tests block this event loop, so they must not wait for a row that a job has locked.
         waiting = "SELECT 1 FROM jobs WHERE org_id = %s AND status IN ('queued', 'running')"
         while not self.host.platform.configured and self.sql(waiting, [org_id]):
             await asyncio.sleep(0.005)
@@ -138,7 +138,7 @@ class RunningPortal:
         return Org(org_id, slug, self.client(token["token"]), token["jti"])
 
     async def new_member(self, org: Org, role: str = "member", *, claimed: str | None = None) -> Member:
-        """One who has accepted, signed in. `claimed` is the role that the token says, where that is another."""
+        """Create a signed-in member. `claimed` is the role in the token if it differs."""
         member_id, email = new_id(), f"{role}-{uuid4().hex[:12]}@example.test"
         self.sql(
             "INSERT INTO members (id, org_id, email, role, platform_sub, platform_tenant_id, accepted_at)"
@@ -150,7 +150,7 @@ class RunningPortal:
         return Member(member_id, email, self.client(token))
 
     async def signed(self, claims: Mapping[str, Any], *, lifetime: int = 900, **more: Any) -> str:
-        """A token as the portal signs them. What is in `more` replaces what signing adds."""
+        """Return a token that is signed like the portal's. `more` replaces the claims that signing adds."""
         await self.host.keys._refresh()
         token = await self.host.keys.sign(claims, lifetime_seconds=lifetime)
         if more:
@@ -159,7 +159,7 @@ class RunningPortal:
         return token
 
     def audit(self, org_id: UUID, action: str) -> list[dict[str, Any]]:
-        """The organization's audit rows of one action, oldest first."""
+        """Return the organization's audit rows with this action, oldest first."""
         cursor = self._owner.execute(
             "SELECT * FROM audit WHERE org_id = %s AND action = %s ORDER BY at, id", [org_id, action]
         )
@@ -183,5 +183,5 @@ def _client(app: ASGIApp, headers: Mapping[str, str] | None = None) -> httpx2.As
 
 
 async def _from_anywhere(request: httpx2.Request) -> None:
-    """Wrong credentials are counted by address: each comes from another, unless a test says from which."""
+    """Wrong credentials are counted by address, so each client has another address, unless the test sets one."""
     request.headers.setdefault("X-Forwarded-For", str(ip_address(getrandbits(32))))

@@ -1,4 +1,5 @@
-"""`gatehouse serve portal` as a process, beside a platform that is one: over the same PostgreSQL, in its own schema."""
+"""`gatehouse serve portal` as a process, for a platform that is also a process. It uses the same PostgreSQL, in its own
+schema."""
 
 import os
 import re
@@ -22,7 +23,7 @@ START_SECONDS = 60
 
 
 class PortalServer:
-    """`with PortalServer(platform, port) as portal:`. A platform that is to tell the portal something was started with
+    """`with PortalServer(platform, port) as portal:`. For calls of the platform to the portal, start the platform with
     `url_of(port)` as its PORTAL_PUBLIC_URL."""
 
     def __init__(self, platform: GatehouseServer, port: int) -> None:
@@ -99,11 +100,11 @@ class PortalServer:
         self._folder.cleanup()
 
     def sql(self, query: str, parameters: Any = None) -> list[Any]:
-        """As the owner; tables are named with their schema, `portal`."""
+        """Run a statement as the owner. Tables need their schema, `portal`."""
         return self.platform.sql(query, parameters)
 
     def new_org(self, **body: Any) -> tuple[UUID, str]:
-        """An organization that the platform has, and its owner's API key."""
+        """Create an organization that exists on the platform too. Return it with its owner's API key."""
         slug = f"o-{uuid4().hex[:12]}"
         answer = self.admin.post("/v1/orgs", json={"name": slug, "slug": slug, "plan_tier": "enterprise", **body})
         assert answer.status_code == 201, answer.text

@@ -1,10 +1,10 @@
-"""A customer's receiver: HTTPS on this machine, which remembers what it was sent and answers as it is told.
+"""A customer's receiver: an HTTPS server on this machine that records requests and answers as the test sets.
 
 async with Receiver.listening() as receiver:
-    receivers = receiver.trusted()      what sends to it: trusts its authority, and may reach this machine
+    receivers = receiver.trusted()      receivers that trust its authority and may reach this machine
     receiver.url                        https://localhost:port/
     receiver.got                        every request: path, headers, body
-    receiver.answers.append(503)        for the next request; 200 afterwards
+    receiver.answers.append(503)        the answer to the next request; 200 afterwards
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from cryptography.x509.oid import NameOID
 from gatehouse.foundation.egress.guard import EgressGuard
 from gatehouse.foundation.outbound.receivers import Receivers
 
-#: Everything on this machine, so that the guard lets tests reach it.
+#: All addresses of this machine, so that the egress guard lets tests reach it.
 HERE = ("127.0.0.0/8", "::1/128")
 
 Answer = int | web.StreamResponse | Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -50,9 +50,9 @@ class Got(NamedTuple):
 class Receiver:
     def __init__(self) -> None:
         self.got: list[Got] = []
-        #: for the next requests, in order
+        #: answers to the next requests, in order
         self.answers: deque[Answer] = deque()
-        #: for all others
+        #: the answer to all other requests
         self.otherwise: Answer = 200
         self.url = ""
         self._news = asyncio.Event()
@@ -79,11 +79,11 @@ class Receiver:
             await runner.cleanup()
 
     def trusted(self, allowlist: Iterable[str] = HERE) -> Receivers:
-        """What sends: closed by whoever asked for it."""
+        """Return a sender, which the caller closes."""
         return Receivers(EgressGuard(allowlist), tls=ssl.create_default_context(cafile=str(certificate())))
 
     async def until(self, count: int, patience: float = 20.0) -> list[Got]:
-        """Returns when that many requests were answered."""
+        """Wait until this many requests were answered."""
         async with asyncio.timeout(patience):
             while len(self.got) < count:
                 self._news.clear()
@@ -91,7 +91,7 @@ class Receiver:
         return self.got
 
     async def silence(self, _: web.Request) -> web.StreamResponse:
-        """An answer that does not come."""
+        """Return an answer that is never sent."""
         await self._closing.wait()
         return web.Response()
 
@@ -107,7 +107,7 @@ class Receiver:
 
 @cache
 def certificate() -> Path:
-    """Certificate and key of `localhost` and 127.0.0.1 in one PEM file, which is its own authority too."""
+    """Write a self-signed certificate and key for `localhost` and 127.0.0.1 into one PEM file."""
     key, name = (
         ec.generate_private_key(ec.SECP256R1()),
         x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")]),
@@ -130,7 +130,7 @@ def certificate() -> Path:
 
 
 def serving() -> ssl.SSLContext:
-    """What a server with that certificate speaks."""
+    """Return the TLS context of a server with this certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate())
     context.set_alpn_protocols(["h2", "http/1.1"])

@@ -1,4 +1,4 @@
-"""A real Redis from a wheel, on a socket of its own, that can be killed, paused and started again."""
+"""A real Redis from a wheel, on its own socket, that can be killed, paused and restarted."""
 
 import shutil
 import signal
@@ -46,7 +46,7 @@ class RedisServer:
 
 @contextmanager
 def redis_server() -> Iterator[RedisServer]:
-    # Short: a socket's name may have 100 characters.
+    # The path is short, because a socket's path may have 100 characters.
     folder = Path(tempfile.mkdtemp(prefix="gr", dir="/tmp"))
     server = RedisServer(folder)
     try:

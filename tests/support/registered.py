@@ -1,4 +1,4 @@
-"""An outpost as its own process, with what the portal's registration has answered in its files."""
+"""An outpost as a process, with the files from the portal's answer to its registration."""
 
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,7 @@ from tests.support.server import GatehouseServer
 
 
 class RegisteredOutpost(OutpostServer):
-    """Whom the platform believes is the portal's affair: nobody else tells it."""
+    """Only the portal sends the platform its trust."""
 
     def __init__(self, server: GatehouseServer, registration: dict[str, Any], **environment: str) -> None:
         self.registration = registration
@@ -17,7 +17,7 @@ class RegisteredOutpost(OutpostServer):
         self.id = UUID(registration["outpost"]["id"])
 
     def enrol(self, *, days: float = 0, tell: bool = False) -> str:
-        """Writes what `registration` holds now, as an operator does after a renewal."""
+        """Write the certificates of `registration`, like an operator after a renewal."""
         for path, content in (
             (self.key, self.registration["client_key"]),
             (self.certificate, self.registration["client_cert"]),

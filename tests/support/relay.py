@@ -1,11 +1,12 @@
-"""A way to PostgreSQL that a test can cut: TCP on 127.0.0.1, relayed to the server's Unix socket by a thread.
+"""A connection to PostgreSQL that a test can interrupt: TCP on 127.0.0.1, relayed by a thread to the server's Unix
+socket.
 
 with relay(socket) as way:
     way.url                 a DATABASE_URL that goes through it
-    way.refuse()            connections are broken, new ones refused, as by a host that is down
-    way.swallow()           nothing is carried any more and nobody is told, as by a cable that was pulled
-    way.swallow_after(n)    the same once n more bytes have gone to the server, be it in the midst of a message
-    way.mend()              what was swallowed arrives late, as TCP has it
+    way.refuse()            breaks connections and refuses new ones, like a host that is down
+    way.swallow()           forwards nothing, without closing connections, like an unplugged cable
+    way.swallow_after(n)    the same after n more bytes to the server, also within a message
+    way.mend()              forwards again; the held bytes arrive late, as with TCP
 """
 
 import asyncio
@@ -22,7 +23,7 @@ class Relay:
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
         self._port = 0
-        #: bytes that went to the server
+        #: bytes sent to the server
         self.carried = 0
         self._last: int | None = None
         self._wires: set[asyncio.StreamWriter] = set()

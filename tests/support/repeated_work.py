@@ -1,8 +1,8 @@
-"""Long texts that repeat themselves, counted in full and worked on in part: a pure function does its work once for
-equal input. What that work took is counted again each time.
+"""Counts the operations for long, repetitive texts without running them all: a pure function runs once for equal input,
+and its operations are counted at each call.
 
-So a scan of 10 MiB is counted exactly, and takes about as long as one of some slices. Only functions that are given no
-more than a slice and what is around it are remembered: what goes through all of a text is done in full.
+So a scan of 10 MiB is counted exactly, in the time for some slices. Only functions whose input is a slice and its
+surroundings are cached. Functions over the whole text run in full.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from gatehouse.detection.scanning import ciphers, texts
 from gatehouse.detection.scanning.windows import Scanner
 from gatehouse.detection.search.openings import Openings
 
-#: Code points of a block, which a slice is a multiple of.
+#: Code points of a block. A slice is a multiple of it.
 BLOCK: Final = 2048
 _PROSE: Final = of_prose(BLOCK)
 
@@ -27,7 +27,7 @@ Key = tuple[Any, ...]
 
 
 def of_blocks(make: Callable[[int], str], *, blocks_of_prose: int = 0) -> Callable[[int], str]:
-    """Texts of the same kind, which repeat their first block and some blocks of prose."""
+    """Return a function that makes texts, which repeat the first block of `make` and some blocks of prose."""
 
     def text(size: int) -> str:
         period = make(8 * BLOCK)[:BLOCK] + _PROSE * blocks_of_prose
@@ -37,7 +37,7 @@ def of_blocks(make: Callable[[int], str], *, blocks_of_prose: int = 0) -> Callab
 
 
 class LongText(str):
-    """Counts the characters that are copied out of it."""
+    """Counts the characters that are copied from it."""
 
     __slots__ = ("copied",)
 
@@ -55,12 +55,12 @@ class LongText(str):
 
 
 class RepeatedWork(Counter):
-    """Counts as `Counter` does, with slices as they are in a request."""
+    """A `Counter` with the slices of requests, which runs repeated work only once."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         super().__init__(patch, slice_size=None)
         self._known: dict[Key, tuple[Any, Operations]] = {}
-        #: how often work was done, and how often it was only counted
+        #: how often work was run, and how often it was only counted
         self.done = self.repeated = 0
         self.remembers = True
         for holder, name, key in (

@@ -1,4 +1,4 @@
-"""What identity providers write, right by default and wrong where a test says so. Signed with xmlsec, as they do."""
+"""Messages of identity providers, correct unless the test changes them. They are signed with xmlsec."""
 
 import zlib
 from base64 import b64decode, b64encode
@@ -30,7 +30,7 @@ EMAIL_FORMAT: Final = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
 
 @dataclass(frozen=True)
 class Signer:
-    """A key with its certificate, both PEM."""
+    """A key and its certificate, in PEM."""
 
     key: str = field(repr=False)
     certificate: str
@@ -58,13 +58,13 @@ class Signer:
 
     @property
     def bare_certificate(self) -> str:
-        """Without its BEGIN and END lines."""
+        """Return the certificate without its BEGIN and END lines."""
         return "".join(self.certificate.split("-----")[2].split())
 
 
 @dataclass(frozen=True)
 class AssertionFields:
-    """What a response says. Times are seconds from now; None leaves a thing out."""
+    """The contents of a response. Times are seconds from now; None leaves an element out."""
 
     issuer: str
     base: str
@@ -97,7 +97,7 @@ def moment(seconds: float) -> str:
 
 
 def response_text(fields: AssertionFields) -> str:
-    """Unsigned."""
+    """Return an unsigned response."""
     acs = f"{fields.base}/api/saml/acs"
     audience = fields.audience or f"{fields.base}/api/saml/metadata"
     values = {**fields.attributes, **({"email": [fields.email]} if fields.email is not None else {})}
@@ -140,7 +140,7 @@ def tree(text: str) -> Any:
 
 
 def read_again(root: Any) -> Any:
-    """lxml does not find by name what xmlsec has put into a tree."""
+    """lxml does not find elements by name that xmlsec has added."""
     return etree.fromstring(etree.tostring(root))
 
 
@@ -157,7 +157,7 @@ def sign(
     transforms: tuple[Any, ...] = (xmlsec.Transform.ENVELOPED, xmlsec.Transform.EXCL_C14N),
     hmac_key: bytes | None = None,
 ) -> None:
-    """Puts a signature behind the element's issuer, over the element."""
+    """Sign the element. The signature is after its issuer."""
     if method is None:
         is_rsa = isinstance(signer.private, rsa.RSAPrivateKey)
         method = xmlsec.Transform.RSA_SHA256 if is_rsa else xmlsec.Transform.ECDSA_SHA256
@@ -178,7 +178,7 @@ def sign(
 
 
 def signed(fields: AssertionFields, signer: Signer, *, message_too: bool = False) -> Any:
-    """As identity providers send it: the assertion signed, the response perhaps too."""
+    """Return the encoded response, with a signed assertion, and optionally with a signed response."""
     root = tree(response_text(fields))
     sign(assertion_of(root), signer)
     if message_too:
@@ -222,7 +222,7 @@ def redirect_query(parameter: str, message: bytes, signer: Signer, relay_state: 
 
 
 def carried(url: str, parameter: str, certificates: list[str] | None = None) -> Any:
-    """The message in an address. With certificates (of metadata, in base64) its signature must fit one of them."""
+    """Return the message in a URL. With certificates (base64, from metadata), its signature must match one of them."""
     query = urlsplit(url).query
     fields = {name: values[0] for name, values in parse_qs(query).items()}
     if certificates is not None:

@@ -14,7 +14,7 @@ SAMPLES = "/api/admin/dlp-rules/samples"
 
 
 async def sample_every_call(platform: RunningPlatform, tenant: Tenant, *models: str) -> None:
-    """The organization has a provider `sandbox`, and keeps a sample of every call."""
+    """Give the organization a provider `sandbox`, and store a sample of every call."""
     await platform.add_provider(tenant.id, "sandbox", "sandbox", *(models or ("echo",)))
     assert (await tenant.admin.client.put(SETTING, json={"share": 1})).status_code == 200
 
@@ -26,14 +26,14 @@ async def chat(person: Person, *texts: str, **more: Any) -> httpx2.Response:
 
 
 async def drained(platform: RunningPlatform) -> None:
-    """All samples are stored."""
+    """Wait until all samples are stored."""
     await asyncio.gather(*sampling.RUNNING)
     drain = await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()
     assert drain.status.rejected == 0
 
 
 async def kept(platform: RunningPlatform, tenant: Tenant, *texts: str, **more: Any) -> str:
-    """The id of the sample of a call with these texts."""
+    """Store a sample of a call with these texts and return its id."""
     await chat(tenant.user, *texts, **more)
     await drained(platform)
     sample_id: str = (await tenant.admin.client.get(SAMPLES)).json()["samples"][0]["id"]

@@ -8,7 +8,8 @@ _secret = re.compile(
     r"|recovery_codes?$|(^|_)otp$|assertion$|cookie|authorization",
     re.IGNORECASE,
 ).search
-#: Names with such a word that are no secret; a `credential` is a passkey's answer, a public key or a signature.
+#: Names with one of these words that are no secrets. A `credential` is a passkey's answer, with a public key or
+#: signature.
 _plain = re.compile(
     r"^credential$|^cost_per_|(_id|_ids|_type|_prefix|_at|_count|_seconds|_configured|_enabled|_days|_endpoint)$",
     re.IGNORECASE,
@@ -41,7 +42,7 @@ TELLING: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/v1/platform/tenants"): {"invitation_token"},
 }
 
-#: The same of the portal.
+#: The operations of the portal whose answers may contain a secret.
 PORTAL_TELLING: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/v1/orgs"): {"api_key"},
     ("POST", "/v1/orgs/{org_id}/tokens"): {"token"},

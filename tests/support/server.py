@@ -1,8 +1,8 @@
-"""`gatehouse serve platform` as real processes, for tests that kill, stop and starve them.
+"""`gatehouse serve platform` as real processes, for tests that kill and stop them or limit their resources.
 
 with GatehouseServer(workers=4, env={"REDIS_URL": url}) as server:
-    server.url, server.key          where it is, and a key of its first admin (an operator)
-    server.sql(...)                 as the owner of its database
+    server.url, server.key          its address, and a key of its first admin (an operator)
+    server.sql(...)                 runs a statement as the owner of its database
     server.new_key("user")          a key of a new user, in the tenant `default`
     server.add_provider(...)        an OpenAI-compatible provider and its models
     server.workers                  the gateway processes
@@ -37,10 +37,10 @@ from gatehouse.foundation.storage import embedded
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.installation.bootstrap import touch
 
-#: How long the database stays away where a test takes it away under load.
+#: Seconds of a database outage under load.
 OUTAGE_SECONDS = float(os.environ.get("GATEHOUSE_OUTAGE_SECONDS", "4"))
 
-#: Limits have tests of their own; elsewhere they would only be in the way.
+#: Rate limits have their own tests and are switched off in others.
 UNLIMITED: Mapping[str, str] = {"RATE_LIMIT_REQUESTS_PER_MINUTE": "100000000", "RATE_LIMIT_ADMIN_RPM": "100000000"}
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "PYTHONPATH", "INGRESS", "OUTBOUND")
@@ -50,8 +50,8 @@ ADMIN_PASSWORD = "the first admin's password"
 
 
 class GatehouseServer:
-    """Embedded PostgreSQL unless `env` has a `DATABASE_URL`. A `home` that is given is kept, else one is made.
-    `imports_anew`: shares no memory with other servers."""
+    """Uses an embedded PostgreSQL, unless `env` has a `DATABASE_URL`. A `home` is kept; the default is a temporary one.
+    `imports_anew`: the process shares no memory with other servers."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class GatehouseServer:
         arguments: Sequence[str] = (),
         imports_anew: bool = False,
     ) -> None:
-        # Short: a socket's name may have 100 characters.
+        # The path is short, because a socket's path may have 100 characters.
         self._made = None if home is not None else Path(tempfile.mkdtemp(prefix="gh", dir="/tmp"))
         self.home = home or self._made or Path()
         self.arguments = ["--workers", str(workers), *arguments]
@@ -94,7 +94,8 @@ class GatehouseServer:
     # its life ----------------------------------------------------------------------------------------------------
 
     def start(self, *, patience: float = 60.0) -> None:
-        """Returns when every worker serves. After `stop` or `kill` it comes back on the port that it had."""
+        """Start the server and return when every worker serves. After `stop` or `kill` the port is the same as
+        before."""
         port = self.url.rpartition(":")[2] or "0"
         arguments = ["serve", "platform", "--port", port, *self.arguments]
         begins = self.log_path.stat().st_size if self.log_path.exists() else 0
@@ -116,14 +117,14 @@ class GatehouseServer:
             time.sleep(0.02)
 
     def stop(self, *, patience: float = 40.0) -> int:
-        """SIGTERM, and the wait for an orderly end. The answer is the exit status."""
+        """Send SIGTERM, wait for the end, and return the exit status."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         self._process.send_signal(signal.SIGCONT)
         return self._process.wait(patience)
 
     def kill(self) -> None:
-        """kill -9 of the supervisor and all that it started. The database stays up."""
+        """Kill the supervisor and all its processes with SIGKILL. The database continues."""
         assert self._process is not None
         with contextlib.suppress(psutil.NoSuchProcess):
             family = [psutil.Process(self._process.pid), *self._children()]
@@ -134,7 +135,7 @@ class GatehouseServer:
         self._process.wait(10)
 
     def close(self) -> None:
-        """Ends everything, and removes the home if it was made here. No secret was told in its log or its database."""
+        """End everything, and remove a temporary home. Checks that log and database contain no secret."""
         heard.leave(self.url)
         if self.log_path.exists():
             WATCH.saw("a server's log", self.log_path.read_bytes())
@@ -154,13 +155,13 @@ class GatehouseServer:
 
     @property
     def pid(self) -> int:
-        """The supervisor's."""
+        """The supervisor's process."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def workers(self) -> list[psutil.Process]:
-        """The gateway processes: `suspend()`, `resume()`, `kill()`, `memory_info()` and so on."""
+        """Return the gateway processes, which have `suspend()`, `resume()`, `kill()`, `memory_info()` and so on."""
         return self._children("gatehouse: gateway")
 
     @property
@@ -169,11 +170,11 @@ class GatehouseServer:
 
     @property
     def detection(self) -> list[psutil.Process]:
-        """The process that holds the models of DLP; none while it is started anew."""
+        """Return the process with the models of DLP, or None while it is restarted."""
         return self._children("gatehouse.detection.service")
 
     def _children(self, word: str | None = None) -> list[psutil.Process]:
-        """What the supervisor has started, or those of it whose command has this word. Dead ones are left out."""
+        """Return the supervisor's live processes, or those whose command contains this word."""
         results = []
         for process in psutil.Process(self.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -187,7 +188,7 @@ class GatehouseServer:
     # its database ------------------------------------------------------------------------------------------------
 
     def stop_database(self) -> None:
-        """It stays away until `start_database`: the supervisor, which would start it again, is suspended meanwhile."""
+        """Stop the database until `start_database`. The supervisor, which would restart it, is suspended meanwhile."""
         if self._owner is not None:
             self._owner.close()
             self._owner = None
@@ -196,23 +197,24 @@ class GatehouseServer:
         embedded.stop(self.home)
 
     def start_database(self) -> None:
-        # In a process of its own: the wheel remembers what it has started, and would not start it again.
+        # In a separate process, because the wheel remembers that it has started the database and would not start it
+        # again.
         subprocess.run(embedded.restart_command(self.home), check=True, timeout=60)
         if self.running:
             psutil.Process(self.pid).resume()
 
     @property
     def database_url(self) -> str:
-        """As its owner."""
+        """Connect as the owner."""
         return self.env.get("DATABASE_URL") or f"postgresql://postgres:@/postgres?host={self.home / 'postgres'}"
 
     def sql(self, query: str, parameters: Any = None) -> list[Any]:
-        """As the owner: sees every tenant's rows. Results as tuples; nothing for a statement without any."""
+        """Run a statement as the owner, who sees the rows of all tenants. Return the rows as tuples."""
         cursor = self._connection().execute(query, parameters)
         return cursor.fetchall() if cursor.description else []
 
     def touch(self, topic: str, key: object) -> None:
-        """Tells the workers to load this again, as a change does."""
+        """Notify the workers to reload this, like a change."""
         connection = self._connection()
         with connection.transaction():
             touch(connection, topic, str(key))
@@ -226,16 +228,16 @@ class GatehouseServer:
 
     @property
     def key(self) -> str:
-        """An API key of the first admin, who is an operator."""
+        """Return an API key of the first admin, who is an operator."""
         path, deadline = self.home / "trial.key", time.monotonic() + 20
-        # It is made once the server serves.
+        # It is created when the server serves.
         while not path.exists() or not (key := path.read_text().strip()):
             assert time.monotonic() < deadline, "no key was made"
             time.sleep(0.02)
         return key
 
     def new_key(self, role: str = "user") -> str:
-        """An API key of a new user of the tenant `default`, which every worker knows."""
+        """Create a user of the tenant `default` and return an API key that every worker knows."""
         user_id, key_id, minted = new_id(), new_id(), mint_api_key()
         self.sql(
             "INSERT INTO users (id, tenant_id, email, role) VALUES (%s, %s, %s, %s)",
@@ -256,7 +258,7 @@ class GatehouseServer:
         return UUID(str(row[0]))
 
     def add_provider(self, provider_id: str, base_url: str, models: Sequence[str], **config: Any) -> dict[str, UUID]:
-        """An OpenAI-compatible provider of the tenant `default`; the answer is its models' ids in the catalog."""
+        """Add an OpenAI-compatible provider to the tenant `default`. Return the ids of its models in the catalog."""
         self.sql(
             "INSERT INTO providers (tenant_id, id, name, kind, config) VALUES (%s, %s, %s, 'openai_compatible', %s)",
             [DEFAULT_TENANT, provider_id, provider_id, Jsonb({"base_url": base_url, **config})],
@@ -273,7 +275,7 @@ class GatehouseServer:
         return ids
 
     def settled(self, *, patience: float = 10.0) -> None:
-        """Returns when every worker has confirmed everything that is committed."""
+        """Wait until every worker has confirmed all committed changes."""
         deadline = time.monotonic() + patience
         query = (
             "SELECT count(*) FROM nodes, revision_head h WHERE nodes.kind = 'gateway' AND nodes.revision < h.revision"

@@ -1,5 +1,5 @@
-"""Clients of a worker that runs as a process, by raw sockets; a provider that answers as its model says; and what the
-worker holds, by the system's own lists."""
+"""Clients of a worker process, with raw sockets; a provider whose answer depends on the model; and the resources of the
+worker, from the system's lists."""
 
 import asyncio
 import json
@@ -47,15 +47,15 @@ FLOOD: Final = (b"data: " + json.dumps({"choices": [_SAID]}).encode() + b"\n\n")
 
 @dataclass
 class Provider:
-    """Answers by the model: `whole`, `large`, `flood` (events without end), `cut` (as many bytes as the body's `user`
-    says, then a reset)."""
+    """Answers depend on the model: `whole`, `large`, `flood` (endless events), `cut` (the number of bytes in the body's
+    `user`, then a reset)."""
 
     url: str = ""
     flooding: int = 0
     flooded: int = 0
 
     async def __call__(self, connection: Connection) -> None:
-        # A look at its health has none.
+        # A health check has no body.
         request = json.loads(connection.body or b'{"model": "whole"}')
         whole = WHOLE[bool(request.get("stream"))]
         match request["model"]:
@@ -65,7 +65,7 @@ class Provider:
                 await self._flood(connection)
             case "cut" if int(request["user"]) < len(whole):
                 await connection.send(whole[: int(request["user"])])
-                # The kernel has them before it is told to reset.
+                # The kernel must have the bytes before the reset.
                 reset(connection.writer)
                 raise ConnectionError
             case _:
@@ -83,7 +83,7 @@ class Provider:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """Ends the connection as a host does that knows nothing of it."""
+    """Reset the connection, like a host that does not know it."""
     wire = writer.get_extra_info("socket")
     if wire.fileno() >= 0:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
@@ -92,11 +92,11 @@ def reset(writer: asyncio.StreamWriter) -> None:
 
 @dataclass
 class WorkerResources:
-    """What a worker holds."""
+    """The resources of a worker."""
 
     descriptors: int
     memory: int
-    #: connections of clients, and to the provider
+    #: connections of clients and to the provider
     clients: int
     calls: int
 
@@ -107,7 +107,7 @@ class Served:
     provider: Provider
     key: str
     admin_key: str
-    #: of the worker's event loop, when nobody asked anything
+    #: tasks of the worker's event loop without requests
     idle_tasks: float = 0
 
     @cached_property
@@ -140,7 +140,7 @@ class Served:
 
     @asynccontextmanager
     async def connected(self, *, buffer: int | None = None) -> AsyncIterator["Wire"]:
-        """`buffer`: bytes that the system takes for the client unread, roughly."""
+        """`buffer` is roughly the number of unread bytes that the system accepts for the client."""
         wire = socket.socket()
         if buffer is not None:
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -153,7 +153,7 @@ class Served:
             writer.close()
 
     async def served(self, *, within: float = 2.0) -> None:
-        """Somebody else gets an answer meanwhile."""
+        """Check that another client gets an answer meanwhile."""
         async with self.connected() as wire, asyncio.timeout(within):
             wire.send(self.request("whole", f"other-{uuid4().hex}"))
             assert (await wire.reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
@@ -163,11 +163,11 @@ class Served:
         self.idle_tasks = await self.figure(self._tasks)
 
     async def nothing_left(self, before: WorkerResources) -> None:
-        """Of all that clients and calls took. Connections to the provider may rest in the pool."""
+        """Wait until the resources of clients and calls are released. The pool may keep connections to the provider."""
         async with asyncio.timeout(10):
             while (now := self.resources()).clients or await self.figure("service_active_model_calls"):
                 await asyncio.sleep(0.05)
-            # A job of the worker's own may be at work in either moment.
+            # A periodic task of the worker may run during one of the two measurements.
             while await self.figure(self._tasks) > self.idle_tasks + 2:
                 await asyncio.sleep(0.05)
         assert now.descriptors - now.calls <= before.descriptors - before.calls + 4
@@ -184,7 +184,7 @@ class Served:
         return float(line.split()[1])
 
     async def records(self, prefix: str, number: int) -> dict[str, str]:
-        """Each request's status, once there are so many; there is one of each, and no more come."""
+        """Wait for this many records and return the status of each request. Checks that each has one record."""
         async with asyncio.timeout(20):
             while len(self._rows(prefix)) < number:
                 await asyncio.sleep(0.1)
@@ -210,7 +210,7 @@ class Wire:
         reset(self.writer)
 
     async def until_closed(self, within: float = 10.0) -> bytes:
-        """All that comes; a reset is an end as well."""
+        """Read until the end or a reset."""
         heard = b""
         async with asyncio.timeout(within):
             try:
@@ -222,7 +222,7 @@ class Wire:
 
 
 async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """Of known length, or in chunks."""
+    """Read a body of known length, or in chunks."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     status = int(head.split()[1])
     if "transfer-encoding: chunked" in head:

@@ -1,4 +1,5 @@
-"""Requests that two servers in a row could read differently, each followed by one that a server may take for hidden."""
+"""Requests that two consecutive servers could read differently, each followed by a request that is hidden for one of
+them."""
 
 import asyncio
 import contextlib
@@ -15,7 +16,7 @@ HIDDEN = (
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 LENGTH = b"Content-Length: 5\r\n"
 
-#: request line (with the path as PATH), the lines behind Host and Authorization, and what follows the head
+#: request line (with the path as PATH), the lines after Host and Authorization, and the bytes after the head
 LINE = b"POST PATH HTTP/1.1\r\n"
 FRAMING: dict[str, tuple[bytes, bytes, bytes]] = {
     "a length and chunks": (LINE, LENGTH + CHUNKED, b"0\r\n\r\n"),
@@ -102,13 +103,13 @@ CHUNKS: dict[str, tuple[bytes, bytes, bytes]] = {
         "a bare LF at the end": b"5\r\nhello\r\n0\r\n\n",
     }.items()
 }
-#: Over 64 KiB: whoever reads no more of a head than that takes the rest for something else.
+#: Over 64 KiB: a server that reads no longer heads would misinterpret the rest.
 SIZES: dict[str, tuple[bytes, bytes, bytes]] = {
     "a long target": (b"POST PATH?" + b"a" * 70_000 + b" HTTP/1.1\r\n", LENGTH, b"hello"),
     "a long value": (LINE, LENGTH + b"X-Large: " + b"a" * 70_000 + b"\r\n", b"hello"),
     "a long name": (LINE, LENGTH + b"X-" + b"a" * 70_000 + b": a\r\n", b"hello"),
     "many fields": (LINE, LENGTH + b"X-Many: a\r\n" * 7_000, b"hello"),
-    # What is hidden goes on with the last field.
+    # The hidden request continues with the last field.
     "no end": (LINE, LENGTH + b"X-Large: " + b"a" * 70_000, b"X-More: "),
 }
 TABLE = {**FRAMING, **{f"head: {name}": item for name, item in HEADS.items()},
@@ -132,7 +133,7 @@ async def answer_to(url: str, *pieces: bytes, pause: float = 0.0) -> bytes:
     loop, text = asyncio.get_running_loop(), b""
     with socket.socket() as wire:
         wire.setblocking(False)
-        # Pieces travel as they are.
+        # The pieces are sent separately.
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         async with asyncio.timeout(10):
             await loop.sock_connect(wire, ("127.0.0.1", int(url.rpartition(":")[2])))

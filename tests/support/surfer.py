@@ -1,5 +1,5 @@
-"""A browser without a screen, on platform and portal over real sockets: keeps cookies by host, follows a redirect when
-told to, and says where a form came from."""
+"""A browser without a screen, for platform and portal on real sockets. It stores cookies by host, follows redirects on
+request, and sends the origin of forms."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from tests.support.pages import FoundForm, forms_of
 
 @dataclass
 class Person:
-    """A user of the platform, with a password."""
+    """Create a user of the platform with a password."""
 
     id: str
     tenant_id: str
@@ -20,7 +20,7 @@ class Person:
 
 
 class Surfer:
-    """`page` is what is on the screen."""
+    """`page` is the current page."""
 
     def __init__(self, portal_url: str, platform_url: str) -> None:
         self.portal, self.platform = portal_url, platform_url
@@ -29,11 +29,11 @@ class Surfer:
 
     @property
     def at(self) -> str:
-        """The path of what is on the screen."""
+        """Return the path of the current page."""
         return urlsplit(str(self.page.url)).path
 
     async def get(self, address: str) -> httpx2.Response:
-        """A path is the portal's."""
+        """A path without a host is on the portal."""
         self.page = await self.client.get(urljoin(self.portal, address), headers={"Accept": "text/html"})
         return self.page
 
@@ -50,7 +50,7 @@ class Surfer:
         return next(form for form in forms_of(self.page) if form.action == action)
 
     async def submit(self, action: str, /, *, files: Any = None, **typed: str) -> httpx2.Response:
-        """Sends the page's form with that action, with what was typed into it."""
+        """Submit the page's form with this action and these values."""
         form = self.form(action)
         fields = {name: value for name, value in form.fields.items() if name} | typed
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(str(self.page.url)))
@@ -63,14 +63,14 @@ class Surfer:
         return self.page
 
     async def send(self, path: str, body: Any = None, *, origin: str | None = "", **headers: str) -> httpx2.Response:
-        """What a page's script would send to the portal: with the cookie, and where it came from."""
+        """Send a request like a script of the page: with the cookie and the origin."""
         text = {"Origin": self.portal if origin == "" else origin, **headers}
         return await self.client.post(
             self.portal + path, json=body, headers={name: value for name, value in text.items() if value is not None}
         )
 
     async def to_the_platform(self, who: Person, *, path: str = "/v1/auth/sso/login") -> httpx2.Response:
-        """Signs in, as far as the redirect back to the portal, which is not followed."""
+        """Sign in up to the redirect to the portal, which is not followed."""
         await self.get(path)
         await self.follow()
         while not (self.page.headers.get("Location") or "").startswith(self.portal):
@@ -81,13 +81,13 @@ class Surfer:
         return self.page
 
     async def sign_in(self, who: Person, *, path: str = "/v1/auth/sso/login") -> httpx2.Response:
-        """To the page at which it ends."""
+        """Follow redirects to the last page."""
         await self.to_the_platform(who, path=path)
         return await self.follow_all()
 
     @property
     def coming_back(self) -> dict[str, str]:
-        """What the platform's redirect brings."""
+        """Return the parameters of the platform's redirect."""
         return dict(parse_qsl(urlsplit(self.page.headers["Location"]).query))
 
     def cookie(self, name: str = "gatehouse_portal") -> str | None:
@@ -95,5 +95,5 @@ class Surfer:
 
     @property
     def begun(self) -> list[str]:
-        """The cookies of sign-ins in progress, by name."""
+        """Return the cookies of sign-ins in progress, by name."""
         return [cookie.name for cookie in self.client.cookies.jar if cookie.name.startswith("gatehouse_portal_sign_in")]

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as it stood on a wire, told to the watch as exchanges. What is not HTTP is told as it is."""
+"""Parses observed HTTP/1.1 bytes and reports them to the watch as exchanges. Other bytes are reported unchanged."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,12 +7,13 @@ import httptools
 from tests.support.leaks import Watch
 from tests.support.watched import Exchange
 
-#: Makes one of a request's method, target and headers.
+#: Creates an exchange from a request's method, target and headers.
 New = Callable[[str, str, list[tuple[str, str]]], Exchange]
 
 
 class Asking:
-    """What a client sends. `waiting` are the requests without an answer yet, oldest first; a body may grow still."""
+    """The requests of a client. `waiting` has the requests without an answer, oldest first; their bodies may be
+    incomplete."""
 
     def __init__(self, new: New) -> None:
         self.waiting: deque[Exchange] = deque()
@@ -21,18 +22,18 @@ class Asking:
         self._broken = False
 
     def sent(self, data: bytes) -> None:
-        # Behind what no server would understand there is nothing to be told.
+        # After bytes that no server would understand, nothing is reported.
         if not self._broken:
             try:
                 self._parser.feed_data(bytes(data))
             except httptools.HttpParserUpgrade as offered:
-                # Which our servers do not take: the rest is the body, and what follows is HTTP again.
+                # Our servers decline upgrades, so the body follows, and then HTTP.
                 self._last.hear(bytes(data)[offered.args[0] :])
                 self._parser = httptools.HttpRequestParser(self)
             except httptools.HttpParserError:
                 self._broken = True
 
-    # what the parser calls
+    # callbacks of the parser
 
     def on_message_begin(self) -> None:
         self._target, self._headers = b"", list[tuple[str, str]]()
@@ -53,7 +54,7 @@ class Asking:
 
 
 class Talk:
-    """Both sides of a connection. Call `over` at its end."""
+    """Both directions of a connection. Call `over` at its end."""
 
     def __init__(self, new: New, watch: Watch) -> None:
         self._asking = Asking(new)
@@ -74,12 +75,12 @@ class Talk:
             self._watch.saw("what stood on a wire", data)
 
     def over(self) -> None:
-        """Tells the answer that was cut off, if one was."""
+        """Report an incomplete answer, if there is one."""
         exchange, self._answering = self._answering, None
         if exchange is not None:
             exchange.tell(self._watch)
 
-    # what the parser calls
+    # callbacks of the parser
 
     def on_message_begin(self) -> None:
         self._headers = list[tuple[bytes, bytes]]()

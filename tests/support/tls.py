@@ -1,4 +1,4 @@
-"""Certificates of servers on this machine."""
+"""Certificates for servers on this machine."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ from tests.support.outposts import Authority, named
 
 
 class Served:
-    """An authority of this machine's servers, and the files of a server's certificate."""
+    """A certificate authority for servers on this machine, and the files of a server certificate."""
 
     def __init__(self, folder: Path) -> None:
         authority, key = Authority("servers"), ec.generate_private_key(ec.SECP256R1())
@@ -30,7 +30,7 @@ class Served:
         self.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
     def trusted(self, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
-        """What believes the server, and shows a certificate if it is given one."""
+        """Return a TLS context that trusts the server, and presents a client certificate if there is one."""
         context = ssl.create_default_context(cafile=str(self.authority))
         if certificate is not None:
             context.load_cert_chain(certificate, key)

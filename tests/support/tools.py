@@ -1,4 +1,4 @@
-"""What a process that works on jobs has, made of a platform that runs."""
+"""The `Tools` of a job process, made from a running platform."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from gatehouse.platform.worker.host import PlatformHost
 
 
 def tools_of(host: PlatformHost, **changed: Any) -> Tools:
-    """`changed` are fields that the test brings itself."""
+    """`changed` has the fields that the test sets."""
     context = {
         "settings": host.settings, "database": host.database, "sealer": host.sealer, "outbound": host.outbound,
         "clock": host.clock, "receivers": host.receivers, **changed,

@@ -1,4 +1,4 @@
-"""Organizations that platform and portal have, and people in them."""
+"""Organizations on platform and portal, and their people."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ HASH = hash_now(PASSWORD)
 
 @dataclass
 class Provisioned:
-    """An organization that is on the platform. `key` is its owner's API key there."""
+    """An organization on the platform. `key` is its owner's API key."""
 
     id: UUID
     name: str
@@ -34,7 +34,7 @@ class Provisioned:
 
 
 class Town:
-    """Who there is."""
+    """Creates organizations and people."""
 
     def __init__(self, portal: RunningPortal, server: GatehouseServer) -> None:
         self.portal, self.server = portal, server
@@ -60,7 +60,7 @@ class Town:
         return Provisioned(UUID(org_id), body["name"], made.json()["api_key"], owner, self.portal.client(token))
 
     def person(self, org: Provisioned, email: str | None = None) -> Person:
-        """A user of the organization's tenant, who is no member of it here."""
+        """Create a user of the organization's tenant who is not a member at the portal."""
         user_id, email = new_id(), email or f"person-{uuid4().hex[:10]}@example.test"
         self.server.sql(
             "INSERT INTO users (id, tenant_id, email, role, password_hash) VALUES (%s, %s, %s, 'user', %s)",
@@ -70,7 +70,7 @@ class Town:
         return Person(str(user_id), str(org.id), email, PASSWORD)
 
     def proven(self, org: Provisioned) -> Person:
-        """The same with an address of a domain that the organization has proven on the platform."""
+        """Create such a user with an address of a domain that the organization has proven on the platform."""
         domain = f"{uuid4().hex[:12]}.test"
         self.server.sql(
             "INSERT INTO allowed_domains (tenant_id, domain, verified_at) VALUES (%s, %s, now())", [org.id, domain]
@@ -86,7 +86,7 @@ class Town:
         return token
 
     def join(self, org: Provisioned, who: Person, role: str = "member") -> UUID:
-        """Makes them a member, as an accepted invitation does."""
+        """Make the user a member, like an accepted invitation."""
         member_id = new_id()
         self.portal.sql(
             "INSERT INTO members (id, org_id, email, role, platform_sub, platform_tenant_id, accepted_at)"

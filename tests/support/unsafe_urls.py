@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-#: They lead inside, and are seen to by looking at them.
+#: URLs of internal addresses, which can be recognized without a look-up.
 BLOCKED_URLS = [
     # private
     "https://10.0.0.1/", "https://10.255.255.255/", "https://172.16.0.1/", "https://172.31.255.255/",
@@ -31,25 +31,25 @@ BLOCKED_URLS = [
     "https://[::ffff:0:7f00:1]/", "https://[64:ff9b::7f00:1]/", "https://[64:ff9b::a9fe:a9fe]/",
     "https://[64:ff9b:1::7f00:1]/", "https://[2002:7f00:1::]/", "https://[2001:0:7f00:1::]/",
 ]  # fmt: skip
-#: Parsers and resolvers read them in more ways than one.
+#: URLs that parsers and resolvers read in different ways.
 MALFORMED_URLS = [
     # one number, fewer parts, octal, hexadecimal, other digits
     "https://2130706433/", "https://127.1/", "https://127.0.1/", "https://0/", "https://0177.0.0.1/",
     "https://017700000001/", "https://00000177.0.0.1/", "https://0x7f000001/", "https://0x7f.0.0.1/", "https://0x7f.1/",
     "https://0X7F000001/", "https://127.0.0.0x1/", "https://4294967297/", "https://256.0.0.1/",
     "https://\uff11\uff12\uff17.1/", "https://127\u30020\u30021/",
-    # a user's name, and what passes for one
+    # a user name, and text that looks like one
     "https://example.com@127.0.0.1/", "https://user:word@example.com/", "https://@127.0.0.1/",
     "https://example.com\\@127.0.0.1/", "https://127.0.0.1%2f@example.com/", "https://127.0.0.1%40example.com/",
     "https://example.com:443@127.0.0.1:22/", "https://[::1]@example.com/", "https://[2606:2800:220:1::1]x/",
-    # characters that are taken out, or end a host
+    # characters that are removed, or that end a host
     "https://example.com\t/", "https://exam\nple.com/", "https://example.com\r\nHost:x/", "https://127.0.0.1\u200b/",
     "https://example.com%00.inside/", "https://[fe80::1%25eth0]/", "https://a..b/",
     # another scheme, or none
     "http://example.com/", "ftp://example.com/", "file:///etc/passwd", "gopher://127.0.0.1:6379/_x",
     "//example.com/", "example.com", "https:example.com", "https:///example.com", "https://example.com:0/",
 ]  # fmt: skip
-#: What a name may answer that leads inside, or to the inside too.
+#: Addresses of names that include an internal address.
 INSIDE = [
     ["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"], ["100.100.100.200"], ["0.0.0.0"], ["::1"], ["fd00:ec2::254"],
     ["fe80::1%eth0"], ["::ffff:127.0.0.1"], ["64:ff9b::a9fe:a9fe"], ["93.184.216.34", "192.168.0.1"],
@@ -57,7 +57,7 @@ INSIDE = [
 
 
 def connecting_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever connects over the network fails the test; sockets of this machine are the platform's own."""
+    """Records network connections, which fail the test. Local sockets are the platform's own."""
     loop = asyncio.get_running_loop()
     connect = loop.sock_connect
 
@@ -70,7 +70,7 @@ def connecting_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Names resolve to the first answer, the next time to the next, then to the last. Gives the names asked for."""
+    """Names resolve to the answers in order, and then always to the last. Yields the names that were looked up."""
     requests: list[str] = []
     left = list(answers)
 

@@ -1,4 +1,4 @@
-"""A provider on 127.0.0.1 that misbehaves as told: raw bytes over a real socket, and a note of what it saw."""
+"""A provider on 127.0.0.1 that can misbehave: sends raw bytes over a real socket, and records the requests."""
 
 import asyncio
 import ssl
@@ -9,7 +9,7 @@ Behave = Callable[["Connection"], Awaitable[None]]
 
 
 class Connection:
-    """One request as it came, and the wire to answer on."""
+    """A request, and the connection to answer on."""
 
     def __init__(self, head: str, body: bytes, writer: asyncio.StreamWriter, reader: asyncio.StreamReader) -> None:
         self.head = head
@@ -24,7 +24,7 @@ class Connection:
 
     async def send(self, data: bytes) -> None:
         if self.writer.is_closing():
-            # The client has closed the connection. uvloop's transport raises a RuntimeError of its own here.
+            # The client has closed the connection. uvloop's transport raises a RuntimeError here.
             raise ConnectionResetError("the connection is closed")
         self.writer.write(data)
         await self.writer.drain()
@@ -73,7 +73,7 @@ async def upstream(behave: Behave, *, tls: ssl.SSLContext | None = None) -> Asyn
         except (asyncio.IncompleteReadError, ConnectionError):
             state.closed_by_client.set()
         except asyncio.CancelledError:
-            # The test is over while a behaviour still waits; a stream's own callback must not hear of it.
+            # The test has ended while a behaviour still waits. The stream's callback must not get the exception.
             pass
         finally:
             writer.close()

@@ -1,4 +1,5 @@
-"""Where the suite's secrets come from, and where they may not be: the platform's front, and databases."""
+"""Observes the platform's requests and answers and the databases: collects secrets, and the places where they must not
+be."""
 
 import html
 import json
@@ -14,21 +15,21 @@ from tests.support.secret_fields import PAGES, PORTAL_TELLING, TELLING, is_secre
 
 from gatehouse.platform.worker.app import Platform
 
-#: What is kept of a request and of an answer.
+#: Maximum bytes of a request and of an answer that are kept.
 _REQUEST_BYTES, _ANSWER_BYTES = 64 * 1024, 1024 * 1024
 _BLANK = "<told here>"
-#: Those that hold a secret: told to the browser that it is for.
+#: Cookies that contain a secret for the browser.
 _COOKIES = (
     "gatehouse_session=", "gatehouse_saml=", "__Host-gatehouse_saml=", "gatehouse_pending=", "gatehouse_form=",
     "gatehouse_portal=", "gatehouse_portal_arrived=", "gatehouse_portal_sign_in_",
 )  # fmt: skip
 _hexadecimal = re.compile(rb"\\\\x((?:[0-9a-f]{2})+)").sub
-#: Where passwords' hashes belong, and nowhere else.
+#: The columns that may contain password hashes.
 _hash = re.compile(rb'"password_hash":"[^"]*"').sub
 
 
 class WatchedPlatform(Platform):
-    """The platform, and a look at all that goes in and out."""
+    """Create the platform's application, with all requests and answers observed."""
 
     watch: Watch = WATCH
 
@@ -37,7 +38,7 @@ class WatchedPlatform(Platform):
 
 
 class Watched:
-    """An application, and a look at all that goes in and out."""
+    """An application whose requests and answers are observed."""
 
     def __init__(self, app: ASGIApp, watch: Watch = WATCH) -> None:
         self._app = app
@@ -101,7 +102,7 @@ class Exchange:
                 watch.secret(code[1], "an authorization code")
             else:
                 watch.saw(f"header {name.decode()} in the {place}", value)
-        # The document's examples are what made-up requests send.
+        # Generated requests send the examples of the document.
         if operation != ("GET", "/openapi.json"):
             watch.saw(place, self._without_what_it_may_tell(watch, operation))
 
@@ -113,7 +114,7 @@ class Exchange:
                 yield value[7:].decode("latin-1"), "a bearer token"
             elif name == b"x-api-key":
                 yield value.decode("latin-1"), "a key"
-        # What a refused request holds are no secrets, and what is said to models has no such fields.
+        # Fields of refused requests are no secrets, and model calls have no such fields.
         if self.route is not None and self.status < 400:
             for name, value in _texts(_parsed(self.request_body)):
                 if is_secret(name):
@@ -148,7 +149,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Every text in it, with the name of the field that it is in, or in a list or an object of."""
+    """Yield every text, with the name of the field that contains it directly or in a list or object."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, dict):
@@ -166,7 +167,7 @@ def _blanked(value: Any, fields: set[str]) -> Any:
 
 
 def see_databases(owner_url: str, watch: Watch = WATCH) -> None:
-    """Every row of every table of every database there."""
+    """Yield every row of all tables of all databases."""
     with psycopg.connect(owner_url, autocommit=True) as connection:
         names = connection.execute("SELECT datname FROM pg_database WHERE NOT datistemplate").fetchall()
     for (name,) in names:
@@ -182,6 +183,6 @@ def see_databases(owner_url: str, watch: Watch = WATCH) -> None:
 def _see_table(connection: psycopg.Connection[Any], table: str, watch: Watch) -> None:
     with connection.cursor().copy(f"COPY (SELECT row_to_json(t) FROM {table} t) TO STDOUT") as rows:  # type: ignore[arg-type]
         for row in rows:
-            # Bytes are told in hexadecimal, where a text that is stored as bytes would not be recognised.
+            # Bytes are output in hexadecimal, in which a text would not be recognized.
             result = _hexadecimal(lambda match: bytes.fromhex(match[1].decode()), bytes(row))
             watch.saw(f"table {table}", _hash(b"", result) if table == "users" else result)

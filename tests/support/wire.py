@@ -1,4 +1,4 @@
-"""A connection to a gateway, by raw bytes."""
+"""A connection to a gateway with raw bytes."""
 
 import asyncio
 import contextlib
@@ -27,13 +27,13 @@ class Wire:
         return (await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), 5)).decode()
 
     async def answer(self) -> tuple[str, bytes]:
-        """The head and a body of known length."""
+        """Return the head and a body of known length."""
         head = await self.head()
         length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
         return head, await asyncio.wait_for(self.reader.readexactly(length), 5)
 
     async def rest(self) -> bytes:
-        """Everything until the server closes."""
+        """Return everything until the server closes the connection."""
         return await asyncio.wait_for(self.reader.read(), 5)
 
 

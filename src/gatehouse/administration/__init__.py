@@ -1,1 +1,1 @@
-"""What every administration API is made of: the HTTP shell, changes, jobs and duties."""
+"""The common parts of all administration APIs: the HTTP shell, changes, jobs and duties."""

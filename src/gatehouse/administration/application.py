@@ -26,8 +26,8 @@ Document: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Documentation:
-    """What FastAPI's OpenAPI document lacks. `requirement_of` returns the entries of an operation with this dependency,
-    if it is a caller. `complete` returns the whole document."""
+    """Additions to FastAPI's OpenAPI document. `requirement_of` returns the entries of an operation with this
+    dependency, if it is a caller. `complete` returns the whole document."""
 
     security_schemes: Document
     requirement_of: Callable[[Callable[..., Any] | None], Document | None]
@@ -43,14 +43,14 @@ def build_application(
     tolerant: tuple[str, ...],
     moving: Collection[str],
     shown_elsewhere: Mapping[str, str] = MappingProxyType({}),
-    away: tuple[type[Exception], ...] = (),
+    unavailable: tuple[type[Exception], ...] = (),
     unknown: Callable[[Request], Refusal | Response | None] | None = None,
     documentation: Documentation | None = None,
     lifespan: Lifespan[FastAPI] | None = None,
 ) -> tuple[FastAPI, ErrorResponses]:
-    """Return the application and its error responses. `away` and `unknown` are those of `ErrorResponses`, `tolerant` of
-    `KnownParameters`, `moving` and `shown_elsewhere` of `ReadOnlyFields`. Without `documentation` it serves no OpenAPI
-    document."""
+    """Return the application and its error responses. `unavailable` and `unknown` are those of `ErrorResponses`,
+    `tolerant` of `KnownParameters`, `moving` and `shown_elsewhere` of `ReadOnlyFields`. Without `documentation` it
+    serves no OpenAPI document."""
     app = FastAPI(
         title=title,
         version=__version__,
@@ -60,7 +60,7 @@ def build_application(
         openapi_url=None if documentation is None else "/openapi.json",
         lifespan=lifespan,
     )
-    responses = handlers.install(app, forms, away=away, unknown=unknown)
+    responses = handlers.install(app, forms, unavailable=unavailable, unknown=unknown)
     app.add_middleware(KnownParameters, responses=responses, tolerant=tolerant)
     app.add_middleware(ReadOnlyFields, responses=responses, moving=moving, shown_elsewhere=shown_elsewhere)
     for family in families:

@@ -140,14 +140,14 @@ def _opened() -> Iterator[Archive]:
     from gatehouse.foundation.secrets.sealing import Sealer
     from gatehouse.foundation.storage import roles
     from gatehouse.platform.installation import setup
-    from gatehouse.platform.records.archive.storage.places import place
+    from gatehouse.platform.records.archive.storage.places import archive_storage
 
     installed = setup.connect()
     setup.check(installed)
     keys = installed.master_keys
     connection = roles.connect(installed.url, roles.SERVICE_ROLE, autocommit=True, connect_timeout=10)
     try:
-        yield Archive(installed, Sealer(keys.keys, keys.current), place(installed.settings), connection)
+        yield Archive(installed, Sealer(keys.keys, keys.current), archive_storage(installed.settings), connection)
     except OSError as error:
         raise CommandError(f"the archive: {error}".split("\n", 1)[0]) from None
     finally:

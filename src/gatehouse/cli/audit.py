@@ -25,12 +25,12 @@ def verify(tenant: str | None) -> None:
     """
     from gatehouse.foundation.secrets.sealing import Sealer
     from gatehouse.platform.installation import setup
-    from gatehouse.platform.records.archive.storage.places import place
+    from gatehouse.platform.records.archive.storage.places import archive_storage
     from gatehouse.platform.records.audit.verify import Verifier
 
     installed = setup.connect()
     keys = installed.master_keys
-    verifier = Verifier(installed.url, Sealer(keys.keys, keys.current), place(installed.settings))
+    verifier = Verifier(installed.url, Sealer(keys.keys, keys.current), archive_storage(installed.settings))
     try:
         chains = verifier.chains(tenant)
         if tenant is not None and not chains:

@@ -5,5 +5,4 @@ entities    people, organizations, places: a small model
 semantic    topics, prompt injection and the like: a small model
 
 `gatehouse.engine.dlp` decides what to do about a finding.
-
 """

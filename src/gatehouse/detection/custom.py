@@ -5,7 +5,6 @@ stream waits for the end of a match while it can still grow, up to `STREAM_MAX_C
 
 No check depends on the clock, so an accepted regex is always accepted. RE2 stops compiling at `_MAX_MEMORY_BYTES`,
 after some ten milliseconds.
-
 """
 
 import re

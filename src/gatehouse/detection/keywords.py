@@ -7,7 +7,6 @@ A keyword that begins or ends with a letter or a digit matches only if no letter
 that write words without blanks between them (Han, Kana, Hangul, Thai, Lao, Khmer, Burmese) have no such edges: there a
 keyword matches anywhere. So `cat` matches in `Cat!` and `my_cat` and not in `concatenate`, and `C++` matches in
 `C++20`.
-
 """
 
 import re

@@ -2,7 +2,6 @@
 
 A `MatchChain` records where each shape's next match may begin, so that a text in pieces gives the same findings as the
 whole text. Context words are searched for once. A shape that needs one is skipped where there is none.
-
 """
 
 import sys
@@ -211,7 +210,7 @@ class Rules:
             piece = SearchedPiece(data, outline, first, last, end, region.longest, seams, region.width, waiting_from)
             for hit in self._candidates.hits(piece, scan.words, resume):
                 rule = self._rules[hit.number]
-                scan.follow(rule, hit, region, piece.sight(rule.longest))
+                scan.follow(rule, hit, region, piece.search_end(rule.longest))
         return scan.findings, scan.waiting
 
     def grows_from(self, view: View, first: int, end: int) -> int:

@@ -3,7 +3,6 @@
 A unit depends only on its own text and the few code points after it. A stream can therefore be divided as it arrives:
 later text never changes a unit. Very short sentences are combined, since names are hard to recognise without
 surrounding words.
-
 """
 
 import re

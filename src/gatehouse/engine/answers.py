@@ -27,7 +27,7 @@ def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
         "X-Gateway-Provider": chosen.provider.id,
         "X-Gateway-Model": chosen.model.model_id,
         "X-Gateway-Fallbacks": str(exchange.fallbacks),
-        # Without inspection nothing was held back either; the record distinguishes the two.
+        # Also `ALLOW` without inspection. Only the record distinguishes the two.
         "X-DLP-Action": call_request.inspection.action if call_request.inspection else "ALLOW",
     }
     if exchange.cache is not None:
@@ -45,7 +45,7 @@ def reply_headers(reply: Reply, exchange: Exchange) -> dict[str, str]:
 
 
 def refusal(dialect: Dialect, error: Refusal, exchange: Exchange | None = None) -> Answer:
-    """An error in the client's dialect. `exchange` is None where the caller is not known."""
+    """An error in the client's dialect. `exchange` is None if the caller is not known."""
     headers = {"content-type": "application/json"}
     if exchange is not None:
         if exchange.identified.rate is not None:

@@ -21,7 +21,7 @@ from gatehouse.engine.verdict import ALLOW, Rewrite
 
 #: Inspects a whole answer, and returns a `MaybeVerdict` (`pipeline.ANSWER`).
 Inspection: TypeAlias = Callable[[CallRequest, bytes, Ports], Any]
-#: Returns what inspects a stream, or None where its bytes go on untouched (`pipeline.STREAM_GUARD`).
+#: Returns what inspects a stream, or None if its bytes go on untouched (`pipeline.STREAM_GUARD`).
 Guard: TypeAlias = Callable[[CallRequest, Dialect, Ports], StreamGuard | None]
 
 

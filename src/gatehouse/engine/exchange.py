@@ -141,7 +141,7 @@ class CallRequest(msgspec.Struct, kw_only=True):
     rule_events: list[RuleEvent] = []
     #: the user whom the body names, as it is recorded; None: it names none, or DLP did not let the body pass
     end_user: str | None = None
-    #: None: no sample of it is kept
+    #: None: no sample is stored
     sample: CallSample | None = None
     derived: Derived = msgspec.field(default_factory=Derived)
 
@@ -150,8 +150,8 @@ class Routed(msgspec.Struct, kw_only=True):
     """A call and the models that may answer it.
 
     `chain` has at least one candidate, first choice first. `order` has the names of the models in the order in which
-    the caller, and then a fallback chain, name them, whether they may answer or not; it is empty where only one is
-    named. `choice` is None where no routing policy applies. `hold`: a person must approve the call first.
+    the caller, and then a fallback chain, name them, whether they may answer or not; it is empty if only one is
+    named. `choice` is None if no routing policy applies. `hold`: a person must approve the call first.
     """
 
     call_request: CallRequest
@@ -162,7 +162,7 @@ class Routed(msgspec.Struct, kw_only=True):
 
 
 class NotRouted(Refuse):
-    """No model may answer the call. `choice` is None where no routing policy applies."""
+    """No model may answer the call. `choice` is None if no routing policy applies."""
 
     __slots__ = ("choice",)
 
@@ -182,7 +182,7 @@ class Admitted(msgspec.Struct, kw_only=True):
     chain: tuple[Candidate, ...]
     #: the amount that budgets have reserved for it (`engine.ports.Reserved`); None without budgets
     reserved: Any = None
-    #: None: the response cache is not used for it
+    #: None: the response cache is not used
     cached: Cached | None = None
 
     @property

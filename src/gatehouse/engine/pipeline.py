@@ -64,13 +64,13 @@ CALLER: Final = (
     Step(scope.check, "limits"),
 )
 
-#: 1 to 3 in front of administration (`platform/administration/admission.py`), where most paths need no caller.
+#: 1 to 3 for administration (`platform/administration/admission.py`), where most paths need no caller.
 ADMINISTRATION: Final = (*ARRIVAL, Step(IDENTIFY, "auth"), *CALLER)
 
-#: 3. The same where the request is recorded: scans.
+#: 3. Further steps for scans, which are recorded.
 SCANNER: Final = (Step(journal_room.check, "limits"),)
 
-#: 3. The same for model calls: lists of models and scans cost nothing.
+#: 3. For model calls. They have more steps than lists of models and scans, which cost nothing.
 MODEL_CALLER: Final = (
     *CALLER,
     Step(attribution.note_tags, "limits"),
@@ -89,8 +89,8 @@ CALL: Final = (
     Step(overrides.check, "route"),
 )
 
-#: 5. For each candidate of the route, those that a rule sends the call to included: `judge(Asked, Candidate)`, without
-#: waiting. A candidate that is refused leaves the chain.
+#: 5. For each candidate of the route, including those of a rule with the action ROUTE: `judge(Asked, Candidate)`,
+#: without waiting. Refused candidates are removed from the chain.
 CANDIDATE: Final = (
     policy_rules.judge,
     model_access.judge,
@@ -100,18 +100,18 @@ CANDIDATE: Final = (
     kill_switch.judge,
 )
 
-#: 5. Those of them that hide a model from the list of models.
+#: 5. The steps of `CANDIDATE` that also hide a model from the list of models.
 LISTED: Final = (model_access.judge, registry.judge)
 
 #: 6. When the candidates are known: `prepare(Admitted)`. Then the provider is called, with retries and fallbacks.
 ADMITTED: Final = (Step(budget.reserve, "budget"), Step(response_cache.look, "budget"))
 
-#: 7. On a whole answer: `inspect(Asked, body)`. A stream passes `STREAM_GUARD`, a provider's error `ERROR_TEXT`.
+#: 7. For a complete answer: `inspect(Asked, body)`. For a stream `STREAM_GUARD`, for a provider's error `ERROR_TEXT`.
 ANSWER: Final = (sampling.note_answer, dlp_output.inspect)
 STREAM_GUARD: Final = dlp_output.guard
 ERROR_TEXT: Final = dlp_output.of_error
 
-#: 8. When the request is over, also for a client that has left: `settle(Exchange)`. Then it is recorded.
+#: 8. After the end of the request, also if the client has disconnected: `settle(Exchange)`. Then it is recorded.
 SETTLE: Final = (budget.settle, response_cache.keep, sampling.keep)
 
 
@@ -136,7 +136,7 @@ async def walk(steps: Iterable[Step], x: Any, ports: Ports, timing: Timing | Non
 
 
 def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
-    """The same for checks that never wait."""
+    """Run the checks in order, like `walk`, if none of them waits."""
     for check, _ in steps:
         verdict = check(x, ports)
         try:
@@ -146,10 +146,11 @@ def walk_now(steps: Iterable[Step], x: Any, ports: Ports) -> None:
 
 
 def obey(verdict: Verdict) -> None:
-    """Raises the `Refusal` of a verdict that refuses, and `TypeError` for a verdict that is neither this nor `ALLOW`: a
-    walk that does not handle it must not let the request pass. Callers delete their reference to the verdict: the
-    traceback of the error refers to their frame, and the frame to the error, which would be left to the garbage
-    collector."""
+    """Raise the `Refusal` of a verdict that refuses, and `TypeError` for all other verdicts except `ALLOW`, so that an
+    unhandled verdict does not let the request pass.
+
+    Callers delete their reference to the verdict. Otherwise the error's traceback refers to their frame and the frame
+    to the error, and only the garbage collector could free them."""
     if verdict is ALLOW:
         return
     if isinstance(verdict, Refuse):
@@ -171,8 +172,8 @@ def obeyed(result: T | Refuse) -> T:
 
 
 def table(steps: Iterable[Step], entries: Mapping[Check, T]) -> list[T]:
-    """Return the entry of each step, in order. Raises `TypeError` where a step has no entry, or an entry no step: a
-    walk that does something else for a step must say what, for every step."""
+    """Return the entry of each step, in order. Raises `TypeError` if a step has no entry, or an entry no step. So a
+    walk with its own functions for steps must have one for every step."""
     checks = [step.check for step in steps]
     missing = [f"{check.__module__}.{check.__name__}" for check in checks if check not in entries]
     if missing or len(entries) != len(checks):

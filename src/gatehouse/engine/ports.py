@@ -108,7 +108,7 @@ class ResponseCache(Protocol):
         """Return the answer, or None. Never fails, and takes at most 50 ms."""
 
     def put(self, key: bytes, value: bytes, seconds: int) -> None:
-        """Store an answer for so many seconds. Does not block, and never fails."""
+        """Store an answer for `seconds`. Does not block, and never fails."""
 
 
 class NoCache:

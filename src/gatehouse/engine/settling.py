@@ -93,7 +93,7 @@ class Settlement:
         """Note the usage and the cost of a reply in `answered`."""
         answered.usage = usage = reply.usage
         if answered.cache == "hit":
-            # Also without a price in the catalog: the answer was paid for when it was first given.
+            # Zero also if the catalog has no price, because the cached answer was paid for when it was stored.
             answered.cost_usd, answered.cost_text = _ZERO_USD, "0"
         elif answered.chosen is not None and answered.call_request is not None:
             if reply.usage_estimated:

@@ -39,7 +39,7 @@ async def send_answer(answer: Answer, x: Received, writer: ResponseWriter, *, cl
     """Sends an answer. With `closes`, the connection carries no further request."""
     headers = {**NOSNIFF, **answer.headers, "X-Request-Id": x.request_id}
     if x.dialect == "anthropic_messages" or "anthropic-version" in x.headers:
-        # Where Anthropic's clients read it.
+        # Anthropic's clients read the request's id from this header.
         headers["request-id"] = x.request_id
     if closes:
         headers.setdefault("Connection", "close")

@@ -79,7 +79,7 @@ _MODEL_PATH_PREFIXES: Final = tuple(path + "/" for path in _MODEL_LIST_PATHS)
 
 
 def find_kind(method: str, path: str) -> RequestKind | None:
-    """Return the kind of a request, or None where the gateway does not serve it. `path` is without its trailing
+    """Return the kind of a request, or None if the gateway does not serve it. `path` is without its trailing
     slash."""
     if method == "POST":
         return _POST_KINDS.get(path)

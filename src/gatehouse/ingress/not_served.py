@@ -69,7 +69,7 @@ class UnknownPathToAnthropic(NotFound):
 
 
 def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
-    """Return the error for a path that no route serves, or None where the path belongs to no model API."""
+    """Return the error for a path that no route serves, or None if the path belongs to no model API."""
     path = path.rstrip("/")
     allowed = GATEWAY_PATHS.get(path) or ("GET" if path.startswith((MODELS + "/", "/models/")) else None)
     if allowed is not None:

@@ -303,6 +303,6 @@ def on_client_left(scope: Scope, callback: Callable[[], object] | None) -> bool:
 
 
 def has_certificate(scope: Scope, certificate: bytes) -> bool:
-    """Return whether the client presented this certificate (DER). True where the listener requests no certificate."""
+    """Return whether the client presented this certificate (DER). True if the listener requests no certificate."""
     state = scope.get("state") or {}
     return _CERTIFICATE_KEY not in state or state[_CERTIFICATE_KEY] == certificate

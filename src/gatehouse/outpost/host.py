@@ -198,7 +198,7 @@ class OutpostHost:
         return self._loading is not None and not self._loading.done()
 
     async def start(self) -> None:
-        """Raises what a part raises; the parts started by then are stopped."""
+        """Raises the errors of the parts. If one fails, the parts that were started are stopped."""
         async with contextlib.AsyncExitStack() as parts:
             self._prepare(parts)
             await self._start(parts)

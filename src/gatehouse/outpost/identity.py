@@ -50,7 +50,7 @@ class OutpostIdentity:
 
     @classmethod
     def of(cls, settings: OutpostSettings) -> Self:
-        """Return the identity that the settings name; they must name one."""
+        """Return the identity by the settings, which must contain an outpost id, a certificate and a key."""
         assert settings.outpost_id is not None
         assert settings.tls_cert_path is not None
         assert settings.tls_key_path is not None

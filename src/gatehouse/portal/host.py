@@ -71,7 +71,7 @@ class PortalHost:
         self._parts = contextlib.AsyncExitStack()
 
     async def start(self, duties: Sequence[Duty[JobContext]]) -> None:
-        """Raises what a part raises; the parts started by then are stopped."""
+        """Raises the errors of the parts. If one fails, the parts that were started are stopped."""
         async with contextlib.AsyncExitStack() as parts:
             parts.push_async_callback(self.database.close)
             self.figures.pool_available.read(self.database.available_connections)

@@ -34,7 +34,7 @@ def processes() -> list[psutil.Process]:
 
 
 async def read(readers: Readers, data: bytes, seconds: float = READ_TIMEOUT_SECONDS) -> Reading:
-    return await readers.read(data, is_called_text=False, deadline=time.monotonic() + seconds)
+    return await readers.read(data, declared_as_text=False, deadline=time.monotonic() + seconds)
 
 
 async def test_one_process_reads_one_file_after_the_other(readers: Readers) -> None:
@@ -135,7 +135,7 @@ async def test_processes_end_with_the_one_that_started_them() -> None:
     code = (
         "import asyncio, time, os\nfrom gatehouse.detection.documents.readers import Readers\n"
         "async def main():\n    held = Readers()\n"
-        "    await held.read(b'a', is_called_text=False, deadline=time.monotonic() + 60)\n"
+        "    await held.read(b'a', declared_as_text=False, deadline=time.monotonic() + 60)\n"
         "    print(held._idle[0].process.pid, flush=True)\n    await asyncio.sleep(60)\nasyncio.run(main())"
     )
     parent = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)

@@ -196,4 +196,4 @@ def test_a_text_that_begins_like_a_document_is_read_as_text() -> None:
 def test_what_a_client_calls_text_is_read_as_text_beside_the_document() -> None:
     data = pdf("a page") + b"% " + CARD.encode()
     assert CARD not in read(data).text
-    assert CARD in read(data, is_called_text=True).text
+    assert CARD in read(data, declared_as_text=True).text

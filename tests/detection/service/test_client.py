@@ -58,25 +58,25 @@ async def test_labels_reach_the_model_of_the_entities_tier(home: Path) -> None:
 
 async def test_documents_are_read_by_processes_of_its_own(home: Path) -> None:
     async with detecting(home) as (process, client):
-        reading = await client.document(pdf("card 4111"), is_called_text=False, seconds=60)
+        reading = await client.document(pdf("card 4111"), declared_as_text=False, seconds=60)
         assert "card 4111" in reading.text
         (reader,) = psutil.Process(process.process.pid).children() if process.process else []
         assert "gatehouse.detection.documents" in reader.cmdline()
         # The models are not needed for it.
         assert (await client.health())["ner"].detail != "loaded"
         reader.suspend()
-        stuck = await client.document(b"a", is_called_text=False, seconds=0.3)
+        stuck = await client.document(b"a", declared_as_text=False, seconds=0.3)
         assert stuck.unread == (Unread("file", "timeout"),)
         assert (await client.entities(["Anna"])) == [ANNA]
-        large = await client.document(("word " * 300_000).encode("utf-16"), is_called_text=True, seconds=60)
+        large = await client.document(("word " * 300_000).encode("utf-16"), declared_as_text=True, seconds=60)
         assert len(large.text) == 5 * 300_000 + 1
 
 
 async def test_a_document_is_not_read_where_the_process_is_stopped_or_gone(home: Path) -> None:
     async with detecting(home) as (process, client):
         with stopped(process):
-            assert await failure(client.document(b"a", is_called_text=False, seconds=0.2)) == "documents: timeout"
-        asking = asyncio.create_task(failure(client.document(b"a", is_called_text=False, seconds=5)))
+            assert await failure(client.document(b"a", declared_as_text=False, seconds=0.2)) == "documents: timeout"
+        asking = asyncio.create_task(failure(client.document(b"a", declared_as_text=False, seconds=5)))
         await asyncio.sleep(0)
         process.signal(signal.SIGKILL)
         await process.ended()
@@ -385,10 +385,10 @@ async def test_texts_that_nobody_waits_for_any_more_are_not_read(home: Path) -> 
 
 async def test_a_file_that_nobody_waits_for_any_more_is_not_read_on(home: Path) -> None:
     async with detecting(home) as (process, client):
-        await client.document(pdf("card 4111"), is_called_text=False, seconds=60)
+        await client.document(pdf("card 4111"), declared_as_text=False, seconds=60)
         (reader,) = psutil.Process(process.process.pid).children() if process.process else []
         reader.suspend()
-        asking = asyncio.create_task(client.document(b"a", is_called_text=False, seconds=60))
+        asking = asyncio.create_task(client.document(b"a", declared_as_text=False, seconds=60))
         # Until the process has handed the file to its reader.
         for _ in range(50):
             await client.health()

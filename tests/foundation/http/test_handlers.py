@@ -37,7 +37,7 @@ class Gone(errors.NotFound):
 
 def build(forms: ErrorForms) -> FastAPI:
     app = FastAPI(redirect_slashes=False)
-    install(app, forms, away=DATABASE_UNAVAILABLE_ERRORS)
+    install(app, forms, unavailable=DATABASE_UNAVAILABLE_ERRORS)
 
     for prefix in (
         "/api/detail",
@@ -228,7 +228,7 @@ async def test_endless_field_names_are_cut(client):
     class Strict(BaseModel, extra="forbid"): ...
 
     app = FastAPI()
-    install(app, away=DATABASE_UNAVAILABLE_ERRORS)
+    install(app, unavailable=DATABASE_UNAVAILABLE_ERRORS)
 
     @app.post("/x")
     async def x(body: Strict) -> None: ...
@@ -251,7 +251,7 @@ async def test_endless_field_names_are_cut(client):
 @pytest.mark.parametrize("inside", [True, False])
 async def test_a_database_that_is_away_is_503_and_when_to_come_back(error: Exception, inside: bool) -> None:
     app = FastAPI()
-    responses = install(app, ErrorForms({"/api/coded": CODED}), away=DATABASE_UNAVAILABLE_ERRORS)
+    responses = install(app, ErrorForms({"/api/coded": CODED}), unavailable=DATABASE_UNAVAILABLE_ERRORS)
 
     @app.get("/api/coded")
     async def route() -> None:
@@ -271,7 +271,7 @@ async def test_a_database_that_is_away_is_503_and_when_to_come_back(error: Excep
 async def test_the_log_of_a_fault_has_no_values_and_no_locals(capsys: pytest.CaptureFixture[str]) -> None:
     stored = "$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHQ$aGFzaA"
     app = FastAPI()
-    install(app, ErrorForms(), away=DATABASE_UNAVAILABLE_ERRORS)
+    install(app, ErrorForms(), unavailable=DATABASE_UNAVAILABLE_ERRORS)
 
     @app.get("/api/detail")
     async def route() -> None:

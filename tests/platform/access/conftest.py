@@ -1,4 +1,4 @@
-"""What tests of people's browsers share."""
+"""Fixtures for tests with browsers."""
 
 from collections.abc import AsyncIterator
 
@@ -11,7 +11,7 @@ from gatehouse.foundation.settings import Settings
 
 @pytest.fixture(scope="module")
 async def public(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
-    """Another worker over the same database, which has a public address, as applications need it."""
+    """Another worker with the same database and a public address, which applications need."""
     async with RunningPlatform.start(settings.model_copy(update={"public_url": "https://gatehouse.test"})) as running:
         yield running
 

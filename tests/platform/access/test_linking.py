@@ -1,4 +1,5 @@
-"""Accounts that somebody made before their owner came: which way in gets which account (`access.linking`)."""
+"""Accounts that were created before their owner signs in, and which ways of signing in may use them
+(`access.linking`)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,14 +27,14 @@ LOGIN, REGISTER, USERS = "/api/auth/login", "/api/auth/register", "/api/admin/us
 
 @dataclass
 class World:
-    """An organization with a domain that it has proven and opened, and an address of it."""
+    """An organization with a proven domain that is open for registration, and an address of that domain."""
 
     platform: RunningPlatform
     tenant: Tenant
     domain: str
     browser: httpx2.AsyncClient
     signer: Signer
-    #: what the owner of the first account holds: API keys and access tokens
+    #: credentials of the first account's owner: API keys and access tokens
     credentials: list[str] = field(default_factory=list)
     sign_on: SignOn | None = None
 
@@ -53,7 +54,7 @@ class World:
         return await self.platform.anonymous.post(LOGIN, json={"email": self.email, "password": password})
 
     async def settle_in(self) -> None:
-        """Whoever has the first password signs in and makes an API key."""
+        """Sign in with the first password and create an API key."""
         signed_in = await self.login(FIRST)
         assert signed_in.status_code == 200, signed_in.text
         token = signed_in.json()["access_token"]
@@ -61,7 +62,7 @@ class World:
         self.credentials += [token, key.json()["api_key"]]
 
     async def good(self) -> list[bool]:
-        """Whether each of the credentials is taken."""
+        """Return for each credential whether it is accepted."""
         answers = [await self.platform.client(credential).get("/v1/models") for credential in self.credentials]
         return [answer.status_code == 200 for answer in answers]
 
@@ -109,7 +110,7 @@ async def administrator(world: World, password: str) -> int:
 
 
 async def scim(world: World, password: str) -> int:
-    """As directories do: where the user is there already, it is looked up and replaced."""
+    """Like directories: if the user exists, look it up and replace it."""
     directory = await directory_of(world.platform, world.tenant)
     body = {"schemas": [USER], "userName": world.email, "active": True, "displayName": "The CEO", "password": password}
     made = await directory.client.post("/api/scim/v2/Users", json=body)
@@ -135,13 +136,13 @@ async def portal_owner(world: World, password: str) -> int:
 
 Way = Callable[[World, str], Awaitable[int]]
 WAYS: list[Way] = [self_registration, invitation, administrator, scim, saml, portal_owner]
-#: Whose first owner has not shown that the address is theirs, and is not the organization's directory.
+#: Ways in which the first owner has not proven the address, and is not the organization's directory.
 UNPROVEN = {self_registration, administrator, portal_owner}
 MADE_BY = {self_registration: 202, invitation: 201, administrator: 201, scim: 201, saml: 303, portal_owner: 200}
 
 
 def arrival(first: Way, second: Way) -> int:
-    """How the second one is answered."""
+    """The status of the second way."""
     if second is self_registration:
         return 403 if first is saml else 202
     if second in {invitation, administrator}:
@@ -154,8 +155,8 @@ def arrival(first: Way, second: Way) -> int:
 @pytest.mark.parametrize("second", WAYS, ids=lambda way: f"then-{way.__name__}")
 @pytest.mark.parametrize("first", WAYS, ids=lambda way: way.__name__)
 async def test_whoever_comes_second_gets_no_more_than_is_theirs(world: World, first: Way, second: Way) -> None:
-    """For every ordered pair: one account of the address stays, nobody's password opens what another has made, and an
-    identity provider or directory takes over no account that others can still use."""
+    """For every ordered pair of ways: the address has one account; no password opens an account of somebody else; and
+    an identity provider or directory takes over no account that others can still use."""
     assert await first(world, FIRST) == MADE_BY[first]
     if first in {self_registration, invitation, administrator}:
         await world.settle_in()
@@ -167,7 +168,7 @@ async def test_whoever_comes_second_gets_no_more_than_is_theirs(world: World, fi
     after = world.account()
     assert (after["id"], after["role"]) == (before["id"], before["role"])
     assert (await world.login(SECOND)).status_code == 401
-    # A directory takes over no administrator: it could end the last one's password.
+    # A directory cannot take over an administrator, because it could invalidate the last one's password.
     taken_over = first in UNPROVEN and (second is saml or (second is scim and first is not portal_owner))
     assert await world.good() == [not taken_over] * len(world.credentials)
     has_password = first in {self_registration, invitation, administrator} and not taken_over
@@ -195,7 +196,7 @@ async def test_an_invitation_that_a_machine_issued_proves_no_address(world: Worl
 async def test_a_key_that_is_being_made_while_its_session_ends_is_not_made(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
-    """As when linking ends everything: the request has been let in, and waits for the user's row."""
+    """Linking runs while an accepted request waits for the user's row."""
     with platform.owner_transaction() as transaction:
         transaction.execute("SELECT 1 FROM users WHERE id = %s FOR UPDATE", [tenant.user.id])
         making = asyncio.create_task(tenant.user.client.post("/api/auth/api-keys", json={"description": "late"}))
@@ -209,7 +210,7 @@ async def test_a_key_that_is_being_made_while_its_session_ends_is_not_made(
 
 
 async def test_an_account_with_a_changed_address_must_be_linked_again(world: World) -> None:
-    """What the earlier person holds does not reach the account of the person who has the new address."""
+    """The earlier person's credentials are invalid for the account of the person with the new address."""
     earlier = f"earlier@{world.domain}"
     single = await world.single_sign_on()
     assert (await single.sign_in(email=earlier)).status_code == 303
@@ -227,7 +228,7 @@ async def test_an_account_with_a_changed_address_must_be_linked_again(world: Wor
 
 @pytest.mark.parametrize("proven", [True, False])
 async def test_an_account_stays_linked_when_its_directory_changes_the_address(world: World, proven: bool) -> None:
-    """What the earlier person holds ends at once, and whoever has the new address signs in."""
+    """The earlier person's credentials become invalid at once, and the person with the new address can sign in."""
     single = await world.single_sign_on()
     assert (await single.sign_in(email=world.email)).status_code == 303
     account = world.account()["id"]
@@ -247,14 +248,14 @@ async def test_an_account_stays_linked_when_its_directory_changes_the_address(wo
         assert (await single.sign_in(email=email)).status_code == 303
     events = await world.platform.audit(world.tenant, "user.linked")
     assert [event["details"]["ended"]["api_keys"] for event in events] == [1, 0]
-    # Writing anything else ends nothing.
+    # Other changes invalidate nothing.
     name = {"op": "replace", "path": "displayName", "value": "The CEO"}
     await directory.patch(f"/Users/{account}", name)
     assert len(await world.platform.audit(world.tenant, "user.linked")) == 2
 
 
 async def test_a_key_that_is_being_enabled_while_its_account_is_linked_stays_disabled(world: World) -> None:
-    """A stranger could enable a disabled key again and again, until one request is under way at the right moment."""
+    """An attacker could repeatedly enable a disabled key, until a request runs at the right moment."""
     await self_registration(world, FIRST)
     await world.settle_in()
     world.platform.sql("UPDATE api_keys SET is_enabled = false WHERE user_id = %s", [world.account()["id"]])
@@ -330,7 +331,7 @@ async def test_the_owner_of_an_address_ends_all_that_a_stranger_made_with_it(wor
     assert (ended["passwords"], ended["api_keys"], ended["oauth_grants"], ended["second_factors"]) == (1, 1, 1, 1)
     assert ended["sessions"] >= 2
     assert ended["refresh_tokens"] >= 2
-    # The second time nothing is taken over, and what the person has made since goes on.
+    # The second time nothing is taken over, and the person's newer credentials stay valid.
     platform.sql("UPDATE api_keys SET is_enabled = true WHERE user_id = %s", [stranger.id])
     assert await saml(world, "") == 303
     assert platform.sql("SELECT is_enabled FROM api_keys WHERE user_id = %s", [stranger.id]) == [(True,)]
@@ -346,7 +347,7 @@ async def test_an_invitation_that_waits_opens_nothing_once_its_account_is_linked
 
 @pytest.mark.parametrize("how", ["POST", "PUT", "PATCH"])
 async def test_a_directory_that_takes_an_account_into_a_group_takes_it_over(world: World, how: str) -> None:
-    """Some directories find the user and write nothing but the membership, which gives the group's rights."""
+    """Some directories only write the membership of an existing user, which gives the group's rights."""
     await self_registration(world, FIRST)
     await world.settle_in()
     directory = await directory_of(world.platform, world.tenant)
@@ -365,7 +366,7 @@ async def test_a_directory_that_takes_an_account_into_a_group_takes_it_over(worl
 
 
 async def test_an_account_of_an_unproven_domain_is_not_taken_over(world: World) -> None:
-    """The identity provider could name any address there is, an administrator's private one too."""
+    """The identity provider could name any address, also an administrator's private one."""
     await administrator(world, FIRST)
     await world.settle_in()
     world.platform.sql("DELETE FROM allowed_domains WHERE domain = %s", [world.domain])
@@ -409,7 +410,7 @@ async def test_a_person_of_an_unproven_domain_joins_unverified_and_comes_back(wo
 
 
 async def test_applications_do_not_hear_that_a_registered_address_is_verified(world: World) -> None:
-    """The portal takes whoever has a verified address for its owner."""
+    """The portal identifies people by their verified address."""
     await self_registration(world, FIRST)
     assert world.account()["email_verified"] is True
     assert (await claims(world))["email_verified"] is False
@@ -431,7 +432,8 @@ async def claims(world: World) -> dict[str, Any]:
 async def test_a_machine_does_not_give_an_administrators_account_another_address(
     world: World, role: str, how: str
 ) -> None:
-    """Else it gives the account an employee's address, who then signs in as the administrator."""
+    """Otherwise it could give the account an employee's address, and the employee would sign in as the
+    administrator."""
     platform, tenant = world.platform, world.tenant
     machine = await platform.new_m2m(tenant.id, "admin:write", "api:read", "api:write", "chat:write")
     made = await machine.post("/api/admin/scim/token", json={"description": "the machine's"})
@@ -439,7 +441,7 @@ async def test_a_machine_does_not_give_an_administrators_account_another_address
     await administrator(world, FIRST)
     user_id = world.account()["id"]
     operator = role == "operator"
-    # Linked, as if the administrator signed in by single sign-on.
+    # Mark the administrator's account as linked.
     platform.sql(
         "UPDATE users SET role = %s, operator = %s, linked_at = now() WHERE id = %s",
         ["admin" if operator else role, operator, user_id],
@@ -457,7 +459,7 @@ async def test_a_machine_does_not_give_an_administrators_account_another_address
                 entry = {"op": "add", "value": {"emails": [{"value": email, "primary": True}]}}
             body = {"schemas": [PATCH], "Operations": [entry]}
         answer = await directory.client.request(how.partition(" ")[0], path, json=body)
-    # A name alone is the directory's to choose, and nobody signs in by it.
+    # The directory may choose a name, because nobody signs in with it.
     renamed = how == "PATCH" and not operator
     assert answer.status_code == (200 if renamed else 403), answer.text
     assert platform.sql("SELECT email FROM users WHERE id = %s", [user_id]) == [(world.email,)]
@@ -467,7 +469,7 @@ async def test_a_machine_does_not_give_an_administrators_account_another_address
 
 
 async def test_a_machine_makes_a_scim_token_only_with_the_rights_of_a_user(world: World) -> None:
-    """By the token it could become any user."""
+    """With the token it could act as any user."""
     machine = await world.platform.new_m2m(world.tenant.id, "admin:write")
     refused = await machine.post("/api/admin/scim/token", json={"description": "x"})
     assert refused.status_code == 403
@@ -486,7 +488,7 @@ async def test_registering_does_not_tell_who_has_an_account(world: World) -> Non
     assert {tuple(sorted(set(answer.headers) - {"x-request-id"})) for answer in answers} == {
         tuple(sorted(set(answers[0].headers) - {"x-request-id"}))
     }
-    # The name was taken by then.
+    # The name was not free any more.
     rows = world.platform.sql(
         "SELECT email, username FROM users WHERE email LIKE %s ORDER BY created_at", [f"%@{world.domain}"]
     )

@@ -135,7 +135,7 @@ async def test_a_clock_may_differ_by_one_step(platform: RunningPlatform, ada: Me
     secret, _ = await enrol(platform, ada)
     platform.sql("UPDATE mfa_totp SET last_step = 0 WHERE user_id = %s", [ada.id])
     token = (await sign_in(ada)).json()["mfa_token"]
-    # A step may end between making the code and judging it; then its neighbour is asked for.
+    # A step may end between the creation and the check of the code; then the next code is used.
     while time() % 30 > 25:
         await asyncio.sleep(0.2)
     assert (await verify(platform, token, "totp", code=code_of(secret, steps))).status_code == status
@@ -145,7 +145,7 @@ async def test_a_code_may_be_typed_as_apps_show_it(platform: RunningPlatform, ad
     secret, _ = await enrol(platform, ada)
     code, token = code_of(secret, 1), (await sign_in(ada)).json()["mfa_token"]
     assert (await verify(platform, token, "totp", code=f" {code[:3]} {code[3:]} ")).status_code == 200
-    # It is the same code, and used.
+    # It is the same code, which was already used.
     token = (await sign_in(ada)).json()["mfa_token"]
     assert (await verify(platform, token, "totp", code=code)).status_code == 401
 
@@ -199,7 +199,7 @@ async def test_after_ten_wrong_codes_even_the_right_one_is_refused_for_a_while(
     assert (answer.status_code, answer.json()["error"]) == (429, "too_many_attempts")
     assert 0 < int(answer.headers["retry-after"]) <= 61
     assert figure(platform, "totp", "limited") == before + 1
-    # In a session too: the count is the user's.
+    # Attempts in a session count too, because they are counted by user.
     stepping = await ada.client.post(f"{MFA}/verify", json={"method": "totp", "code": code_of(secret, 1)})
     assert stepping.status_code == 429
     platform.sql("UPDATE mfa_attempts SET since = since - interval '61 s' WHERE user_id = %s", [ada.id])
@@ -268,13 +268,13 @@ async def test_sensitive_operations_require_step_up_of_users_with_a_method(
     stepped = await ada.client.post(f"{MFA}/verify", json={"method": "totp", "code": code_of(secret, 1)})
     assert stepped.status_code == 200, stepped.text
     assert figure(platform, "totp", "success") == before + 1
-    # The session goes on: the same one, with the refresh token that it has.
+    # The session continues, with its refresh token.
     assert stepped.json()["refresh_token"] is None
     claims = claims_of(platform, stepped.json()["access_token"])
     assert (claims["sid"], claims["amr"]) == (ada.session_id, ["pwd", "otp", "mfa"])
     client = platform.client(stepped.json()["access_token"])
     assert (await client.post(KEYS, json={"description": "x"})).status_code == 201
-    # The token of before is still a session's, and still not stepped up.
+    # The earlier token is still valid, and still not stepped up.
     assert (await ada.client.post(KEYS, json={"description": "x"})).status_code == 403
 
 
@@ -338,7 +338,7 @@ async def test_removing_a_method_needs_a_fresh_second_factor(platform: RunningPl
 async def test_an_administrator_resets_a_users_methods(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
     await enrol(platform, ada)
     assert (await tenant.admin.client.delete(f"/api/admin/users/{ada.id}/mfa")).status_code == 204
-    # Who holds the lost phone may hold a session too.
+    # The finder of a lost phone may have a session too.
     assert (await ada.client.get(MFA)).status_code == 401
     assert (await sign_in(ada)).status_code == 200
     (event,) = await platform.audit(tenant, "mfa.reset")
@@ -412,7 +412,7 @@ async def test_an_ended_session_is_not_stepped_up(platform: RunningPlatform, ada
 
 
 async def test_a_sealed_secret_is_bound_to_its_row(platform: RunningPlatform, tenant: Tenant, ada: Member) -> None:
-    """Whoever can write to the table but lacks the master key cannot give a user the secret of their own."""
+    """An attacker who can write to the table, but lacks the master key, cannot set a user's secret."""
     bob = await member(platform, tenant)
     mine, _ = await enrol(platform, bob)
     await enrol(platform, ada)

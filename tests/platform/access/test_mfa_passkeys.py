@@ -1,4 +1,4 @@
-"""Passkeys: enrolled, shown, copied, removed; and answers that must not be believed (WebAuthn)."""
+"""Passkeys: enrolment, list, copies, removal; and answers that must be refused (WebAuthn)."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ async def finish(who: Member, credential: dict[str, Any], name: str = "a key") -
 
 
 async def enrol(platform: RunningPlatform, who: Member, **made: Any) -> Authenticator:
-    """A passkey, with the member's session stepped up by it."""
+    """Enrol a passkey, which steps up the member's session."""
     key = Authenticator(**made)
     answer = await finish(who, key.create(await begin(who)))
     assert answer.status_code == 200, answer.text
@@ -54,7 +54,7 @@ async def enrol(platform: RunningPlatform, who: Member, **made: Any) -> Authenti
 
 
 async def begin_assertion(platform: RunningPlatform, who: Member) -> tuple[str, dict[str, Any]]:
-    """A pending login, and what its passkeys are asked."""
+    """Return a pending login and the options for its passkeys."""
     token = (await sign_in(who)).json()["mfa_token"]
     answer = await platform.anonymous.post(f"{WEBAUTHN}/assert/begin", json={"mfa_token": token}, headers=AT)
     assert answer.status_code == 200, answer.text
@@ -150,7 +150,7 @@ async def test_anothers_passkey_is_worth_nothing(platform: RunningPlatform, tena
     theirs = await enrol(platform, bob)
     token, options = await begin_assertion(platform, ada)
     assert (await verify(platform, token, "webauthn", credential=theirs.get(options))).status_code == 401
-    # Nor is one's own for a challenge that another got.
+    # An answer to another user's challenge is refused too.
     _, their_options = await begin_assertion(platform, bob)
     token, _ = await begin_assertion(platform, ada)
     assert (await verify(platform, token, "webauthn", credential=theirs.get(their_options))).status_code == 401
@@ -320,7 +320,7 @@ async def test_a_name_that_is_no_name_is_refused(platform: RunningPlatform, ada:
 
 
 async def test_passkeys_need_the_public_url(ada: Member) -> None:
-    """The tests' platform has none, so only a browser on the same machine could do."""
+    """The platform of the tests has no public address, so only browsers on this machine work."""
     for host in ("gatehouse.test", "localhost.evil.test", "127.0.0.1:8000"):
         answer = await ada.client.post(f"{WEBAUTHN}/register/begin", json={}, headers={"Host": host})
         assert (answer.status_code, answer.json()["error"]) == (409, "passkeys_unavailable")
@@ -330,7 +330,7 @@ async def test_passkeys_need_the_public_url(ada: Member) -> None:
     ("public_url", "shown"),
     [
         ("https://ai.example.com:8443/", "https://ai.example.com:8443"),
-        # Browsers write an address in one way alone.
+        # Browsers write an origin in one form only.
         ("https://AI.Example.com", "https://ai.example.com"),
         ("https://ai.example.com:443", "https://ai.example.com"),
     ],

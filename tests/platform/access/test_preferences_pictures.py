@@ -1,4 +1,4 @@
-"""What becomes of an uploaded picture, and what is not taken for one."""
+"""Conversion of uploaded pictures, and refused uploads."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png_of(width: int, height: int, data: bytes = b"", *, more: bytes = b"") -> bytes:
-    """A PNG whose header says what it likes."""
+    """A PNG with any values in its header."""
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + head + more + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b"")
 
@@ -160,7 +160,7 @@ def test_what_is_no_picture_is_refused(content: bytes) -> None:
 
 
 def progressive(more_scans: int) -> bytes:
-    """A JPEG whose last scan comes so many times more."""
+    """A JPEG whose last scan is repeated this many times."""
     content = encoded(thirds(300, 300), "JPEG", progressive=True)
     last = content[content.rindex(b"\xff\xda") : -2]
     return content[:-2] + last * more_scans + content[-2:]
@@ -200,7 +200,7 @@ async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "reencode", slow)
     tasks = [asyncio.create_task(avatar(b"x")) for _ in range(12)]
     await asyncio.sleep(0.1)
-    # The loop is free meanwhile, and those for whom there is no room were told at once.
+    # The event loop is free meanwhile, and requests without room are refused at once.
     refused = [task for task in tasks if task.done()]
     assert [type(task.exception()) for task in refused] == [TooManyPictures] * 3
     go_on.set()

@@ -16,7 +16,7 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets.passwords import hash_now
 
 LOGIN = "/api/auth/login"
-#: One hash for all: making it takes a while.
+#: One hash for all users, because hashing is slow.
 HASH = hash_now(PASSWORD)
 
 Member = Callable[..., Awaitable[UUID]]
@@ -24,7 +24,7 @@ Member = Callable[..., Awaitable[UUID]]
 
 @pytest.fixture
 def member(platform: RunningPlatform) -> Member:
-    """Makes a user of a tenant who has the password."""
+    """Create a user of a tenant with the password."""
 
     async def make(tenant: Tenant, email: str, **columns: Any) -> UUID:
         values = {"id": new_id(), "tenant_id": tenant.id, "email": email, "password_hash": HASH, **columns}
@@ -147,7 +147,7 @@ async def test_every_attempt_costs_the_same_work(
     monkeypatch: pytest.MonkeyPatch,
     way: Callable[[RunningPlatform, str], Awaitable[None]],
 ) -> None:
-    """As many hashes, and the same statements: what a known address costs beyond comes after the answer."""
+    """The number of hashes and the statements are equal: further work for a known address is done after the answer."""
     known, inactive, service, invited = (address() for _ in range(4))
     await member(tenant, known)
     await member(tenant, inactive, is_active=False)
@@ -166,7 +166,7 @@ async def test_every_attempt_costs_the_same_work(
     here = asyncio.current_task()
 
     def asking(_c: Any, _k: Any, statement: str, *_: Any) -> None:
-        # Not what the platform does beside.
+        # Without statements of the platform's background tasks.
         if asyncio.current_task() is here:
             done.append(statement)
 
@@ -184,7 +184,7 @@ async def test_every_attempt_costs_the_same_work(
     finally:
         for engine in engines:
             event.remove(engine, "before_cursor_execute", asking)
-    # As many as there are organizations, eight at most: one for an account of each.
+    # One hash for each organization, up to eight.
     (organizations,) = platform.sql("SELECT least(8, count(*)) FROM tenants WHERE deleted_at IS NULL")[0]
     assert costs[0].count("a hash") == organizations
     assert len(costs[0]) > 1
@@ -222,7 +222,7 @@ async def test_an_account_of_the_same_address_elsewhere_does_not_lock_users_out(
     assert (await platform.anonymous.post(LOGIN, json=body)).json()["user"]["id"] == str(mine)
     theirs = (await platform.anonymous.post(LOGIN, json=twin)).json()["user"]
     assert theirs["tenant_id"] == str(other_tenant.id)
-    # A user name is shared as an address is.
+    # User names can exist in several organizations, like addresses.
     platform.sql("UPDATE users SET username = %s WHERE email = %s", [username, email])
     by_name = {"username": username, "password": PASSWORD}
     assert (await platform.anonymous.post(LOGIN, json=by_name)).json()["user"]["id"] == str(mine)
@@ -256,11 +256,11 @@ async def test_the_sign_in_page_asks_which_organization(
 async def test_a_password_replaced_during_a_sign_in_opens_no_session(
     platform: RunningPlatform, tenant: Tenant, member: Member
 ) -> None:
-    """Nor does the sign-in put the old hash back."""
+    """The sign-in does not restore the old hash either."""
     email = address()
     user_id = await member(tenant, email)
     passwords, judging = platform.host.passwords, threading.Event()
-    # All threads that judge passwords are busy, so the sign-in waits with the hash that it has read.
+    # All hashing threads are busy, so the sign-in waits with the hash that it has read.
     busy = [asyncio.ensure_future(passwords._run_in_thread(judging.wait)) for _ in range(2)]
     try:
         body = {"email": email, "password": PASSWORD, "tenant": tenant.slug}
@@ -285,7 +285,7 @@ async def test_an_address_of_a_proven_domain_belongs_to_its_tenant(
     await member(other_tenant, email)
     prove(platform, tenant, domain)
     body = {"email": email, "password": PASSWORD}
-    # A squatter in another organization gets nowhere, with or without a name of the tenant.
+    # A user with the same address in another organization has no effect, with or without the name of the tenant.
     assert (await platform.anonymous.post(LOGIN, json=body)).status_code == 401
     squatting = await platform.anonymous.post(LOGIN, json={**body, "tenant": other_tenant.slug})
     assert squatting.status_code == 401
@@ -373,7 +373,7 @@ async def test_the_eleventh_attempt_at_one_address_in_a_minute_is_refused(
 async def test_a_login_ignores_the_callers_earlier_credentials(
     platform: RunningPlatform, tenant: Tenant, member: Member
 ) -> None:
-    """Session fixation: whatever was planted in the browser before, what counts is made by the login."""
+    """Session fixation: the login creates new values, whatever was in the browser before."""
     email = address()
     await member(tenant, email)
     planted = {"Authorization": f"Bearer {tenant.user.token}", "Cookie": "gatehouse_session=planted"}

@@ -114,7 +114,7 @@ async def test_a_long_token_is_revoked_for_as_long_as_it_lives(
 ) -> None:
     await policy(platform, tenant, refresh_token_enabled=False, session_timeout_minutes=120)
     await signed_in(platform, ada)
-    # Even where the policy has changed since.
+    # Even if the policy has changed since.
     await policy(platform, tenant)
     assert (await ada.client.post("/api/auth/logout")).status_code == 204
     assert (await ada.client.get(SESSIONS)).status_code == 401

@@ -22,7 +22,7 @@ pytestmark = needs_chromium
 
 @pytest.fixture(scope="module")
 async def served(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
-    """On a real socket, under its public address."""
+    """The platform on a real socket, with its public address."""
     port = free_port()
     public = settings.model_copy(update={"public_url": f"http://localhost:{port}"})
     async with RunningPlatform.start(public) as running, running.listening(port):
@@ -183,7 +183,7 @@ async def test_a_required_app_is_enrolled(served: RunningPlatform, tenant: Tenan
     await page.get_by_label("Code from the app").fill(code_of(secret))
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
-    # Each code stands on one line.
+    # Each code is on one line.
     heights = await page.locator(".codes li").evaluate_all("items => items.map(item => item.clientHeight)")
     assert len(heights) == 10
     assert max(heights) < 30
@@ -210,7 +210,7 @@ async def test_an_unknown_path_shows_a_page(page: Page) -> None:
 async def test_an_application_at_another_origin_gets_the_person_back(
     served: RunningPlatform, ada: Member, page: Page, application: str, signed_in: bool
 ) -> None:
-    """Browsers hold the redirects that follow a form against the page's policy: the whole way must pass."""
+    """Browsers apply the page's policy to all redirects after a form, so the whole chain must be allowed."""
     operator = await served.operator()
     body: dict[str, Any] = {"name": "the portal", "tenant_id": None, "redirect_uris": [application]}
     client = (await operator.client.post("/api/admin/oauth-clients/", json=body)).json()
@@ -233,7 +233,7 @@ async def test_an_application_at_another_origin_gets_the_person_back(
 
 @pytest.fixture
 async def application() -> AsyncIterator[str]:
-    """The callback of an application at an origin of its own, which answers anything with a page."""
+    """The callback of an application at another origin, which answers every request with a page."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

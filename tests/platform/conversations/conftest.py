@@ -1,4 +1,4 @@
-"""An organization that can chat, and what a test needs to look at what is kept."""
+"""An organization with conversations, and functions to read what is stored."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,13 +13,13 @@ from tests.support.upstream import Behave, Connection
 BASE = "/api/conversations"
 CARD = "4242 4242 4242 4242"
 
-#: Begins a conversation and gives its path; whose, by the client.
+#: Start a conversation of the client's user and return its path.
 Begin = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
 async def talking(platform: RunningPlatform, tenant: Tenant) -> Tenant:
-    """With a few of the sandbox's models, and no titles made behind a test's back."""
+    """The organization has some of the sandbox's models. Titles are not generated."""
     models = ("echo", "status-503", "stream-50", "cut", "slow-200ms")
     await platform.add_provider(tenant.id, "sandbox", "sandbox", *models, max_retries=0)
     await tenant.admin.client.put("/api/admin/config/auto_title_enabled", json={"value": "false"})
@@ -38,7 +38,7 @@ async def begin(talking: Tenant) -> Begin:
 
 
 async def messages_of(client: httpx2.AsyncClient, path: str) -> list[dict[str, Any]]:
-    """The messages of a conversation."""
+    """Return the messages of a conversation."""
     answer = await client.get(f"{path}/messages")
     assert answer.status_code == 200, answer.text
     messages: list[dict[str, Any]] = answer.json()["messages"]
@@ -60,7 +60,7 @@ async def redacting(platform: RunningPlatform, tenant: Tenant, action: str = "re
 
 
 async def of_own(platform: RunningPlatform, talking: Tenant, url: str) -> str:
-    """A conversation of the user's with the model of a provider that the test plays."""
+    """A conversation of the user with a model of a provider that the test controls."""
     await platform.add_provider(talking.id, "own", "openai_compatible", "m", base_url=url, max_retries=0)
     made = await talking.user.client.post(BASE, json={"model": "own/m"})
     return f"{BASE}/{made.json()['id']}"
@@ -72,7 +72,7 @@ def completion(text: str) -> bytes:
 
 
 def answering(*texts: str) -> Behave:
-    """A provider that answers with each of the texts in turn, and then with the last one for good."""
+    """A provider that answers with the texts in order, and then always with the last one."""
     left = list(texts)
 
     async def behave(connection: Connection) -> None:
@@ -88,7 +88,7 @@ def chunk(text: str) -> bytes:
 
 
 def stored(platform: RunningPlatform, tenant_id: UUID) -> str:
-    """Everything of the organization's conversations, as the database holds it."""
+    """Return everything that the database contains of the organization's conversations."""
     tables = ("conversations", "conversation_messages", "share_links")
     return "\n".join(
         str(row)

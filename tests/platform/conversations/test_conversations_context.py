@@ -1,4 +1,4 @@
-"""How much of what was said before is sent along."""
+"""How many earlier messages are sent with a question."""
 
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ from gatehouse.policy.records import ModelRecord
 
 
 def __messages(text: str) -> list[PromptMessage]:
-    """Four letters, which are five tokens, a message: `Q` and `A` tell whose; `.` is an answer without a word."""
+    """Messages of four letters, which are five tokens. `Q` is a question, `A` an answer, `.` an empty answer."""
     roles = {"Q": "user", "A": "assistant", ".": "assistant"}
     return [PromptMessage(roles[item], "" if item == "." else f"{item}{n:03}") for n, item in enumerate(text)]
 

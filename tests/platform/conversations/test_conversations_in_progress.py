@@ -1,4 +1,4 @@
-"""Conversations' model calls are in progress as the gateway's are: draining waits for them, figures show them."""
+"""Model calls of conversations count as calls in progress: draining waits for them, and metrics show them."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.support.upstream import Connection, upstream
 
 
 class Waiting:
-    """A provider that begins to stream, or does not answer, until it is told to."""
+    """A provider that starts a stream or does not answer, until the test lets it continue."""
 
     def __init__(self) -> None:
         self.reached, self.go_on = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""What stands for redacted values: in all of a conversation a label stands for one value."""
+"""Labels of redacted values: within a conversation, a label always stands for the same value."""
 
 import json
 
@@ -58,7 +58,7 @@ async def test_labels_that_the_model_is_not_shown_any_more_are_not_given_again(
         answer = await client.post(f"{path}/messages", json={"content": f"or {OTHER}"})
         shown = json.loads(provider.requests[-1].body)["messages"]
     assert contents(shown) == [("user", "or [CREDIT_CARD_2]")]
-    # What an earlier turn's label stands for is not known any more, and no other value is put in its place.
+    # The value of an earlier turn's label is unknown, and the label is not replaced by another value.
     assert answer.json()["assistant_message"]["content"] == f"[CREDIT_CARD_1] or {OTHER}?"
     assert contents(await messages_of(client, path))[-1] == ("assistant", "[CREDIT_CARD_1] or [CREDIT_CARD_2]?")
 

@@ -1,4 +1,4 @@
-"""A post goes through the whole pipeline, and what is kept is what the model was shown and has said."""
+"""A post goes through the whole pipeline, and messages are stored as the model received and sent them."""
 
 import asyncio
 import json
@@ -69,7 +69,7 @@ async def test_only_as_much_is_sent_as_the_model_has_room_for(platform: RunningP
         for word in ("one", "two", "three", "four"):
             await client.post(f"{path}/messages", json={"content": word})
         last = json.loads(provider.requests[-1].body)["messages"]
-    # Three quarters of the window are for what is sent; a question and its answer take 109 tokens.
+    # Three quarters of the window are available for the prompt. A question and its answer are 109 tokens.
     assert contents(last) == [
         ("user", "two"), ("assistant", "x" * 400), ("user", "three"), ("assistant", "x" * 400), ("user", "four"),
     ]  # fmt: skip
@@ -167,7 +167,7 @@ async def test_a_post_is_counted_once_and_recorded_once_as_the_callers(
 
 async def test_the_sixty_first_post_of_a_minute_is_refused(talking: Tenant, begin: Begin) -> None:
     client, path = talking.user.client, await begin()
-    # Refused by its form, and counted all the same.
+    # Refused because it is malformed, and counted nevertheless.
     for _ in range(60):
         assert (await client.post(f"{path}/messages", json={})).status_code == 422
     refused = await client.post(f"{path}/messages", json={"content": "hello"})
@@ -267,7 +267,7 @@ async def test_a_deletion_just_when_the_answer_is_kept_fails_neither(
         path = await of_own(platform, talking, provider.url)
         post = asyncio.create_task(talking.user.client.post(f"{path}/messages", json={"content": "hello"}))
         await asyncio.wait_for(reached.wait(), 10)
-        # As DELETE does it: the conversation is locked when it is found, and its messages go with it.
+        # Like DELETE: locks the conversation when it reads it, and deletes its messages too.
         with psycopg.connect(platform.installed.owner_url) as deleting:
             deleting.execute("SELECT 1 FROM conversations WHERE tenant_id = %s FOR UPDATE", [talking.id])
             go_on.set()

@@ -1,4 +1,4 @@
-"""Streamed answers: passed on as they come, and kept whatever becomes of them."""
+"""Streamed answers are forwarded as they arrive, and stored also if they break off."""
 
 import asyncio
 import json
@@ -101,7 +101,7 @@ async def test_of_an_answer_whose_client_leaves_is_kept_what_came(
     async def behave(connection: Connection) -> None:
         await connection.begin_stream()
         await connection.chunk(chunk("word " * 10))
-        # More than is held back for a look at what follows.
+        # More text than is held back for inspection.
         await connection.chunk(chunk("more " * 100))
         await connection.reader.read()
 
@@ -241,7 +241,7 @@ async def test_a_client_that_leaves_while_the_whole_answer_is_being_kept_loses_n
                 go_on.set()
                 await asyncio.wait_for(received.wait(), 10)
                 await _waiting_for_a_lock(platform)
-            # The client has left; only then can the answer be kept.
+            # The client has disconnected; only now can the answer be stored.
             await asyncio.sleep(0.2)
     async with asyncio.timeout(10):
         while (last := (await messages_of(talking.user.client, path))[-1])["status"] != "complete":
@@ -306,7 +306,7 @@ async def test_a_stock_clients_parser_reads_the_stream(
 
 
 async def _waiting_for_a_lock(platform: RunningPlatform) -> None:
-    """Returns when somebody does."""
+    """Wait until another transaction waits for the lock."""
     async with asyncio.timeout(10):
         while platform.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
             await asyncio.sleep(0.01)
@@ -314,7 +314,7 @@ async def _waiting_for_a_lock(platform: RunningPlatform) -> None:
 
 @contextmanager
 def _nothing_kept(platform: RunningPlatform, talking: Tenant) -> Iterator[None]:
-    """No message of the organization can be written once it has its place."""
+    """Block the writing of the organization's messages after their position is assigned."""
     platform.sql(
         "CREATE FUNCTION not_now() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not now'; END $$"
     )
@@ -329,7 +329,7 @@ def _nothing_kept(platform: RunningPlatform, talking: Tenant) -> Iterator[None]:
 
 
 def _stranger(url: str, talking: Tenant) -> httpx2.AsyncClient:
-    """The user, over the network."""
+    """The user's client on a real socket."""
     headers = {"Authorization": f"Bearer {talking.user.token}"}
     return httpx2.AsyncClient(base_url=url, headers=headers, timeout=30)
 

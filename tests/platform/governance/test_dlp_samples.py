@@ -147,7 +147,7 @@ def test_a_sealed_sample_is_bound_to_its_row() -> None:
 
 
 async def test_a_sample_has_the_answer_and_what_was_decided_then(platform: RunningPlatform, sandbox: Tenant) -> None:
-    """The answer as the provider gave it: what a rule blocks in it is in the sample."""
+    """The sample contains the provider's answer, also the text that a rule blocks."""
     await sandbox.admin.client.post("/api/admin/policies", json={"name": "a", "condition": "true", "action": "LOG"})
     # Only the answer has it.
     rule = {**PROJECT, "config_json": {"pattern": '"echo"'}}
@@ -160,7 +160,7 @@ async def test_a_sample_has_the_answer_and_what_was_decided_then(platform: Runni
     assert ("Hello" in sample["contents"], sample["answer"]) == (True, ['{"echo":"Hello"}'])
     assert (sample["dlp_action"], sample["policy_action"], sample["answer_texts"]) == ("block", "LOG", 1)
     assert sample["context"]["model"] == "sandbox/echo"
-    # Nothing that the answer held had been found when policy rules were asked.
+    # Policy rules were evaluated before the answer was inspected.
     assert sample["context"]["dlp"] == {"action": "ALLOW", "entities": [], "counts": {}}
 
 
@@ -440,7 +440,7 @@ async def test_samples_that_are_too_old_or_do_not_open_are_left_out(platform: Ru
 
 
 async def test_a_sample_of_the_version_before_is_read(platform: RunningPlatform, sandbox: Tenant) -> None:
-    """Which had a request's texts alone."""
+    """Samples of the earlier version, which had the texts of the request only."""
     sample_id = uuid4()
     sealed_key, sealed = contents.SealingSampler(platform.host.sealer).seal(
         sandbox.id, sample_id, json.dumps(["Hello", CARD]).encode()
@@ -455,7 +455,7 @@ async def test_a_sample_of_the_version_before_is_read(platform: RunningPlatform,
     replay = await replayed(sandbox, add_rule=PROJECT, recorded={})
     (result,) = replay["results"]
     assert (result["action"], result["action_now"], result["action_then"]) == ("block", "redact", None)
-    # What was done then is not known: it is compared with what is in force.
+    # The earlier result is unknown, so the draft is compared with the current rules.
     assert (replay["changed"], sum(replay["totals_then"].values())) == ([str(sample_id)], 0)
 
 

@@ -22,7 +22,7 @@ CARD = "Pay with 4111 1111 1111 1111."
 
 
 class Detectors:
-    """Finds people called Ada, and that texts with `ignore` in them are prompt injection."""
+    """Finds the person Ada, and reports texts with `ignore` as prompt injection."""
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         places = [text.find("Ada") for text in texts]
@@ -190,7 +190,7 @@ async def test_rule_and_test_refuse_unrecognised_labels_with_the_same_message(te
 
 @pytest.fixture
 def gliner(platform: RunningPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, detectors: None) -> None:
-    """The platform over a GLiNER model that finds the words `person`, `drug`, `disease` and the like."""
+    """A platform with a GLiNER model that finds words such as `person`, `drug` and `disease`."""
     folder = gliner_folder(tmp_path)
     settings = platform.host.settings.model_copy(update={"ner_model_path": folder})
     monkeypatch.setattr(platform.host, "settings", settings)

@@ -1,4 +1,4 @@
-"""Replay: what a draft would do about many texts, beside what is in force."""
+"""Replays: the results of a draft for many texts, compared with the current rules."""
 
 import asyncio
 import json
@@ -210,7 +210,7 @@ async def test_texts_are_in_no_answer(tenant: Tenant) -> None:
 
 
 class _Slow:
-    """An entities tier that takes its time."""
+    """A slow entities tier."""
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
         await asyncio.sleep(0.05)

@@ -34,7 +34,7 @@ async def enforce(tenant: Tenant, value: str) -> None:
 
 
 async def registered(tenant: Tenant, model_id: str, *statuses: str) -> str:
-    """An entry of the sandbox's model, moved on step by step; its path."""
+    """Create an entry for the sandbox's model, change its status step by step, and return its path."""
     admin = tenant.admin.client
     entry = await admin.post(BASE, json={"provider": "sandbox", "model_id": model_id})
     assert entry.status_code == 201, entry.text
@@ -48,7 +48,7 @@ VALIDATED = "pending_validation", "in_validation", "validated"
 
 
 async def ask(client: openai.AsyncOpenAI, model: str, *fallbacks: str) -> str:
-    """The model that answered, or what the error says."""
+    """Return the model that answered, or the error."""
     extra = {"fallbacks": list(fallbacks)} if fallbacks else None
     try:
         answer = await client.chat.completions.with_raw_response.create(model=model, messages=HELLO, extra_body=extra)

@@ -29,7 +29,7 @@ async def read(tenant: Tenant, entry_id: str) -> dict[str, Any]:
 
 
 def holds(tenant: Tenant, event: dict[str, Any]) -> bool:
-    """By what is in the answer alone."""
+    """Compute the hash from the answer only."""
     fields = {name: event[name] for name in AuditEvent.__struct_fields__ if name not in {"salt", "timestamp"}}
     text = AuditEvent(**fields, timestamp=datetime.fromisoformat(event["timestamp"]), salt=None)
     personal = bytes.fromhex(event["personal_digest"])
@@ -113,7 +113,7 @@ async def test_kill_switches_of_the_model_and_its_provider_are_reported(
         assert answer.status_code == 200, answer.text
     result = await read(tenant, entry_id)
     assert {event["target_model"] for event in result["kill_switches"]} == {"gpt-4o", "*"}
-    # A provider's switch has an event of its own, and one of each of its models.
+    # The switch of a provider causes an event for the provider and one for each of its models.
     assert (result["incidents"]["kill_switches"], len(result["kill_switches"])) == (2, 3)
     assert {event["reason"] for event in result["kill_switches"]} == {"security_event"}
     assert all(holds(tenant, event) for event in result["kill_switches"])
@@ -162,7 +162,7 @@ async def test_events_past_the_hot_window_are_not_there_and_it_says_so(
     result = await read(tenant, entry_id)
     assert result["complete"] is True
     assert datetime.fromisoformat(result["events_since"]) < datetime.now(UTC) - timedelta(days=89)
-    # An entry of 200 days ago, of whose history the hot window has the end.
+    # An entry of 200 days ago. The hot window contains only the end of its history.
     for table, moment in (("registered_models", "created_at"), ("audit_events", "timestamp")):
         which = "id" if table == "registered_models" else "action = 'registered_model.created' AND resource_id"
         platform.sql(
@@ -172,7 +172,7 @@ async def test_events_past_the_hot_window_are_not_there_and_it_says_so(
     result = await read(tenant, entry_id)
     assert [event["action"] for event in result["history"]] == ["registered_model.updated"]
     assert result["complete"] is False
-    # Under a legal hold all that the database has is shown.
+    # Under a legal hold, everything in the database is shown.
     hold = await tenant.admin.client.put("/api/v1/admin/retention/legal-hold", json={"reason": "Case 1"})
     assert hold.status_code == 200, hold.text
     result = await read(tenant, entry_id)

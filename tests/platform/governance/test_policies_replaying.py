@@ -53,7 +53,7 @@ async def test_a_draft_is_tried_on_recorded_requests(platform: RunningPlatform, 
     (event,) = await platform.audit(sandbox, "dlp_sample.replayed")
     assert event["details"] == {"draft": "policies", "samples": 2, "last": 10, "days": None, "labelled": None}
     assert event["actor_id"] == str(sandbox.admin.id)
-    # Nothing of it is in force.
+    # The draft is not in force.
     assert (await sandbox.admin.client.get(BASE)).json() == []
     assert (await chat(sandbox.user, CARD)).status_code == 200
 

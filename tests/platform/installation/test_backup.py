@@ -1,4 +1,4 @@
-"""Saving an installation and bringing it back."""
+"""Backup and restore of an installation."""
 
 import tarfile
 from pathlib import Path
@@ -26,7 +26,7 @@ class Make(Protocol):
 
 
 def of_database(platform: RunningPlatform, name: str, home: Path) -> Installation:
-    """On this database of the running server, with a home of its own and the server's master key."""
+    """Run the command with this database of the running server, a separate home, and the server's master key."""
     url = platform.installed.owner_url.replace("/postgres?", f"/{name}?")
     home.mkdir()
     settings = platform.installed.settings.model_copy(update={"gatehouse_home": home})
@@ -35,7 +35,7 @@ def of_database(platform: RunningPlatform, name: str, home: Path) -> Installatio
 
 @pytest.fixture(scope="module")
 def template(platform: RunningPlatform, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The name of a database that `prepare` has made ready. Tests copy it instead of migrating their own."""
+    """The name of a database that `prepare` has migrated. Tests copy it instead of migrating another one."""
     name = f"b_{uuid4().hex}"
     platform._owner.execute(f"CREATE DATABASE {name}")
     setup.prepare(of_database(platform, name, tmp_path_factory.mktemp("template") / name))
@@ -44,7 +44,7 @@ def template(platform: RunningPlatform, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def make(platform: RunningPlatform, template: str, tmp_path: Path) -> Make:
-    """New databases in the running server: empty, or `prepared` as for a first start."""
+    """Creates databases in the running server: empty, or `prepared` like for a first start."""
 
     def made(*, prepared: bool = False) -> Installation:
         name = f"b_{uuid4().hex}"
@@ -77,14 +77,14 @@ def test_what_was_saved_comes_back(make: Make, tmp_path: Path) -> None:
     )
     assert (second.home / "journal" / writer.name / "00000001.log").read_bytes() == b"a record\n"
     setup.check(second)
-    # The rights came with it: the application's role sees nothing without a tenant.
+    # The access rights are restored too: the application's role sees nothing without a tenant.
     with psycopg.connect(second.owner_url) as connection:
         connection.execute("SET ROLE gatehouse_app")
         assert connection.execute("SELECT count(*) FROM users").fetchone() == (0,)
 
 
 def test_revisions_go_on_beyond_those_that_are_lost(make: Make, tmp_path: Path) -> None:
-    """An outpost has heard of them, and refuses each policy of an older version: a kill switch, too."""
+    """An outpost knows the later version, and refuses older ones, even with a kill switch."""
     installed, file = make(prepared=True), tmp_path / "saved.tar"
     backup.save(installed, file)
     with psycopg.connect(installed.owner_url) as connection:
@@ -151,7 +151,7 @@ def test_a_backup_comes_back_under_another_owner(make: Make, tmp_path: Path, pla
     url = second.url.replace("postgres:@", f"{owner}@")
     moved = msgspec.structs.replace(second, url=url, owner_url=url)
     backup.load(moved, file)
-    # It sees what it owns, finds everything there, and can serve.
+    # The owner sees its tables, everything is restored, and the platform can serve.
     assert counts(moved) == counts(first)
     setup.prepare(moved)
     setup.check_roles(moved)

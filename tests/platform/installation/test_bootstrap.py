@@ -1,4 +1,4 @@
-"""What the first start makes."""
+"""The rows that the first start creates."""
 
 from pathlib import Path
 

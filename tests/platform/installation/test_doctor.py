@@ -1,4 +1,4 @@
-"""`gatehouse doctor` as its user runs it, over a broken installation; and what other commands say there."""
+"""`gatehouse doctor` with a broken installation, and the errors of other commands."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from tests.support.pooler import pooler
 
 
 def doctor(home: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Or another command. Those that serve run in a process of their own."""
+    """Run `doctor` or another command. Commands that serve run in a separate process."""
     command = command or ("doctor",)
     environment = {"PATH": os.environ["PATH"], "GATEHOUSE_HOME": str(home), **environment}
     run = in_a_process if command[0] == "serve" else run_command

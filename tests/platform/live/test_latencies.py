@@ -1,4 +1,4 @@
-"""How fast models answer, shared between workers over the database."""
+"""Latencies of models, which workers share through the database."""
 
 import pytest
 from tests.support.platform import RunningPlatform

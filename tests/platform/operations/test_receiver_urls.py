@@ -1,5 +1,5 @@
-"""Where webhooks, alerts and forwarding to a SIEM may lead: one table, refused when it is saved and when something is
-sent, on record, never connected."""
+"""Unsafe URLs of webhooks, alerts and SIEM receivers: each is refused when it is saved and when something is sent, is
+recorded, and is never connected to."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
@@ -24,23 +24,23 @@ from gatehouse.platform.operations.alerts.schedule import run_due
 from gatehouse.platform.operations.siem.forwarding import Forwarding
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
 
-#: Ways to name a receiver that speaks HTTP: type of resource, and of the SIEM's receiver.
+#: Receivers with HTTP: the type of the resource, and the type of the SIEM's receiver.
 HTTP = ["webhook", "alert", "siem hec", "siem webhook"]
-#: An address of the open internet: no name is looked up, nothing is sent there.
+#: A public address, so that no name is looked up. Nothing is sent to it.
 OUTSIDE = "https://8.8.8.8/"
 
 
 class Kind(Protocol):
-    """One way to name a receiver. A `field` of the request's body is at fault, of the resource type `resource`."""
+    """A way to set a receiver: the `field` of the request's body, and the `resource` type."""
 
     field: str
     resource: str
 
     async def save(self, url: str) -> tuple[int, Any]:
-        """Status and body of the answer."""
+        """Return status and body of the answer."""
 
     async def sent(self, tools: Tools, url: str) -> str | None:
-        """What is on record of something that was sent to the URL, which was saved before it became bad."""
+        """Send something to the URL, which was saved before it became unsafe, and return what is recorded."""
 
 
 class Webhook:
@@ -140,7 +140,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.fixture(params=[*HTTP, "siem syslog_tcp", "siem syslog_tls"])
 def kind(request: pytest.FixtureRequest, platform: RunningPlatform, tenant: Tenant, receiver: Receiver) -> Kind:
-    # What tests before have left is nobody's business here.
+    # Rows of earlier tests are removed.
     platform.sql("UPDATE alert_rules SET enabled = false")
     platform.sql("UPDATE alert_history SET webhook_attempted_at = now()")
     platform.sql("UPDATE webhook_queues SET due_at = NULL")
@@ -153,7 +153,7 @@ def kind(request: pytest.FixtureRequest, platform: RunningPlatform, tenant: Tena
 
 @pytest.fixture
 async def strict(platform: RunningPlatform) -> AsyncIterator[Tools]:
-    """What works on jobs where nothing is allowed that is not on the open internet."""
+    """The `Tools` of a job process that may only connect to public addresses."""
     host = platform.host
     receivers = Receivers(EgressGuard())
     yield Tools(
@@ -180,7 +180,7 @@ async def test_what_parsers_read_differently_is_not_saved(kind: Kind, monkeypatc
     connecting_nowhere(monkeypatch)
     urls = MALFORMED_URLS
     if kind.field == "host":
-        # It has no scheme and no port, and spaces around it are taken away.
+        # It has no scheme and no port, and surrounding spaces are removed.
         urls = [url for url in urls if url.startswith("https://") and not set(url[8:]) & set(":\t\r\n")]
     for url in urls:
         status, body = await kind.save(url)
@@ -200,7 +200,7 @@ async def test_what_leads_inside_when_it_is_sent_is_on_record_and_connects_to_no
     kind: Kind, strict: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connecting_nowhere(monkeypatch)
-    # Of each sort one; `test_receivers` sends to all of them.
+    # One URL of each kind. `test_receivers` uses all of them.
     for url in BLOCKED_URLS[::4]:
         error = await kind.sent(strict, url)
         assert error is not None, url
@@ -234,7 +234,7 @@ async def test_a_redirect_is_followed_nowhere(kind: Kind, strict: Tools, receive
         assert error == f"the receiver answered {status} with a redirect, which is not followed"
         assert len(receiver.got) == before + 1
         if isinstance(kind, Webhook):
-            # There would be another attempt.
+            # Otherwise there would be another attempt.
             kind.hooks.platform.sql("UPDATE webhook_deliveries SET next_attempt_at = NULL")
             kind.hooks.platform.sql("UPDATE webhook_queues SET due_at = NULL")
     await receivers.close()

@@ -10,7 +10,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.http.addresses import ClientAddresses
 
 BASE = "/api/v1/admin/org/ip-allowlist"
-#: where the tests call from
+#: the address of the tests' calls
 HERE = ["127.0.0.0/8"]
 CHAT = {"model": "sandbox/echo", "messages": [{"role": "user", "content": "hi"}]}
 OUTSIDE = {"X-Forwarded-For": "198.51.100.7"}

@@ -1,4 +1,4 @@
-"""Which fields of model calls an organization allows."""
+"""The fields of model calls that an organization allows."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ async def chat(person: Person, **more: Any) -> httpx2.Response:
 
 
 async def drained(platform: RunningPlatform) -> None:
-    """What was answered so far is on record."""
+    """Wait until all answers so far are recorded."""
     await Journal(platform.installed.url, platform.host.settings.gatehouse_home / "journal").drain()
 
 

@@ -1,4 +1,4 @@
-"""Snapshots: made ahead, swapped, kept."""
+"""Policy snapshots: compiled in advance, replaced, and kept after errors."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant

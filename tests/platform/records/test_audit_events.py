@@ -128,7 +128,7 @@ async def test_a_period_contains_its_events_in_any_order_of_writing(
     dice, midnight = random.Random(5), datetime(2026, 3, 10, tzinfo=UTC)
     await make_events(tenant, 2)
     for _ in range(4):
-        # Each batch jumps about in two days, of which it leaves out most hours; the next may be of those before.
+        # Each batch has random times within two days, with many empty hours. The next batch may be earlier.
         hours = [dice.randrange(48) for _ in range(3)]
         moments = [midnight + timedelta(hours=dice.choice(hours), minutes=dice.random() * 60) for _ in range(12)]
         await journal.append(*(outcome(tenant.id, timestamp=moment.timestamp()) for moment in moments))

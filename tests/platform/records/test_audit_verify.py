@@ -1,4 +1,4 @@
-"""`gatehouse audit verify`: an owner of the database changes a chain, and is found out."""
+"""`gatehouse audit verify` detects changes of the chain by the owner of the database."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -16,7 +16,8 @@ from gatehouse.platform.records.audit.verify import Break
 
 @pytest.fixture
 async def chain(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> Callable[[str], list[int]]:
-    """Eight events of administration and of the gateway. Runs a statement on them; answers where the chain breaks."""
+    """Create eight events of administration and the gateway, run a statement on them, and return where the chain
+    breaks."""
     await make_events(tenant, 3)
     await journal.append(*(outcome(tenant.id, user_id=tenant.user.id, ip=f"203.0.113.{item}") for item in range(3)))
     await journal.drain()
@@ -48,7 +49,7 @@ async def test_a_changed_hash_breaks_the_event_and_the_one_after_it(chain: Calla
 
 
 class Forger:
-    """Rewrites events of one chain together with their hashes, as an owner of the database could."""
+    """Rewrites events of a chain together with their hashes, as the owner of the database could."""
 
     def __init__(self, platform: RunningPlatform, tenant: Tenant) -> None:
         self._platform, self._tenant = platform, tenant
@@ -131,7 +132,7 @@ async def test_a_head_that_was_set_back_is_named(chain: Callable[[str], list[int
 
 
 async def test_an_anonymised_event_still_holds(chain: Callable[[str], list[int]]) -> None:
-    """Its personal fields and their salt are gone; the rest is in the hash, with the digest that stays."""
+    """Its personal fields and their salt are removed. The hash covers the other fields and the digest, which stays."""
     forgotten = "actor_id = NULL, ip = NULL, details = '{}', salt = NULL"
     assert chain(f"UPDATE audit_events SET {forgotten} WHERE THE_CHAIN AND sequence = 5") == []
 

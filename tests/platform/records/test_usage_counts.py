@@ -1,5 +1,5 @@
-"""The counts behind the usage list: they are the records', whoever adds or removes some, and pages read with their help
-are those that the records themselves give."""
+"""The counts for the usage list: they match the records after every change, and pages that use them equal those
+without."""
 
 import random
 import threading
@@ -26,7 +26,7 @@ OF_USERS = "(SELECT * FROM usage_counts UNION ALL SELECT * FROM usage_count_delt
 
 
 def random_calls(tenant: Tenant, count: int) -> list[Outcome[UUID]]:
-    """Of three days, most of them in two hours."""
+    """Insert records of three days, most of them in two hours."""
     dice, groups, users = random.Random(count), [new_id(), None], [tenant.user.id, tenant.admin.id, None]
     calls = []
     for _ in range(count):
@@ -71,7 +71,7 @@ async def test_every_count_is_the_records_whoever_adds_or_removes(
     await journal.drain()
     platform.sql("INSERT INTO usage_records (tenant_id, id, timestamp, request_id, status, stream)"
                  " VALUES (%s, gen_random_uuid(), %s, 'r', 'success', false)", [tenant.id, MIDNIGHT])  # fmt: skip
-    # As a drain of the version before counts.
+    # Count like the keeper of the previous version.
     platform.sql("INSERT INTO usage_counts (tenant_id, day, records) VALUES (%s, %s, 1) ON CONFLICT (tenant_id, day,"
                  " user_id, group_id, provider, model_id) DO UPDATE SET records = usage_counts.records + 1",
                  [tenant.id, MIDNIGHT.date()])  # fmt: skip
@@ -99,9 +99,9 @@ async def test_two_fold_at_once_and_each_count_is_there_once(
     await journal.drain()
     with psycopg.connect(platform.installed.owner_url) as first:
         assert first.execute(FOLD).fetchone() >= (1,)
-        # Nobody waits for somebody who is at it.
+        # No process waits for another that is folding counts.
         assert platform.sql(FOLD) == [(0,)]
-        # Who reads meanwhile sees each once.
+        # A concurrent reader sees each count once.
         assert assert_counts_are_the_records(platform, tenant) == 60
     assert assert_counts_are_the_records(platform, tenant) == 60
     crowd = [threading.Thread(target=lambda: platform.sql(FOLD)) for _ in range(4)]
@@ -158,7 +158,7 @@ async def test_pages_are_those_of_the_records_themselves(
 
 
 def _moment(dice: random.Random) -> datetime:
-    """Often at the turn of a day or an hour."""
+    """Many of the times are at the start of a day or an hour."""
     minutes = dice.choice((dice.random() * 130, dice.random() * 3 * 24 * 60))
     moment = MIDNIGHT + timedelta(minutes=minutes)
     return dice.choice(

@@ -1,4 +1,4 @@
-"""`ETag` and `If-Match`: of two who change the same row at once, neither undoes the other's work unseen."""
+"""`ETag` and `If-Match`: of two concurrent changes of a row, neither overwrites the other unnoticed."""
 
 import asyncio
 from typing import Any

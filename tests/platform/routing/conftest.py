@@ -1,4 +1,4 @@
-"""A provider on 127.0.0.1 that does what a test says, and an organization that knows it."""
+"""A provider on 127.0.0.1 that the test controls, and an organization that uses it."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The response cache of routing policies, on the platform: what is asked of it, and what is on record."""
+"""The response cache of routing policies on the platform, and its records."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Names of models: that of the answer is that of the request, and a bare id may belong to several providers."""
+"""Names of models: the answer repeats the name in the request, and an id without provider may match several models."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ async def sandbox(platform: RunningPlatform, tenant: Tenant) -> Tenant:
 
 @pytest.fixture
 async def twice(platform: RunningPlatform, tenant: Tenant) -> Tenant:
-    """The model `echo` at two providers, of which the second is the cheaper."""
+    """The model `echo` at two providers; the second is cheaper."""
     await platform.add_provider(tenant.id, "one", "sandbox", "echo")
     await platform.add_provider(tenant.id, "two", "sandbox", "echo")
     platform.sql(
@@ -42,7 +42,7 @@ async def twice(platform: RunningPlatform, tenant: Tenant) -> Tenant:
 
 
 def named_in(answer: str) -> set[str]:
-    """Every `model` of a body, or of a stream's events."""
+    """Return every `model` in a body or in the events of a stream."""
     lines = [line.removeprefix("data: ") for line in answer.splitlines() if line.startswith("data: {")] or [answer]
     names: set[str] = set()
 

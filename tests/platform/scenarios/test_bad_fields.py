@@ -1,4 +1,4 @@
-"""Bad fields in plain words, the same on every gateway path."""
+"""Errors of invalid fields, with the same text on every gateway path."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an organization may have so many of, it has no more of when requests arrive together."""
+"""Limits on the number of an organization's rows also hold for concurrent requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ from tests.support.platform import RunningPlatform, Tenant
 
 import gatehouse.platform
 
-#: Requests that arrive together.
+#: The number of concurrent requests.
 _PARALLEL_REQUESTS = 6
 
 CERTIFICATE = certificate()
@@ -22,7 +22,7 @@ Create = Callable[[httpx2.AsyncClient, str, int], Awaitable[httpx2.Response]]
 
 
 def _post(path: str, **body: Any) -> Create:
-    """`NAME` stands for a name of each request's own, `PARENT` for the id of a group or conversation."""
+    """`NAME` is replaced by a name for each request, `PARENT` by the id of a group or conversation."""
 
     def fill(value: Any, parent: str, number: int) -> Any:
         if isinstance(value, str):
@@ -38,7 +38,7 @@ def _post(path: str, **body: Any) -> Create:
 
 
 P = "gatehouse.platform"
-#: by family: where its limit is, and the request that makes one
+#: for each family: where its limit is, and the request that creates a row
 FAMILIES: dict[str, tuple[str, Create]] = {
     "alerts": (
         f"{P}.operations.alerts.service.MAX_ALERT_RULES",
@@ -121,7 +121,7 @@ async def test_creations_that_arrive_together_stay_within_the_limit(
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_PARALLEL_REQUESTS - 1), answers[0].text
 
 
-#: Families whose limit is a user's; they have a test of their own.
+#: Families with a limit for each user, which have their own test.
 OF_USERS = {f"{P}.access.api_keys.service", f"{P}.access.mfa.enrolment"}
 
 
@@ -144,5 +144,5 @@ async def test_keys_made_together_stay_within_a_users_limit(platform: RunningPla
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * (_PARALLEL_REQUESTS - 1)
     refused = next(answer for answer in answers if answer.status_code == 409)
     assert refused.json()["detail"] == f"A user has at most {limit} API keys. Remove one that is not used any more."
-    # Somebody else's are counted apart.
+    # Those of another user are counted separately.
     assert (await create(tenant.auditor.client, "", 0)).status_code == 201

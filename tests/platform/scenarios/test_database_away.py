@@ -1,4 +1,4 @@
-"""Administration while the database gives it nothing: 503 in the path's form, and well again afterwards."""
+"""Administration while the database is unavailable: 503 in the path's error form, and normal answers afterwards."""
 
 from contextlib import AsyncExitStack
 

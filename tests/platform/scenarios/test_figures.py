@@ -1,4 +1,4 @@
-"""Figures that the request path counts, and what the log says of them."""
+"""Metrics of requests, and the corresponding log lines."""
 
 from pathlib import Path
 from typing import Any

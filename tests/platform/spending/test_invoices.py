@@ -1,4 +1,5 @@
-"""Invoices: once a month, by the organization's own midnight, with exactly what is on record."""
+"""Invoices: one for each month, which ends at midnight in the organization's time zone, with exactly the recorded
+usage."""
 
 from datetime import UTC, datetime
 from typing import Any, cast

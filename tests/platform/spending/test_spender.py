@@ -1,4 +1,4 @@
-"""Budgets over several workers and a real ledger: what passes, what is refused, what comes back."""
+"""Budgets with several workers and a real ledger: accepted calls, refused calls, and returned leases."""
 
 import asyncio
 import contextlib
@@ -37,10 +37,10 @@ def budget(tenant: Tenant, zone: str = "UTC", **fields: Any) -> Budget:
 
 
 class Faulty(Database):
-    """A database whose service transactions fail as long as `at` says where: `begin`, `commit`, or `after` it."""
+    """A database whose service transactions fail at the point `at`: `begin`, `commit`, or `after` the commit."""
 
     at = ""
-    #: seconds before they do
+    #: seconds before the failure
     slow = 0.0
 
     @contextlib.asynccontextmanager
@@ -130,7 +130,7 @@ async def test_what_is_set_aside_and_not_used_serves_others(workers: Workers, te
         while (third := await tried(four[2], of, dear)) is None:
             await asyncio.sleep(0.1)
     four[2].settle(third, CallAmounts(nano_usd=400_000_000, requests=1))
-    # 1 - .001 - .4: what is left is known to the billionth.
+    # 1 - .001 - .4: the rest is exact to nine digits.
     assert await tried(four[3], of, CallAmounts(nano_usd=599_000_001, requests=1)) is None
     async with asyncio.timeout(5):
         while await tried(four[3], of, CallAmounts(nano_usd=599_000_000, requests=1)) is None:
@@ -272,7 +272,7 @@ async def settled_at(workers: Workers, of: Budget, requests: int) -> None:
 
 
 async def gives_back(workers: Workers, spender: Spender, of: Budget) -> None:
-    """The worker asks the ledger for all its accounts together: what spoils one spoils this."""
+    """The worker sends one request to the ledger for all its accounts, so an error of one affects all."""
     reserved = await spender.reserve([of], ONE, enforced=True)
     spender.settle(reserved, None)
     await settled_at(workers, of, 0)
@@ -289,7 +289,7 @@ async def test_a_call_that_does_not_fit_leaves_what_is_left_to_others(
     one.settle(first, CallAmounts(tokens=200))
     for _ in range(3):
         assert await tried(one, of, CallAmounts(tokens=hopeless)) is None
-        # Neither here nor elsewhere, nor a moment later: 800 are left.
+        # Refused here and on other workers, also later: 800 are left.
         assert await tried(one, of, CallAmounts(tokens=100)) is not None
         assert await tried(other, of, CallAmounts(tokens=100)) is not None
 
@@ -357,7 +357,7 @@ async def test_spending_beyond_the_reservation_is_reported(workers: Workers, ten
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=100)
     reserved = await one.reserve([of], ONE, enforced=True)
-    # Until what was asked for ahead is given back, and nothing else is to be told.
+    # Wait until the lease that was requested in advance is returned, and no request to the ledger is pending.
     await asyncio.sleep(1.6)
     await settled_at(workers, of, 1)
     one.settle(reserved, CallAmounts(requests=70))
@@ -383,7 +383,7 @@ async def test_a_call_without_an_answer_in_time_is_not_reported_as_over_budget(
 async def test_who_is_never_quick_enough_is_not_told_that_the_budget_is_spent(
     workers: Workers, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the ledger gives, others have taken by then."""
+    """Other calls have used everything that the ledger granted."""
     (one,) = await workers.start(1)
     of = budget(tenant, limit_requests=100)
 
@@ -400,7 +400,7 @@ async def test_a_clock_that_goes_back_finds_the_account_that_it_left(workers: Wo
     (one,) = await workers.start(1)
     of, other = budget(tenant, limit_requests=4, period="minute"), budget(tenant, limit_requests=50)
     workers.clock.move(60 - workers.clock.now() % 60 - 1)
-    # A call is under way in each of two minutes.
+    # A call is in progress in each of two minutes.
     assert await tried(one, of) is not None
     for seconds in (2, -2, 2, -2):
         workers.clock.move(seconds)

@@ -1,4 +1,4 @@
-"""Traces as a collector gets them: a real one over HTTP, its messages parsed."""
+"""Traces at a collector: a real HTTP server that parses the messages."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ class Collector:
     headers: list[dict[str, str]] = field(default_factory=list)
     raw: bytes = b""
     request_count: int = 0
-    #: what it says of what it took
+    #: the number of spans that it reports as rejected
     answer: bytes = b""
 
     async def take(self, request: web.Request) -> web.Response:
@@ -63,7 +63,7 @@ class Collector:
 
     @property
     def spans(self) -> list[dict[str, Any]]:
-        """Those that came, each with its attributes as plain values."""
+        """Return the received spans, with their attributes as plain values."""
         return [
             {
                 "name": span.name,
@@ -99,7 +99,7 @@ async def collector() -> AsyncIterator[Collector]:
 
 @asynccontextmanager
 async def exporting(url: str, home: Path, **environment: str) -> AsyncIterator[tuple[Exporter, PlatformMetrics]]:
-    """Stopped at the end, so that what waits is sent."""
+    """The exporter is stopped at the end, so that waiting spans are sent."""
     figures = PlatformMetrics(home)
     settings = Settings.from_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url, **environment})
     made = Exporter(settings, SYSTEM_CLOCK, figures.spans_exported, figures.spans_dropped)
@@ -115,7 +115,7 @@ def engine(traces: Exporter) -> tuple[EngineHarness, Received]:
     harness.serve("one", "m")
     harness.serve("two", "m", kind="mistral")
     harness.ports.traces = traces
-    # Moments are told by the real clock: spans are compared with it.
+    # Uses the real clock, with which the times of spans are compared.
     harness.ports.clock = SYSTEM_CLOCK
     body = {"model": "one/m", "fallbacks": ["two/m"], "messages": [{"role": "user", "content": SECRET}]}
     received = harness.request(body)
@@ -148,7 +148,7 @@ async def test_a_request_is_a_server_span_with_a_client_span_a_try(collector: Co
         "gen_ai.usage.output_tokens": 5, "server.address": "two.test", "server.port": 80,
     }  # fmt: skip
     assert expected.items() <= good.items()
-    # What adds up tokens over spans must not find them twice.
+    # Tokens must be in one span only, so that sums over spans are right.
     assert not [name for name in server if name.startswith("gen_ai.")]
     assert server["gatehouse.requested_model"] == "one/m"
     assert server["gatehouse.fallbacks"] == 1
@@ -229,7 +229,7 @@ async def test_names_are_those_of_the_conventions(collector: Collector, tmp_path
     assert {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"} <= result
     known = {genaiprovidernamevalue.value for genaiprovidernamevalue in GenAiProviderNameValues}
     own = {span["gen_ai.provider.name"] for span in collector.spans if span["kind"] == "CLIENT"} - known
-    # For these the conventions have no name.
+    # The conventions have no names for these.
     assert own <= {"openai_compatible", "ollama", "byoe", "sandbox"}
     assert {span["gen_ai.operation.name"] for span in collector.spans if span["kind"] == "CLIENT"} == {"chat"}
 
@@ -332,7 +332,7 @@ async def test_the_resource_is_what_the_environment_says(collector: Collector, t
     }.items() <= attributes.items()  # fmt: skip
     headers = collector.headers[0]
     assert (headers["content-type"], headers["api-key"], headers["x-team"]) == ("application/x-protobuf", "k=1", "ai")
-    # Written as the vendors tell it.
+    # In the formats of the vendors.
     assert headers["authorization"] == "Basic a2V5"
 
 

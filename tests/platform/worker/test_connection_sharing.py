@@ -1,4 +1,4 @@
-"""Two workers' acceptors on one socket, in one process."""
+"""The acceptors of two workers on one socket, in one process."""
 
 import asyncio
 import contextlib
@@ -62,14 +62,14 @@ async def connection_counts(workers: list[Worker], number: int) -> list[int]:
 async def test_connections_that_come_one_by_one_go_to_who_has_fewer() -> None:
     async with two() as (workers, address):
         with contextlib.ExitStack() as stack:
-            # What the one has from before.
+            # Connections that one worker already has.
             more = [Connection(stack.enter_context(socket.socket())) for _ in range(6)]
             for connection in more:
                 workers[0].connections.add(connection)
             for number in range(7, 13):
                 await connect(stack, address)
                 await connection_counts(workers, number)
-                # Longer than a connection is left to another at the most.
+                # Longer than the maximum time for which a connection is left to another worker.
                 await asyncio.sleep(0.06)
             assert [len(worker.connections) for worker in workers] == [6, 6]
 
@@ -85,7 +85,7 @@ async def test_who_does_not_look_is_not_waited_for_twice() -> None:
     async with two() as (workers, address):
         with contextlib.ExitStack() as stack:
             workers[0].connections.add(Connection(stack.enter_context(socket.socket())))
-            # Stopped: it is on the board, and takes nothing.
+            # A stopped worker is still in the shared table, and accepts nothing.
             asyncio.get_running_loop().remove_reader(workers[1].acceptor._listener)
             began = asyncio.get_running_loop().time()
             for _ in range(10):

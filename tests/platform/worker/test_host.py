@@ -1,4 +1,4 @@
-"""What a worker does by itself while it serves."""
+"""Periodic tasks of a worker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

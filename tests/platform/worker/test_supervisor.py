@@ -1,4 +1,4 @@
-"""`gatehouse serve platform` as a process: every way in which a start, a second start and an end can go wrong."""
+"""`gatehouse serve platform` as a process: failures of the start, of a second start, and of the end."""
 
 import contextlib
 import os
@@ -52,7 +52,7 @@ class Home:
         return process
 
     def start(self, *words: str, **env: str) -> "tuple[subprocess.Popen[bytes], str]":
-        """Returns when it has greeted, with its URL."""
+        """Wait for the start message and return the URL."""
         process = self.begin(*words, **env)
         until(lambda: "Try it" in self.log_text() or process.poll() is not None)
         assert process.poll() is None, self.log_text()
@@ -62,7 +62,7 @@ class Home:
         return self.log.read_text() if self.log.exists() else ""
 
     def password(self) -> str:
-        """The first admin's, as the file has it."""
+        """Return the first admin's password from the file."""
         password = (self.home / "first-admin").read_text().splitlines()[1]
         WATCH.secret(password, "the first admin's password")
         return password
@@ -83,7 +83,7 @@ class Home:
 
 
 def children_of(process: psutil.Process) -> list[psutil.Process]:
-    """All its descendants; none where it has ended."""
+    """Return all its descendants, or none if it has ended."""
     try:
         return process.children(recursive=True)
     except psutil.NoSuchProcess:
@@ -108,7 +108,7 @@ def until(happens: Callable[[], bool], seconds: float = START_SECONDS) -> None:
 
 
 def stop(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> int:
-    """Returns the exit status after SIGTERM."""
+    """Send SIGTERM and return the exit status."""
     process.send_signal(signal.SIGTERM)
     return process.wait(40)
 

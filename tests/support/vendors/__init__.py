@@ -1,1 +1,1 @@
-"""Local servers that answer as a vendor does, and check what they are asked by the vendor's own models."""
+"""Local servers that answer like a vendor, and check requests with the types of the vendor's library."""

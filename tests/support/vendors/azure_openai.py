@@ -1,6 +1,6 @@
 """Azure OpenAI on 127.0.0.1: its addresses, key header and API versions, its content filter, its chunks.
 
-Requests are checked by the request types of the `openai` library. What the words of the last message ask for is done:
+Requests are checked by the request types of the `openai` library. The last message controls the answer:
 `filter this prompt`, `filter the answer`, `use a tool`, `be busy`.
 """
 
@@ -28,7 +28,7 @@ USAGE = {
     "total_tokens": 37,
     "prompt_tokens_details": {"cached_tokens": 10, "audio_tokens": 0},
 }
-#: what a version of before September 2024 does not know
+#: fields that versions before September 2024 do not know
 NEWER = ("stream_options", "max_completion_tokens")
 
 
@@ -167,7 +167,7 @@ async def _error(connection: Connection, status: int, code: str | None, message:
 
 
 def _check(what: str, body: dict[str, Any]) -> None:
-    """Raises what breaks the connection off where the library's types do not take the body."""
+    """Raise an exception that breaks the connection off if the body does not match the library's types."""
     _exhausted(_TYPES[what].validate_python({"model": "", **body}))
 
 
@@ -179,7 +179,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 def _exhausted(value: Any) -> None:
-    """Iterables are checked as they are read."""
+    """Iterables are checked while they are read."""
     if isinstance(value, dict):
         for item in value.values():
             _exhausted(item)

@@ -1,5 +1,5 @@
-"""Amazon Bedrock on 127.0.0.1: it checks signatures by botocore's signer and requests by its model of the service, and
-says what it is told to."""
+"""Amazon Bedrock on 127.0.0.1. It checks signatures with botocore's signer and requests with its model of the service,
+and returns the answer of the test."""
 
 import base64
 import json
@@ -35,7 +35,8 @@ _OPERATIONS = {"converse": "Converse", "converse-stream": "ConverseStream"}
 
 
 class Bedrock:
-    """For `upstream`. `blocks` are the answer's. `faults` are what was wrong with requests; each is a 400 too."""
+    """A behaviour of `upstream`. `blocks` are those of the answer. `faults` are the errors of requests, which are also
+    answered with 400."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Bedrock:
         body = json.loads(connection.body)
         self.received_calls.append((unquote(model), body))
         if operation == "invoke":
-            # Bedrock says so of every maker's models, for itself.
+            # Bedrock adds this to the answers of all vendors' models.
             more = "X-Amzn-Bedrock-Input-Token-Count: 4\r\n"
             await connection.answer(json.dumps(embedded(body)).encode(), more=more)
             return
@@ -93,7 +94,7 @@ class Bedrock:
         return json.dumps(answer, indent=1).encode()
 
     def frames(self) -> list[bytes]:
-        """Texts and arguments come in two pieces, as far as there are two."""
+        """Texts and arguments are sent in two pieces if they are long enough."""
         results = [event("messageStart", {"role": "assistant"})]
         for index, block in enumerate(self.blocks):
             results += _streamed(index, block)
@@ -102,7 +103,7 @@ class Bedrock:
         return [*results, event("metadata", {"usage": USAGE, "metrics": {"latencyMs": 9}})]
 
     async def _list(self, connection: Connection, path: str, query: dict[str, str]) -> None:
-        """One profile a page."""
+        """Each page has one profile."""
         if path == "/foundation-models":
             await connection.answer(json.dumps({"modelSummaries": list(self.models)}).encode())
         elif self.profiles is None:
@@ -149,7 +150,7 @@ async def refuse(connection: Connection, status: int, name: str, message: str) -
 
 
 def is_signed(connection: Connection, session_token: str | None = None) -> bool:
-    """Whether botocore signs the request, as it came, in the same way."""
+    """Return whether botocore computes the same signature for the request."""
     headers = connection.headers
     text = headers.get("authorization", "")
     if "SignedHeaders=" not in text or headers.get("x-amz-security-token") != session_token:
@@ -157,7 +158,7 @@ def is_signed(connection: Connection, session_token: str | None = None) -> bool:
     names = text.partition("SignedHeaders=")[2].partition(",")[0].split(";")
     method, target, _ = connection.head.split(" ", 2)
     path, _, query = target.partition("?")
-    # What a service takes for the query: each value decoded and encoded once.
+    # Return the query as the service reads it: each value decoded and encoded once.
     pairs = [(quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parse_qsl(query)]
     url = f"http://{headers['host']}{path}" + ("?" + "&".join(map("=".join, pairs)) if pairs else "")
     request = AWSRequest(method, url, data=connection.body, headers={name: headers[name] for name in names})
@@ -171,7 +172,7 @@ def is_signed(connection: Connection, session_token: str | None = None) -> bool:
 
 
 def embedded(body: dict[str, Any]) -> dict[str, Any]:
-    """As the makers' pages on Bedrock give it: InvokeModel has no shapes of its own."""
+    """In the formats of the vendors' documentation, because the service model has no types for InvokeModel."""
     if "inputText" in body:
         assert body.keys() <= {"inputText", "dimensions", "normalize", "embeddingTypes"}
         return {"embedding": [0.25, 0.5], "embeddingsByType": {"float": [0.25, 0.5]}, "inputTextTokenCount": 4}
@@ -183,7 +184,7 @@ def embedded(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def fault_in(body: dict[str, Any], model: str, operation: str) -> str | None:
-    """What Bedrock would refuse, else None."""
+    """Return the error for which Bedrock would refuse the request, or None."""
     shape = RUNTIME.operation_model(operation).input_shape
     report = ParamValidator().validate({"modelId": model, **_with_blobs(body, shape)}, shape)
     if report.has_errors():
@@ -225,7 +226,7 @@ def _halves(text: str) -> list[str]:
 
 
 def _with_blobs(value: Any, shape: Any) -> Any:
-    """As botocore takes it: bytes where the wire has base64."""
+    """Convert to botocore's form: bytes instead of base64."""
     if shape.type_name == "structure" and not getattr(shape, "is_document_type", False) and isinstance(value, dict):
         return {
             key: _with_blobs(inner, shape.members[key]) if key in shape.members else inner

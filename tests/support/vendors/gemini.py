@@ -1,4 +1,5 @@
-"""Google's Gemini API on 127.0.0.1: it checks requests by google-genai's own models, and says what it is told to."""
+"""Google's Gemini API on 127.0.0.1. It checks requests with the models of google-genai, and returns the answer of the
+test."""
 
 import base64
 import json
@@ -31,8 +32,8 @@ _TOP: dict[str, Callable[[str], Any]] = {
 
 
 class Gemini:
-    """For `upstream`. `parts` are the answer's, each an event of its own in a stream. `faults` are what was wrong with
-    requests; each is a 400 too."""
+    """A behaviour of `upstream`. `parts` are those of the answer; in a stream each is an event. `faults` are the errors
+    of requests, which are also answered with 400."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class Gemini:
         return {**answer, "candidates": [candidate]}
 
     async def _list(self, connection: Connection, query: str) -> None:
-        """Two models a page."""
+        """Each page has two models."""
         start = int(dict(parse_qsl(query)).get("pageToken", "0"))
         page: dict[str, Any] = {"models": list(self.models[start : start + 2])}
         if start + 2 < len(self.models):
@@ -122,7 +123,7 @@ class Gemini:
 
 
 def sse(data: dict[str, Any]) -> bytes:
-    # As Google ends its lines.
+    # Google's line ends.
     return b"data: " + json.dumps(data).encode() + b"\r\n\r\n"
 
 
@@ -134,7 +135,7 @@ async def refuse(
 
 
 def fault_in(body: dict[str, Any], model: str) -> str | None:
-    """What Google would refuse, else None."""
+    """Return the error for which Google would refuse the request, or None."""
     if unknown := body.keys() - _TOP.keys():
         return f"Unknown name {sorted(unknown)}"
     try:

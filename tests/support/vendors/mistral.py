@@ -1,7 +1,6 @@
-"""Mistral on 127.0.0.1. It checks what it is asked by the models of the `mistralai` library, and beyond them refuses
-what the real one is known to refuse: unknown fields, ids of other lengths, an answer that nobody asked to go on.
-
-What the words of the last message ask for is done: `think`, `use tools`, `be busy`, `break down`.
+"""Mistral on 127.0.0.1. It checks requests with the models of the `mistralai` library, and refuses what the real
+service also refuses: unknown fields, ids of other lengths, and an assistant message at the end without `prefix`. The
+last message controls the answer: `think`, `use tools`, `be busy`, `break down`.
 """
 
 import re
@@ -143,7 +142,7 @@ def _chunks(words: str) -> Iterable[dict[str, Any] | bytes]:
 
 
 def _faults(model: Any, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """As the real one tells them."""
+    """In the format of the real service."""
     names = {field.alias or name for name, field in model.model_fields.items()}
     unknown = [
         {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted", "input": body[name]}

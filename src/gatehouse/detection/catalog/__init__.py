@@ -1,4 +1,4 @@
-"""The 76 built-in patterns: platform rules that are in force for everybody, one entry of data each."""
+"""The 76 built-in patterns, as data. They are platform rules, in force for every organization."""
 
 from typing import Final
 

@@ -7,7 +7,7 @@ from gatehouse.detection.catalog.shapes import GUESS, alone, among_words, entry,
 from gatehouse.detection.validators import both, proves, refutes, wallets
 from gatehouse.detection.validators import financial as check
 
-#: How cards show their digits: Visa, Mastercard and most others; American Express; Diners Club; 19 digits; 6 and 13.
+#: Groups of digits on cards: Visa, Mastercard and most others; American Express; Diners Club; 19 digits; 6 and 13.
 _CARD_GROUPS: Final = (
     (r"[2-6]\d{3}", r"\d{4}", r"\d{4}", r"\d{4}"),
     (r"(?:3[47]\d{2}|1800|2131)", r"\d{6}", r"\d{5}"),
@@ -15,7 +15,7 @@ _CARD_GROUPS: Final = (
     (r"[2-6]\d{3}", r"\d{4}", r"\d{4}", r"\d{4}", r"\d{3}"),
     (r"[2-6]\d{5}", r"\d{13}"),
 )
-#: What people and programs write between the groups beside a blank and a hyphen, and the characters that it is made of.
+#: Separators between the groups in addition to blank and hyphen, and the characters of each.
 _RARE_SEPARATORS: Final = (
     (" {2,3}", " "),
     (r"\t", r"\t"),
@@ -39,9 +39,9 @@ PATTERNS = (
         "credit_card",
         "Payment card number",
         word(r"[1-9]\d{12,18}", 0.3, check.likely_card),
-        # In a card's groups, a number with the right check digit and beginning is one, whatever stands around it.
+        # In a card's groups, the check digit and the beginning are enough evidence, whatever the context.
         *(word(r"[ \-]".join(groups), 0.7, refutes(check.card)) for groups in _CARD_GROUPS),
-        # In other groups, where it is no part of a longer row of numbers, or beside a context word.
+        # In other groups, it must not be part of a longer row of numbers, or must have a context word.
         isolated(r"[2-6]\d{1,5}(?:[ \-]\d{2,6}){2,6}", r" \-", 0.3, check.distinctive_card),
         *(
             word(rf"[1-9](?:[ \-]?\d){{{length - 1}}}", 0.3, check.likely_card, needs_context=True)
@@ -160,7 +160,7 @@ PATTERNS = (
         "VAT or goods and services tax number",
         word(r"DE\d{9}|DE \d{3} \d{3} \d{3}", 0.6, refutes(check.de_vat)),
         word(r"DE[ .\-]?\d{3}[.\-]\d{3}[.\-]\d{3}", 0.6, refutes(check.de_vat)),
-        # In small letters `de` is a word: `de 150 000 000 euros`.
+        # In lower case `de` is a word: `de 150 000 000 euros`.
         word(r"de ?\d{3} ?\d{3} ?\d{3}", 0.3, refutes(check.de_vat), needs_context=True, ignore_case=True),
         alone(r"de ?\d{3} ?\d{3} ?\d{3}", 0.6, refutes(check.de_vat), ignore_case=True),
         word(r"ATU\d{8}|NL\d{9}B\d{2}|BE ?0\d{3}\.?\d{3}\.?\d{3}|PL\d{10}|SE\d{10}01", 0.7),
@@ -190,7 +190,7 @@ PATTERNS = (
         alone(r"\d{3} \d{3} \d{3}", 0.6, refutes(check.acn)),
         word(r"\d{3}-\d{2}-\d{5}", 0.6, refutes(check.kr_business)),
         alone(r"\d{10}", GUESS, refutes(check.kr_business)),
-        # Limited companies; the other kinds' numbers begin as dates and years do.
+        # Only limited companies: numbers of other kinds begin like dates and years.
         among_words(r"5[5-9]\d{4}-\d{4}", 0.6, refutes(check.se_organization)),
         word(r"\d{6}-\d{4}", 0.3, refutes(check.se_organization), needs_context=True),
         alone(r"\d{10}", GUESS, refutes(check.se_organization)),
@@ -216,7 +216,7 @@ PATTERNS = (
     financial(
         "card_security_code",
         "Card security code",
-        # `CVV-123` is a product.
+        # Not after a hyphen: `CVV-123` is a product name.
         shape(
             r"\b(?:cvv2?|security code|cvc2?|verification (?:code|value)|csc)"
             r"(?:\W{0,3}(?:is|code|number)\W{0,3}|[^\w\-]\W{0,2})?"

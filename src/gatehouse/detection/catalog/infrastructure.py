@@ -1,4 +1,4 @@
-"""Machines and where they are."""
+"""Host names, network addresses and paths of machines."""
 
 from functools import partial
 
@@ -8,9 +8,10 @@ from gatehouse.detection.validators import network, refutes
 infrastructure = partial(entry, "infrastructure", "log_only")
 
 _LABELS = r"[A-Za-z0-9][A-Za-z0-9\-]{0,30}(?:\.[A-Za-z0-9\-]{1,31}){0,2}"
-#: In rows of at most sixteen: RE2's filter takes no longer choice for a literal. None that a sentence without a blank
-#: behind its stop would end in (`in`, `it`, `is`, `no`, `at`, `so`, `me`, `to`).
-_ENDS = (
+#: Top-level domains. At most sixteen in one alternation, because RE2's filter recognizes no literals in longer ones.
+#: Those that are words (`in`, `it`, `is`, `no`, `at`, `so`, `me`, `to`) are left out: a sentence that ends without a
+#: blank before the next one would look like a domain.
+_TOP_LEVEL_DOMAINS = (
     "com|org|net|edu|gov|mil|int|info|biz|io|ai|app|dev|co|eu|tv",
     "de|uk|fr|es|nl|be|ch|se|dk|fi|pl|cz|pt|gr|ie|ru",
     "us|ca|au|nz|jp|cn|kr|il|br|mx|ar|tr|za|sg|hk|tw",
@@ -66,7 +67,7 @@ PATTERNS = (
         shape(
             r"\b(?P<value>www\.[A-Za-z0-9][A-Za-z0-9\-]{0,30}(?:\.[A-Za-z0-9\-]{2,24}){1,3}(?:/[^\s<>\"']{0,8})?)", 0.6
         ),
-        *(shape(_domain(end), 0.6) for end in _ENDS),
+        *(shape(_domain(end), 0.6) for end in _TOP_LEVEL_DOMAINS),
         examples=("see https://example.org/a?b=1", "my domains: example.co.uk and www.example.museum"),
         counterexamples=("end.Next sentence", "file.txt", "jane@mail.com"),
     ),
@@ -78,7 +79,7 @@ PATTERNS = (
             0.7,
             ignore_case=True,
         ),
-        # As it is written, and in a string of JSON, or JSON in one: each level doubles the backslashes.
+        # The plain path, and the path in JSON strings, where each level doubles the backslashes.
         *(
             shape(rf"(?P<value>\\{{{2 * count}}}[\w.\-]{{2,30}}\\{{{count}}}[\w$.\-]{{1,30}})", 0.7)
             for count in (1, 2, 4, 8)

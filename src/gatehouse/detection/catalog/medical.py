@@ -9,7 +9,7 @@ from gatehouse.detection.validators.checksums import digits, luhn
 
 medical = partial(entry, "medical", "redact")
 
-#: no S, L, O, I, B, Z
+#: Characters of the US Medicare beneficiary identifier, which has no S, L, O, I, B, Z.
 _LETTER, _EITHER = "[AC-HJKMNP-RT-Y]", "[0-9AC-HJKMNP-RT-Y]"
 _DEA = "[ABCDEFGHJKLMPRSTUX][A-Z9]\\d{7}"
 _MBI = rf"[1-9]{_LETTER}{_EITHER}\d-?{_LETTER}{_EITHER}\d-?{_LETTER}{{2}}\d{{2}}"

@@ -1,4 +1,4 @@
-"""Where a person is reached and found: e-mail, phone, address parts, plates, devices."""
+"""Contact data and location of persons: e-mail, phone, parts of addresses, vehicle plates, devices."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ _UK_POSTCODE = (
     r" ?\d[ABD-HJLNP-UW-Z]{2}"
 )
 _STREET = r"(?:Street|St|Avenue|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Crescent)"
-#: Words of their own, too: `16 Google Drive links`, `3 Click Close`, `2023 Supreme Court`.
+#: Words for streets that also have other meanings: `16 Google Drive links`, `3 Click Close`, `2023 Supreme Court`.
 _STREET_OR_WORD = r"(?:Drive|Dr|Court|Ct|Square|Sq|Place|Pl|Close|Way)"
 _HOUSE = r"\d{1,5}[A-Za-z]?(?: [NSEW]\.?)?(?: [A-Z][\w'.\-]{1,16}){1,3}"
 _UNIT = r"(?:,? (?:Apt|Suite|Ste|Unit|#)\.? ?\w{1,6})"
@@ -29,7 +29,7 @@ _TURKISH_PLATE = r"(?:0[1-9]|[1-7]\d|8[01]) [A-Z]{1,3} \d{2,4}"
 _INDIAN_STATES = (
     r"(?:A[NPRS]|B[HR]|C[GH]|D[DLN]|G[AJ]|H[PR]|J[HK]|K[AL]|L[AD]|M[HLNPZ]|N[LAE]|O[DR]|P[BY]|RJ|SK|T[NRSG]|U[KP]|WB)"
 )
-#: Seconds also as two signs of minutes, and doubled, as CSV writes what stands in quotes.
+#: Seconds also as two minute signs, or as doubled quotes, as within quotes in CSV.
 _MINUTES, _SECONDS = "['\u2032]", "(?:\"{1,2}|[\u2033]|['\u2032]{2})"
 _DEGREES = rf"\d{{1,3}}°\s?\d{{1,2}}{_MINUTES}\s?\d{{1,2}}(?:\.\d{{1,4}})?{_SECONDS}?\s?"
 
@@ -115,7 +115,7 @@ PATTERNS = (
         word(r"[A-ZÄÖÜ]{1,3}[ \-][A-ZÄÖÜ]{1,2}[ \-][1-9]\d{0,3}[EH]?", 0.3),
         alone(r"[A-ZÄÖÜ]{1,3}[ \-][A-ZÄÖÜ]{1,2}[ \-][1-9]\d{0,3}[EH]?", 0.6),
         word(_UK_PLATE, GUESS),
-        # With hyphens, of the time before 2001, and what India, Turkey and embassies write otherwise.
+        # British plates with hyphens or from before 2001, and other forms of Indian, Turkish and embassy plates.
         word(
             r"[A-HJ-PR-Y]{2}(?:0[1-9]|[1-7]\d)-[A-HJ-PR-Z]{3}|[A-HJ-NPR-TV-Y]\d{1,3}[ \-]?[A-HJ-PR-Y][A-HJ-PR-Z]{2}"
             r"|[A-HJ-PR-Z]{3}[ \-]?\d{1,3}[A-HJ-NPR-TV-Y]|(?:0[1-9]|[1-7]\d|8[01])-?[A-Z]{1,3}-?\d{2,4}"
@@ -159,7 +159,7 @@ PATTERNS = (
         shape(rf"{_DEGREES}[NS],?\s{{0,2}}{_DEGREES}[EW]", 0.8),
         context=words("latitude, longitude, lat, lng, lon, gps, coordinates, coords, position, location, geo"),
         examples=("GPS: 52.520008, 13.404954", "48°51'24\"N 2°21'03\"E"),
-        # Four decimals are a place of ten metres, and what a weather service is asked for.
+        # Four decimals are accurate to ten metres, and usual in requests to weather services.
         counterexamples=("[0.52520, 0.13404]", "lat 91.12345, 13.40495", "coordinates: 52.5200, 13.4049"),
     ),
 )

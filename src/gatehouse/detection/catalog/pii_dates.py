@@ -26,7 +26,7 @@ _DATE = "|".join(
         rf"{_MONTH}\.?[ \-,]{{1,2}}{_YEAR}",
     )
 )
-#: A month and its day, where the month has its capital; a month and its year.
+#: A month with a capital letter and a day; a month and a year.
 _SHORT_DATE = "|".join(
     (
         rf"(?-i:{_NAMED_MONTH})\.? {_DAY}(?:st|nd|rd|th)?",

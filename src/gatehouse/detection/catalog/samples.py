@@ -1,4 +1,5 @@
-"""Made-up tokens for the examples: composed here, so that no scanner of this repository takes one for a leak."""
+"""Makes up tokens for the examples. They are not in the source, so that secret scanners do not report this
+repository."""
 
 import hashlib
 import string
@@ -11,7 +12,7 @@ HEX: Final = "0123456789abcdef"
 
 
 def body(length: int, alphabet: str = BASE62, seed: str = "gatehouse") -> str:
-    """`length` characters of `alphabet` that look random and are the same every time."""
+    """Return `length` characters of `alphabet` that look random and are the same for each call."""
     characters: list[str] = []
     block = seed.encode()
     while len(characters) < length:

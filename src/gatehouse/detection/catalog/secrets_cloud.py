@@ -1,6 +1,6 @@
-"""Clouds, code hosts, registries, and what runs on them."""
+"""Secrets of clouds, code hosts, package registries, and services that run on clouds."""
 
-from gatehouse.detection.catalog.assignment import BESIDE, GIVEN, named
+from gatehouse.detection.catalog.assignment import ASSIGNMENT, SPACED_ASSIGNMENT, named
 from gatehouse.detection.catalog.samples import HEX, LOWER, UPPER, body
 from gatehouse.detection.catalog.shapes import secret, shape, vendor
 from gatehouse.detection.validators import both
@@ -13,13 +13,13 @@ PATTERNS = (
         vendor(r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b", bits=0.8),
         vendor(r"A3T[A-Z0-9]{17}\b", bits=0.8),
         shape(
-            rf"(?:aws|amazon|s3)[\w.\-]{{0,12}}secret[\w.\-]{{0,12}}{GIVEN}(?P<value>[A-Za-z0-9/+=]{{36,44}})",
+            rf"(?:aws|amazon|s3)[\w.\-]{{0,12}}secret[\w.\-]{{0,12}}{ASSIGNMENT}(?P<value>[A-Za-z0-9/+=]{{36,44}})",
             0.9,
             token(3.5),
             ignore_case=True,
         ),
         shape(r"\bABSK[A-Za-z0-9+/]{109,269}={0,2}", 0.95, token(2.0), opening="ABSK"),
-        # In quotes, behind a name that speaks of a key.
+        # In quotes, after a name with a word for a key.
         shape(
             r"aws[^\n\"']{0,20}(?:key|pwd|pass|token)[^\n\"']{0,20}[\"'](?P<value>[A-Za-z0-9/+]{40})[\"']",
             0.9,
@@ -29,7 +29,7 @@ PATTERNS = (
         shape(r"\bamzn\.mws\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", 0.95, token(2.5)),
         shape(r"\bbedrock-api-key-YmVkcm9jay5hbWF6b25hd3MuY29t", 0.95),
         shape(
-            rf"aws_session_token{GIVEN}(?P<value>[A-Za-z0-9/+=]{{80,800}})",
+            rf"aws_session_token{ASSIGNMENT}(?P<value>[A-Za-z0-9/+=]{{80,800}})",
             0.9,
             token(3.5),
             opening="aws_session_token",
@@ -125,7 +125,7 @@ PATTERNS = (
         vendor(r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,146}\b", opening="v1.0-"),
         vendor(r"AQVN[\w\-]{35,38}\b", bits=3.5),
         shape(
-            rf"yandex[\w .\-]{{0,16}}{GIVEN}(?P<value>t1\.[A-Z0-9a-z_-]{{1,64}}[=]{{0,2}}\.[A-Z0-9a-z_-]{{86}})",
+            rf"yandex[\w .\-]{{0,16}}{ASSIGNMENT}(?P<value>t1\.[A-Z0-9a-z_-]{{1,64}}[=]{{0,2}}\.[A-Z0-9a-z_-]{{86}})",
             0.9,
             token(3.0),
             opening="yandex",
@@ -139,7 +139,7 @@ PATTERNS = (
         ),
         shape(
             r"(?:cloudant|clou_|clou-|\bcl_api|\bcl-api|\bcl_key|\bcl-key|\bcl_p|\bcl-p|\bcl_token|\bcl-token)"
-            rf"[\w .\-]{{0,16}}(?:{GIVEN}|{BESIDE})"
+            rf"[\w .\-]{{0,16}}(?:{ASSIGNMENT}|{SPACED_ASSIGNMENT})"
             r"(?P<value>[a-z]{24}|[0-9a-f]{64})(?:[^\w\-]|$)",
             0.8,
             token(3.0),

@@ -1,8 +1,8 @@
-"""Secrets of no vendor: keys, headers, connection strings, passwords and files that hold them."""
+"""Secrets that are not specific to a vendor: keys, headers, connection strings, passwords, and files with them."""
 
 from typing import Final
 
-from gatehouse.detection.catalog.assignment import GIVEN
+from gatehouse.detection.catalog.assignment import ASSIGNMENT
 from gatehouse.detection.catalog.samples import BASE62, HEX, body
 from gatehouse.detection.catalog.shapes import secret, shape
 from gatehouse.detection.validators import both
@@ -25,27 +25,27 @@ _NAMES: Final = (
     r"(?:(?:[_\-]|key|db)?passw(?:or)?d|secret|pwd|_pass|private_key|-pass|api_key|keypass|apikey|dbpass|api-key|contrase[ñn]a"
     r"|private-key|auth_token|privatekey|auth-token|priv_key|authtoken|privkey)"
 )
-#: names of keys that may as well be the names of columns
+#: Names of keys that are also names of database columns.
 _KEY_NAMES: Final = (
     r"(?:auth_key|service_key|account_key|client_key|db_key|database_key|authkey|servicekey|accountkey|clientkey|dbkey"
     r"|databasekey|auth-key|service-key|account-key|client-key|db-key)"
 )
-#: from the end of such a name to what stands in quotes: `"] = "`, `[32] = @"`, `: &str = "`, `" value="`, `.assign("`
-_TO_QUOTED: Final = (
+#: The text between such a name and a value in quotes: `"] = "`, `[32] = @"`, `: &str = "`, `" value="`, `.assign("`.
+_QUOTED_ASSIGNMENT: Final = (
     r"(?:\[\d{0,3}\])?[\\\"'`]{0,2}\]?\)?(?::?\s&?str(?:ing)?\??)?\s{0,3}"
     r"(?:[:!=?.]{0,2}=>?|:|,|>|\(|\{|\|\||\.assign\(|value=|\{\s{1,4}default\s{1,4}=|is|)\s{0,3}[@(]?\\{0,2}[\"'`]"
 )
-#: names that look like a secret's and say something about it
-_ABOUT: Final = (
+#: Ends of names that describe a secret and do not contain it, such as `password_policy`.
+_DESCRIBING_NAME_END: Final = (
     r"(?:id|ids|name|names|url|uri|path|file|files|dir|type|types|size|length|len|count|version|vault|pair|event|word|"
     r"board|code|field|label|hint|policy|regex|pattern|min|max|ttl|expiry|expires|expiration|_at|store|chars?|"
     r"message|msg|error|prompt|text|title|description|placeholder|help|info|note|rules?|strength|reminder|question|"
     r"hash|selector|frame|stone|usage|limit|page|mesh|meshing|down|pressed|index|manager|provider|reset|revision|"
     r"prefix|suffix|format|state|status|digest|checksum|fingerprint|build|image|job|trace|span)"
 )
-#: what is given to such a name, behind what makes it one
-_DECOY: Final = rf"[\w\-]{{0,12}}?{_ABOUT}{GIVEN}[^\s\"']{{0,40}}"
-_PUBLIC: Final = (
+#: The assignment to such a name, from its end on.
+_DECOY: Final = rf"[\w\-]{{0,12}}?{_DESCRIBING_NAME_END}{ASSIGNMENT}[^\s\"']{{0,40}}"
+_PUBLIC_NAME: Final = (
     r"(?:public|primary|foreign|partition|sort|cache|csrf|xsrf|bucket|object|row|schema|map|page|continuation|issuer|"
     r"sequence|lookup|index|idx|column|group|sort|routing|hot|valid|locale|translation|next|previous|prev|sync|resume|"
     r"pagination|cursor|idempotency|dedup|deduplication|cancellation|last|file|image|document|order|item|issue|project)"
@@ -56,7 +56,7 @@ _KEY: Final = (
     r"|admin|user|deploy|storage|webhook)[_\-. ]?key"
     r"|auth[_\-]|[_\-]auth|[a-z0-9][_\-]key|key_base|_salt)"
 )
-#: Names of long random values that are no secrets. What is called an id names a thing.
+#: Names of long random values that are no secrets, including all ids.
 _PUBLIC_VALUES: Final = (
     r"public[_\-. ]?key|pub[_\-]?key|public[_\-]?token|integrity|checksum|digest|fingerprint|thumbprint|signature|etag|"
     r"cursor|page[_\-]?token|sync[_\-]?token|continuation|next[_\-]?token|nonce|[_\-. \"']hash|"
@@ -68,15 +68,22 @@ _PASSWORDS: Final = (
     r"hasło|"
     r"has[łl]em|parola)|şifre(?:niz|m)?|пароль|パスワ[ー\-]ド|密码|비밀번호"
 )
-#: between a name and its value in a sentence of the languages above
-_IS: Final = (
+#: The text between a name and its value in a sentence, in the languages above.
+_SENTENCE_ASSIGNMENT: Final = (
     r"(?:\s{0,3}[=:]\s{0,3}|は\s?"
     r"|\s{1,3}(?:is|was|lautet|ist|est|es|è|é|to|jest|será|zal|wordt|to:|is:|ist:|est:|es:|is now)\s{1,3})"
 )
 _VALUE: Final = r"[\w=.~+/|@%\-]{12,60}"
 
-#: names whose values are often longer than a shape without an opening may take
-_LONG: Final = ("access_token", "accesstoken", "refresh_token", "refreshtoken", "secret_key_base", "client_secret")
+#: Names whose values are often longer than the maximum of a shape without an opening.
+_LONG_VALUE_NAMES: Final = (
+    "access_token",
+    "accesstoken",
+    "refresh_token",
+    "refreshtoken",
+    "secret_key_base",
+    "client_secret",
+)
 
 PATTERNS = (
     secret(
@@ -169,21 +176,21 @@ PATTERNS = (
         "api_key",
         "Key or token given to a name",
         shape(
-            rf"(?:(?:{_PUBLIC}[_\-]?(?:key|token)|client[_\-]?(?:request[_\-]?)?token)[\w.\-]{{0,16}}|{_KEY}[\w.\-]{{0,12}}?{_ABOUT}){GIVEN}[^\s\"']{{0,40}}"
-            rf"|{_KEY}[\w.\-]{{0,16}}{GIVEN}(?P<value>{_VALUE})",
+            rf"(?:(?:{_PUBLIC_NAME}[_\-]?(?:key|token)|client[_\-]?(?:request[_\-]?)?token)[\w.\-]{{0,16}}|{_KEY}[\w.\-]{{0,12}}?{_DESCRIBING_NAME_END}){ASSIGNMENT}[^\s\"']{{0,40}}"
+            rf"|{_KEY}[\w.\-]{{0,16}}{ASSIGNMENT}(?P<value>{_VALUE})",
             0.7,
             both(no_number, assigned_key(3.0)),
             ignore_case=True,
         ),
         *(
             shape(
-                rf"{name}{GIVEN}(?P<value>[\w=.~+/|@%\-]{{61,400}})",
+                rf"{name}{ASSIGNMENT}(?P<value>[\w=.~+/|@%\-]{{61,400}})",
                 0.8,
                 assigned_key(3.0),
                 opening=name,
                 ignore_case=True,
             )
-            for name in _LONG
+            for name in _LONG_VALUE_NAMES
         ),
         shape(
             r"\b(?:api|access|secret|auth)[ _\-]?(?:key|token|schlüssel)\s{1,2}"
@@ -215,13 +222,13 @@ PATTERNS = (
         "password",
         "Password given to a name",
         shape(
-            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_TO_QUOTED}(?P<value>[^\"'`\r\n]{{4,59}}))",
+            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_QUOTED_ASSIGNMENT}(?P<value>[^\"'`\r\n]{{4,59}}))",
             0.8,
             password,
             ignore_case=True,
         ),
         shape(
-            rf"{_KEY_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_TO_QUOTED}(?P<value>[^\"'`\r\n]{{6,56}}))",
+            rf"{_KEY_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_QUOTED_ASSIGNMENT}(?P<value>[^\"'`\r\n]{{6,56}}))",
             0.7,
             both(password, no_slug),
             ignore_case=True,
@@ -245,14 +252,14 @@ PATTERNS = (
             bare_password,
             ignore_case=True,
         ),
-        # in a string in quotes of CSV, which doubles those that it holds
+        # In a quoted field of CSV, which doubles quotes.
         shape(
-            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_TO_QUOTED}\"(?P<value>[^\"\r\n]{{4,56}})\"\")",
+            rf"{_NAMES}(?:{_DECOY}|[\w\-]{{0,12}}{_QUOTED_ASSIGNMENT}\"(?P<value>[^\"\r\n]{{4,56}})\"\")",
             0.8,
             password,
             ignore_case=True,
         ),
-        # words are a password where it is the name itself, or little more, that they are assigned to
+        # Words count as a password only if the name is `password` with little added.
         shape(
             rf"(?:passwd|password|passphrase)(?:{_DECOY}|\w{{0,16}}\s?:?=\s?"
             r"[\"']{1,2}(?P<value>[a-z]{3,12}(?:[ \-][a-z]{2,12}){3,5})[\"'])",
@@ -267,7 +274,7 @@ PATTERNS = (
             ignore_case=True,
         ),
         shape(
-            rf"(?:{_PASSWORDS}){_IS}[\"'`«„“]?(?P<value>[^\s\"'`»“”]{{4,60}})",
+            rf"(?:{_PASSWORDS}){_SENTENCE_ASSIGNMENT}[\"'`«„“]?(?P<value>[^\s\"'`»“”]{{4,60}})",
             0.7,
             bare_password,
             ignore_case=True,
@@ -363,8 +370,8 @@ PATTERNS = (
             r"[\"'](?P<value>[A-Za-z0-9+/_\-]{40,100}={0,2})[\"']",
             0.6,
             unnamed_key,
-            # The value before a change (`"..." -> "..."`) may stand between.
-            not_preceded_by=rf"(?:{_PUBLIC_VALUES})[\w.\-]{{0,8}}{GIVEN}[^\s\"']{{0,16}}"
+            # There may be the value before a change between them: `"..." -> "..."`.
+            not_preceded_by=rf"(?:{_PUBLIC_VALUES})[\w.\-]{{0,8}}{ASSIGNMENT}[^\s\"']{{0,16}}"
             r"(?:[\w+/=\-]{0,50}[\"']\s{0,2}->\s{0,2}[\"'])?",
         ),
         examples=('x = "' + body(60) + '"',),

@@ -1,7 +1,7 @@
-"""How the catalogue's modules write a shape.
+"""Functions with which the modules of the catalog make shapes and patterns.
 
-RE2's filter knows a shape by its literals. It finds them where alternatives are written out (`cos_|cos-` rather than
-`cos[_-]`) and two beside each other do not begin alike.
+RE2's filter needs the literals of a regex. It recognizes them if alternatives are written out (`cos_|cos-` instead of
+`cos[_-]`) and adjacent alternatives do not begin with the same characters.
 """
 
 from gatehouse.detection.pattern import ActionTier, Category, Pattern, Shape, Validator
@@ -11,17 +11,18 @@ from gatehouse.detection.validators import both, undecided
 from gatehouse.detection.validators.dates import no_time
 from gatehouse.detection.validators.secrets import token
 
-#: The score of what looks like something and may well be something else: found, logged, and not redacted by default.
+#: Score of an uncertain finding: it is logged, and by default not redacted.
 GUESS = 0.55
-#: A shape longer than this must begin with a literal.
+#: Maximum length of a shape that does not begin with a literal.
 MAX_CHARACTERS_WITHOUT_OPENING = 128
-#: Of the whole text, or of one of the texts that it is made of.
+#: Beginning and end of the whole text, or of one of the texts that are scanned together.
 _BEGINNING = f"(?:^|{TEXT_BEGINS})"
 _END = f"(?:$|{TEXT_ENDS})"
 
 
 def width(regex: str) -> int:
-    """The longest match in code points. The regexes here are written in what RE2 and Python's `re` have in common."""
+    """Return the length of the longest match in code points. Uses Python's parser, so the catalog's regexes keep to the
+    common syntax of RE2 and Python's `re`."""
     longest: int = parser.parse(regex).getwidth()[1]
     if longest >= 1 << 20:
         raise ValueError(f"not bounded: {regex}")
@@ -39,7 +40,7 @@ def shape(
     not_preceded_by: str | None = None,
     preceded_by: str | None = None,
 ) -> Shape:
-    """A `Shape` whose `max_length` is the regex's own."""
+    """Return a `Shape` whose `max_length` is computed from the regex."""
     return Shape(
         regex=regex,
         score=score,
@@ -65,7 +66,7 @@ def word(
     needs_context: bool = False,
     ignore_case: bool = False,
 ) -> Shape:
-    """`regex` with no ASCII letter or digit before or behind it, and not in the midst of a UUID."""
+    """Return a shape for `regex` without adjacent ASCII letters or digits, and not within a UUID."""
     return shape(
         rf"\b(?:{regex})\b",
         score,
@@ -77,20 +78,20 @@ def word(
 
 
 def alone(regex: str, score: float, validator: Validator = undecided, *, ignore_case: bool = False) -> Shape:
-    """`regex` where it is all that the text has, but for blanks and quotes: an answer to a question, a field. Not where
-    it is all that a line has: columns of other numbers look the same. Nor a Unix time: that is what a program's whole
-    answer is more often than any of these."""
+    """Return a shape for `regex` as the whole text, apart from blanks and quotes, such as an answer or a field. A whole
+    line is not enough, because columns of other numbers look the same. Unix times are rejected, because they are more
+    frequent as a whole text than such values."""
     whole_text = rf"{_BEGINNING}[ \t\"']{{0,4}}(?P<value>{regex})[ \t\"',;.]{{0,4}}\r?\n?{_END}"
     return shape(whole_text, score, both(no_time, validator), ignore_case=ignore_case)
 
 
-#: Of Latin, Greek, Cyrillic, and the scripts of China, Japan and Korea.
+#: A letter of the Latin, Greek, Cyrillic, Chinese, Japanese or Korean script.
 _LETTER = "[A-Za-z\u00c0-\u024f\u0370-\u04ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
 
 
 def among_words(regex: str, score: float, validator: Validator | None = None) -> Shape:
-    """`regex` in a sentence: a letter stands before it and behind it, if anything does. In tables and logs it stands
-    among numbers, quotes and brackets."""
+    """Return a shape for `regex` in a sentence: the words before and after it, if any, begin or end with a letter. In
+    tables and logs, numbers, quotes and brackets surround it."""
     before = rf"(?:{_BEGINNING}|{_LETTER}[,:;.]?\s)"
     after = rf"[.,;:!?)]{{0,2}}(?:\s{_LETTER}|{_END})"
     return shape(rf"{before}(?P<value>{regex}){after}", score, validator)
@@ -104,23 +105,24 @@ def isolated(
     *,
     ignore_case: bool = False,
 ) -> Shape:
-    """`regex` as a word that is not one of a row: no digit stands before or behind it, nor before or behind up to three
-    of the characters `separators`, which are written as in a class."""
+    """Return a shape for `regex` as a word that is not part of a row of numbers: no digit is before or after it, also
+    not with up to three `separators` between. `separators` are characters as in a character class."""
     before = rf"(?:^|[^0-9{separators}])[{separators}]{{0,3}}"
     after = rf"[{separators}]{{0,3}}(?:[^0-9{separators}]|$)"
     return shape(rf"{before}\b(?P<value>{regex})\b{after}", score, validator, ignore_case=ignore_case)
 
 
 def vendor(regex: str, *, bits: float = 2.5, opening: str | None = None, score: float = 0.9) -> Shape:
-    """A token of a vendor's published form, as a word of its own."""
+    """Return a shape for a vendor's token in its published form."""
     return shape(rf"\b(?:{regex})", score, token(bits), opening=opening)
 
 
-def words(listed: str) -> tuple[str, ...]:
-    """Context words, written with commas between them; of several words also as names of fields: `tax_id`, `taxId`."""
-    written = listed.split(", ")
-    joined = (word.replace(" ", between) for word in written if " " in word for between in ("_", "-", ""))
-    return tuple(dict.fromkeys((*written, *joined)))
+def words(comma_separated: str) -> tuple[str, ...]:
+    """Return context words. Phrases are also returned as names of fields: `tax id` as `tax_id`, `tax-id` and
+    `taxid`."""
+    phrases = comma_separated.split(", ")
+    joined = (phrase.replace(" ", between) for phrase in phrases if " " in phrase for between in ("_", "-", ""))
+    return tuple(dict.fromkeys((*phrases, *joined)))
 
 
 def secret(
@@ -156,7 +158,8 @@ def entry(
     examples: tuple[str, ...] = (),
     counterexamples: tuple[str, ...] = (),
 ) -> Pattern:
-    """A pattern of another category; its entity type is its id unless several patterns share one."""
+    """Return a pattern of a category other than `secret`. Its entity type is `pattern_id`, unless several patterns
+    share one."""
     return Pattern(
         id=pattern_id.replace("_", "-"),
         name=name,

@@ -38,7 +38,7 @@ def _answer(question: Question, answers: IO[bytes]) -> bool:
     """Read one file, and return whether this process can continue: not after a lack of memory."""
     out_of_memory = False
     try:
-        reading = read(question.data, is_called_text=question.is_called_text)
+        reading = read(question.data, declared_as_text=question.declared_as_text)
         message = msgspec.msgpack.encode(reading)
     except MemoryError:
         out_of_memory = True

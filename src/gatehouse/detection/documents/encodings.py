@@ -23,11 +23,11 @@ _MARKS: Final = (
 )
 #: Characters of texts that are not visible.
 _BLANKS: Final = frozenset("\t\n\v\f\r\b\x1b\x1e\ufeff\xa0\u3000")
-#: Matches a line from its beginning.
+#: Matches a line that contains bytes that are not ASCII.
 _NOT_ASCII_LINE: Final = re.compile(rb"(?m)^[^\n\x80-\xff]*+[\x80-\xff][^\n]*\n?")
 #: Bytes or characters in one step.
 _STEP: Final = 256 * 1024
-#: Bytes by which the encoding is guessed.
+#: Bytes or characters that are examined to recognize an encoding.
 _SAMPLE: Final = 4096
 _MAX_SAMPLE_BYTES: Final = 16 * 1024
 

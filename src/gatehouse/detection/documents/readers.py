@@ -18,11 +18,11 @@ log = structlog.get_logger(__name__)
 LENGTH_PREFIX_BYTES: Final = 4
 #: Files that are read concurrently.
 READERS: Final = 2
-#: Maximum bytes of waiting files.
+#: Maximum total size of files that are read or wait.
 MAX_WAITING_BYTES: Final = 64 * 1024**2
-#: A process is replaced after so many files, because libraries may leak memory.
+#: Files after which a process is replaced, because libraries may leak memory.
 _MAX_FILES: Final = 200
-#: The environment variables that the process gets. None is a secret.
+#: Environment variables that are passed to the process. None is a secret.
 _ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START")
 
 
@@ -30,7 +30,7 @@ Failure: TypeAlias = Literal["timeout", "overloaded", "unavailable"]
 
 
 class NotRead(Exception):
-    """The file was not read, for a reason that is not in the file."""
+    """The file was not read. The cause is the pool, not the file."""
 
     def __init__(self, reason: Failure) -> None:
         super().__init__(reason)
@@ -39,7 +39,7 @@ class NotRead(Exception):
 
 class Question(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data: bytes
-    is_called_text: bool
+    declared_as_text: bool
 
 
 class _DocumentReader:
@@ -56,10 +56,10 @@ class Readers:
         self._idle: list[_DocumentReader] = []
         self._waiting_bytes = 0
 
-    async def read(self, data: bytes, *, is_called_text: bool, deadline: float) -> Reading:
+    async def read(self, data: bytes, *, declared_as_text: bool, deadline: float) -> Reading:
         """Return the result. A file that takes longer than `deadline` (monotonic time in seconds), or crashes its
-        process, is reported as unread. Raises `NotRead` if its turn does not come until then, or too many files
-        wait."""
+        process, is reported as unread. Raises `NotRead` if no process is free before `deadline`, or if the waiting
+        files have too many bytes."""
         if self._waiting_bytes and self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
             raise NotRead("overloaded")
         self._waiting_bytes += len(data)
@@ -69,7 +69,7 @@ class Readers:
             except TimeoutError:
                 raise NotRead("timeout") from None
             try:
-                return await self._read(Question(data, is_called_text), deadline)
+                return await self._read(Question(data, declared_as_text), deadline)
             finally:
                 self._free.release()
         finally:

@@ -16,14 +16,14 @@ _WIDE_RUN: Final = re.compile(rb"(?:[\t -~]\x00){8,}")
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 
 
-def read(data: bytes, *, is_called_text: bool = False) -> Reading:
-    """Return the text of a file. With `is_called_text` the client has declared it as text, and all of it is read as
+def read(data: bytes, *, declared_as_text: bool = False) -> Reading:
+    """Return the text of a file. With `declared_as_text` the client has declared it as text, and all of it is read as
     text too."""
     output = Output()
     kind = kind_of(data)
     try:
         if _read_document(data, kind, output):
-            if is_called_text and (text := _text(data)) is not None:
+            if declared_as_text and (text := _text(data)) is not None:
                 output.write(SEPARATOR + text.text)
         elif (text := _text(data)) is not None:
             return Reading(text.text, (), text.encoding)

@@ -1,9 +1,9 @@
-"""Recognizes postal addresses by their form: a number beside the name of a street, post office boxes, military mail.
+"""Recognizes postal addresses by their form: a number beside a street name, post office boxes, military mail.
 
 The words for streets are English, German, Dutch, and of the Romance, Scandinavian and some Slavic languages. Each word
-is replaced by a letter for its class, and an address is a regular expression over these letters. So the expressions are
-readable, and the length of a unit bounds the time. Adjacent parts are one finding; a town with a post code after a
-street belongs to it.
+of a text is replaced by a letter for its class, and an address is a regular expression over these letters. This keeps
+the expressions readable, and the matching time is bounded by the length of the text. Adjacent parts of an address are
+one finding, including a town with a post code after the street.
 """
 
 import re
@@ -42,10 +42,13 @@ _ENDING: Final = re.compile(
 )
 #: Common words that precede the name of a street only if they are capitalized.
 _CAPITAL_ONLY: Final = frozenset(("via", "place", "corso", "os", "al", "plaza", "strada", "avenue"))
-_MIXED: Final = ((re.compile(r"[A-Z]{1,2}\d[A-Z\d]?"), "K"), (re.compile(r"\d[A-Z]{2}"), "k"))
+#: The first and the second part of a British post code.
+_POST_CODE_START: Final = re.compile(r"[A-Z]{1,2}\d[A-Z\d]?")
+_POST_CODE_END: Final = re.compile(r"\d[A-Z]{2}")
 
-# The letters: N number, Z number that may be a post code, O ordinal, C capitalized word, w another word,
-# E name of a street in one word, "," comma or line end; the others are above.
+# The letters in addition to those of `_WORDS`: N number, Z number that may be a post code, K and k the parts of a
+# British post code, O ordinal, C capitalized word, w another word, E name of a street in one word, "," comma or line
+# end, # number sign, z anything else.
 _NUMBER: Final = "[NZ]"
 _NAME: Final = "[COFDP]"
 _PARTS: Final = (
@@ -83,10 +86,11 @@ def find(unit: str) -> list[Finding]:
 
 
 def _letter(word: str) -> str:
+    """Return the letter of the word's class."""
     if word in ",\n>":
         return ","
     if word[0].isdigit():
-        return _of_number(word)
+        return _letter_of_number(word)
     if not word[0].isalpha():
         return "#" if word == "#" else "z"
     bare = word.lower().rstrip(".")
@@ -95,17 +99,17 @@ def _letter(word: str) -> str:
         return letter
     if _ENDING.fullmatch(word):
         return "E"
-    if _MIXED[0][0].fullmatch(word):
+    if _POST_CODE_START.fullmatch(word):
         return "K"
     return "C" if word[0].isupper() else "w"
 
 
-def _of_number(word: str) -> str:
+def _letter_of_number(word: str) -> str:
     digits = re.split("[-/]", word, maxsplit=1)[0]
     if digits.isdigit():
         return "Z" if 4 <= len(digits) <= 5 else "N" if len(digits) < 7 else "z"
     if word.lower().endswith(("st", "nd", "rd", "th")):
         return "O"
-    if _MIXED[1][0].fullmatch(word):
+    if _POST_CODE_END.fullmatch(word):
         return "k"
     return "N" if len(word) < 7 and digits[:-1].isdigit() else "z"

@@ -10,7 +10,6 @@ decoded     the same with quoted-printable, HTML entities, URL encoding, hex and
 
 All but the last are local: how a code point is read depends on a bounded number of neighbours, so that a stream is read
 like its whole text.
-
 """
 
 from gatehouse.detection.normalise.characters import character_view
@@ -23,6 +22,6 @@ __all__ = ["LOOKALIKES", "SEPARATOR", "View", "seen"]
 
 
 def seen(text: str, *, json_escapes: bool) -> View:
-    """Return `text` as the patterns read it. `json_escapes`: it is raw JSON."""
+    """Return the view of `text` that patterns are matched against. `json_escapes`: the text is raw JSON."""
     plain = unescaped(text) if json_escapes else None
     return character_view(text) if plain is None else character_view(plain.text).over(plain)

@@ -1,4 +1,4 @@
-"""Backslash escapes: those of raw JSON, in pieces, and those of JSON or source code within a text."""
+"""Decodes backslash escapes: those of raw JSON, and those of JSON or source code within a text."""
 
 import re
 from bisect import bisect_left
@@ -54,8 +54,8 @@ def begun(text: str) -> int:
 
 
 class Nested(NamedTuple):
-    """A view with escapes decoded: the view's characters at which they are, the start and end of each in the source,
-    and the decoded character. All in order."""
+    """A view with escapes decoded. For each escape, in order, the lists have: the view's character at which it is, its
+    start and end in the source, and the decoded character."""
 
     view: View
     escaped: list[int]
@@ -90,8 +90,8 @@ class Nested(NamedTuple):
 
 def nested_view(view: View, *, final: bool) -> Nested | None:
     """Return `view` with the backslash escapes in its text decoded, up to the fourth level, or None if there are none.
-    JSON within a string, a tool's result or a message contains a line break as two characters, so that a letter is
-    adjacent to the value after it. `final`: the text is complete, so that no escape at its end is left out."""
+    JSON within a string has a line break as the two characters `\\n`, so that the value after it has a letter before
+    it. `final`: the text is complete, so that an escape at its end is not left out as incomplete."""
     text = view.text
     if "\\" not in text:
         return None

@@ -5,10 +5,9 @@ selectors   variation selectors, each for a byte
 bits        a run of zero-width characters: two of them for the bits of ASCII text, a third one between letters, or four
 of them for two bits each
 
-Ordinary uses carry nothing: flags of regions (England's is a black flag and five tags), a single selector after an
-emoji or an ideograph, joiners in emoji and scripts, padding. All are local, except bits in a run of unbounded length
-without a visible character.
-
+Ordinary uses hide no text: flags of regions (England's is a black flag and five tags), a single selector after an emoji
+or an ideograph, joiners in emoji and scripts, padding. All encodings are local, except bits in a run of unbounded
+length without a visible character.
 """
 
 import re
@@ -74,8 +73,8 @@ def hidden_view(text: str, *, json_escapes: bool = False) -> Hidden | None:
 
 
 def carried_texts(text: str) -> Iterator[str]:
-    """Yield the hidden texts, one for each carrier; of a long one the beginning. Single tags are included, since a
-    visible character between any two of them hides as much."""
+    """Yield the hidden text of each carrier, or its beginning if it is long. Single tags are included, because tags
+    hide text also with visible characters between them."""
     if not _may_carry(text):
         return
     for match in _CARRIERS.finditer(text):
@@ -101,7 +100,7 @@ def _decoded(match: re.Match[str], max_length: int | None = None) -> _Carried:
     start = match.start(match.lastgroup)
     run = match[match.lastgroup][:max_length]
     if match.lastgroup == "tags":
-        # Fewer are noise in a visible number.
+        # Fewer tags are ignored, so that they do not interrupt a visible number.
         enough = run if len(run) >= _MIN_CHARACTERS else ""
         return [(place, place + 1, chr(ord(tag) - _TAGS)) for place, tag in enumerate(enough, start)]
     if match.lastgroup == "selectors":

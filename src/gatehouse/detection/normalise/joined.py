@@ -16,8 +16,9 @@ _LETTERS: Final = "[A-Za-z_.+/=-]"
 _PART: Final = "[0-9A-Za-z_.+/=-]"
 #: The last character before a break: `=` ends a token or precedes its value.
 _LAST_CHARACTER: Final = "[0-9A-Za-z_.+/-]"
-#: Both sides belong to one token: digits on both, or mixed digits and letters on one, or a form that only identifiers
-#: have. Two words of prose are not joined, nor a word and a number at the end or beginning of a line.
+#: A line break within a token. Both sides have digits, or one side mixes digits and letters, or both together have a
+#: form that only identifiers have. Two words of prose are not joined, nor a word and a number at the end or beginning
+#: of a line.
 _BREAK_PATTERN: Final = re2.compile(
     "|".join(
         (
@@ -34,16 +35,16 @@ _BREAK_PATTERN: Final = re2.compile(
     ).encode()
 )
 _next_break: Final = search_of(_BREAK_PATTERN)
-#: The end of a text that may become one of these.
+#: The end of a text that may be the beginning of such a match.
 _begun: Final = search_of(re2.compile(rb"(?:[0-9A-Za-z_.+/=:)@-] ?(?:\r?\n ?[0-9A-Za-z_.+/=:-]{0,25})|\r)\z"))
 _MAX_INCOMPLETE_BYTES: Final = 32
-#: Bytes before its line break at which such a match begins.
+#: Maximum bytes of such a match before its line break.
 _MAX_BYTES_BEFORE_BREAK: Final = 28
 _SEPARATORS: Final = (SEPARATOR.encode(), BETWEEN_TEXTS.encode())
 
 
 def breaks(view: View, since: int = 0) -> list[int]:
-    """Return the characters that are such line breaks, in order."""
+    """Return the characters from `since` on that are line breaks within a token, in order."""
     positions: list[int] = []
     data = view.data
     place = view.byte(since)
@@ -62,7 +63,8 @@ def breaks(view: View, since: int = 0) -> list[int]:
 
 
 def begun(view: View, end: int) -> int:
-    """Return the character, before `end`, of a line break that the following text decides about, or `end`."""
+    """Return the character, before `end`, of a line break of which the following text decides whether it is within a
+    token, or `end`."""
     size = view.byte(end)
     data = view.data[max(0, size - _MAX_INCOMPLETE_BYTES) : size]
     if b"\n" not in data and b"\r" not in data:
@@ -76,7 +78,7 @@ def begun(view: View, end: int) -> int:
 
 
 def joined(view: View, at: list[int]) -> tuple[View, list[int]]:
-    """Return `view` without the breaks `at`, and the character before each of them."""
+    """Return `view` without the line breaks `at`, and the character before each of them."""
     removed: list[int] = []
     seams: list[int] = []
     for place in at:

@@ -1,7 +1,6 @@
 """Values with separators between their characters: `4 2 4 2`, `4.2.4.2`, `4-2-4-2`.
 
 Local: the nearest few separators of a row decide whether a character is one.
-
 """
 
 import re
@@ -81,7 +80,7 @@ def spaced_view(view: View) -> Spaced | None:
 
 
 def spaced_begun(view: View, end: int) -> int:
-    """The second character, before `end`, of a row that may have begun, or `end`."""
+    """Return the second character, before `end`, of a row that may have begun, or `end`."""
     size = view.byte(end)
     start = _begun(ANYWHERE, view.data[:size], 0, size)[0][0]
     if not 0 <= start < size:

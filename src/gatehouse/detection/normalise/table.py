@@ -1,9 +1,9 @@
 # ruff: noqa: RUF001 - this page is about letters that look alike
 """The mapping of each code point to the one it is read as: one table over all of Unicode, for lookups with numpy.
 
-A value is a code point; `DELETED`: the code point is dropped; with `LOOKALIKE` set, the rest of the value is the ASCII
-letter that it looks like, and `characters` decides by its neighbours whether it is read so.
-
+A value is a code point or `DELETED`, with which the code point is dropped. If the bit `LOOKALIKE` is set, the rest of
+the value is the ASCII letter that the code point looks like, and `characters` decides by its neighbours whether it is
+read as that letter.
 """
 
 import unicodedata

@@ -2,7 +2,6 @@
 
 The methods of `re2` create an object for each match and convert its positions to code points, which takes several times
 as long as the search. The C++ class is not a public part of the package, so only this module uses it.
-
 """
 
 from collections.abc import Callable, Sequence

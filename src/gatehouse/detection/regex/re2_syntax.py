@@ -1,7 +1,6 @@
 """A reader of RE2's regex syntax, for properties that RE2 does not report, and for regexes derived from others.
 
 It reads only regexes that RE2 has compiled, and reports only what Gatehouse does not accept.
-
 """
 
 import math

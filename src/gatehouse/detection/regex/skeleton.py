@@ -2,7 +2,6 @@
 
 Where a regex matches a text, its skeleton matches the text's skeleton. Numbers have few distinct skeletons, so that
 results can be reused.
-
 """
 
 from collections.abc import Iterable

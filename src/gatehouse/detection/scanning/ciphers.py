@@ -4,7 +4,6 @@ Any number is another number backwards, and any word another word in rot13. A va
 evidence. A place is examined if it holds the beginning of a known token in such a writing, or many digits, or if the
 text is short. A value of digits alone counts if it is a whole short text or near a context word; with separators, if
 its check digit is right. A finding counts only if it scores higher than those in the text as written that overlap it.
-
 """
 
 import re
@@ -84,7 +83,7 @@ class PlaceSearches:
         known = sorted(
             {beginning for beginning in beginnings if len(beginning) >= _MIN_BEGINNING and _has_form(beginning)}
         )
-        # In base64 any three characters occur between two of its signs.
+        # Not next to characters of base64, which may contain any three letters by chance.
         backwards = [
             f"{_token_rest(beginning)}{re2.escape(beginning[::-1])}(?:[^0-9A-Za-z+/_-]|$)" for beginning in known
         ]

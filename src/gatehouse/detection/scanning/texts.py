@@ -1,4 +1,4 @@
-"""A whole text: in one go, or in slices between which an event loop may do something else."""
+"""Scans a whole text, at once or in slices, between which an event loop may do other work."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from time import thread_time
@@ -11,32 +11,34 @@ from gatehouse.detection.pattern import NEAR
 from gatehouse.detection.regex.byte_search import ANYWHERE
 from gatehouse.detection.rules import Region, Rules
 from gatehouse.detection.scanning import ciphers
-from gatehouse.detection.scanning.windows import Scanner, regions
+from gatehouse.detection.scanning.regions import regions_around_seams
+from gatehouse.detection.scanning.windows import Scanner
 from gatehouse.detection.search.as_written import Part, SearchAborted, Texts
 
-#: Code points a slice, at most and at least.
+#: Maximum and minimum code points of a slice.
 SLICE: Final = 8192
 _MIN_SLICE_CHARACTERS: Final = SLICE // 4
-#: Seconds that a slice should take: with more the next one is half as long.
+#: Time that a slice should take. After a slower one the next slice is half as long.
 _SLOW_SLICE_SECONDS: Final = 0.002
-#: What is seen before and behind something encoded: what a match and its context words may take, and what a match of
-#: the longest shapes may.
-_BEFORE: Final = 512
-_BEHIND: Final = 512
-_FAR_BEHIND: Final = 3072
-#: Of a segment that goes through the beginning of a slice: how far back a place is looked for that one of its groups
-#: begins at, and how many characters tell whether one does.
-_ALIGNING: Final = 64
-_HEAD: Final = 128
-#: How far behind a decoded slice that what a match beginning in it holds may be encoded: each character by some.
-_NEAR: Final = 6 * NEAR
+#: Characters that are decoded together with a candidate: before and after it, for a match and its context words; and
+#: after it if a match of the longest shapes may begin.
+_BEFORE_CHARACTERS: Final = 512
+_AFTER_CHARACTERS: Final = 512
+_AFTER_LONG_SHAPES_CHARACTERS: Final = 3072
+#: For a segment that crosses the beginning of a slice: characters before it in which the beginning of a group is looked
+#: for, and characters that show whether a group begins.
+_MAX_ALIGNING_CHARACTERS: Final = 64
+_PROBE_CHARACTERS: Final = 128
+#: Characters after a slice in which candidates are looked for, since a match that begins in the slice may extend there:
+#: six for each decoded character.
+_LOOKAHEAD_CHARACTERS: Final = 6 * NEAR
 
 
 def scan(
     rules: Sequence[Rules], text: str, *, pos: int = 0, decoded: bool = True, json_escapes: bool = False
 ) -> list[Finding]:
-    """All that is found in `text`, by where it begins: not before `pos`, but what stands before it counts for word
-    boundaries and context words. `decoded`: in decoded views too. `json_escapes`: `text` is JSON as written."""
+    """Return all findings in `text`, in order. Findings begin at `pos` or later; the text before `pos` counts for word
+    boundaries and context words. `decoded`: also search the decoded views. `json_escapes`: `text` is raw JSON."""
     findings: Found = {}
     for part in scan_in_slices(rules, text, pos=pos, decoded=decoded, json_escapes=json_escapes):
         keep(findings, part)
@@ -44,7 +46,8 @@ def scan(
 
 
 def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> list[Finding] | None:
-    """Return what is found in a text of at most a slice that reads in one way only, as most do; None for others."""
+    """Return the findings of a text for which one view is enough, as for most texts. Return None for a text of more
+    than a slice, or with other views."""
     if len(text) > SLICE or "\\" in text or (decoded and ciphers.is_read_whole(text)):
         return None
     view = seen(text, json_escapes=False)
@@ -55,8 +58,8 @@ def scan_short(rules: Sequence[Rules], text: str, *, decoded: bool = True) -> li
     if disguised(ANYWHERE, data, 0, len(data))[0][0] >= 0 or joined.breaks(view):
         return None
     if view.text != text:
-        # Some characters are read as others. An escape may begin with one of them, and places of values in other
-        # writings are looked for in the text as it is.
+        # Some characters were replaced. The replaced text may contain an escape, and the original text may contain
+        # values in other encodings.
         raw = text.encode("utf-8", "replace")
         if "\\" in view.text or disguised(ANYWHERE, raw, 0, len(raw))[0][0] >= 0:
             return None
@@ -80,12 +83,12 @@ def scan_in_slices(
     parts: Sequence[Part] | None = None,
     is_tried: bool = False,
 ) -> Iterator[list[Finding]]:
-    """The same, each slice's findings for themselves. A slice takes some milliseconds at most: what texts are found to
-    take decides how long it is, and changes nothing that is found. `parts`: the text is made of texts, and what an
-    organization's own patterns find lies in one of them. `is_tried`: `scan_short` has returned None."""
+    """Yield the findings of each slice. The length of a slice follows from the measured time, so that one takes some
+    milliseconds at most; it does not affect the findings. `parts` are the texts of which `text` consists: a match of an
+    organization's own pattern lies in one of them. `is_tried`: `scan_short` has returned None."""
     if len(text) > SLICE and (others := [rule_set for rule_set in rules if rule_set.as_written is None]):
-        # What an organization's own patterns find needs the whole text at once, which may take longer than a slice:
-        # those who give work a turn know by now that this text is long.
+        # An organization's own patterns are searched for last. They need the whole text at once, which may take longer
+        # than a slice, and by then the scheduler knows that this text is long.
         yield from _in_slices(others, text, (), pos=pos, decoded=decoded, json_escapes=json_escapes)
         rules = [rule_set for rule_set in rules if rule_set.as_written is not None]
         if not rules:
@@ -113,7 +116,7 @@ def scan_in_slices(
 def _as_written(
     rules: Sequence[Rules], text: str, parts: Sequence[Part], *, json_escapes: bool
 ) -> Iterator[list[Finding]]:
-    """What an organization's own patterns find in each part."""
+    """Yield the findings of an organization's own patterns in the parts."""
     own = [rule_set.as_written for rule_set in rules if rule_set.as_written is not None]
     if not own or not parts:
         return
@@ -138,24 +141,24 @@ def _in_slices(
     known = {by_place(finding): finding.score for finding in own}
     scanner = Scanner(rules, json_escapes=json_escapes, start=pos, known=Known(own), releases_late=True)
     if len(text) <= _MIN_SLICE_CHARACTERS:
-        # One slice, as most texts are.
+        # Most texts have one slice.
         if text:
             scanner.push(text)
             findings, _ = scanner.advance(final=True)
             yield _unknown(findings, known)
             if decoded:
-                again = _decoded(rules, text, 0, pos, len(text), json_escapes=json_escapes)
-                _note(findings, known)
-                yield _unknown(again, known)
-                _note(again, known)
+                decoded_findings = _decoded(rules, text, 0, pos, len(text), json_escapes=json_escapes)
+                _add_scores(findings, known)
+                yield _unknown(decoded_findings, known)
+                _add_scores(decoded_findings, known)
                 yield ciphers.Ciphers(rules, text, known, json_escapes=json_escapes).find(pos, len(text))
         return
     slices = _Slices(len(text))
     for start, stop in slices:
         scanner.push(text[start:stop])
         findings = _unknown(scanner.advance(final=stop == len(text))[0], known)
-        _note(findings, known)
-        slices.done()
+        _add_scores(findings, known)
+        slices.adjust_size()
         yield findings
     if not decoded:
         return
@@ -164,36 +167,37 @@ def _in_slices(
     for start, stop in slices:
         first, run = _aligned(text, start, first, run)
         findings = _unknown(_decoded(rules, text, first, max(start, pos), stop, json_escapes=json_escapes), known)
-        _note(findings, known)
-        slices.done()
+        _add_scores(findings, known)
+        slices.adjust_size()
         yield findings
-    turned = ciphers.Ciphers(rules, text, known, json_escapes=json_escapes)
+    ciphers_search = ciphers.Ciphers(rules, text, known, json_escapes=json_escapes)
     slices = _Slices(len(text))
     for start, stop in slices:
-        findings = _unknown(turned.find(max(start, pos), stop), known)
-        _note(findings, known)
-        slices.done()
+        findings = _unknown(ciphers_search.find(max(start, pos), stop), known)
+        _add_scores(findings, known)
+        slices.adjust_size()
         yield findings
 
 
-#: The scores of findings, by their places.
+#: Scores of findings, by place.
 Scores: TypeAlias = dict[Place, float]
 
 
-def _note(findings: Iterable[Finding], known: Scores) -> None:
+def _add_scores(findings: Iterable[Finding], known: Scores) -> None:
     for finding in findings:
         known[by_place(finding)] = finding.score
 
 
 def _unknown(findings: list[Finding], known: Scores) -> list[Finding]:
-    """Those that were not found before, or with a lower score."""
+    """Return the findings that are not in `known`, or have a lower score there."""
     if not known:
         return findings
     return [finding for finding in findings if known.get(by_place(finding), -1.0) < finding.score]
 
 
 class _Slices:
-    """From where to where each slice of a text of `length` code points goes. `done`: the work on one is."""
+    """Iterates over the slices of a text of `length` code points: start and end. Call `adjust_size` after the work on
+    each."""
 
     def __init__(self, length: int) -> None:
         self._length = length
@@ -208,29 +212,31 @@ class _Slices:
             yield start, stop
             start = stop
 
-    def done(self) -> None:
-        took = thread_time() - self._began
-        if took > _SLOW_SLICE_SECONDS:
+    def adjust_size(self) -> None:
+        seconds = thread_time() - self._began
+        if seconds > _SLOW_SLICE_SECONDS:
             self._size = max(self._size // 2, _MIN_SLICE_CHARACTERS)
-        elif took < _SLOW_SLICE_SECONDS / 2.2:
+        elif seconds < _SLOW_SLICE_SECONDS / 2.2:
             self._size = min(self._size * 2, SLICE)
 
 
 def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
-    """Where the slice from `start` on is seen from, and where the run of characters that may be encoded began, which
-    goes through that place.
+    """Return the position from which the slice that begins at `start` is decoded, and the start of the run of digits
+    that contains this position. `before` and `run` are the results for the previous slice.
 
-    A segment is cut between its groups of four. What stands before a segment may look like a part of it, and the first
-    characters that it encodes may not be ASCII: a near place is taken from which on the segment reads as text."""
-    first = max(0, start - _BEFORE)
+    A segment must be cut between groups. Its beginning is no certain guide to them: digits before a segment look like a
+    part of it, and its first characters may not be ASCII. So a near position is taken from which it reads as text."""
+    first = max(0, start - _BEFORE_CHARACTERS)
     bare = len(text[before:first].rstrip(decoding.ALPHABET))
     run = before + bare if bare or not before else run
     if first <= run:
         return first, run
-    # What repeats may read as text from two of four places: the run's own groups come first.
-    places = sorted(range(first, max(run, first - _ALIGNING) - 1, -1), key=lambda place: (place - run) % 4 != 0)
+    # A repetitive text may read as text from two of four positions: those of the run's own groups are tried first.
+    places = sorted(
+        range(first, max(run, first - _MAX_ALIGNING_CHARACTERS) - 1, -1), key=lambda place: (place - run) % 4 != 0
+    )
     for place in places:
-        if decoding.reads_as_text(text[place : place + _HEAD]):
+        if decoding.reads_as_text(text[place : place + _PROBE_CHARACTERS]):
             return place, run
     return places[0], run
 
@@ -238,42 +244,42 @@ def _aligned(text: str, start: int, before: int, run: int) -> tuple[int, int]:
 def _decoded(
     rules: Sequence[Rules], text: str, first: int, start: int, stop: int, *, json_escapes: bool
 ) -> list[Finding]:
-    """What begins between `start` and `stop` and is encoded at least in part."""
-    candidates = decoding.candidates(text[first : stop + _NEAR])
+    """Return the findings that begin between `start` and `stop` and are encoded at least in part."""
+    candidates = decoding.candidates(text[first : stop + _LOOKAHEAD_CHARACTERS])
     if not candidates:
         return []
     findings: Found = {}
     for begin, end in _passages(candidates, first):
         if begin >= stop:
             break
-        views = _decoded_views(text[begin : end + _BEHIND], json_escapes=json_escapes)
+        views = _decoded_views(text[begin : end + _AFTER_CHARACTERS], json_escapes=json_escapes)
         if any(rule_set.openings.may_begin(view) for rule_set in rules for view in views):
-            views = _decoded_views(text[begin : end + _FAR_BEHIND], json_escapes=json_escapes)
-        # What is encoded may be JSON.
+            views = _decoded_views(text[begin : end + _AFTER_LONG_SHAPES_CHARACTERS], json_escapes=json_escapes)
+        # The decoded text may be JSON.
         nested = [escapes.nested_view(view, final=True) for view in views]
         for view in (*views, *(derived.view for derived in nested if derived is not None)):
             seams = view.replaced()
             for rule_set in rules:
-                over = regions(seams, 0, view.at(stop - begin), len(view))
+                over = regions_around_seams(seams, 0, view.at(stop - begin), len(view))
                 keep(findings, rule_set.findings(view, over, {}, begin))
     return [finding for finding in findings.values() if start <= finding.start < stop]
 
 
 def _decoded_views(text: str, *, json_escapes: bool) -> list[View]:
-    """What is encoded may stand in JSON: its escapes are seen through first."""
+    """Return the decoded views of a text. Its backslash escapes are decoded first, since a segment may be in JSON."""
     return decoding.decoded_views(escapes.without_escapes(seen(text, json_escapes=json_escapes)))
 
 
 def _passages(candidates: Iterable[tuple[int, int]], first: int) -> Iterator[tuple[int, int]]:
-    """From where to where a text is decoded for `candidates`, which count from `first`: those near each other together,
-    and what stands before them."""
+    """Yield the spans of text that are decoded for `candidates`, whose positions count from `first`. Candidates near
+    each other share a span, which includes the text before them."""
     begin = end = -1
     for start, stop in candidates:
-        if begin >= 0 and start - _BEFORE > end + _BEHIND:
+        if begin >= 0 and start - _BEFORE_CHARACTERS > end + _AFTER_CHARACTERS:
             yield first + begin, first + end
             begin = -1
         if begin < 0:
-            begin = max(0, start - _BEFORE)
+            begin = max(0, start - _BEFORE_CHARACTERS)
         end = max(end, stop)
     if begin >= 0:
         yield first + begin, first + end

@@ -134,7 +134,7 @@ class AsWritten:
                 findings = []
 
     def _in_texts(self, texts: Texts) -> Iterator[Finding | None]:
-        """Yield findings, and None where the search continues and at its end."""
+        """Yield findings, and None if the search continues and at its end."""
         given_up: dict[str, None] = {}
         for group in self._groups:
             first = yield from _first_candidate(group.search, texts.data, 0)
@@ -211,7 +211,7 @@ def _first_candidate(search: Search, data: bytes, place: int) -> Generator[None,
 
 
 def _findings_across_texts(rule: WrittenRule, texts: Texts, first: int) -> Iterator[Finding | None]:
-    """Yield a rule's findings in all texts as one, from byte `first` on, and None where the search continues."""
+    """Yield a rule's findings in all texts as one, from byte `first` on, and None if the search continues."""
     for spans in matches(rule.searches, texts.data, first, WalkBudget(len(texts.data))):
         yield None if spans is None else texts.finding(rule, spans)
 

@@ -9,7 +9,6 @@ The position is never too late, and exact where that is cheap:
   unbounded.
 
 `openings` bounds how much this holds back. Context words that may follow a whole match are not considered here.
-
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -196,7 +195,7 @@ def _unfinished(regex: str, limit: int = _MAX_REPETITIONS) -> str:
 
 
 def _loose(regex: str, limit: int) -> list[re2_syntax.Token]:
-    """`regex` with any number of repetitions where it takes more than `limit`."""
+    """Return the tokens of `regex` with repetitions of more than `limit` unbounded."""
     return [
         token._replace(text="*") if token.kind is re2_syntax.TokenKind.REPEAT and token.most > limit else token
         for token in re2_syntax.without_groups(re2_syntax.tokens(regex))

@@ -16,7 +16,6 @@ A shape that splits at underscores reads each `_` as `UNDERSCORE`, a control cha
 A context word stands alone: no ASCII letter is adjacent to it, except a plural `s`; so `ssn` counts in `user_ssn:` and
 `SSNs`, and not in `lessn`. It is near if all of it is, apart from that `s`. Thresholds belong to the rule; only `find`
 applies the pattern's own.
-
 """
 
 import re
@@ -141,7 +140,7 @@ def may_follow(character: str, word: str) -> bool:
 def compile_context(words: tuple[str, ...]) -> Regex | None:
     if not words:
         return None
-    # Of several words at one position the shortest ends nearest.
+    # Short words first: if several words begin at one position, the shortest is the one that may end near the finding.
     return re2.compile(standing_alone(sorted(words, key=len)), options(ignore_case=True))
 
 
@@ -253,7 +252,8 @@ def spans(compiled: CompiledShape, text: str) -> Iterator[MatchSpan]:
 
 
 def find(pattern: Pattern, text: str) -> list[MatchSpan]:
-    """Return where `pattern` matches at its own threshold, in order; of equal spans of several shapes the best one."""
+    """Return the findings of `pattern` that reach its threshold, in order. If several shapes find the same span, the
+    one with the best score is returned."""
     best: dict[tuple[int, int], MatchSpan] = {}
     for compiled in _compiled(pattern):
         for span in spans(compiled, text):

@@ -1,10 +1,8 @@
-"""Iteration over the matches of one regex with RE2's semantics: leftmost, the first branch first, no overlaps, none
-empty.
+"""Iterates over the matches of one regex with RE2's semantics: leftmost match, first branch, no overlaps, none empty.
 
-To decide a match, a search may have to read far beyond it, again for each match: `a.*b|a` reads for each `a` to the end
-of the line. Texts are therefore searched in windows that grow while the match in them is undecided, and the bytes of
-all windows count against a budget.
-
+To decide whether a match is final, a search may have to read far beyond it, again for each match: `a.*b|a` reads for
+each `a` to the end of the line. Texts are therefore searched in windows that grow while the match in them is undecided,
+and the bytes of all windows count against a budget.
 """
 
 from collections.abc import Iterator
@@ -66,7 +64,7 @@ class Searches(NamedTuple):
 
 
 def matches(searches: Searches, data: bytes | memoryview, place: int, budget: WalkBudget) -> Iterator[Spans | None]:
-    """Yield the matches in a whole text from `place` on, and None where the search continues: each step takes some
+    """Yield the matches in a whole text from `place` on, and None if the search continues: each step takes some
     milliseconds at most. Raises `SearchBudgetExceeded`."""
     end, size = len(data), _MAX_WINDOW_BYTES
     while place < end:

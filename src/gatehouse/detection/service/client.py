@@ -20,9 +20,9 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between two attempts to connect.
 _RECONNECT_INTERVAL_SECONDS: Final = 0.05
-#: A request waits, within its budget, for a process that has been away for less than this: a restart takes a second.
+#: Maximum time without the process for which requests wait, within their budgets. A restart takes a second.
 _RESTART_SECONDS: Final = 5.0
-#: After this time without the process, nothing waits for its models any more.
+#: Maximum time without the process for which `loaded` waits.
 _MAX_AWAY_SECONDS: Final = 10.0
 #: Maximum bytes that wait to be sent to a process that does not read.
 _UNSENT: Final = 16 * 1024**2
@@ -43,8 +43,8 @@ class DetectionClient(TierDetectors):
         begin: Callable[[], None] = lambda: None,
         begun: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`begin` is called when the process is needed: it may be started then, and not before. `begun`: whether
-        somebody else has needed it."""
+        """`begin` is called when the process is needed, so that it can be started. `begun` returns whether another
+        client has needed it."""
         super().__init__(budget=budget, queue=queue, on_failure=on_failure)
         self._begin = begin
         self._begun = begun
@@ -116,8 +116,8 @@ class DetectionClient(TierDetectors):
             request,
         )
 
-    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, request: TierRequest) -> None:
-        question = wire.AskDocument(next(self._numbers), deadline, data, is_called_text)
+    async def _read(self, data: bytes, *, declared_as_text: bool, deadline: float, request: TierRequest) -> None:
+        question = wire.AskDocument(next(self._numbers), deadline, data, declared_as_text)
         await self._answered("documents", question, request)
 
     async def _answered(
@@ -145,7 +145,7 @@ class DetectionClient(TierDetectors):
 
     async def _states(self) -> dict[TierName, TierState] | None:
         if self._begun():
-            # Health is of interest before the first request needs the process.
+            # Another client has started the process, so connect to it to report its health.
             self.want()
         if self._writer is None:
             return None

@@ -16,8 +16,8 @@ from gatehouse.detection.service.tiers import Failure, TierState
 from gatehouse.foundation.deadlines import Deadlines
 
 TIERS: Final[tuple[TierName, ...]] = ("ner", "llm")
-#: For so long `health` reports a failure, unless a request succeeds meanwhile.
-_REMEMBERED_SECONDS: Final = 60.0
+#: Time for which `health` reports a failure, unless a request succeeds meanwhile.
+_REPORTED_SECONDS: Final = 60.0
 #: Maximum texts of one message, so that a long request does not block the event loop.
 _PART: Final = 256
 #: Additional time for the message that a file's time is up.
@@ -72,23 +72,23 @@ class TierDetectors(ABC):
         self._trouble: dict[str, tuple[str, float]] = {}
 
     async def entities(self, texts: Sequence[str], labels: Sequence[str] = ()) -> list[list[Finding]]:
-        """For each text what the entities tier found, also of `labels`. Raises `TierFailed`, at the latest after the
-        time budget."""
+        """Return for each text the findings of the entities tier, including those of `labels`. Raises `TierFailed`, at
+        the latest after the time budget."""
         return [list(findings) for findings in await self._answers("ner", texts, labels)]
 
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         """Return for each text the score of every label. Raises `TierFailed`, at the latest after the time budget."""
         return [dict(scores) for scores in await self._answers("llm", texts, labels)]
 
-    async def document(self, data: bytes, *, is_called_text: bool, seconds: float) -> Reading:
-        """What is read of a file, which may take `seconds`, waiting included. Raises `TierFailed`, soon after that at
-        the latest."""
+    async def document(self, data: bytes, *, declared_as_text: bool, seconds: float) -> Reading:
+        """Return the content of a file. `seconds` limits waiting and reading together. Raises `TierFailed`, at the
+        latest shortly after that time."""
         readings: list[Reading] = []
         request = TierRequest([""], lambda _, reading: readings.append(reading))
         try:
             async with asyncio.timeout(seconds + _ON_ITS_WAY_SECONDS):
                 deadline = time.monotonic() + seconds
-                await self._read(data, is_called_text=is_called_text, deadline=deadline, request=request)
+                await self._read(data, declared_as_text=declared_as_text, deadline=deadline, request=request)
         except TimeoutError:
             self._failed(TierFailed("documents", "timeout"))
         except TierFailed as failed:
@@ -109,7 +109,7 @@ class TierDetectors(ABC):
         """Return when all texts have an answer. Raises `TierFailed`."""
 
     @abstractmethod
-    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, request: TierRequest) -> None:
+    async def _read(self, data: bytes, *, declared_as_text: bool, deadline: float, request: TierRequest) -> None:
         """Return when the file has been read. Raises `TierFailed`."""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class TierDetectors(ABC):
         """Return the states of the tiers; None without an answer."""
 
     def _unreachable(self) -> Health:
-        """Return the health of a tier that cannot be asked."""
+        """Return the health of a tier whose process cannot be reached."""
         return Health("unknown", "not running")
 
     async def _answers(self, tier: TierName, texts: Sequence[str], labels: Sequence[str]) -> list[Any]:
@@ -175,6 +175,6 @@ class TierDetectors(ABC):
         if state is not None and state.phase == "unusable":
             now = Health("degraded", "the model cannot be loaded", state.waiting, state.detail)
         reason, since = self._trouble.get(tier, ("", 0.0))
-        if reason and now.status != "degraded" and time.monotonic() - since < _REMEMBERED_SECONDS:
+        if reason and now.status != "degraded" and time.monotonic() - since < _REPORTED_SECONDS:
             return Health("degraded", f"the last request failed: {reason}", now.waiting)
         return now

@@ -17,10 +17,10 @@ from gatehouse.detection.models import TierName
 
 log = structlog.get_logger(__name__)
 
-#: Exit status of a process without memory.
+#: Exit status of a process that ran out of memory.
 OUT_OF_MEMORY: Final = 71
-#: If more than this share of the memory limit is in use, a failure counts as a lack of memory.
-_NEARLY_ALL: Final = 0.9
+#: Share of the memory limit. If more is in use, a failure counts as a lack of memory.
+_EXHAUSTED_SHARE: Final = 0.9
 
 
 class ProcessGuard:
@@ -33,15 +33,15 @@ class ProcessGuard:
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
-        #: monotonic time
-        self._ends: dict[TierName, float] = {}
+        #: monotonic time at which the current use of each model must have ended
+        self._deadlines: dict[TierName, float] = {}
 
     def limit_memory(self) -> None:
         """Set the memory limit. Call it once, before anything is loaded."""
         # The limit is on writable memory: large libraries reserve address space that they do not use.
-        _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        if most != resource.RLIM_INFINITY:
-            self._memory_bytes = min(self._memory_bytes, most)
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
+        if hard_limit != resource.RLIM_INFINITY:
+            self._memory_bytes = min(self._memory_bytes, hard_limit)
         resource.setrlimit(resource.RLIMIT_DATA, (self._memory_bytes, self._memory_bytes))
         # If the machine runs out of memory, the kernel kills this process before the database.
         with contextlib.suppress(OSError):
@@ -61,19 +61,19 @@ class ProcessGuard:
         finally:
             self._disarm(tier)
 
-    def _arm(self, tier: TierName, end: float) -> None:
+    def _arm(self, tier: TierName, deadline: float) -> None:
         with self._lock:
-            self._ends[tier] = end
-            self._set()
+            self._deadlines[tier] = deadline
+            self._set_timer()
 
     def _disarm(self, tier: TierName) -> None:
         with self._lock:
-            del self._ends[tier]
-            self._set()
+            del self._deadlines[tier]
+            self._set_timer()
 
-    def _set(self) -> None:
-        if self._ends:
-            faulthandler.dump_traceback_later(max(min(self._ends.values()) - time.monotonic(), 0.001), exit=True)
+    def _set_timer(self) -> None:
+        if self._deadlines:
+            faulthandler.dump_traceback_later(max(min(self._deadlines.values()) - time.monotonic(), 0.001), exit=True)
         else:
             faulthandler.cancel_dump_traceback_later()
 
@@ -81,7 +81,7 @@ class ProcessGuard:
         """Return whether an error means a lack of memory. Libraries have their own errors for it, so the use is checked
         too."""
         try:
-            return isinstance(error, MemoryError) or _data_bytes() > _NEARLY_ALL * self._memory_bytes
+            return isinstance(error, MemoryError) or _data_bytes() > _EXHAUSTED_SHARE * self._memory_bytes
         except MemoryError:
             return True
 

@@ -38,9 +38,9 @@ class InProcessDetectors(TierDetectors):
         finally:
             job.cancel()
 
-    async def _read(self, data: bytes, *, is_called_text: bool, deadline: float, request: TierRequest) -> None:
+    async def _read(self, data: bytes, *, declared_as_text: bool, deadline: float, request: TierRequest) -> None:
         try:
-            reading = await self._readers.read(data, is_called_text=is_called_text, deadline=deadline)
+            reading = await self._readers.read(data, declared_as_text=declared_as_text, deadline=deadline)
         except NotRead as error:
             raise TierFailed("documents", error.reason) from None
         request.complete({0: reading})

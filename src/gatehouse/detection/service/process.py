@@ -114,7 +114,7 @@ class _Service:
     async def _read(self, question: wire.AskDocument, tell: Callable[[wire.Reply], None]) -> None:
         try:
             reading = await self._readers.read(
-                question.data, is_called_text=question.is_called_text, deadline=question.deadline
+                question.data, declared_as_text=question.declared_as_text, deadline=question.deadline
             )
         except NotRead as error:
             tell(wire.Failed(question.number, error.reason))

@@ -45,11 +45,11 @@ class AskSemantic(_Message):
 
 
 class AskDocument(_Message):
-    """A request to read a file. With `is_called_text` the client has declared it as text."""
+    """A request to read a file. With `declared_as_text` the client has declared it as text."""
 
     deadline: float
     data: bytes
-    is_called_text: bool
+    declared_as_text: bool
 
 
 class Cancel(_Message):

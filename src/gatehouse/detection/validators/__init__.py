@@ -1,11 +1,11 @@
-"""What a match must be beside looking like it: check digits, structure, plausibility.
+"""Checks of text that a pattern's regex matched: check digits, structure, plausibility.
 
-Each module has plain predicates `(text) -> bool` that see the match as written, separators included. A pattern takes
-them by one of three names, which say how much a right and a wrong check digit prove:
+Each module has predicates `(text) -> bool`, called with the matched text, separators included. A pattern wraps a
+predicate in one of three functions, which say what its result means:
 
-- `proves`: right means found, wrong means not (a card's Luhn digit over known prefixes, IBAN's mod 97).
-- `refutes`: wrong means not found, right proves little (one digit of ten is right by chance).
-- `supports`: right means found, wrong proves nothing (issuers that dropped the digit, specimens without it).
+- `proves`: true confirms the finding, false rejects it (a card's Luhn digit after known prefixes, IBAN's mod 97).
+- `refutes`: false rejects the finding, true says nothing (one number of ten has the right digit by chance).
+- `supports`: true confirms the finding, false says nothing (some issuers leave the digit out).
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def supports(check: Callable[[str], bool]) -> Validator:
 
 
 def both(*checks: Validator) -> Validator:
-    """The first False decides, else the first True."""
+    """Combine checks. Rejects if one of them rejects, else confirms if one confirms."""
 
     def verdict(text: str) -> bool | None:
         verdicts = [check(text) for check in checks]
@@ -42,4 +42,4 @@ def both(*checks: Validator) -> Validator:
 
 
 def undecided(text: str) -> None:
-    """Cannot tell."""
+    """A check that neither confirms nor rejects."""

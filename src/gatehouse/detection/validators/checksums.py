@@ -1,4 +1,5 @@
-"""The check-digit schemes that many numbers share. All take strings of ASCII digits (and letters where said)."""
+"""Check-digit schemes that several numbers share. All functions take ASCII digits, and letters if their text says
+so."""
 
 from collections.abc import Iterable, Sequence
 from operator import mul
@@ -9,7 +10,7 @@ LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class _Only(dict[int, str | None]):
-    """For `str.translate`: what is not in it goes."""
+    """For `str.translate`: removes characters that are not in it."""
 
     def __missing__(self, point: int) -> None:
         return None
@@ -23,7 +24,7 @@ _DOUBLED: Final = bytes(
 
 
 def compact(text: str) -> str:
-    """Letters and digits alone, in upper case: separators go."""
+    """Return the letters and digits in upper case, without separators."""
     return "".join(filter(str.isalnum, text)).upper()
 
 
@@ -101,5 +102,5 @@ def repeated_731(text: str) -> int:
 
 
 def mod_11_check(text: str, weights: Sequence[int]) -> int:
-    """11 less the weighted sum modulo 11: 1 to 11. What 10 and 11 stand for differs."""
+    """Return 11 less the weighted sum modulo 11: 1 to 11. The meaning of 10 and 11 depends on the scheme."""
     return 11 - weighted(text, weights) % 11

@@ -40,7 +40,7 @@ def _day_first(text: str) -> bool:
     return _DATE.fullmatch(text) is not None and real_date(text)
 
 
-#: Compounds of `Platz` and `Weg` that are no streets: places to stand, sit, work and store; ways of going and doing.
+#: Compounds of `Platz` and `Weg` that are no streets: places to park, sit, work and store things; ways of doing things.
 _NO_STREET: Final = re.compile(
     r"(?:arbeits|ausbildungs|camping|fenster|gang|kita|lade|lager|liege|medaillen|park|pflege|podest|praktikums|rang|rast|"
     r"schlaf|sitz|speicher|stamm|start|steck|steh|stell|studien|tabellen|therapie|treff|zelt)platz\s|"
@@ -56,7 +56,8 @@ def german_street(text: str) -> bool:
 
 
 def real_date(text: str) -> bool:
-    """The day is in the calendar, day first or month first; what has a month's name is taken as it is."""
+    """Return whether the date exists, with the day or the month first. A date with the name of a month is not
+    checked."""
     if match := _ISO_DATE.match(text):
         return is_date(int(match[1]), int(match[2]), int(match[3]))
     if match := _DATE.fullmatch(text):

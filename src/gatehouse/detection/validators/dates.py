@@ -1,4 +1,4 @@
-"""Dates inside numbers."""
+"""Validates dates within numbers."""
 
 import calendar
 import re
@@ -27,5 +27,5 @@ def yyyymmdd(text: str) -> bool:
 
 
 def no_time(text: str) -> bool | None:
-    """No Unix time of these years."""
+    """Reject Unix times of these years."""
     return False if _UNIX_TIME.fullmatch(text) else None

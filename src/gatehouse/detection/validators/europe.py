@@ -48,7 +48,8 @@ def se_personal(text: str) -> bool:
 
 
 def se_personal_of_adults(text: str) -> bool:
-    """Born before 2000: later ones look like a day of these years with a time or a running number behind it."""
+    """Return whether this is a number of a person born before 2000. Later numbers look like a current date followed by
+    a time or a serial number."""
     number = digits(text)
     return (number[:2] in {"18", "19"} if len(number) == 12 else number[0] in "456789") and se_personal(text)
 
@@ -108,7 +109,7 @@ def nl_bsn(text: str) -> bool:
 
 
 def be_national(text: str) -> bool:
-    """Those born since 2000 have a 2 put before."""
+    """Check the last two digits. For persons born since 2000 they are computed with a 2 before the number."""
     number = digits(text)
     return number[2:6] <= "1231" and any(
         97 - int(century + number[:9]) % 97 == int(number[9:]) for century in ("", "2")

@@ -57,16 +57,16 @@ def card(text: str) -> bool:
     )
 
 
-#: Brands of old cards alone have numbers of 13 digits: so do all articles in shops, and times in milliseconds.
+#: Numbers of 13 digits do not count: only old cards have them, but also all article numbers and times in milliseconds.
 _MIN_DISTINCTIVE_DIGITS: Final = 14
-#: Longer ones are rare; many programs' ids have 17 to 19 digits.
+#: Longer cards are rare, while many ids have 17 to 19 digits.
 _MAX_DISTINCTIVE_DIGITS: Final = 16
-#: Maestro issues all lengths, under the prefixes of a tenth of all numbers; cards of 16 are in use.
+#: Prefixes of Maestro, which allows all lengths. They cover a tenth of all numbers, so only cards of 16 digits count.
 _WIDE: Final = ("50", "56", "57", "58", "63", "67")
 
 
 def distinctive_card(text: str) -> bool:
-    """A card whose prefix and length are more than one odd digit, so that a right Luhn digit proves it."""
+    """Return whether this is a card with a prefix and length so specific that a right Luhn digit is proof."""
     number = digits(text)
     return (
         _MIN_DISTINCTIVE_DIGITS <= len(number) <= _MAX_DISTINCTIVE_DIGITS
@@ -78,7 +78,7 @@ def distinctive_card(text: str) -> bool:
 
 
 def likely_card(text: str) -> bool | None:
-    """False: no card. True: a distinctive one. None: the check digit is right, and may be so by chance."""
+    """Return True for a distinctive card, False for no card, and None if the check digit may be right by chance."""
     return card(text) and (distinctive_card(text) or None)
 
 
@@ -119,7 +119,7 @@ _COUNTRIES: Final = frozenset(_ISO_3166.split())
 
 
 def swift(text: str) -> bool:
-    """ISO 9362: the country is one."""
+    """Check that the country code exists (ISO 9362)."""
     return text[4:6].upper() in _COUNTRIES
 
 
@@ -129,7 +129,7 @@ def isin(text: str) -> bool:
 
 
 def mostly_digits(text: str) -> bool | None:
-    """Most securities have few letters behind the country's; codes of random characters have many."""
+    """Return whether few letters follow the country code, as in most securities. Random codes have many."""
     return None if sum(map(str.isdigit, text)) > len(text) // 2 + 1 else False
 
 
@@ -173,7 +173,7 @@ def kr_business(text: str) -> bool:
 
 
 def se_organization(text: str) -> bool:
-    """The third digit is 2 or more, so that it is no person's number; Luhn."""
+    """Check that the third digit is 2 or more, which a person's number does not have, and the Luhn digit."""
     number = digits(text)
     return number[2] >= "2" and luhn(number)
 
@@ -200,7 +200,8 @@ def fr_vat(text: str) -> bool:
 
 
 def de_vat(text: str) -> bool:
-    """Nine digits, the first not 0. The check digit is not asked for: many printed numbers are made up without it."""
+    """Check for nine digits, the first not 0. The check digit is not checked, because many printed numbers have a wrong
+    one."""
     return digits(text)[0] != "0"
 
 

@@ -13,7 +13,7 @@ def nhs(text: str) -> bool:
 
 
 def nhs_and_no_phone(text: str) -> bool:
-    """In the groups of a North American phone number, whose area and exchange begin with 2 to 9, it is one of these."""
+    """Check an NHS number, and reject North American phone numbers, whose area code and exchange begin with 2 to 9."""
     number = digits(text)
     return nhs(text) and not (number[0] >= "2" and number[3] >= "2")
 

@@ -23,7 +23,7 @@ def ipv6(text: str) -> bool:
 
 
 def mac(text: str) -> bool:
-    """Neither nobody's nor everybody's address; one kind of separator."""
+    """Check that all separators are equal, and that the address is neither zero nor the broadcast address."""
     digits = {character for character in text.lower() if character.isalnum()}
     separators = {character for character in text if not character.isalnum()}
     return len(separators) <= 1 and not digits <= {"0"} and not digits <= {"f"}

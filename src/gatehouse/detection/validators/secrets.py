@@ -1,4 +1,4 @@
-"""What a secret's value is not: a placeholder, a reference to a variable, a word, a piece of code."""
+"""Rejects values that are no secrets: placeholders, references to variables, words, code."""
 
 import base64
 import binascii
@@ -51,25 +51,26 @@ _letters_of_code: Final = finder(r"[a-z]{3,}[A-Z][a-z]{3,}|[a-z]{4,}[_\-.][a-z]{
 _hash: Final = finder(r"^(?:sha(?:1|256|384|512)|md5|h1)[\-:]")
 
 _BETWEEN: Final = re.compile(r"[^A-Za-z0-9]+")
-#: From small letters to capitals, and between letters and digits.
+#: A change from a lower-case letter to a capital, or between a letter and a digit.
 _CHANGE: Final = re.compile(r"[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])")
-#: In fewer characters a name may do the same.
+#: In shorter text, the changes do not show that it is random.
 _MIN_MIXED_CHARACTERS: Final = 16
 
 
 def entropy(text: str) -> float:
-    """Shannon entropy in bits a character."""
+    """Return the Shannon entropy in bits per character."""
     length = len(text)
     return -sum(count / length * math.log2(count / length) for count in Counter(text).values()) if length else 0.0
 
 
 def placeholder(value: str) -> bool:
-    """`xxxxxxxx`, `${TOKEN}`, `<your key>`, `changeme`, `YOUR_KEY_HERE`, ..."""
+    """Return whether the value is a placeholder: `xxxxxxxx`, `${TOKEN}`, `<your key>`, `changeme`, `YOUR_KEY_HERE`."""
     return _filler(value) or _reference(value) or _example_words(value)
 
 
 def token(bits: float) -> Validator:
-    """For tokens of a published form: neither filler nor with less than `bits` of entropy a character."""
+    """Return a check for tokens of a published form. It rejects filler, and text with less than `bits` of entropy per
+    character."""
 
     def verdict(text: str) -> bool | None:
         return False if _filler(text) or entropy(text) < bits else None
@@ -78,7 +79,8 @@ def token(bits: float) -> Validator:
 
 
 def assigned_key(bits: float) -> Validator:
-    """For what is assigned to a name like `api_key`: random letters and digits, not words, versions or paths."""
+    """Return a check for values of names such as `api_key`. It accepts random letters and digits, and rejects words,
+    versions and paths."""
 
     def verdict(text: str) -> bool | None:
         if placeholder(text) or _address(text) or entropy(text) < bits:
@@ -91,12 +93,13 @@ def assigned_key(bits: float) -> Validator:
 
 
 def no_number(text: str) -> bool | None:
-    """Behind a name that may be one of anything, digits alone are a count or an id: `last_token=443288196862`."""
+    """Reject digits alone. After an ambiguous name they are a count or an id: `last_token=443288196862`."""
     return False if text.isdigit() else None
 
 
 def no_slug(text: str) -> bool | None:
-    """Behind a name that may be a column's, words and short numbers are a name: `us-east-1`, `order_2024`."""
+    """Reject words with short numbers. After a name that may be a column's they are a name: `us-east-1`,
+    `order_2024`."""
     return False if _slug(text) else None
 
 
@@ -104,7 +107,7 @@ _slug: Final = finder(r"^[A-Za-z]+(?:[_\-.:/ ][A-Za-z]*\d{0,4})*$")
 
 
 def unnamed_key(text: str) -> bool | None:
-    """For what stands in quotes without a name that says what it is: no hash of a lock file either."""
+    """Check a value in quotes without a telling name. Also rejects the hashes of lock files."""
     return False if _hash(text) else _unnamed(text)
 
 
@@ -113,12 +116,14 @@ def _has_digit(text: str) -> bool:
 
 
 def _is_mixed_and_long(text: str) -> bool:
-    """Whether capitals, small letters and digits alternate as in no name: in names a word is longer than four."""
+    """Return whether capitals, lower-case letters and digits alternate more often than in names, whose words mostly
+    have more than four letters."""
     return len(text) >= _MIN_MIXED_CHARACTERS and len(_CHANGE.findall(text)) * 4 >= len(text)
 
 
 def _reads_like_code(text: str) -> bool:
-    """Mostly words and numbers: `fooBar2`, `rc0.15.0_20231217-SNAPSHOT`, `X25519.KeyPair`, `a/20231217093000-1.csv`."""
+    """Return whether the text is mostly words and numbers: `fooBar2`, `rc0.15.0_20231217-SNAPSHOT`, `X25519.KeyPair`,
+    `a/20231217093000-1.csv`."""
     if _letters_of_code(text) and sum(map(str.isdigit, text)) * 6 < len(text):
         return True
     pieces = [piece for piece in _BETWEEN.split(text) if piece]
@@ -129,7 +134,7 @@ _unnamed: Final = assigned_key(4.4)
 
 
 def password(text: str) -> bool | None:
-    """For what stands in quotes behind a name like `password`. Words alone are none: labels, fields."""
+    """Check a value in quotes after a name such as `password`. Rejects words alone, which are labels or fields."""
     if len(text) < 4 or not any(character.isalnum() for character in text):
         return False
     if placeholder(text) or _address(text) or text.isdigit() or " " in text:
@@ -140,16 +145,16 @@ def password(text: str) -> bool | None:
 
 
 def bare_password(text: str) -> bool | None:
-    """For what stands without quotes behind a name like `password`: no code either."""
+    """Check a value without quotes after a name such as `password`. Also rejects code."""
     stripped = text.rstrip("\"'`,;=")
-    made_up = _numbered(stripped) or _letters_and_digits(stripped) or _is_mixed_and_long(stripped)
-    if _expression(stripped) and not made_up:
+    looks_random = _numbered(stripped) or _letters_and_digits(stripped) or _is_mixed_and_long(stripped)
+    if _expression(stripped) and not looks_random:
         return False
     return password(stripped)
 
 
 def configured(text: str) -> bool | None:
-    """For the value of a setting in a file of settings, where nothing but a value can stand: words are secrets too."""
+    """Check a value in a place that can only have a value, such as a configuration file. Accepts words too."""
     if len(text) < 3 or not any(character.isalnum() for character in text) or _address(text):
         return False
     if _no_values(text) or _filler(text) or _reference(text):
@@ -157,7 +162,7 @@ def configured(text: str) -> bool | None:
     return False if text.isdigit() and len(text) < 6 else None
 
 
-#: A word and a number, as people make passwords up.
+#: A word and a number, the form of many passwords.
 _numbered: Final = finder(r"^[A-Za-z]{3,}[_$]?\d{2,}\$?$")
 
 _no_values: Final = finder(
@@ -174,9 +179,9 @@ _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 def crc32_base62(text: str) -> bool | None:
-    """GitHub's and npm's tokens: the last six characters are the CRC-32 of the thirty before them, in base 62.
+    """Check GitHub's and npm's tokens: the last six characters are the CRC-32 of the thirty before them, in base 62.
 
-    A wrong one is no proof against it: forks and older issues of the form have none."""
+    A wrong checksum does not reject a token, because older tokens and those of compatible servers have none."""
     head, _, body = text.partition("_")
     if not head or len(body) != 36:
         return None
@@ -188,7 +193,7 @@ def crc32_base62(text: str) -> bool | None:
 
 
 def jwt(text: str) -> bool:
-    """The header is base64url of a JSON object that names an algorithm or type (RFC 7515)."""
+    """Return whether the header is base64url of a JSON object that names an algorithm or type (RFC 7515)."""
     try:
         header = json.loads(_unpadded(text.split(".", 1)[0]))
     except ValueError:
@@ -204,7 +209,7 @@ def _unpadded(text: str) -> bytes:
 
 
 def user_and_password(text: str) -> bool | None:
-    """Base64 of `user:password`, as HTTP's Basic authentication and Docker's `auth` write it."""
+    """Check that the text is base64 of `user:password`, as in HTTP's Basic authentication and Docker's `auth`."""
     try:
         user, colon, word = _unpadded(text.rstrip("=")).decode().partition(":")
     except ValueError:
@@ -213,6 +218,6 @@ def user_and_password(text: str) -> bool | None:
 
 
 def private_key_body(text: str) -> bool | None:
-    """Between the lines of a private key there is more than `anything` or dots."""
+    """Check that there is data between the first and last line of a private key, not a short word or filler."""
     body = "".join(text.split("-----")[2:3]).strip()
     return None if len(body) >= 12 and not _filler(body) else False

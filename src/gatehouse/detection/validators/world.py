@@ -14,12 +14,12 @@ from gatehouse.detection.validators.checksums import (
 )
 from gatehouse.detection.validators.dates import yymmdd, yyyymmdd
 
-#: never issued: advertisements, films, and the form's own specimen
+#: Numbers that are never issued: those of advertisements and films, and the specimen of the form.
 _SSN_ADVERTISED: Final = frozenset({"078051120", "219099999", "457555462", "123456789"})
 
 
 def us_ssn(text: str) -> bool:
-    """Area neither 000, 666 nor from 900 on, group not 00, serial not 0000."""
+    """Check that the area is not 000, 666 or above 899, the group not 00 and the serial number not 0000."""
     number = digits(text)
     return (
         number[:3] not in {"000", "666"}

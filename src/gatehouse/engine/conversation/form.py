@@ -100,7 +100,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None = None
     #: `low`, `high` and so on, for providers that support it
     reasoning_effort: str | None = None
-    #: fields that are not in the client's dialect; each provider takes its own extensions by name
+    #: fields of the request that its dialect does not define; a provider's dialect passes on those that it knows
     extra: dict[str, Any] = {}
 
 

@@ -67,9 +67,9 @@ async def _read_file(file: _UnreadFile, files_before: int, seconds: float, exami
         return _TOO_MANY
     if seconds <= 0:
         return _TIMEOUT
-    is_called_text = file.attachment.media_type.startswith("text/")
+    declared_as_text = file.attachment.media_type.startswith("text/")
     try:
-        return await examiner.detectors.document(file.data, is_called_text=is_called_text, seconds=seconds)
+        return await examiner.detectors.document(file.data, declared_as_text=declared_as_text, seconds=seconds)
     except TierFailed as failed:
         examiner.tier_failed(failed)
         return _READER_FAILED

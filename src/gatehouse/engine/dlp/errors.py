@@ -14,7 +14,7 @@ class DlpViolation(Forbidden):
 
 
 class DlpViolationAs400(BadRequest):
-    """The same error if `DLP_BLOCK_STATUS` is 400."""
+    """`DlpViolation` for `DLP_BLOCK_STATUS` 400."""
 
     type = "dlp_violation"
     code = "dlp_violation"

@@ -24,7 +24,7 @@ class Detectors(Protocol):
         """Return the score of every label for each text. Raises `TierFailed` if the tier fails or exceeds its time
         budget."""
 
-    async def document(self, data: bytes, *, is_called_text: bool, seconds: float) -> Reading:
+    async def document(self, data: bytes, *, declared_as_text: bool, seconds: float) -> Reading:
         """Return the content of a file. Raises `TierFailed` if reading fails or takes longer than `seconds`."""
 
 
@@ -37,7 +37,7 @@ class NoDetectors:
     async def semantic(self, texts: Sequence[str], labels: Sequence[str]) -> list[dict[str, float]]:
         raise TierFailed("llm", "unavailable")
 
-    async def document(self, data: bytes, *, is_called_text: bool, seconds: float) -> Reading:
+    async def document(self, data: bytes, *, declared_as_text: bool, seconds: float) -> Reading:
         raise TierFailed("documents", "unavailable")
 
 
@@ -54,7 +54,8 @@ class DlpOptions(msgspec.Struct, frozen=True, kw_only=True):
     document_seconds: float = 5.0
     block_status: Literal[403, 400] = 403
     prompt_timeout_seconds: float = 120.0
-    #: limits of the pattern tier for a request, and again for its answer: processor time, and elapsed time with
-    #: waiting. Searching and all other work have these limits separately
+    #: processor time that the pattern tier may use for a request, and again for its answer. Searching has this limit,
+    #: and all other work together has it too
     pattern_work_seconds: float = 20.0
+    #: the same for elapsed time, including waiting
     pattern_timeout_seconds: float = 120.0

@@ -9,7 +9,7 @@ from gatehouse.engine.fields.tables import TOOLS, FieldGuard, Guards
 
 #: Further hosted tool types of a body are ignored: one is enough for a refusal.
 _MAX_TOOL_TYPES: Final = 32
-#: Rules and refusals see so much of a name.
+#: Names are cut to this length for rules and refusals.
 _MAX_NAME_CHARACTERS: Final = 64
 #: Replaces a name in records that does not have the form of a field name, and could be any text.
 _UNPRINTABLE: Final = "?"

@@ -105,11 +105,11 @@ _CARRIERS: Final[Guards] = {
     )
 }  # fmt: skip
 
-#: For every dialect: the server at an address may be of any kind, including aggregators.
+#: The guards of every dialect, because the server at a provider's address may be of any kind, also an aggregator.
 OPENAI_CHAT: Final[Guards] = {
     **_MODELS, **_DESTINATIONS, **_HOSTED, **_SENT_AWAY, **_KEPT, **_PRICES, **_CARRIERS,
 }  # fmt: skip
-#: A local server stores nothing at a vendor and has no prices.
+#: The guards for a local server, which stores nothing at a vendor and has no prices.
 LOCAL: Final[Guards] = {
     name: guard
     for name, guard in OPENAI_CHAT.items()
@@ -168,7 +168,7 @@ CLIENT_TOOLS: Final[Mapping[str, frozenset[str | None]]] = {
     "openai_responses": frozenset({"function", "custom"}),
     "anthropic_messages": frozenset({None, "custom"}),
 }
-#: The same as prefixes of versioned types.
+#: Prefixes of further types that the client runs itself, which end with a version.
 CLIENT_TOOL_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "anthropic_messages": ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_"),
 }

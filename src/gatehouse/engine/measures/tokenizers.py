@@ -18,7 +18,7 @@ from gatehouse.engine.money.estimate import NONTEXT_TOKENS, count_nontext, texts
 #: Counts the tokens of a text.
 Counter: TypeAlias = Callable[[str], int]
 
-#: Only so many characters are counted (about three milliseconds), and the rest is extrapolated.
+#: Maximum characters that are counted, in about three milliseconds. The tokens of the rest are extrapolated.
 _MAX_COUNTED_CHARACTERS: Final = 8 * 1024
 #: Tokens of the protocol around each text.
 _FRAME_TOKENS: Final = 4

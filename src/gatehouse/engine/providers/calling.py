@@ -1,7 +1,7 @@
 """One attempt at one candidate: sends the call in the provider's dialect, and returns the answer in the client's.
 
 If both dialects are the same, bytes pass unchanged: those of the call unless a stage changed it, and those of the
-answer except for the model's name, which becomes the one that the client requested. Otherwise both are converted
+answer except for the model's name, which is replaced by the one that the client requested. Otherwise both are converted
 through the internal form.
 """
 
@@ -25,7 +25,7 @@ from gatehouse.engine.providers.streams import Converting, Passing, Stream
 from gatehouse.foundation.outbound import Outbound, OutboundFailed, OutboundReply, OutboundRequest
 from gatehouse.policy.records import Candidate
 
-#: Only so much of an error's body is read.
+#: Maximum bytes of an error's body that are read.
 MAX_ERROR_BYTES = 64 * 1024
 _MAX_CONNECT_SECONDS: Final = 5.0
 

@@ -117,7 +117,7 @@ class Reply:
 
     @property
     def usage_estimated(self) -> bool:
-        """Whether the usage was not reported, or is not final because the stream did not reach its end."""
+        """Return whether the usage was not reported, or is not final because the stream did not reach its end."""
         stream = self._stream
         return self._reported_usage is None or (stream is not None and not (stream.complete or stream.finished))
 
@@ -129,7 +129,7 @@ class Reply:
 
     @property
     def finished(self) -> bool:
-        """Whether the last block of `events` contains the stream's end event."""
+        """Return whether the last block of `events` contains the stream's end event."""
         return self._stream is not None and self._stream.finished
 
     def _estimate(self, reported: Usage | None) -> Usage:

@@ -24,11 +24,11 @@ class Stream(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether the provider has sent its end event."""
+        """Return whether the provider has sent its end event."""
 
     @property
     def complete(self) -> bool:
-        """Whether the answer is complete."""
+        """Return whether the answer is complete."""
 
     @property
     def output_estimate(self) -> int:

@@ -1,6 +1,6 @@
 """The context of a request in a distributed trace (W3C Trace Context): received with it, and sent on to providers.
 
-Nothing is exported here. While a request runs only times are noted; spans are made of them when it is over.
+Nothing is exported here. While a request runs, only times are noted. Spans are created from them after its end.
 """
 
 import os

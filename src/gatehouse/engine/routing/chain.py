@@ -144,8 +144,10 @@ class Chooser:
         choice = PolicyChoice(policy=policy)
         requirements = routing_needs(x)
         stream, latencies = x.call.stream, ports.latencies
-        away = partial(self._away, x, ports)
-        view = StrategyView(latencies.medians(stream=stream), away=away, state=latencies.state(stream=stream))
+        is_unavailable = partial(self._is_unavailable, x, ports)
+        view = StrategyView(
+            latencies.medians(stream=stream), is_unavailable=is_unavailable, state=latencies.state(stream=stream)
+        )
         ranking: Sequence[Option] | None = None
         order: tuple[str, ...] = ()
         places = _JudgedCandidates(x, ports, self._judges)
@@ -223,7 +225,7 @@ class Chooser:
         if now < self._next_trial_search.get(policy.id, now):
             return options
         for option in options:
-            if option.key in view.medians or view.away(option):
+            if option.key in view.medians or view.is_unavailable(option):
                 continue
             if limits is not None and not Costs(x, limits.max_cost_per_request_usd).fits(_candidate(option)):
                 continue
@@ -234,7 +236,7 @@ class Chooser:
         self._next_trial_search[policy.id] = now + _TRIAL_SEARCH_INTERVAL_SECONDS
         return options
 
-    def _away(self, x: CallRequest, ports: Ports, option: Option) -> bool:
+    def _is_unavailable(self, x: CallRequest, ports: Ports, option: Option) -> bool:
         tenant_id, provider_id = x.identified.policy.tenant_id, option.provider.id
         if not ports.switches.healthy(tenant_id, provider_id):
             return True

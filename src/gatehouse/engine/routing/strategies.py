@@ -21,13 +21,13 @@ BY_LATENCY: Final[frozenset[Strategy]] = frozenset({"latency_optimized", "balanc
 
 
 class StrategyView(msgspec.Struct, frozen=True):
-    """Inputs of strategies in addition to policy and call. `medians` are milliseconds by `Option.key`; `state` differs
-    whenever they have changed (None: derived values are not cached); `turn` counts the policy's decisions; `away`
-    returns whether a model's provider is unhealthy or its circuit is open."""
+    """Inputs of strategies in addition to policy and call. `medians` are milliseconds by `Option.key`. `state` changes
+    whenever they change; with None derived values are not cached. `turn` counts the policy's decisions.
+    `is_unavailable` returns whether a model's provider is unhealthy or its circuit is open."""
 
     medians: Mapping[int, float]
     turn: int = 0
-    away: Callable[[Option], bool] = lambda _: False
+    is_unavailable: Callable[[Option], bool] = lambda _: False
     state: object = None
 
 
@@ -42,21 +42,21 @@ def ranked(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView
 def in_bounds(
     policy: RoutingPolicy, options: Sequence[Option], requirements: RoutingNeeds, view: StrategyView
 ) -> Iterator[Option]:
-    """Yield the options, with those last that exceed the policy's latency budget, whose context window is too small, or
-    that are away."""
+    """Yield the options. Those that exceed the policy's latency budget, whose context window is too small, or that are
+    unavailable come last."""
     budget = policy.latency_budget_ms
     limit, tokens, medians = (
         UNKNOWN_PRICE_USD_PER_TOKEN if budget is None else budget,
         requirements.input_tokens,
         view.medians,
     )
-    late = []
+    postponed = []
     for option in options:
-        if option.window < tokens or medians.get(option.key, 0.0) > limit or view.away(option):
-            late.append(option)
+        if option.window < tokens or medians.get(option.key, 0.0) > limit or view.is_unavailable(option):
+            postponed.append(option)
         else:
             yield option
-    yield from late
+    yield from postponed
 
 
 def by_cost(options: Options, requirements: RoutingNeeds) -> Sequence[Option]:
@@ -85,8 +85,8 @@ def _latency_optimized(policy: RoutingPolicy, requirements: RoutingNeeds, view: 
 
 
 def _balanced(policy: RoutingPolicy, requirements: RoutingNeeds, view: StrategyView) -> Sequence[Option]:
-    """Order by the sum of cost, times the entry's weight, and latency, each as a share of the average of the options.
-    An unknown price counts as the highest, an unknown latency as the average."""
+    """Order by weighted cost plus latency. The cost is multiplied by the entry's weight, and both are divided by their
+    averages over all options. An unknown price counts as the highest, an unknown latency as the average."""
     options = policy.pool.capable(requirements.needs, requirements.embeds)
     times, total_time = _times_or_average(options, view)
     if options.weighted_sums is None:
@@ -113,7 +113,8 @@ def _manual_fallback(policy: RoutingPolicy, requirements: RoutingNeeds, view: St
 
 
 _DAY_MS: Final = 86_400_000.0
-#: More than any call of known price costs. The cost of an unknown price exceeds it even with a small weight.
+#: Higher costs contain `UNKNOWN_PRICE_USD_PER_TOKEN`: no call with known prices costs as much, and the quotient leaves
+#: room for small weights.
 _UNKNOWN_COST_USD: Final = UNKNOWN_PRICE_USD_PER_TOKEN / 1e9
 
 
@@ -138,8 +139,8 @@ def _times_or_average(options: Options, view: StrategyView) -> tuple[list[float]
 
 
 def _time_weight(total_cost: float, total_time: float) -> float:
-    """Return the cost that a millisecond counts as: average time and average cost weigh the same. If all options are
-    free, only time counts."""
+    """Return the cost that equals one millisecond, so that the average latency counts as much as the average cost. If
+    all options are free, only latency counts."""
     return total_cost / (total_time or 1.0) or 1.0
 
 

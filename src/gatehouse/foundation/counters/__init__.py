@@ -5,9 +5,9 @@ shared      counts in Redis for all workers; falls back to `memory` while Redis 
 script      the Lua script that Redis runs for each request
 
 Both counters guarantee that no 60 seconds have more than `limit` admissions of one key. A refused request is not
-counted. Both keep at most 601 buckets for each key: all admissions within 100 ms of a bucket's first admission share
-the bucket, which leaves the window with its last one. So a slot becomes free up to 100 ms late and never early.
-Requests more than 100 ms apart are counted to the microsecond.
+counted. Both keep at most 601 buckets for each key: a bucket counts all admissions within 100 ms of its first one. A
+bucket leaves the window when its last admission is 60 seconds old. So a slot becomes free up to 100 ms late and never
+early. Requests more than 100 ms apart are counted to the microsecond.
 """
 
 from math import ceil

@@ -1,7 +1,7 @@
 """Resolves host names, each in its own thread.
 
 The system's resolver blocks a thread for ten seconds or more if a name's servers do not answer, and cannot be
-cancelled. The event loop's default executor has few threads: that many such names would block all other look-ups.
+cancelled. In the event loop's default executor, which has few threads, a few such names would block all other look-ups.
 """
 
 import asyncio

@@ -40,7 +40,8 @@ def omitted() -> Any:
 
 
 def partial(update: type[B]) -> type[B]:
-    """Makes every field of a body that inherits from the body of the creation optional: what is omitted stays as it is.
+    """Make all fields of an update's body optional. Omitted fields are not changed. The body inherits from that of the
+    creation:
 
         @partial
         class AlertRuleUpdate(NewAlertRule): ...

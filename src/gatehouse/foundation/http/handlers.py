@@ -63,18 +63,18 @@ def _leaf(status: int) -> type[Refusal]:
 
 
 class ErrorResponses:
-    """Renders errors in an application's forms. `away` has the exceptions of an unavailable database. `unknown` makes
-    the response for a path without a route, or returns None for the usual 404."""
+    """Renders errors in an application's forms. `unavailable` has the exceptions that mean that the database is
+    unavailable. `unknown` makes the response for a path without a route, or returns None for the usual 404."""
 
     def __init__(
         self,
         forms: ErrorForms,
-        away: tuple[type[Exception], ...] = (),
+        unavailable: tuple[type[Exception], ...] = (),
         unknown: Callable[[Request], Refusal | Response | None] | None = None,
     ) -> None:
         self._forms = forms
         self._unknown = unknown
-        self.away = away
+        self._unavailable = unavailable
 
     def to(self, scope: Scope, error: Refusal) -> Response:
         try:
@@ -89,8 +89,8 @@ class ErrorResponses:
         """Return the response of any exception that no route has handled."""
         if isinstance(error, Refusal):
             return await self.refusal(request, error)
-        away = isinstance(error, self.away)
-        return await (self.database_away if away else self.fault)(request, error)
+        unavailable = isinstance(error, self._unavailable)
+        return await (self.database_unavailable if unavailable else self.fault)(request, error)
 
     async def refusal(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
@@ -114,7 +114,7 @@ class ErrorResponses:
         headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
         return self.to(request.scope, leaf(text, headers=headers))
 
-    async def database_away(self, request: Request, error: Exception) -> Response:
+    async def database_unavailable(self, request: Request, error: Exception) -> Response:
         # Only the first line: the following lines of PostgreSQL's errors may have values of rows.
         reason = str(getattr(error, "orig", None) or error).split("\n", 1)[0]
         _log.warning("database.unavailable", path=request.scope["path"], reason=f"{type(error).__name__}: {reason}")
@@ -190,17 +190,17 @@ def install(
     app: FastAPI,
     forms: ErrorForms | None = None,
     *,
-    away: tuple[type[Exception], ...] = (),
+    unavailable: tuple[type[Exception], ...] = (),
     unknown: Callable[[Request], Refusal | Response | None] | None = None,
 ) -> ErrorResponses:
-    """Registers the handlers. `away` and `unknown` are those of `ErrorResponses`. Call it before adding other
+    """Registers the handlers. `unavailable` and `unknown` are those of `ErrorResponses`. Call it before adding other
     middleware, which then sees the rendered errors."""
-    responses = ErrorResponses(forms or ErrorForms(), away, unknown)
+    responses = ErrorResponses(forms or ErrorForms(), unavailable, unknown)
     app.add_exception_handler(Refusal, responses.refusal)
     app.add_exception_handler(RequestValidationError, responses.validation)
     app.add_exception_handler(HTTPException, responses.http)
-    for error_class in away:
-        app.add_exception_handler(error_class, responses.database_away)
+    for error_class in unavailable:
+        app.add_exception_handler(error_class, responses.database_unavailable)
     app.add_exception_handler(Exception, responses.fault)
     app.add_middleware(_FaultMiddleware, responses=responses)
     return responses

@@ -69,12 +69,13 @@ class AiohttpOutbound:
         self._route = lru_cache(maxsize=1024)(self._find_route)
         self._guard = guard or EgressGuard()
         self._max_connections = max_connections
-        # In front of aiohttp's pool, whose queue is unbounded and whose waits look like a server that does not accept.
+        # Limits connections before aiohttp's pool, whose queue is unbounded, and whose timeouts cannot be distinguished
+        # from those of a server that does not accept connections.
         self._pool = ConnectionPool(PoolLimits.of(max_connections, max_each), keepalive_seconds)
         self._keepalive = keepalive_seconds
         self._tls = tls
         if tls is not None:
-            # As in aiohttp's default context.
+            # The same protocols as in aiohttp's default context.
             tls.set_alpn_protocols(["http/1.1"])
         #: sessions by the policy for addresses
         self._sessions: dict[EgressPolicy, aiohttp.ClientSession] = {}

@@ -38,7 +38,8 @@ class OperatorClient:
         seconds: float,
         tls: SSLContext | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request, which ends with its response after `seconds`. `tls` replaces the system's trust store.
+        """Send a request. `seconds` limits the request and the reading of its response together. `tls` replaces the
+        system's trust store.
 
         Raises `aiohttp.ClientError`, `OSError` and `TimeoutError`.
         """

@@ -32,7 +32,7 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes() -> int | None:
-    """Returns the process's resident size in bytes, or None where the system has no /proc."""
+    """Returns the process's resident size in bytes, or None if the system has no /proc."""
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
     except OSError:

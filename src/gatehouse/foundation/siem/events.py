@@ -35,7 +35,7 @@ _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("refused", "denied", "reused", "refresh_reused"), "denied"),
 }
 _USER_ACTOR_TYPES: Final = frozenset({"user", "api_key"})
-#: a DLP event's severity as a number, as in Elastic's security apps, and as that of syslog
+#: for each severity of a DLP event: the number that Elastic's security apps use, and the severity of syslog
 _SEVERITIES: Final[Mapping[str | None, tuple[int, int]]] = {
     "critical": (99, _CRITICAL), "high": (73, _ERROR), "medium": (47, _WARNING), "low": (21, _NOTICE),
 }  # fmt: skip
@@ -51,7 +51,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SiemEvent(NamedTuple):
-    """An event to send. `body` is JSON in one line, `severity` that of syslog, `sequence` that of the audit chain."""
+    """An event to send. `body` is one line of JSON, `severity` a severity of syslog, `sequence` the event's number in
+    the audit chain."""
 
     id: UUID
     tenant_id: UUID

@@ -19,9 +19,9 @@ SERVICE_ROLE: Final = "gatehouse_service"
 #: SQL that creates both roles, for migrations
 CREATE_ROLES_SQL: Final = Path(__file__).parent / "roles.sql"
 
-# In UTC, because times in a zone with summer time are computed with its wall clock. The keepalive settings detect a
-# lost peer within half a minute instead of the default of two hours, because its session may have locks. (They have no
-# effect on connections without TCP.)
+# The time zone is UTC, because PostgreSQL computes times in other zones with their wall clock. The keepalive settings
+# detect a lost peer within half a minute instead of the default of two hours, because its session may have locks. (They
+# have no effect on connections without TCP.)
 _SET_ROLE: Final = (
     "SELECT set_config('role', %s, false), set_config('timezone', 'UTC', false),"
     " set_config('tcp_keepalives_idle', '15', false), set_config('tcp_keepalives_interval', '5', false),"
@@ -33,8 +33,8 @@ _KEEPALIVE: Final = {
 }  # fmt: skip
 #: the platform's tables are in the login's schema (`public`); the portal's may be in the same database
 _SET_SEARCH_PATH: Final = "SELECT set_config('search_path', %s, false)"
-#: In pools no transaction waits for other services, and for its own threads only for seconds: a longer idle transaction
-#: belongs to a disconnected or frozen process, and others wait for its locks.
+#: Ends idle transactions in pools. Transactions never wait for other services, and only seconds for threads, so a
+#: longer idle one belongs to a disconnected or frozen process, and its locks block others.
 _SET_IDLE_TIMEOUT: Final = "SELECT set_config('idle_in_transaction_session_timeout', '15s', false)"
 _CURRENT_ROLE: Final = "SELECT current_user"
 

@@ -32,7 +32,7 @@ class Row(DeclarativeBase):
     }
 
     def differing(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of the values, by column, that the row does not have."""
+        """Return the values that differ from the row's. Keys are column names."""
         return {name: value for name, value in values.items() if getattr(self, name) != value}
 
     def assign(self, values: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 #: Fraction of the limit at which the status becomes `warning`.
 _WARNING_FRACTION: Final = 0.8
-#: How often one call requests shares from the peers: other calls may take what was obtained for it.
+#: Maximum requests of one call for shares from the peers. It needs several if other calls use the obtained shares.
 _MAX_SHARE_REQUESTS: Final = 3
 #: Seconds between two syncs of the tally, and between two removals of ended periods.
 _SYNC_INTERVAL_SECONDS, _CLEANUP_INTERVAL_SECONDS = 1.0, 60.0

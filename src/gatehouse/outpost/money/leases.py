@@ -59,7 +59,7 @@ class Transfer(msgspec.Struct, frozen=True):
 
 
 class Month(msgspec.Struct, frozen=True, kw_only=True):
-    """`owns` tells whether a part of the limit is this outpost's; None until the month has begun. `asking` maps a
+    """`owns` is whether this outpost has a part of the limit; None until the month has begun. `asking` maps a
     peer's address to the id of a request that it has not answered; `last` is the last transfer to each peer."""
 
     claim: Claim
@@ -89,7 +89,7 @@ class Leases:
         self._months = _read(path)
         #: Beginning of the last month that has begun.
         self.latest = max((start for start, month in self._months.items() if month.owns is not None), default=0)
-        #: Whether the file is older than the months in memory.
+        #: whether the file is older than the months in memory
         self._unsaved = False
 
     def begun(self, start: int) -> bool:

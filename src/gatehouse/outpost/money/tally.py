@@ -45,7 +45,7 @@ class Tally:
         self._free_slots: list[int] = []
         self._loaded: dict[tuple[UUID, int], Triple] = {}
         self._end = 0
-        #: Whether the page cache is newer than the disk.
+        #: whether data was written that is not synced to the disk yet
         self.dirty = False
         self._read(now)
 

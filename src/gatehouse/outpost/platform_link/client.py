@@ -122,7 +122,7 @@ class PlatformClient:
 
 
 def read_keys(keys: Sequence[dict[str, Any]]) -> dict[str, SigningKey]:
-    """Return the keys by `kid`. Skips what is not a signature key."""
+    """Return the keys by `kid`. Skips entries that are not signature keys."""
     by_id = {}
     for jwk in keys:
         try:

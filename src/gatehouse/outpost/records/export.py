@@ -34,7 +34,7 @@ class Export:
         self._after = after
         self._spot = Spot()
         self._reader = JournalReader(records.journal)
-        #: Where the journal of each writer continues.
+        #: The position of the next entry in each writer's journal.
         self._places: dict[UUID, UploadPosition] = {}
         self._ended: set[UUID] = set()
         #: Last sequence number emitted of each journal, from the journal or from the files.

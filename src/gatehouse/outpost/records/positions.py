@@ -1,8 +1,8 @@
-"""The upload position of each record of this outpost: records are in the journal until they are uploaded (or an
-operator has confirmed them), then in the audit log. Sole owner of the upload positions in `outpost/uploaded.json`.
+"""Moves records from the journal to the audit log when they are uploaded, or when an operator has confirmed them.
 
-An entry's sequence number counts from 1 in its writer's journal. A damaged place counts as one entry, and so does the
-end of a dead writer. So every reader computes the same numbers every time.
+The position of each writer's journal is stored in `outpost/uploaded.json`, which only this module writes. Sequence
+numbers count from 1 in each writer's journal. A damaged part counts as one entry, and so does the end of a dead writer.
+So every reader computes the same numbers every time.
 """
 
 import threading
@@ -30,11 +30,11 @@ MAX_UPLOAD_BYTES: Final = 1024**2
 
 
 class UploadPosition(msgspec.Struct, frozen=True):
-    """How far one writer's entries are uploaded: everything before `offset` of `segment` is.
+    """The upload position in one writer's journal. All entries before `offset` of `segment` are uploaded.
 
-    The platform knows the journal by its writer's id. If it could not continue under that id, it knows the journal by
-    `journal_id`, with numbers that are smaller by `skipped`. `lost` is then the number of missing records that it is to
-    be told first.
+    Uploads name the journal by its writer's id. If the platform could not continue that journal, they name it by
+    `journal_id` and use numbers that are smaller by `skipped`. `lost` is then the number of missing records, until it
+    has been reported to the platform.
     """
 
     segment: int = 1
@@ -44,17 +44,18 @@ class UploadPosition(msgspec.Struct, frozen=True):
     journal_id: UUID | None = None
     skipped: int = 0
     lost: int | None = None
-    #: uploaded to its end, and kept for the SIEM
+    #: the whole journal is uploaded; its files are kept because they still have to be sent to the SIEM
     over: bool = False
 
     @property
     def number(self) -> int:
-        """Return the next entry's number, as the platform counts."""
+        """Return the next entry's number in uploads."""
         return self.sequence - self.skipped
 
 
 class RecordBatch(NamedTuple):
-    """Entries of one writer as in its journal, with notices between them (`engine.records.upload_notices`)."""
+    """Consecutive entries of one writer's journal, with notices of damage and end (`engine.records.upload_notices`).
+    `place` is the position before the entries, `then` the position after them."""
 
     writer_id: UUID
     place: UploadPosition
@@ -83,7 +84,7 @@ class OutpostRecords:
     def __init__(self, folder: Path, audit: AuditLog) -> None:
         self.journal = folder / "journal"
         self.audit = audit
-        #: Held while journal and audit log are read together, so that no record moves between them.
+        #: Take it to read journal and audit log together, so that no record is moved between the two reads.
         self.lock = threading.RLock()
         self._path = folder / _FILE
         self._reader = JournalReader(self.journal)
@@ -91,12 +92,13 @@ class OutpostRecords:
         self._reader.pass_over(_over(self._places))
 
     def follower(self) -> JournalReader:
-        """Return a reader for another receiver of all records: unconfirmed records stay in the journal."""
+        """Return a second reader, for another receiver of the records. Records stay in the journal until both have
+        released them."""
         return self._reader.follower()
 
     def claim(self) -> bool:
-        """Return whether this process is the only one that moves this home's records. Another process may still be
-        ending."""
+        """Try to become the only process that moves this home's records. Returns false while an earlier process still
+        runs."""
         return self._reader.claim()
 
     def close(self) -> None:
@@ -115,8 +117,8 @@ class OutpostRecords:
             return batch
 
     def mark_uploaded(self, batch: RecordBatch) -> None:
-        """Moves uploaded or confirmed entries from the journal into the audit log. Raises `OSError`; a repeated call
-        skips what is done."""
+        """Move uploaded or confirmed entries from the journal into the audit log. Raises `OSError`. The call can be
+        repeated."""
         with self.lock:
             if self._places.get(batch.writer_id, batch.place) != batch.place:
                 return  # an operator has confirmed them meanwhile
@@ -130,12 +132,12 @@ class OutpostRecords:
                 self._store(batch.writer_id, msgspec.structs.replace(batch.then, over=True))
 
     def loss_reported(self, batch: RecordBatch) -> None:
-        """Stores that the platform has been informed of the journal's missing records."""
+        """Store that the missing records have been reported to the platform."""
         self._store(batch.writer_id, msgspec.structs.replace(batch.place, lost=None))
 
     def continue_as_new_journal(self, batch: RecordBatch, missing: int) -> None:
-        """Continues under another journal id, from number 1, with a notice of the missing records: the platform cannot
-        continue the old journal, and the records that it lacks are no longer stored."""
+        """Continue under a new journal id, from number 1, with a notice of the missing records. For a journal of which
+        the platform lacks records that are no longer stored here."""
         place = batch.place
         self._store(
             batch.writer_id,
@@ -143,8 +145,8 @@ class OutpostRecords:
         )
 
     def confirm(self, through: Cursor) -> int:
-        """Marks everything up to `through` as carried away by an operator. Return the number of entries for which that
-        is new. Raises `UnknownPlace`, `OSError`."""
+        """Move all entries up to `through`, which an operator has exported, into the audit log. Return how many there
+        were. Raises `UnknownPlace`, `OSError`."""
         self._seek(through)
         released = 0
         while True:
@@ -158,7 +160,7 @@ class OutpostRecords:
                 released += len(batch.entries)
 
     def _cut(self, batch: RecordBatch, count: int) -> RecordBatch:
-        """Return the batch's first `count` entries. They are read again, because only a read knows where they end."""
+        """Return the batch's first `count` entries. Reads them again to learn their end position."""
         if count >= len(batch.entries):
             return batch
         shorter = read_batch(self._reader, self._places, count)
@@ -240,8 +242,10 @@ def read_batch(
 
 
 def _unknown(segment: int) -> UploadPosition:
-    """Return the position of a writer without a stored one. If its beginning is gone, part of it was uploaded, up to an
-    unknown number: under another journal id the platform accepts the rest, and rejects the records that it has."""
+    """Return the position of a writer without a stored one.
+
+    A journal without its first segment was partly uploaded, up to an unknown number. It gets a new journal id, so that
+    the platform accepts the rest and rejects the records that it already has."""
     return UploadPosition() if segment == 1 else UploadPosition(journal_id=new_id())
 
 

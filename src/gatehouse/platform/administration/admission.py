@@ -46,13 +46,13 @@ _MAX_LOGIN_BODY_BYTES: Final = 64 * 1024
 
 
 class Admission:
-    """What the shell does with a request before the body. `tries` counts sign-in attempts across all workers,
+    """Checks a request before its body is read. `tries` counts sign-in attempts across all workers,
     `ports.counters` all other requests."""
 
     def __init__(self, ports: Ports, *, tries: Counters) -> None:
         self._ports = ports
         self._tries = tries
-        #: what administration does in each step of the pipeline up to the caller's, in order; None where the routes do
+        #: what administration does in each step of the pipeline up to the caller's, in order; None if the routes do
         #: it
         self._checks = pipeline.table(
             pipeline.ADMINISTRATION,

@@ -51,7 +51,7 @@ _FORMS: Final = ErrorForms(ERROR_FORMS)
 
 #: Schemas of a status in addition to its path's form: some errors, such as `mfa_required`, have a form of their own.
 _EXTRA_SCHEMAS: Final = {"403": ["CodedError"], "429": ["RateLimitedError"], "503": ["MaintenanceError"]}
-#: The same for sign-in and second factors, whose errors have codes for programs.
+#: Additional schemas of sign-in and second factors, whose errors have codes for programs.
 _SIGN_IN_PREFIX: Final = "/api/auth/"
 _EXTRA_SIGN_IN_SCHEMAS: Final = {status: ["CodedError"] for status in ("400", "401", "409", "429")}
 

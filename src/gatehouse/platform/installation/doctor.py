@@ -33,7 +33,7 @@ _MAX_CLOCK_DIFFERENCE_SECONDS: Final = 5.0
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """The result of a check. `remedy` is what to do, empty where nothing is wrong."""
+    """The result of a check. `remedy` is what to do, empty if nothing is wrong."""
 
     check: str
     verdict: Verdict

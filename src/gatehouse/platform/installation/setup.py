@@ -78,7 +78,7 @@ def unused_first_admin(installation: Installation) -> FirstAdmin | None:
 
 
 def check_all(installation: Installation) -> None:
-    """Run all checks of a long-running process on its database. Raises as the single checks do."""
+    """Run all checks below, for a long-running process. Raises the same errors."""
     check(installation)
     check_roles(installation)
     check_pooler(installation)
@@ -108,8 +108,8 @@ def check_master_key(installation: Installation) -> None:
 
 
 def check_pooler(installation: Installation) -> None:
-    """Check that no connection pooler in transaction mode lies between, because it would mix up the connections' roles.
-    Raises `BadSettings`."""
+    """Check that `DATABASE_URL` is not a connection pooler in transaction mode, which would mix up the connections'
+    roles. Raises `BadSettings`."""
     backend_pid = "SELECT pg_backend_pid()"
     with (
         psycopg.connect(installation.url, autocommit=True, connect_timeout=10) as first,

@@ -33,7 +33,7 @@ class InvalidBearerToken(Unauthenticated):
 #: SCIM tokens are valid only under this prefix, and no other credential is valid there (docs/scim.md).
 SCIM_PREFIX: Final = "/api/scim/v2"
 
-#: The same for outposts' tokens.
+#: Outposts' tokens are valid only under this prefix, and no other credential is valid there.
 OUTPOSTS_PREFIX: Final = "/v1/outposts"
 
 #: Verified tokens in the cache, and callers in theirs: verifying a signature costs a hundred times as much as a lookup.

@@ -20,7 +20,7 @@ from gatehouse.foundation.storage.database import Database
 log = structlog.get_logger(__name__)
 
 REPORT_INTERVAL_SECONDS: Final = 10.0
-#: How much later than reports with higher ids a report may be committed.
+#: A report may be committed this much later than reports with higher ids.
 _COMMIT_DELAY_SECONDS: Final = 30.0
 _DATABASE_TIMEOUT_SECONDS: Final = 5.0
 _DATABASE_ERRORS: Final = (SQLAlchemyError, psycopg.Error, OSError, TimeoutError)

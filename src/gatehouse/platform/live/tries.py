@@ -1,6 +1,6 @@
 """Counts sign-in attempts in PostgreSQL, across all workers, independently of Redis.
 
-Signing in needs the database anyway, so a database outage affects it no more with these counts than without.
+Signing in needs the database anyway, so the counts add no dependency.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _TAKE: Final = text(
     " FROM gatehouse_take_try(CAST(:keys AS bytea[]), CAST(:limits AS bigint[]), :span, :bucket)"
 )
 
-#: Connections of a worker that count attempts: a flood of attempts on one account leaves the others free.
+#: Connections that a worker uses for counting. The others stay free during a flood of attempts.
 _MAX_CONNECTIONS: Final = 2
 _DATABASE_TIMEOUT_SECONDS: Final = 5
 _MAX_REFUSED_KEYS: Final = 10_000
@@ -57,7 +57,7 @@ class TryCounters:
             return refusal
         try:
             async with asyncio.timeout(_DATABASE_TIMEOUT_SECONDS), self._semaphore:
-                # A claim may have been refused while this one waited.
+                # Check again: a concurrent attempt may have been refused while this one waited.
                 return self._cached_refusal(claims) or await self._query(claims)
         except TimeoutError:
             raise sql.TimeoutError("the database does not count") from None

@@ -11,7 +11,7 @@ _RULE: Final = "receivers must be on the open internet, or in a network that the
 
 
 async def fault(parts: SplitTransactions, receivers: Receivers, url: str | None, *, kind: str) -> str | None:
-    """Return why `url` may not be saved, or None where it may. `kind` is the resource's type.
+    """Return why `url` may not be saved, or None if it may. `kind` is the resource's type.
 
     Resolves the name, but opens no connection. A URL that leads to a blocked address is recorded in the audit chain,
     with its host.

@@ -7,7 +7,7 @@ from gatehouse.engine.money.quotas import NOTHING, Triple, shown_limits
 from gatehouse.policy.budgets import Amounts, Budget
 from gatehouse.policy.periods import PeriodSpan
 
-#: How long a worker relies on `room` after the ledger's answer.
+#: Seconds after the ledger's answer during which a worker uses `room`.
 _ROOM_VALID_SECONDS: Final = 0.5
 
 
@@ -112,7 +112,7 @@ class BudgetAccount:
 
     @property
     def blocks(self) -> bool:
-        """Whether calls that do not fit are refused."""
+        """Return whether calls that do not fit are refused."""
         return self.budget.blocks and self.enforced
 
     @property
@@ -158,7 +158,7 @@ class BudgetAccount:
         self.last_used_at = now
 
     def lease_request(self, *, again: bool = False, stopping: bool = False) -> LeaseRequest | None:
-        """Return the next request to the ledger, or None where nothing would change, unless `again`.
+        """Return the next request to the ledger, or None if nothing would change, unless `again`.
 
         What the request does not keep cannot be spent from now on. With `stopping`, nothing is requested for later
         calls.

@@ -74,7 +74,7 @@ class _Period(msgspec.Struct):
     recorded: Triple = NOTHING
     exceeded: bool = False
     threshold: int = 0
-    #: the plan's limit that `threshold` refers to; None where the plan was not changed in this period
+    #: the plan's limit that `threshold` refers to; None if the plan was not changed in this period
     plan_limit: int | None = None
 
 

@@ -195,7 +195,7 @@ class Spender:
             retries += 1
 
     def _refuse_exhausted(self, lacking: Sequence[BudgetAccount], amounts: Triple) -> None:
-        """Raises `QuotaExceeded` where a budget has less left than `amounts`."""
+        """Raises `QuotaExceeded` if a budget has less left than `amounts`."""
         for account in lacking:
             if account.blocks and (metric := account.exhausted_metric(amounts, time.monotonic())) is not None:
                 # A call that exceeds the whole limit does not mean that the limit is reached, so it is not announced.

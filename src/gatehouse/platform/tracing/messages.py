@@ -36,7 +36,7 @@ def encoded(spans: Sequence[TraceSpan], resource: Attributes) -> bytes:
 
 
 def rejected(response: bytes) -> int:
-    """Return how many spans the collector rejected; 0 where the response is no OTLP message."""
+    """Return how many spans the collector rejected; 0 if the response is no OTLP message."""
     try:
         count: int = ExportTraceServiceResponse.FromString(response).partial_success.rejected_spans
     except Exception:
@@ -45,7 +45,8 @@ def rejected(response: bytes) -> int:
 
 
 def resource(service: str, attributes: Mapping[str, str], environment: str) -> Attributes:
-    """Return the resource's attributes. `attributes` are the operator's, and override ours but the service's name."""
+    """Return the resource's attributes. `attributes` are set by the operator and override the others, except the
+    service's name."""
     return {
         "service.version": __version__,
         "deployment.environment.name": environment,

@@ -174,7 +174,7 @@ def _parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
 
 @lru_cache(maxsize=1_024)
 def _server(kind: str, config: ProviderConfig, target: ProviderTarget) -> tuple[str | None, int | None]:
-    """Return the host and port of the provider's endpoint; None where it is not called over the network."""
+    """Return the host and port of the provider's endpoint; None if it is not called over the network."""
     try:
         url = urlsplit(KINDS[kind].endpoint(target, config, {}).url)
         port = url.port or (443 if url.scheme == "https" else 80)

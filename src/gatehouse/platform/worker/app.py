@@ -60,7 +60,7 @@ def administration(settings: Settings) -> tuple[FastAPI, ErrorResponses]:
         tolerant=ANY_PARAMETERS,
         moving=MOVING_FIELDS,
         shown_elsewhere=SHOWN_ELSEWHERE,
-        away=DATABASE_UNAVAILABLE_ERRORS,
+        unavailable=DATABASE_UNAVAILABLE_ERRORS,
         unknown=_unknown,
         documentation=DOCUMENTATION,
     )

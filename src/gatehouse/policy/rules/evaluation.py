@@ -50,14 +50,14 @@ class RegistryStatus(NamedTuple):
 
 
 class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
-    """`rules` in the order of their evaluation; `needs` contains the variables and functions that they use."""
+    """`rules` are in the order of their evaluation. `needs` has the variables and functions that they use."""
 
     rules: tuple[PolicyRule, ...] = ()
     needs: frozenset[str] = frozenset()
     registry: Mapping[str, RegistryStatus] = {}
     unregistered: RegistryStatus = RegistryStatus("tier_4", UNREGISTERED)
 
-    def standing(self, model: str) -> RegistryStatus:
+    def registry_status(self, model: str) -> RegistryStatus:
         """Return the registry's entry of `provider/model-id`."""
         return self.registry.get(model, self.unregistered)
 
@@ -134,7 +134,7 @@ def context_of(variables: Mapping[str, Any], needs: frozenset[str]) -> cel.Conte
 def decide(
     rules: Sequence[PolicyRule], context: cel.Context, model: str, trace: list[RuleResult] | None = None
 ) -> Ruling:
-    """Evaluates the rules in order, until a terminal rule matches. The strongest action of the matching rules applies:
+    """Evaluate the rules in order, until a terminal rule matches. The strongest action of the matching rules applies:
     BLOCK, ROUTE, REQUIRE_APPROVAL, then ALLOW and LOG. A failed condition counts as matched for BLOCK and as unmatched
     for all other actions. ROUTE to `model`, the candidate, counts as ALLOW, because the call goes there already.
     `trace` receives the result of every evaluated rule."""

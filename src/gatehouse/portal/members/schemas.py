@@ -33,5 +33,5 @@ class Member(ResponseBody):
 class MemberInvited(ResponseBody):
     member: Member
     invite_token: Annotated[
-        str, Field(description="For POST /v1/auth/sso/accept-invite, within 7 days. ResponseBody only here.")
+        str, Field(description="For POST /v1/auth/sso/accept-invite, within 7 days. Shown only here.")
     ]

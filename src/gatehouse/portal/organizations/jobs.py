@@ -43,7 +43,7 @@ class _PortalOrganization(NamedTuple):
 
     @property
     def tenant(self) -> UUID:
-        """Return the tenant's id: the organization's own, unless another was given."""
+        """Return the tenant's id: `tenant_id` if it is set, else the organization's own id."""
         return self.tenant_id or self.id
 
 

@@ -59,7 +59,7 @@ class Organization(ResponseBody):
 
 class OrganizationCreated(ResponseBody):
     org: Organization
-    api_key: Annotated[str, Field(description="The owner's key on the platform. ResponseBody only here.")]
+    api_key: Annotated[str, Field(description="The owner's key on the platform. Shown only here.")]
     provisioning_job_id: UUID
 
 

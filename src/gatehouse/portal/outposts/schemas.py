@@ -39,7 +39,7 @@ class OutpostCertified(ResponseBody):
 
     outpost: Outpost
     client_cert: Annotated[str, Field(description="As PEM.")]
-    client_key: Annotated[str, Field(description="As PEM. ResponseBody only here: the portal stores no copy.")]
+    client_key: Annotated[str, Field(description="As PEM. Shown only here: the portal stores no copy.")]
     ca_chain: Annotated[str, Field(description="As PEM: the authority that issued it, then the other trusted ones.")]
     platform_url: Annotated[str | None, Field(description="PLATFORM_MANAGEMENT_URL of the outpost.")]
     bundle_url: Annotated[str | None, Field(description="Where its policy comes from.")]

@@ -95,7 +95,7 @@ async def renew(change: PortalChange, issuer: CertificateIssuer, outpost: Outpos
     if outpost.revoked_at is not None:
         raise OutpostRevoked
     authority_id, issued, chain = await issuer.issue(outpost.id, outpost.org_id)
-    await table.replace_certificates(change.session, outpost.id, utc_now() + RENEWAL_OVERLAP)
+    await table.limit_certificates(change.session, outpost.id, utc_now() + RENEWAL_OVERLAP)
     previous, outpost.cert_serial = outpost.cert_serial, issued.serial
     outpost.cert_issued_at, outpost.cert_expires_at = issued.issued_at, issued.expires_at
     change.session.add(_certificate_row(outpost, authority_id))

@@ -56,8 +56,8 @@ async def count_outposts(session: AsyncSession) -> int:
     return (await session.execute(query)).scalar_one()
 
 
-async def replace_certificates(session: AsyncSession, outpost_id: UUID, good_until: datetime) -> None:
-    """Limits the validity of the outpost's certificates to `good_until`."""
+async def limit_certificates(session: AsyncSession, outpost_id: UUID, good_until: datetime) -> None:
+    """Shorten the validity of the outpost's certificates to `good_until`."""
     await session.execute(
         update(CertificateRow)
         .where(CertificateRow.outpost_id == outpost_id, CertificateRow.good_until > good_until)

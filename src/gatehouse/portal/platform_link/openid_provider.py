@@ -108,8 +108,9 @@ class SignInProvider:
         return str((await self._discovery())["issuer"])
 
     async def address(self, sign_in: SignIn, *, prompt: str | None = None) -> str:
-        """Return the address at which the browser signs in; with a `prompt` even if it is signed in there already.
-        Raises `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
+        """Return the address at which the browser signs in. `prompt` is OpenID Connect's parameter (`login` or
+        `select_account`), with which the platform asks even a person who is signed in there. Raises
+        `SignInNotConfigured`, `PortalIdpUnavailable`, `NotAProvider`."""
         parameters = {
             "response_type": "code",
             "client_id": self._client_id,
@@ -125,7 +126,8 @@ class SignInProvider:
         return f"{(await self._discovery())['authorization_endpoint']}?{urlencode(parameters)}"
 
     async def person(self, sign_in: SignIn, code: str) -> Person:
-        """Exchanges the code. Raises `SignInFailed`, `PortalIdpUnavailable`, `PlatformKeysUnavailable`."""
+        """Exchange the code for the person who signed in. Raises `SignInFailed`, `PortalIdpUnavailable`,
+        `PlatformKeysUnavailable`."""
         secret = self._settings.platform_client_secret
         assert secret is not None
         form = {

@@ -1,4 +1,4 @@
-"""The platform's public keys, which verify what it signs for the portal."""
+"""The platform's public keys, which verify the tokens that it signs for the portal."""
 
 import asyncio
 import time
@@ -43,8 +43,8 @@ class PlatformKeys:
         self._fetch_lock = asyncio.Lock()
 
     async def verify(self, token: str, *, audience: str) -> dict[str, Any]:
-        """The claims of what the platform has signed for `audience`. Raises `ExpiredToken`, `InvalidToken`, and
-        `PlatformKeysUnavailable`."""
+        """Return the claims of a token that the platform has signed for `audience`. Raises `ExpiredToken`,
+        `InvalidToken`, and `PlatformKeysUnavailable`."""
         await self._refresh(_CACHE_SECONDS)
         try:
             return self._verified(token, audience)
@@ -96,7 +96,7 @@ class PlatformKeys:
 
 
 def _read(key_set: Any) -> dict[str, SigningKey]:
-    """Return the keys by `kid`. Skips what is not a signature key."""
+    """Return the keys by `kid`. Skips entries that are not signature keys."""
     keys = {}
     for jwk in key_set["keys"]:
         try:

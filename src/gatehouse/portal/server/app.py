@@ -33,7 +33,7 @@ def build_api(lifespan: Lifespan[FastAPI] | None = None) -> tuple[FastAPI, Error
         ERROR_FORMS,
         tolerant=ANY_PARAMETERS,
         moving={"provisioning_status", "updated_at"},
-        away=DATABASE_UNAVAILABLE_ERRORS,
+        unavailable=DATABASE_UNAVAILABLE_ERRORS,
         unknown=_unknown_path,
         documentation=DOCUMENTATION,
         lifespan=lifespan,

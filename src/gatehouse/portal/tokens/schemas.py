@@ -17,7 +17,7 @@ class NewToken(Body):
 
 
 class IssuedToken(ResponseBody):
-    token: Annotated[str, Field(description="ResponseBody only here.")]
+    token: Annotated[str, Field(description="Shown only here.")]
     expires_in: Annotated[int, Field(description="Seconds.")]
     token_type: Literal["Bearer"] = "Bearer"  # noqa: S105 - the contract's word
     jti: str

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gatehouse.detection.entities.network.decoding import TAGS, best_row, spans
+from gatehouse.detection.entities.network.decoding import TAGS, best_tags, decode_names
 from gatehouse.detection.entities.network.features import Pieces
 
 OUTSIDE, B_PERSON, I_PERSON, B_ORGANIZATION, I_ORGANIZATION = range(5)
@@ -24,16 +24,16 @@ def read(*words: tuple[int, int]) -> Pieces:
 
 
 def test_nothing_goes_on_that_has_not_begun() -> None:
-    assert best_row(scores({I_PERSON: 0.9}, {I_PERSON: 0.9})).tolist() == [B_PERSON, I_PERSON]
+    assert best_tags(scores({I_PERSON: 0.9}, {I_PERSON: 0.9})).tolist() == [B_PERSON, I_PERSON]
 
 
 def test_a_name_does_not_go_on_as_another_kind() -> None:
-    row = best_row(scores({B_PERSON: 0.9}, {I_ORGANIZATION: 0.6, I_PERSON: 0.3}))
+    row = best_tags(scores({B_PERSON: 0.9}, {I_ORGANIZATION: 0.6, I_PERSON: 0.3}))
     assert row.tolist() == [B_PERSON, I_PERSON]
 
 
 def test_words_of_one_name_are_one_span() -> None:
-    windows = spans(
+    windows = decode_names(
         scores({B_PERSON: 0.9}, {I_PERSON: 0.8}, {OUTSIDE: 0.99}), read((0, 3), (4, 12), (13, 18)), "x" * 18
     )
     assert [(name.start, name.end, name.kind) for name in windows] == [(0, 13, "person")]
@@ -41,9 +41,9 @@ def test_words_of_one_name_are_one_span() -> None:
 
 
 def test_two_names_side_by_side_stay_two() -> None:
-    windows = spans(scores({B_PERSON: 0.9}, {B_ORGANIZATION: 0.9}), read((0, 3), (4, 8)), "Ada Acme")
+    windows = decode_names(scores({B_PERSON: 0.9}, {B_ORGANIZATION: 0.9}), read((0, 3), (4, 8)), "Ada Acme")
     assert [(name.start, name.end, name.kind) for name in windows] == [(0, 3, "person"), (4, 8, "organization")]
 
 
 def test_no_words_no_names() -> None:
-    assert spans(np.empty((0, TAGS)), read(), "") == []
+    assert decode_names(np.empty((0, TAGS)), read(), "") == []

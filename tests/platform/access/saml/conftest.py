@@ -26,7 +26,7 @@ def signer() -> Signer:
 
 @pytest.fixture(scope="session")
 def stranger() -> Signer:
-    """A key that nobody trusts."""
+    """A key that no organization trusts."""
     return Signer.new()
 
 
@@ -43,7 +43,7 @@ def new_browser(platform: RunningPlatform) -> httpx2.AsyncClient:
 
 @dataclass
 class SignOn:
-    """A configured identity provider, and what it would say of the organization's user."""
+    """A configured identity provider, and the assertion fields of the organization's user."""
 
     platform: RunningPlatform
     tenant: Tenant
@@ -53,7 +53,7 @@ class SignOn:
     entity_id: str
 
     async def begin(self, relay_state: str | None = None, *, browser: httpx2.AsyncClient | None = None) -> str:
-        """The id of the request that the browser carries away."""
+        """Start a sign-in and return the id of its request."""
         query = {"idp_id": self.idp_id, **({} if relay_state is None else {"relay_state": relay_state})}
         answer = await (browser or self.browser).get("/api/saml/login", params=query)
         assert answer.status_code == 302, answer.text
@@ -61,7 +61,7 @@ class SignOn:
         return request_id
 
     async def assertion_fields(self, **changes: Any) -> AssertionFields:
-        """Of a sign-in that has begun."""
+        """Return the response to a sign-in that has started."""
         right = {"issuer": self.entity_id, "base": BASE, "email": self.tenant.user.email}
         if "in_response_to" not in changes:
             right["in_response_to"] = await self.begin()
@@ -75,7 +75,7 @@ class SignOn:
         return await self.post(saml.signed(await self.assertion_fields(**changes), self.signer))
 
     def sessions(self) -> list[UUID]:
-        """Those that single sign-on has opened."""
+        """Return the sessions that single sign-on has opened."""
         rows = self.platform.sql(
             "SELECT id FROM sessions WHERE tenant_id = %s AND amr @> '[\"saml\"]'", [self.tenant.id]
         )
@@ -96,7 +96,7 @@ async def configured(
     }
     made = await tenant.admin.client.post(IDP, json=body)
     assert made.status_code == 201, made.text
-    # They have signed in by it before: how an account is linked at the first time is the affair of test_linking.py.
+    # Mark the users as linked, as after an earlier sign-in. `test_linking.py` tests the linking.
     people = [tenant.admin.id, tenant.auditor.id, tenant.user.id]
     platform.sql("UPDATE users SET linked_at = now() WHERE id = ANY(%s)", [people])
     return SignOn(platform, tenant, browser, signer, made.json()["id"], entity_id)

@@ -1,4 +1,4 @@
-"""Answers that must open nobody's session: 400 with a reason, an audit event, and nothing else."""
+"""SAML responses that must not open a session: 400 with a reason, an audit event, and no other effect."""
 
 import asyncio
 import re
@@ -44,14 +44,14 @@ async def test_an_assertion_that_is_not_for_here_and_now_signs_nobody_in(
     right = await sign_on.assertion_fields()
     rights = {"response_in_response_to": right.in_response_to, "response_issuer": right.issuer}
     changes = {name: rights[name] if value == "right" else value for name, value in changes.items()}
-    # An answer to a request that nobody knows is in the chain of the only organization that knows the issuer.
+    # A response to an unknown request is recorded in the chain of the only organization that knows the issuer.
     answer = await sign_on.post(signed(right.but(**changes), sign_on.signer))
     await assert_refused(sign_on, answer, reason)
 
 
 _BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer"
 
-#: What is left out of an assertion, or written otherwise, before it is signed: a pattern, what stands there instead,
+#: Changes of an assertion before it is signed: a pattern, its replacement,
 #: and the reason.
 LACKING: dict[str, tuple[str, str, str]] = {
     "about nobody": (r"<saml:Subject>.*</saml:Subject>", "", "invalid_signature"),
@@ -143,7 +143,7 @@ async def test_an_unsolicited_saml_response_is_refused(sign_on: SignOn) -> None:
 
 @pytest.fixture
 async def open_sign_on(sign_on: SignOn) -> SignOn:
-    """A provider that may begin sign-ins."""
+    """A provider that may start sign-ins."""
     path = f"/api/admin/saml/idp/{sign_on.idp_id}"
     changed = await sign_on.tenant.admin.client.put(path, json={"allow_idp_initiated": True})
     assert changed.json()["allow_idp_initiated"] is True, changed.text
@@ -169,7 +169,7 @@ async def test_a_provider_that_may_begin_sign_ins_is_held_to_all_other_rules(
         (signed(fields.but(recipient="https://another.test"), open_sign_on.signer), "invalid_signature"),
         (signed(fields.but(confirmed_until=-400), open_sign_on.signer), "assertion_expired"),
         (signed(fields.but(issuer="https://another.test"), open_sign_on.signer), "unknown_issuer"),
-        # An answer to a request, without its request.
+        # A response to a request, sent without the request's cookie.
         (signed(fields.but(response_in_response_to="_x"), open_sign_on.signer), "assertion_expired"),
     ):
         answer = await open_sign_on.post(root)
@@ -180,7 +180,8 @@ async def test_a_provider_that_may_begin_sign_ins_is_held_to_all_other_rules(
 async def test_of_two_organizations_with_one_provider_the_one_of_the_address_is_meant(
     open_sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:
-    """Whoever enters another organization's provider gets none of its people, and keeps none of them out."""
+    """An organization that configures another organization's provider can neither sign in its people nor keep them
+    out."""
     config = {"entity_id": open_sign_on.entity_id, "allow_idp_initiated": True}
     twin = await configured(platform, other_tenant, open_sign_on.browser, open_sign_on.signer, **config)
     domain = f"{uuid4().hex[:10]}.test"
@@ -195,7 +196,8 @@ async def test_of_two_organizations_with_one_provider_the_one_of_the_address_is_
 async def test_an_organizations_attribute_mapping_does_not_bring_it_anothers_people(
     open_sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:
-    """It has entered another organization's provider, and reads the address from another attribute."""
+    """An organization that has configured another organization's provider, and reads the address from another
+    attribute."""
     mapping = {"email": "contact"}
     config = {"entity_id": open_sign_on.entity_id, "allow_idp_initiated": True, "attribute_mapping": mapping}
     twin = await configured(platform, other_tenant, open_sign_on.browser, open_sign_on.signer, **config)
@@ -209,7 +211,7 @@ async def test_an_organizations_attribute_mapping_does_not_bring_it_anothers_peo
     unclear = await open_sign_on.post(signed(fields, open_sign_on.signer))
     assert (unclear.status_code, unclear.json()["reason"]) == (400, "unsolicited_response")
     assert twin.sessions() == []
-    # Where its mapping finds no address, the organization that can read one is meant.
+    # If its mapping finds no address, the organization that can read one is chosen.
     platform.sql(
         'UPDATE saml_identity_providers SET attribute_mapping = \'{"email": "none"}\' WHERE id = %s', [twin.idp_id]
     )
@@ -226,7 +228,7 @@ async def test_an_answer_to_a_request_of_long_ago_is_not_taken(sign_on: SignOn) 
 async def test_a_saml_response_of_another_provider_is_refused(
     sign_on: SignOn, platform: RunningPlatform, stranger: Signer
 ) -> None:
-    """Both are the organization's, and both sign well."""
+    """Both providers belong to the organization, and both signatures are valid."""
     other = await configured(platform, sign_on.tenant, sign_on.browser, stranger)
     fields = (await sign_on.assertion_fields()).but(issuer=other.entity_id)
     await assert_refused(sign_on, await sign_on.post(signed(fields, stranger)), "unknown_issuer")
@@ -241,12 +243,12 @@ async def test_an_issuer_that_nobody_knows_is_in_the_operators_chain(sign_on: Si
 async def test_the_answer_to_one_organizations_request_signs_nobody_in_to_another(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, stranger: Signer
 ) -> None:
-    """The other has configured a provider of the same name, with a key of its own, and names our user."""
+    """The other organization has configured a provider with the same name and its own key, which names our user."""
     theirs = await configured(platform, other_tenant, sign_on.browser, stranger, entity_id=sign_on.entity_id)
     ours = await sign_on.post(signed(await sign_on.assertion_fields(), stranger))
     await assert_refused(sign_on, ours, "invalid_signature")
     taken_over = await theirs.post(signed(await theirs.assertion_fields(email=sign_on.tenant.admin.email), stranger))
-    # Somebody else, in the other organization: nobody has proven the domain.
+    # The session belongs to a user of the other organization, because nobody has proven the domain.
     assert taken_over.status_code == 303
     assert platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [sign_on.tenant.admin.id]) == [(1,)]
     assert sign_on.sessions() == []
@@ -255,7 +257,7 @@ async def test_the_answer_to_one_organizations_request_signs_nobody_in_to_anothe
 async def test_an_answer_is_taken_in_the_browser_alone_in_which_the_sign_in_began(
     sign_on: SignOn, platform: RunningPlatform
 ) -> None:
-    """Or somebody could have a victim's browser finish a sign-in of theirs, and watch what the victim does there."""
+    """Otherwise an attacker could let a victim's browser finish the attacker's sign-in, and observe the victim."""
     root = signed(await sign_on.assertion_fields(), sign_on.signer)
     async with new_browser(platform) as victim:
         await victim.get("/api/saml/login", params={"idp_id": sign_on.idp_id})
@@ -313,13 +315,13 @@ async def test_what_is_no_response_is_refused(sign_on: SignOn, form: str) -> Non
 
 @pytest.mark.parametrize("name_id", ["{victim}<!-- -->.attacker.test", "<!---->{victim}.attacker.test"])
 async def test_a_comment_cuts_no_name_in_two(sign_on: SignOn, name_id: str) -> None:
-    """What is signed without its comments is read without them: one text."""
+    """The text is read without comments, as it is signed."""
     victim = sign_on.tenant.admin.email
     fields = await sign_on.assertion_fields(
         email=None, name_id=name_id.format(victim=victim), name_id_format=saml.EMAIL_FORMAT
     )
     answer = await sign_on.post(signed(fields, sign_on.signer))
-    # Believed, for it is well signed; and it names whom it names.
+    # The signature is valid, so the response is accepted, for the user that it names.
     assert answer.status_code == 303
     assert sign_on.platform.sql("SELECT count(*) FROM sessions WHERE user_id = %s", [sign_on.tenant.admin.id]) == [(1,)]
 

@@ -171,7 +171,7 @@ async def test_another_organizations_provider_is_not_found(
 async def test_a_machine_cannot_configure_identity_providers(
     platform: RunningPlatform, tenant: Tenant, body: dict[str, Any]
 ) -> None:
-    """With a provider of its own it could sign in as an administrator."""
+    """With its own provider, the client could sign in as an administrator."""
     made = (await tenant.admin.client.post(IDP, json=body)).json()
     machine = await platform.new_m2m(tenant.id, "admin:read", "admin:write")
     refused = await machine.post(IDP, json={**body, "entity_id": "https://its.own"})

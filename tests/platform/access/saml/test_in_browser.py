@@ -1,4 +1,4 @@
-"""Single sign-on in a real browser, whose rules for cookies and forms are its own: the provider is another site."""
+"""Single sign-on in a real browser, with its rules for cookies and forms of other sites."""
 
 from collections.abc import AsyncIterator
 from uuid import uuid4
@@ -19,7 +19,7 @@ pytestmark = [needs_chromium, pytest.mark.timeout(90)]
 
 @pytest.fixture(scope="module")
 async def served(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
-    """At `localhost`, which to a browser is another site than the provider's 127.0.0.1."""
+    """At `localhost`, which for a browser is another site than the provider's 127.0.0.1."""
     port = free_port()
     public = settings.model_copy(update={"public_url": f"http://localhost:{port}"})
     async with RunningPlatform.start(public) as running, running.listening(port):
@@ -49,7 +49,7 @@ async def page(chrome: Browser, served: RunningPlatform) -> AsyncIterator[Page]:
 
 @pytest.fixture
 async def domain(served: RunningPlatform, tenant: Tenant, provider: IdentityProvider) -> str:
-    """Proven and open, of an organization that uses the provider."""
+    """A proven domain of an organization that uses the provider."""
     made = await tenant.admin.client.post(IDP, json=provider.config)
     assert made.status_code == 201, made.text
     text = f"{uuid4().hex[:12]}.test"

@@ -1,4 +1,4 @@
-"""Single logout, both ways, with a provider in the test's own hands."""
+"""Single logout in both directions, with a provider that the test controls."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -71,7 +71,8 @@ async def test_an_index_ends_that_session_alone(sign_on: SignOn) -> None:
 async def test_an_organization_that_configures_anothers_provider_learns_nothing(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant, signer: Signer
 ) -> None:
-    """Its entity id and certificate are known to all. The browser would be led wherever that organization likes."""
+    """The provider's entity id and certificate are public. Otherwise that organization could redirect the browser
+    anywhere."""
     async with new_browser(platform) as browser:
         own = {"entity_id": sign_on.entity_id, "slo_url": "https://attacker.test/slo"}
         await configured(platform, other_tenant, browser, signer, **own)
@@ -79,7 +80,7 @@ async def test_an_organization_that_configures_anothers_provider_learns_nothing(
     first = await ask(sign_on, request(sign_on))
     assert first.headers["location"].startswith("https://idp.test/slo?SAMLResponse=")
     assert open_sessions(sign_on) == 0
-    # Nobody has had a session of this name: whom the provider means is not known.
+    # No session has this name, so the organization is unknown.
     second = await ask(sign_on, request(sign_on, name_id="nobody"))
     assert (second.status_code, second.headers["location"]) == (302, "/login?done=out")
 
@@ -98,7 +99,7 @@ async def test_the_sessions_of_an_organization_that_shares_the_provider_end_too(
     async with new_browser(platform) as browser, new_browser(platform) as third_browser:
         shares = await configured(platform, other_tenant, browser, signer, entity_id=sign_on.entity_id)
         third = await platform.new_tenant()
-        # Of the same name, but another: it has another key.
+        # Another provider with the same name, but another key.
         named_alike = await configured(platform, third, third_browser, stranger, entity_id=sign_on.entity_id)
         for item in (sign_on, shares, named_alike):
             assert (await item.sign_in()).status_code == 303
@@ -115,7 +116,7 @@ def unsigned(sign_on: SignOn, _: Signer) -> str:
 
 
 def other_message(sign_on: SignOn, _: Signer) -> str:
-    """A good signature, of another message."""
+    """A valid signature of another message."""
     good = saml.redirect_query("SAMLRequest", request(sign_on, name_id="nobody"), sign_on.signer)
     return unsigned(sign_on, _) + good[good.index("&SigAlg") :]
 
@@ -203,7 +204,7 @@ async def test_one_message_is_needed(browser: httpx2.AsyncClient, query: str) ->
 
 
 async def leaving(sign_on: SignOn) -> str | None:
-    """As the sign-out page does it."""
+    """Sign out like the sign-out page."""
     headers = [
         (b"host", b"127.0.0.1"),
         (b"cookie", f"gatehouse_session={sign_on.browser.cookies['gatehouse_session']}".encode()),
@@ -258,7 +259,7 @@ async def test_an_answer_of_a_strangers_is_refused(sign_on: SignOn, stranger: Si
 async def test_an_answer_of_another_or_to_another_is_refused(
     sign_on: SignOn, was: bytes, instead: bytes, reason: str
 ) -> None:
-    """Well signed, both."""
+    """Both messages have valid signatures."""
     await sign_on.sign_in()
     request_id = saml.carried(await leaving(sign_on) or "", "SAMLRequest").get("ID")
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id).replace(was, instead)

@@ -1,4 +1,4 @@
-"""How a refusal looks: a page for whoever reads HTML, JSON for programs; the same status, and nobody signed in."""
+"""Refusals are a page for browsers and JSON for programs, with the same status, and nobody is signed in."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from tests.support import saml
 from tests.support.platform import RunningPlatform, Tenant
 from tests.support.saml import Signer, response_text, signed, tree
 
-#: As Chromium and Firefox send it when a person goes somewhere.
+#: The `Accept` header of Chromium and Firefox for navigation.
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 
 
@@ -74,7 +74,7 @@ async def test_a_person_without_an_account_sees_instructions(sign_on: SignOn) ->
 
 
 async def test_a_failure_that_the_provider_reports_is_called_so(sign_on: SignOn) -> None:
-    """As when nobody has assigned the person to the application: a status, and no assertion."""
+    """The response for a person who is not assigned to the application: a status without an assertion."""
     fields = await sign_on.assertion_fields(status="urn:oasis:names:tc:SAML:2.0:status:Responder")
     root = tree(response_text(fields))
     root.remove(saml.assertion_of(root))
@@ -84,7 +84,7 @@ async def test_a_failure_that_the_provider_reports_is_called_so(sign_on: SignOn)
 
 
 async def test_administration_returns_json_to_browsers(tenant: Tenant) -> None:
-    """It is not a place that browsers are sent through."""
+    """Browsers are not redirected through this path."""
     answer = await tenant.user.client.get("/api/admin/saml/idp", headers={"Accept": BROWSER})
     assert (answer.status_code, answer.headers["content-type"]) == (403, "application/json")
 
@@ -113,7 +113,7 @@ async def test_an_address_outside_the_allowlist_is_not_signed_in(sign_on: SignOn
     assert sign_on.sessions() == []
     (event,) = await platform.audit(sign_on.tenant, "saml.refused")
     assert (event["reason"], event["resource_id"]) == ("ip_not_allowed", sign_on.idp_id)
-    # Nothing was used up: from where they may, the same answer is good.
+    # Nothing was consumed: from an allowed address, the same response is accepted.
     await allow(platform, sign_on.tenant, cidrs=["198.51.100.0/24", "127.0.0.0/8"])
     assert (await sign_on.post(root)).status_code == 303
 

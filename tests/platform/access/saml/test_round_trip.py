@@ -1,4 +1,4 @@
-"""With an identity provider in a process of its own, over real sockets: metadata, sign-in, sign-out, new keys."""
+"""SAML with an identity provider in a separate process, over real sockets: metadata, sign-in, sign-out, new keys."""
 
 import html
 import re
@@ -42,12 +42,12 @@ async def browser() -> AsyncIterator[httpx2.AsyncClient]:
 
 @pytest.fixture(autouse=True)
 def linked(platform: RunningPlatform, tenant: Tenant) -> None:
-    """The organization's people have signed in by their identity provider before."""
+    """Mark the organization's users as linked to their identity provider."""
     platform.sql("UPDATE users SET linked_at = now() WHERE tenant_id = %s", [tenant.id])
 
 
 class _Form(HTMLParser):
-    """The one form of a page, as a browser would send it."""
+    """Return the page's only form, as a browser would send it."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Form(HTMLParser):
 
 
 async def walk(browser: httpx2.AsyncClient, base: str, idp_id: str, relay_state: str = "/there") -> httpx2.Response:
-    """Follows the way of a sign-in to its end."""
+    """Follow a sign-in to its end."""
     begun = await browser.get(f"{base}/api/saml/login", params={"idp_id": idp_id, "relay_state": relay_state})
     assert begun.status_code == 302
     page = await browser.get(begun.headers["location"])
@@ -98,7 +98,7 @@ async def test_a_person_signs_in_and_out(
 async def test_a_person_signs_out_here_and_then_at_the_provider(
     platform: RunningPlatform, tenant: Tenant, provider: IdentityProvider, base: str, browser: httpx2.AsyncClient
 ) -> None:
-    """As a browser does it: the page's form, the page's link, and back."""
+    """Sign out like a browser: submit the page's form, follow its link, and return."""
     idp_id = await configured(tenant, provider)
     name = uuid4().hex
     await provider.next(email=tenant.user.email, name_id=name)

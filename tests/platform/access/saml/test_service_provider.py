@@ -1,4 +1,4 @@
-"""Who the platform is where PUBLIC_URL is set; what it may cost; and the command that changes its key."""
+"""The platform as a service provider with PUBLIC_URL: its metadata, limits, and the command that changes its key."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ PUBLIC = "https://gateway.example.com"
 
 @pytest.fixture
 async def public(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx2.AsyncClient]:
-    """A browser in front of a platform that knows its address and the portal's."""
+    """A browser for a platform that knows its own address and the portal's."""
     known = {"public_url": f"{PUBLIC}/", "portal_public_url": "https://portal.example.com"}
     monkeypatch.setattr(platform.host, "settings", platform.host.settings.model_copy(update=known))
     transport = httpx2.ASGITransport(app=platform.app, raise_app_exceptions=False)
@@ -48,7 +48,7 @@ async def walk(sign_on: SignOn, browser: httpx2.AsyncClient, **query: str) -> tu
 
 
 async def test_what_is_sent_follows_the_schema_and_libxmlsec_finds_its_signature_good(sign_on: SignOn) -> None:
-    """Read as by a provider that has our metadata and nothing of our code."""
+    """The message is verified with our metadata only, not with our code."""
     browser = sign_on.browser
     described = saml.tree((await browser.get("/api/saml/metadata")).text.partition("?>")[2])
     certificate = described.find(".//ds:X509Certificate", saml.NS).text
@@ -78,7 +78,7 @@ async def test_what_is_sent_follows_the_schema_and_libxmlsec_finds_its_signature
 
 
 def good(certificate: str, octets: str, signature: str) -> bool:
-    """By libxmlsec1."""
+    """Verified with libxmlsec1."""
     context = xmlsec.SignatureContext()
     context.key = xmlsec.Key.from_memory(b64decode(certificate), xmlsec.KeyFormat.CERT_DER)
     try:
@@ -133,11 +133,11 @@ async def test_an_assertion_for_another_address_of_ours_is_not_for_this_one(
 
 
 async def test_work_on_messages_is_bounded_and_leaves_the_loop_free() -> None:
-    """More than may wait are told so at once, and nothing of it runs on the loop."""
+    """Too many waiting requests are refused at once, and nothing runs on the event loop."""
     gate = threading.Event()
     tasks = [asyncio.create_task(XML_THREADS.run(lambda: gate.wait(30))) for _ in range(50)]
     await asyncio.sleep(0)
-    # Were any of it on the loop, nobody could open the gate.
+    # If anything ran on the event loop, the gate could not be opened.
     gate.set()
     ended: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
     assert sum(isinstance(outcome, SamlBusy) for outcome in ended) == 50 - 34
@@ -145,7 +145,7 @@ async def test_work_on_messages_is_bounded_and_leaves_the_loop_free() -> None:
 
 
 async def test_a_large_answer_is_refused_quickly(sign_on: SignOn) -> None:
-    """Of the largest that is read, with as much structure as fits."""
+    """A message of the maximum size, with as much structure as possible."""
     raw = b"<a>" + b"<b/>" * 60_000 + b"</a>"
     started = time.monotonic()
     refused = await sign_on.post(saml.encoded(raw))

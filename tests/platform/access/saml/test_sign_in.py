@@ -335,7 +335,7 @@ async def test_a_new_person_joins_if_the_domain_is_proven_and_open(sign_on: Sign
 async def test_two_concurrent_first_sign_ins_create_one_user(
     sign_on: SignOn, platform: RunningPlatform, signer: Signer
 ) -> None:
-    """In two browsers, at two providers of the organization."""
+    """Concurrently in two browsers, with two providers of the organization."""
     domain = f"{uuid4().hex[:10]}.test"
     prove(platform, sign_on.tenant, domain, jit=True)
     async with new_browser(platform) as browser:

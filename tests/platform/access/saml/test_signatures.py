@@ -1,4 +1,4 @@
-"""Signatures that must open nobody's session: wrapped around something else, or not plainly good."""
+"""Signatures that must not open a session: moved to another element, or not valid."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -35,7 +35,7 @@ def _evil(element: Any, victim: str) -> Any:
 
 
 def _of_response(root: Any, victim: str) -> tuple[Any, Any, Any]:
-    """The evil response, the signature of the true one, and the true one without it."""
+    """The forged response, the signature of the true one, and the true one without it."""
     evil = _evil(root, victim)
     true = deepcopy(root)
     signature = true.find("ds:Signature", NS)
@@ -45,28 +45,28 @@ def _of_response(root: Any, victim: str) -> tuple[Any, Any, Any]:
 
 
 def xsw1(root: Any, victim: str) -> Any:
-    """The true response inside its signature, in an evil response."""
+    """The true response inside its signature, in a forged response."""
     evil, signature, true = _of_response(root, victim)
     signature.append(true)
     return evil
 
 
 def xsw2(root: Any, victim: str) -> Any:
-    """The true response beside its signature, in an evil response."""
+    """The true response next to its signature, in a forged response."""
     evil, signature, true = _of_response(root, victim)
     signature.addprevious(true)
     return evil
 
 
 def xsw3(root: Any, victim: str) -> Any:
-    """An evil assertion in front of the true one."""
+    """A forged assertion before the true one."""
     true = assertion_of(root)
     true.addprevious(_evil(true, victim))
     return root
 
 
 def xsw4(root: Any, victim: str) -> Any:
-    """The true assertion inside an evil one."""
+    """The true assertion inside a forged one."""
     true = assertion_of(root)
     evil = _evil(true, victim)
     true.addprevious(evil)
@@ -75,7 +75,7 @@ def xsw4(root: Any, victim: str) -> Any:
 
 
 def xsw5(root: Any, victim: str) -> Any:
-    """The signature in an evil assertion, the true one behind it."""
+    """The signature in a forged assertion, with the true one after it."""
     true = assertion_of(root)
     evil = _evil(true, victim)
     true.addprevious(evil)
@@ -84,7 +84,7 @@ def xsw5(root: Any, victim: str) -> Any:
 
 
 def xsw6(root: Any, victim: str) -> Any:
-    """The true assertion inside its signature, in an evil assertion."""
+    """The true assertion inside its signature, in a forged assertion."""
     true = assertion_of(root)
     evil = _evil(true, victim)
     signature = true.find("ds:Signature", NS)
@@ -95,7 +95,7 @@ def xsw6(root: Any, victim: str) -> Any:
 
 
 def xsw7(root: Any, victim: str) -> Any:
-    """An evil assertion in the extensions, where the schema lets everything stand."""
+    """A forged assertion in the extensions, where the schema allows any element."""
     extensions = etree.SubElement(root, f"{{{NS['samlp']}}}Extensions")
     root.find("saml:Issuer", NS).addnext(extensions)
     extensions.append(_evil(assertion_of(root), victim))
@@ -103,7 +103,7 @@ def xsw7(root: Any, victim: str) -> Any:
 
 
 def xsw8(root: Any, victim: str) -> Any:
-    """The true assertion as an object of its signature, in an evil assertion."""
+    """The true assertion as an object of its signature, in a forged assertion."""
     true = assertion_of(root)
     evil = _evil(true, victim)
     signature = true.find("ds:Signature", NS)
@@ -114,7 +114,7 @@ def xsw8(root: Any, victim: str) -> Any:
 
 
 def same_id(root: Any, victim: str) -> Any:
-    """Two assertions of one id."""
+    """Two assertions with the same id."""
     true = assertion_of(root)
     evil = _evil(true, victim)
     evil.set("ID", true.get("ID"))
@@ -123,7 +123,7 @@ def same_id(root: Any, victim: str) -> Any:
 
 
 def moved_into_extensions(root: Any, victim: str) -> Any:
-    """The true assertion out of the way, an evil one with its signature in its place."""
+    """The true assertion is moved, and replaced by a forged one with its signature."""
     true = assertion_of(root)
     evil = _evil(true, victim)
     evil.find("saml:Issuer", NS).addnext(deepcopy(true.find("ds:Signature", NS)))
@@ -142,12 +142,12 @@ def both(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shape_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the library found every signature good."""
+    """Make the library accept every signature."""
     monkeypatch.setattr(OneLogin_Saml2_Response, "is_valid", lambda *_, **__: True)
 
 
 def signature_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if there were no gate of our own, and whatever assertion comes first were read."""
+    """Switch our own checks off, and read the first assertion."""
     monkeypatch.setattr(trust, "_check_shape", lambda root: next(root.iter(f"{{{NS['saml']}}}Assertion")))
 
 
@@ -161,7 +161,7 @@ async def test_a_wrapped_signature_signs_nobody_in(
     message_too: bool,
     judges: Callable[[pytest.MonkeyPatch], None],
 ) -> None:
-    """Each of the two judges refuses each form, so that an error in one of them opens nothing."""
+    """Both checks refuse each form, so an error in one of them is not enough."""
     judges(monkeypatch)
     if wrap in {xsw1, xsw2}:
         # These move the response's signature, so it must have one.
@@ -245,7 +245,7 @@ def two_signatures(fields: AssertionFields, signer: Signer) -> Any:
 
 
 def two_assertions(fields: AssertionFields, signer: Signer) -> Any:
-    """Both signed well."""
+    """Both signatures are valid."""
     root, other = signed(fields, signer), signed(fields, signer)
     assertion_of(root).addnext(assertion_of(other))
     return root
@@ -310,7 +310,7 @@ def no_success(fields: AssertionFields, signer: Signer) -> Any:
 
 
 def unknown_condition(fields: AssertionFields, signer: Signer) -> Any:
-    """Its type is known to the schema, so that it is valid, and could mean anything to whoever reads elements."""
+    """The schema knows its type, so it is valid, although readers could interpret it in any way."""
     condition = (
         '<saml:Condition xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
         ' xsi:type="saml:AudienceRestrictionType"><saml:Audience>https://another.test</saml:Audience></saml:Condition>'
@@ -318,7 +318,7 @@ def unknown_condition(fields: AssertionFields, signer: Signer) -> Any:
     return signed(fields.but(extra_condition=condition), signer)
 
 
-#: Each with words of the wall that it stops at.
+#: Each with a part of the expected error.
 SIGNATURES = [
     (unsigned, "not signed"), (only_the_message, "not signed"), (changed_after_signing, "does not match"),
     (without_signature_value, "does not match"), (message_changed_after_signing, "does not match"),
@@ -342,7 +342,7 @@ async def test_a_signature_that_is_not_plainly_good_signs_nobody_in(
 
 
 async def test_a_key_that_came_along_is_not_believed(sign_on: SignOn, stranger: Signer) -> None:
-    """The message is signed well, and carries the certificate that says so."""
+    """The message has a valid signature, and contains the certificate for it."""
     answer = await sign_on.post(signed(await sign_on.assertion_fields(), stranger, message_too=True))
     await assert_refused(sign_on, answer, "invalid_signature")
 

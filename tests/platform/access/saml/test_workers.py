@@ -1,4 +1,4 @@
-"""Single sign-on over several workers: what one has asked another takes, and only one of them, once."""
+"""Single sign-on with several workers: a response to one worker's request is accepted by any other, but only once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -37,7 +37,7 @@ def idp_id(server: GatehouseServer, signer: Signer) -> str:
 
 @pytest.fixture
 async def browser(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
-    """No connection is kept: it would lead to one worker always."""
+    """Connections are not reused, because they would always lead to the same worker."""
     limits = httpx2.Limits(max_keepalive_connections=0)
     async with httpx2.AsyncClient(base_url=server.url, limits=limits, timeout=60) as made:
         yield made
@@ -45,7 +45,7 @@ async def browser(server: GatehouseServer) -> AsyncIterator[httpx2.AsyncClient]:
 
 @contextmanager
 def only(worker: psutil.Process, server: GatehouseServer) -> Iterator[None]:
-    """Nobody else can answer."""
+    """No other worker can answer."""
     others = [item for item in server.workers if item.pid != worker.pid]
     assert others
     for other in others:
@@ -65,7 +65,7 @@ async def begun(browser: httpx2.AsyncClient, idp_id: str) -> str:
 
 def form(server: GatehouseServer, signer: Signer, request_id: str) -> dict[str, str]:
     ((email,),) = server.sql("SELECT email FROM users WHERE role = 'admin' AND NOT operator")
-    # The account's person has signed in by the identity provider before.
+    # Mark the account as linked to the identity provider.
     server.sql("UPDATE users SET linked_at = now() WHERE email = %s", [email])
     fields = AssertionFields(issuer=ISSUER, base=server.url, in_response_to=request_id, email=email)
     return {"SAMLResponse": saml.encoded(saml.signed(fields, signer))}
@@ -95,7 +95,7 @@ async def test_of_many_answers_at_once_to_all_workers_one_is_taken(
 
 
 async def test_all_workers_sign_with_the_same_key(server: GatehouseServer, browser: httpx2.AsyncClient) -> None:
-    """The first is made by whoever needs it first."""
+    """The first worker that needs it creates it."""
     results = []
     for worker in server.workers:
         with only(worker, server):

@@ -16,7 +16,7 @@ PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 
 @dataclass
 class Directory:
-    """Calls as a directory does. `expect` is the status that an answer must have."""
+    """Calls like a directory. `expect` is the required status."""
 
     client: httpx2.AsyncClient
     token: str
@@ -48,7 +48,7 @@ class Directory:
         return await self.call("PATCH", path, {"schemas": [PATCH], "Operations": list(operations)}, expect=expect)
 
     async def matching_ids(self, path: str, filter: str) -> list[str]:
-        """The ids of what fits."""
+        """Return the ids of the matching resources."""
         return [resource["id"] for resource in (await self.call("GET", path, filter=filter))["Resources"]]
 
 

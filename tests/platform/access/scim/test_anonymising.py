@@ -24,7 +24,7 @@ def tools(platform: RunningPlatform) -> Tools:
 
 
 async def _acted(platform: RunningPlatform, tenant: Tenant, directory: Directory) -> UUID:
-    """A user who has done something, and of whom something was recorded. Their name is Ada."""
+    """A user named Ada, with events by her and about her."""
     person = await platform.new_person(tenant.id)
     platform.sql("UPDATE users SET email = %s WHERE id = %s", [f"lovelace-{uuid4().hex}@example.test", person.id])
     await platform.new_key(person)
@@ -36,7 +36,7 @@ async def _acted(platform: RunningPlatform, tenant: Tenant, directory: Directory
 async def test_the_chain_is_anonymized_and_stays_valid(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # So that it takes several rounds.
+    # A small batch size, so that there are several rounds.
     monkeypatch.setattr(module, "_MAX_EVENTS_PER_BATCH", 2)
     person = await _acted(platform, tenant, directory)
     await directory.call("DELETE", f"/Users/{person}", expect=204)

@@ -1,4 +1,4 @@
-"""The independent checker of SCIM services, against a real server process."""
+"""An independent compliance checker for SCIM, with a real server process."""
 
 import httpx2
 from scim2_client.engines.httpx2 import SyncSCIMClient
@@ -8,7 +8,7 @@ from tests.support.server import GatehouseServer
 
 def test_the_checker_finds_nothing_wrong() -> None:
     with GatehouseServer() as server:
-        # Not the trial key, which the log tells on purpose.
+        # Not the trial key, which the log contains intentionally.
         key = server.new_key("admin")
         admin = {"Authorization": f"Bearer {key}"}
         made = httpx2.post(f"{server.url}/api/admin/scim/token", json={"description": "checker"}, headers=admin)

@@ -84,7 +84,7 @@ async def test_entra_sends_what_its_default_mapping_has(directory: Directory) ->
         'addresses[type eq "work"].postalCode': "98052",
         f"{ENTERPRISE}:department": "Engines",
         f"{ENTERPRISE}:employeeNumber": "701984",
-        # What is not kept here harms nothing.
+        # Attributes that are not stored cause no error.
         f"{CUSTOM}:tag": "701984",
         'roles[primary eq "True"].value': "x",
     }
@@ -138,7 +138,7 @@ async def test_entra_disables_and_restores_a_user(
     path, query = f"/Users/{made['id']}", "SELECT is_active FROM users WHERE id = %s"
     gone = await directory.call("PATCH", path, patch({"op": op, "path": "active", "value": value}))
     assert (gone["active"], platform.sql(query, [made["id"]])) == (False, [(False,)])
-    # Who is inactive is shown all the same, and found.
+    # Inactive users are listed and found too.
     assert (await directory.call("GET", path))["active"] is False
     assert await directory.matching_ids("/Users", f'userName eq "{made["userName"]}"') == [made["id"]]
     restored = "True" if isinstance(value, str) else True
@@ -259,7 +259,7 @@ async def test_okta_provisions_a_user(directory: Directory) -> None:
     }
     gone = await directory.call("PATCH", path, patch({"op": "replace", "value": {"active": False}}))
     assert (gone["active"], gone["name"], gone["emails"]) == (False, body["name"], body["emails"])
-    # An application of the organization's own is told by PUT.
+    # An application of the organization itself gets changes by PUT.
     assert (await directory.call("PUT", path, body))["active"] is True
     assert (await directory.call("PUT", path, {**body, "active": False}))["active"] is False
 

@@ -23,7 +23,7 @@ async def new_people(platform: RunningPlatform, tenant: Tenant, number: int) -> 
         "INSERT INTO users (id, tenant_id, email) SELECT id, %s, id || '@example.test' FROM unnest(%s::uuid[]) AS id",
         [tenant.id, people],
     )
-    # As autovacuum does within a minute of such growth. Plans that were made for a few rows would take half a minute.
+    # Autovacuum does this within a minute of such growth. Query plans for few rows would take half a minute.
     platform.sql("ANALYZE users")
     return people
 
@@ -129,7 +129,7 @@ async def test_a_patch_changes_name_and_external_id(directory: Directory) -> Non
     path = f"/Groups/{made['id']}"
     renamed = await directory.patch(path, {"op": "replace", "path": "displayName", "value": name})
     assert renamed["displayName"] == name
-    # As Okta sends it, with what only the service says.
+    # In Okta's form, which includes read-only attributes.
     again = await directory.patch(path, {"op": "replace", "value": {"id": made["id"], "displayName": name + "x"}})
     assert again["displayName"] == name + "x"
     assert "externalId" not in await directory.patch(path, {"op": "remove", "path": "externalId"})
@@ -324,7 +324,7 @@ async def test_a_thousand_members_join_ten_thousand_within_a_second(
     path = f"/Groups/{made['id']}"
     await directory.call("PUT", path, {"displayName": made["displayName"], "members": people[:10_000]})
     took: list[float] = []
-    # Five tries: a machine that is busy with other things proves nothing.
+    # Five attempts, because other load on the machine affects the time.
     for first in range(10_000, 15_000, 1_000):
         began = time.perf_counter()
         add = {"op": "add", "path": "members", "value": people[first : first + 1_000]}

@@ -18,7 +18,7 @@ ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
 
 async def people_of(tenant: Tenant, directory: Directory) -> dict[str, str]:
-    """Names by id: three that the directory makes, and three that were there before it."""
+    """Names by id: three users that the directory creates, and three that existed before."""
     fields: dict[str, dict[str, Any]] = {
         "ada": {"externalId": "X-1", "emails": [{"value": "ada@Work.test", "type": "work", "primary": True}],
                 ENTERPRISE: {"manager": "m-1"}},
@@ -149,7 +149,7 @@ async def test_groups_are_found_by_a_member(directory: Directory) -> None:
     await directory.group()
     for sought in (f'members eq "{ada["id"]}"', f'members[value eq "{ada["id"]}"]', "members pr"):
         assert await directory.matching_ids("/Groups", sought) == [first["id"], second["id"]]
-    # As Entra ID asks whether somebody is a member.
+    # The query of Entra ID for a membership.
     request = f'id eq "{second["id"]}" and members eq "{bob["id"]}"'
     result = await directory.call("GET", "/Groups", filter=request, attributes="id")
     assert result["Resources"] == [{"schemas": second["schemas"], "id": second["id"]}]
@@ -163,11 +163,11 @@ async def test_groups_are_found_by_a_member(directory: Directory) -> None:
 async def test_filters_use_an_index(
     platform: RunningPlatform, tenant: Tenant, directory: Directory, filter: str
 ) -> None:
-    """Row-level security makes that less than a matter of course: the plan is asked, as the role that asks."""
+    """The plan is read with the role of the query, because row-level security affects it."""
     made = await directory.user(externalId=uuid4().hex)
     value = made["externalId"] if filter.startswith("externalId") else made["userName"]
     async with platform.host.database.tenant(tenant.id) as session:
-        # A table of a few rows is read whole, for good reason.
+        # A sequential scan is right for a table with few rows.
         await session.execute(text("SET LOCAL enable_seqscan = off"))
         query = select(UserRow.id).where(compile_filter(filter.format(value), USERS))
         statement = str(query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True}))

@@ -123,7 +123,7 @@ async def test_the_time_of_use_is_written_once_a_minute(platform: RunningPlatfor
 
 
 async def test_a_token_has_its_own_rate_limit(platform: RunningPlatform, directory: Directory) -> None:
-    """Entra ID asks for 25 requests a second at least."""
+    """Entra ID requires at least 25 requests per second."""
     answer = await directory.client.get(f"{BASE}/Users")
     assert answer.headers["x-ratelimit-limit"] == "5000"
     again = await directory.client.get(f"{BASE}/Users")

@@ -276,7 +276,7 @@ async def test_a_changed_name_changes_the_address_and_the_name_to_sign_in_with(
 async def test_a_directory_changes_the_address_of_a_user_that_was_there_before_it(
     platform: RunningPlatform, tenant: Tenant, directory: Directory
 ) -> None:
-    """As Entra ID does it, which knows no entry but that of work. The account was linked by single sign-on."""
+    """In Entra ID's form, which has only the entry of type work. The account was linked by single sign-on."""
     platform.sql("UPDATE users SET linked_at = now() WHERE id = %s", [tenant.user.id])
     address = f"{uuid4().hex}@example.test"
     change = {"op": "Replace", "path": 'emails[type eq "work"].value', "value": address}

@@ -38,7 +38,7 @@ class Reachable(Database):
 
 
 class Worker:
-    """The live parts of another worker, beside the platform's own."""
+    """The live parts of another worker, in addition to those of the platform."""
 
     def __init__(self, platform: RunningPlatform, *, fail_closed: bool = False) -> None:
         self.platform = platform

@@ -1,4 +1,4 @@
-"""Who waits for news of an organization hears of them."""
+"""Tasks that wait for changes of an organization are notified."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""An organization with alert rules, figures that a test writes itself, and a clock that only the test moves."""
+"""An organization with alert rules, metrics that the test writes, and a clock that the test controls."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -35,13 +35,13 @@ class Alerts:
         self.clock = clock
 
     async def new(self, **changed: Any) -> str:
-        """A rule's id."""
+        """Create a rule and return its id."""
         answer = await self.tenant.admin.client.post(BASE, json={**RULE, **changed})
         assert answer.status_code == 201, answer.text
         return str(answer.json()["id"])
 
     def figures(self, ago: timedelta = timedelta(), latencies: tuple[float, ...] = (), **figures: Any) -> None:
-        """What the keeper would have counted in the minute of `ago` before now."""
+        """Write the counts of the keeper for the minute `ago` before now."""
         moment = datetime.fromtimestamp(self.clock.now(), UTC) - ago
         minute, hour = moment.replace(second=0), moment.replace(second=0, minute=0)
         names = ("requests", "errors", "blocked", "dlp_triggers", "cost_usd")
@@ -57,11 +57,11 @@ class Alerts:
         )
 
     async def evaluate(self) -> None:
-        """As the schedule does."""
+        """Evaluate the rules like the schedule.."""
         await schedule.run_due(self.tools)
 
     async def notify(self) -> None:
-        """Sends what triggered, as whoever works on jobs does."""
+        """Send the notifications, like a process that runs jobs."""
         notifying = Notifier(self.tools)
         while await notifying.take():
             await notifying.drain()
@@ -88,7 +88,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def alerts(platform: RunningPlatform, tenant: Tenant, receiver: Receiver) -> AsyncIterator[Alerts]:
-    # What tests before have left is nobody's business here.
+    # Rows of earlier tests are removed.
     platform.sql("UPDATE alert_rules SET enabled = false")
     platform.sql("UPDATE alert_history SET webhook_attempted_at = now()")
     host, clock, receivers = platform.host, HandClock(NOW.timestamp()), receiver.trusted()

@@ -1,4 +1,4 @@
-"""Notifications of alerts: each is sent once, or not at all where a rule says so (docs/alerts.md, Notifications)."""
+"""Notifications of alerts: each is sent once, or not at all if the rule has no URL (docs/alerts.md, Notifications)."""
 
 import asyncio
 import hashlib

@@ -10,5 +10,5 @@ async def portal(platform: RunningPlatform) -> Portal:
 
 @pytest.fixture
 async def outpost(portal: Portal, tenant: Tenant) -> Outpost:
-    """One of `tenant`'s."""
+    """An outpost of `tenant`."""
     return await portal.enrol(tenant.id)

@@ -166,7 +166,8 @@ async def test_a_newer_version_of_another_worker_is_never_followed_by_an_older_o
 
 
 async def test_an_unknown_version_confirms_nothing(platform: RunningPlatform, tenant: Tenant, outpost: Outpost) -> None:
-    """Of a platform restored to an earlier state: a kill switch would seem applied where its policy is refused."""
+    """For a platform that was restored to an earlier state: otherwise a kill switch would seem applied although its
+    policy is refused."""
     (revision,) = platform.sql("SELECT revision FROM revision_head")[0]
     report = "/api/v1/admin/kill-switch/propagation"
     for claimed_revision, known in ((revision + 1000, 0), (revision, revision)):

@@ -1,4 +1,4 @@
-"""Providers' credentials that an organization has its outposts sent, sealed to each one's certificate."""
+"""Providers' credentials that are sent to outposts, encrypted with the key of each certificate."""
 
 import time
 from typing import Any
@@ -39,7 +39,7 @@ async def provider(tenant: Tenant, name: str = "own", key: str | None = SECRET) 
 
 
 async def taken(outpost: Outpost) -> tuple[str, str, PolicyBundle]:
-    """The entity tag, the signed form, and what it holds."""
+    """Return the entity tag, the signed form and the contents of the bundle."""
     answer = await outpost.bundle()
     assert answer.status_code == 200, answer.text
     keys = outpost.platform.host.replica.signing_keys

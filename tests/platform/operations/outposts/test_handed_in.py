@@ -200,7 +200,7 @@ async def test_an_invalid_record_is_reported_and_does_not_block_others(
 async def test_a_text_with_nul_is_stored_without_it(
     platform: RunningPlatform, tenant: Tenant, outpost: Outpost
 ) -> None:
-    """As the drain does: a caller's values may contain anything."""
+    """Like records of gateways: a caller's values may contain any character."""
     answer = await outpost.hand_in(uuid4(), 1, lines(outcome(requested_model="a\0b", provider=None, model_id=None)))
     assert answer.json()["stored"] == 1
     ((model,),) = platform.sql("SELECT requested_model FROM usage_records WHERE tenant_id = %s", [tenant.id])

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of system, probes, configuration, flags and tenants."""
+"""The OpenAPI document of system, probes, configuration, flags and tenants."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The real processes of `gatehouse serve platform`: the TLS listener, and figures over all of them."""
+"""The real processes of `gatehouse serve platform`: the TLS listener, and metrics of all processes."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ from tests.support import heard
 from tests.support.leaks import WATCH
 from tests.support.watched import see_databases
 
-#: What a worker has counted in its last second is its own still, and lost with it.
+#: Counts of a worker's last second are not published yet, and are lost when it is killed.
 WRITTEN = 1.3
 
 REQUESTS = re.compile(r'^service_http_requests_total\{method="GET",route="/health",status="200"\} (\S+)$', re.MULTILINE)
@@ -116,14 +116,14 @@ def soon(happens: Callable[[], bool]) -> bool:
 
 
 def answered(served: Served) -> float:
-    # A new connection each time, so that either worker may be the one that is asked.
+    # A new connection for each call, so that either worker may answer.
     with served.client() as client:
         match = REQUESTS.search(client.get("/metrics").text)
     return float(match[1]) if match else 0.0
 
 
 def offered(context: ssl.SSLContext) -> bytes:
-    """The version in this side's first message: that it is refused tells nothing if it was never sent."""
+    """Check the version in the client's first message, so that the refusal is for this version."""
     sent = ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
         context.wrap_bio(ssl.MemoryBIO(), sent).do_handshake()
@@ -145,7 +145,7 @@ def test_tls_1_2_and_newer_are_spoken(served: Served, version: ssl.TLSVersion) -
 def test_tls_1_1_is_refused(served: Served) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    # Else this side would not even offer it.
+    # Otherwise the client would not offer it.
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -181,7 +181,7 @@ async def test_who_sends_on_after_a_refusal_reads_it(served: Served) -> None:
         await asyncio.sleep(0.05)
     async with asyncio.timeout(10):
         assert (await reader.readline()).startswith(b"HTTP/1.1 401")
-        # The rest comes, and an end: a connection of which nobody would take another request.
+        # The rest of the answer arrives, and the connection ends, because it can serve no further request.
         with contextlib.suppress(ConnectionError):
             while await reader.read(65536):
                 writer.write(b" ")

@@ -1,4 +1,4 @@
-"""An organization that forwards to a receiver, when a test says so."""
+"""An organization whose events are forwarded to a receiver when the test calls it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,12 +23,12 @@ TOKEN = "a-collectors-own-token-5f1c"
 
 
 def parsed(body: bytes) -> list[dict[str, Any]]:
-    """The events of a batch as the collector gets it."""
+    """Return the events of a batch that the collector received."""
     return [msgspec.json.decode(line)["event"] for line in body.splitlines()]
 
 
 class Siem:
-    """`tenant`'s forwarding. Nothing is dispatched or sent but by `dispatch` and `forward`."""
+    """The forwarding of `tenant`. Events are dispatched and sent only by `dispatch` and `forward`."""
 
     def __init__(self, platform: RunningPlatform, tenant: Tenant, receiver: Receiver, forwarding: Forwarding) -> None:
         self.platform = platform
@@ -48,12 +48,12 @@ class Siem:
         assert answer.status_code == 200, answer.text
 
     async def begin(self, **body: Any) -> None:
-        """To a collector, unless `body` says to what else."""
+        """Configure a collector as the receiver, or another one with `body`."""
         await self.switch(on=True)
         await self.put(**(body or {"type": "hec", "url": self.receiver.url, "token": TOKEN}))
 
     async def record(self, count: int = 1, **details: Any) -> None:
-        """Audit events, in one change."""
+        """Record audit events in one change."""
         async with self.platform.host.database.tenant(TenantId(self.tenant.id)) as session:
             change = Change(session, None, tenant_id=TenantId(self.tenant.id))
             for n in range(count):
@@ -71,12 +71,12 @@ class Siem:
             pass
 
     async def forward(self) -> None:
-        """All that is due now, of whomever."""
+        """Run everything that is due now, for all organizations."""
         while await self.forwarding.take():
             await asyncio.gather(*self.forwarding._turns)
 
     async def retry(self) -> None:
-        """As if the time until the next attempt had passed."""
+        """Make the next attempt due."""
         self.platform.sql("UPDATE siem_cursors SET due_at = now() WHERE tenant_id = %s", [self.tenant.id])
         await self.forward()
 
@@ -88,7 +88,7 @@ class Siem:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """All that the collector has got, in order."""
+        """Return all events that the collector received, in order."""
         return [event for got in self.receiver.got for event in parsed(got.body)]
 
     @property
@@ -112,7 +112,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 async def tools(
     platform: RunningPlatform, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Tools]:
-    """What a process that works on jobs has. It trusts the receiver, and so does administration."""
+    """The `Tools` of a job process. It and administration trust the receiver."""
     host = platform.host
     receivers = receiver.trusted()
     settings = host.settings.model_copy(update={"gatehouse_home": tmp_path})
@@ -124,7 +124,7 @@ async def tools(
 
 @pytest.fixture
 async def siem(platform: RunningPlatform, tenant: Tenant, receiver: Receiver, tools: Tools) -> Siem:
-    # What tests before have left is nobody's business here.
+    # Rows of earlier tests are removed.
     platform.sql("UPDATE siem_targets SET enabled = false")
     siem = Siem(platform, tenant, receiver, Forwarding(tools))
     await siem.dispatch()

@@ -1,4 +1,4 @@
-"""What is recorded reaches the receiver: each event, in its order, at least once."""
+"""Recorded events reach the receiver in order, each at least once."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ from gatehouse.platform.operations.siem.forwarding import Forwarding
 
 
 def add_dlp_event(platform: RunningPlatform, tenant: Tenant, **changed: Any) -> str:
-    """As the drain stores it: into the month itself."""
+    """Insert directly into the partition of the month, like the keeper."""
     event_id = str(uuid4())
     values = {
         "tenant_id": tenant.id, "id": event_id, "timestamp": "now", "request_id": "r-1", "rule_id": "rule-1",
@@ -37,7 +37,7 @@ async def test_every_audit_event_from_the_switching_on_arrives_once_and_in_order
     head = siem.chain()[-1]
     await siem.record(2500)
     await siem.forward()
-    # What switched it on is the first.
+    # The first event is the change that switched forwarding on.
     assert siem.sequences == list(range(head, head + 2501))
     assert siem.events[0]["event"]["action"] == "siem.changed"
     assert len(siem.receiver.got) == 4
@@ -77,7 +77,7 @@ async def test_what_a_receiver_refuses_waits_and_is_sent_when_it_takes_it(siem: 
     assert (result["backlog"], result["last_sent_at"]) == (4, None)
     assert str(status) in result["last_error"]
     assert result["lag_seconds"] > 0
-    # Nobody tries again before its time.
+    # No process retries early.
     await siem.forward()
     assert len(siem.receiver.got) == 1
     siem.receiver.otherwise = 200
@@ -159,7 +159,7 @@ async def test_the_turn_of_a_dead_process_is_taken_over_after_its_lease(siem: Si
     assert siem.receiver.got == []
     await siem.retry()
     assert len(siem.receiver.got) == 1
-    # Whoever wakes up late notes nothing and begins nothing.
+    # A process that was suspended beyond its lease records nothing and sends nothing.
     async with siem.platform.host.database.service() as session:
         assert await queue.advance(session, dead) is None
 

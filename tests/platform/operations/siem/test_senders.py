@@ -1,4 +1,4 @@
-"""Receivers of each type, as their own side sees it."""
+"""Senders for each type of receiver, checked on the receiver's side."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ from gatehouse.foundation.siem.senders.syslog import frame
 from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.operations.siem.sending import SealedSenders, SealedTarget
 
-#: RFC 5424, 6; the message's own text behind the structured data.
+#: A message of RFC 5424, 6, with its text after the structured data.
 _MESSAGE = re.compile(
     rb"<(\d{1,3})>1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z) ([!-~]{1,255}) (gatehouse) - ([!-~]{1,32})"
     rb" (\[gatehouse@32473(?: [a-z]+=\"(?:[^\"\\\]]|\\[\"\\\]])*\")+\]) (\{.*\})",
@@ -32,7 +32,7 @@ _MESSAGE = re.compile(
 
 
 def messages(data: bytes) -> list[bytes]:
-    """By their lengths (RFC 6587 3.4.1)."""
+    """Split messages by their lengths (RFC 6587, 3.4.1)."""
     results = []
     while data:
         length, _, data = data.partition(b" ")
@@ -43,11 +43,11 @@ def messages(data: bytes) -> list[bytes]:
 
 
 class Log:
-    """A syslog receiver. `stop_after` bytes of a connection it breaks it, as one that is killed."""
+    """A syslog receiver. After `stop_after` bytes it breaks a connection, like a killed process."""
 
     def __init__(self) -> None:
         self.port = 0
-        #: what each connection brought
+        #: the data of each connection
         self.connections: list[bytes] = []
         self.stop_after: int | None = None
 

@@ -14,7 +14,7 @@ from gatehouse.platform.changes.chain.actions import ACTIONS
 TENANT, ID = UUID(int=1), UUID(int=2)
 AT = datetime(2026, 3, 4, 5, 6, 7, 890000, UTC)
 
-#: What the schema allows (https://www.elastic.co/docs/reference/ecs).
+#: Values that the schema allows (https://www.elastic.co/docs/reference/ecs).
 CATEGORIES = {"api", "authentication", "configuration", "iam", "intrusion_detection"}
 TYPES = {"access", "change", "creation", "deletion", "denied", "end", "info", "start"}
 
@@ -85,7 +85,7 @@ def test_a_refused_request() -> None:
     assert (event_fields["event.outcome"], event_fields["gatehouse.outcome"]) == ("failure", "refused")
     assert event_fields["event.reason"] == "dlp_violation"
     assert (event_fields["gatehouse.target.provider"], event_fields["gatehouse.target.model"]) == ("openai", "gpt")
-    # A machine is no user, and a word is no address.
+    # Machines are not in the field for users, and words not in the field for addresses.
     assert "user.id" not in event_fields
     assert (event_fields["source.address"], event_fields.get("source.ip")) == ("nowhere", None)
 

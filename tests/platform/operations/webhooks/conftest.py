@@ -1,4 +1,4 @@
-"""An organization with a receiver, and deliveries that are made when a test says so."""
+"""An organization with a receiver. Deliveries are made when the test calls it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ SECRET = "a webhook's own secret"
 
 
 class Hooks:
-    """`tenant`'s webhooks. Nothing is dispatched or delivered but by `dispatch` and `deliver`."""
+    """The webhooks of `tenant`. Events are dispatched and delivered only by `dispatch` and `deliver`."""
 
     def __init__(self, platform: RunningPlatform, tenant: Tenant, receiver: Receiver) -> None:
         self.platform = platform
@@ -29,7 +29,7 @@ class Hooks:
         self.deliveries: Deliveries
 
     async def new(self, *events: str, path: str = "", **changed: Any) -> str:
-        """A webhook's id; it leads to the receiver."""
+        """Create a webhook for the receiver and return its id."""
         body = {
             "name": "mine", "url": self.receiver.url + path, "events": events or ["new_conversation"],
             "secret": SECRET, **changed,
@@ -39,7 +39,7 @@ class Hooks:
         return str(answer.json()["id"])
 
     async def announce(self, *payloads: Any, event_type: str = "new_conversation") -> None:
-        """Events, each as a change of its own."""
+        """Announce events, each in its own change."""
         for payload in payloads:
             async with self.platform.host.database.tenant(TenantId(self.tenant.id)) as session:
                 change = Change(session, None, tenant_id=TenantId(self.tenant.id))
@@ -51,7 +51,7 @@ class Hooks:
             pass
 
     async def deliver(self) -> None:
-        """All that is due now, of whomever."""
+        """Run everything that is due now, for all organizations."""
         while await self.deliveries.take():
             await asyncio.gather(*self.deliveries._turns)
 
@@ -61,7 +61,7 @@ class Hooks:
         await self.deliver()
 
     async def retry(self) -> None:
-        """As if the time until the next attempt had passed."""
+        """Make the next attempt due."""
         self.platform.sql(
             "UPDATE webhook_deliveries SET next_attempt_at = now() WHERE next_attempt_at > now() AND tenant_id = %s",
             [self.tenant.id],
@@ -79,7 +79,7 @@ class Hooks:
         return body
 
     async def last(self, webhook_id: str, variant: str = "b") -> dict[str, Any]:
-        """The newest delivery."""
+        """Return the newest delivery."""
         detail = await self.detail(webhook_id, variant)
         newest: dict[str, Any] = detail["deliveries" if variant == "b" else "recent_deliveries"][0]
         return newest
@@ -93,7 +93,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def tools(platform: RunningPlatform, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Tools]:
-    """What a process that works on jobs has. It trusts the receiver, and so does administration."""
+    """The `Tools` of a job process. It and administration trust the receiver."""
     host = platform.host
     receivers = receiver.trusted()
     monkeypatch.setattr(host, "receivers", receivers)
@@ -108,7 +108,7 @@ async def tools(platform: RunningPlatform, receiver: Receiver, monkeypatch: pyte
 async def hooks(platform: RunningPlatform, tenant: Tenant, receiver: Receiver, tools: Tools) -> Hooks:
     hooks = Hooks(platform, tenant, receiver)
     hooks.deliveries = Deliveries(tools)
-    # What tests before have left is nobody's business here.
+    # Rows of earlier tests are removed.
     await hooks.dispatch()
     platform.sql("UPDATE webhook_queues SET due_at = NULL")
     return hooks

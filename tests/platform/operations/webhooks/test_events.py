@@ -62,8 +62,8 @@ async def test_an_exceeded_quota_is_announced(sandbox: Hooks) -> None:
     }  # fmt: skip
 
 
-#: Written by the keeper, the ledger of plans and the invoices, whose own tests show these payloads; here, that they
-#: come through as they are.
+#: Events of the keeper, of plans and of invoices. Their own tests check the payloads; this test checks that they arrive
+#: unchanged.
 _PAYLOADS: dict[str, dict[str, Any]] = {
     "dlp_trigger": {
         "request_id": "r", "user_id": "u", "rule_id": "d", "entity_type": "IBAN", "action_taken": "REDACT",

@@ -1,4 +1,4 @@
-"""An archive of a test's own, and records that are long past."""
+"""An archive for one test, and old records."""
 
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +18,7 @@ from gatehouse.foundation.storage import roles
 from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.records.archive import jobs
 from gatehouse.platform.records.archive.querying import query
-from gatehouse.platform.records.archive.storage.places import place
+from gatehouse.platform.records.archive.storage.places import archive_storage
 from gatehouse.platform.records.audit.verify import Break, Verifier
 
 NOW = datetime.now(UTC)
@@ -26,7 +26,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture
 async def tenant(platform: RunningPlatform) -> Tenant:
-    """A new organization, with the windows that everybody has."""
+    """A new organization with the default windows."""
     return await platform.new_tenant()
 
 
@@ -39,7 +39,7 @@ async def journal(platform: RunningPlatform, tmp_path: Path) -> AsyncIterator[Jo
 
 @pytest.fixture
 def archive(platform: RunningPlatform, tmp_path: Path) -> Settings:
-    """Settings under which the archive lies in the test's own folder."""
+    """Settings with the archive in the test's own folder."""
     return platform.installed.settings.model_copy(
         update={"archive_url": f"file://{tmp_path}/archive", "gatehouse_home": tmp_path}
     )
@@ -47,7 +47,7 @@ def archive(platform: RunningPlatform, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def run(platform: RunningPlatform, archive: Settings) -> Callable[..., int]:
-    """The archiver's run for an organization, at a moment. How many rows it archived."""
+    """Run the archiver for an organization at this time. Return the number of archived rows."""
 
     def ran(tenant: Tenant, now: datetime = NOW, stop: threading.Event | None = None) -> int:
         return jobs.run(archive, platform.installed.url, platform.host.sealer, [tenant.id], now=now, stop=stop)
@@ -57,11 +57,11 @@ def run(platform: RunningPlatform, archive: Settings) -> Callable[..., int]:
 
 @pytest.fixture
 def ask(platform: RunningPlatform, archive: Settings) -> Callable[..., list[dict[str, Any]]]:
-    """The rows that a query of a tenant's archive answers with."""
+    """Return the rows of a query on the tenant's archive."""
 
     def query_rows(tenant: Tenant, sql: str) -> list[dict[str, Any]]:
         with roles.connect(platform.installed.url, roles.SERVICE_ROLE) as connection:
-            batches = query(connection, place(archive), sql, tenant.id)
+            batches = query(connection, archive_storage(archive), sql, tenant.id)
             return [row for batch in batches for row in batch.to_pylist()]
 
     return query_rows
@@ -69,10 +69,10 @@ def ask(platform: RunningPlatform, archive: Settings) -> Callable[..., list[dict
 
 @pytest.fixture
 def breaks(platform: RunningPlatform, archive: Settings) -> Callable[[Tenant], list[Break]]:
-    """Where the tenant's audit chain, database and archive together, is not as it was written."""
+    """Return the positions at which the tenant's audit chain is broken, in database and archive together."""
 
     def find_breaks(tenant: Tenant) -> list[Break]:
-        verifier = Verifier(platform.installed.url, platform.host.sealer, place(archive))
+        verifier = Verifier(platform.installed.url, platform.host.sealer, archive_storage(archive))
         try:
             return [gap for chain in verifier.chains(tenant.slug) for gap in verifier.breaks(chain)]
         finally:
@@ -83,7 +83,7 @@ def breaks(platform: RunningPlatform, archive: Settings) -> Callable[[Tenant], l
 
 @pytest.fixture
 async def past(journal: Journal, platform: RunningPlatform) -> Callable[..., Any]:
-    """Requests of so many days ago: each has a usage record, an audit event and a DLP event."""
+    """Insert requests of this many days ago, each with a usage record, an audit event and a DLP event."""
 
     async def made(tenant: Tenant, *days: float, **fields: Any) -> list[UUID]:
         result = DlpEvent(

@@ -1,5 +1,5 @@
-"""Runs the archiver again and again, each time until its n-th step, where it kills itself: `python -m` with the way to
-the database on standard input. Prints what was lost on the way, and how many runs it took."""
+"""Runs the archiver repeatedly, each time up to its n-th step, where it kills itself. Run it with `python -m` and the
+database's address on standard input. Prints the lost records and the number of runs."""
 
 import itertools
 import json

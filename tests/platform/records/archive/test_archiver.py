@@ -1,4 +1,5 @@
-"""What is past the hot window goes to the archive: all of it, once, and only when it is there."""
+"""Records older than the hot window are archived, each once, and are removed from the database only when they are
+stored."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from gatehouse.platform.records.archive import archiver
 from gatehouse.platform.records.archive.archiver import Archiver
 from gatehouse.platform.records.archive.storage import files
 from gatehouse.platform.records.archive.storage.contents import RECORDS
-from gatehouse.platform.records.archive.storage.places import Folder, place
+from gatehouse.platform.records.archive.storage.places import Folder, archive_storage
 from gatehouse.platform.records.archive.storage.writer import ArchiverRunning
 
 Ask = Callable[..., list[dict[str, Any]]]
@@ -56,7 +57,7 @@ async def test_the_counts_by_day_lose_what_left(platform: RunningPlatform, tenan
     for table in ("usage_counts", "usage_totals", "dlp_event_counts"):
         rows = platform.sql(f"SELECT day, records FROM {table} WHERE tenant_id = %s", [tenant.id])
         assert rows == [((NOW - timedelta(days=10)).date(), 1)]
-    # Figures of what was found are no list's totals: what was counted stays counted.
+    # Daily counts of findings are not totals of a list, so they are not reduced.
     assert counted(platform, tenant, "dlp_counts", "sum(events)") == 3
 
 
@@ -85,7 +86,7 @@ async def test_each_value_comes_back_as_it_was(platform: RunningPlatform, tenant
 
 
 def _comparable(row: dict[str, Any]) -> dict[str, Any]:
-    """Of the archive's or the database's row: ids and digests as text, objects as objects."""
+    """Normalize a row of the archive or the database: ids and digests as text, objects as objects."""
     return {name: _value(name, value) for name, value in row.items()}
 
 
@@ -123,7 +124,7 @@ async def test_what_comes_late_is_archived_the_next_time(
     await past(tenant, 1)
     late = await past(tenant, 120)
     assert run(tenant) == 2
-    # Its audit event stands in the chain behind one that is hot, and goes with that.
+    # Its audit event is in the chain after one in the hot window, and is archived with that.
     assert counted(platform, tenant, "audit_events") == 2
     assert late[0] in {row[0] for row in platform.sql("SELECT id FROM audit_events")}
     assert run(tenant, NOW + timedelta(days=120)) == 4
@@ -139,7 +140,7 @@ async def test_a_month_without_its_invoice_keeps_its_usage(
     days = (NOW - at.replace(day=2)) / timedelta(days=1)
     await past(tenant, days)
     run(tenant, at)
-    # The policy's own event is of today, and does not hold back what is before it.
+    # The event of the change of the policy is of today, and does not delay the archiving of earlier ones.
     assert (counted(platform, tenant, "usage_records"), counted(platform, tenant, "dlp_events")) == (1, 0)
     run(tenant, at + timedelta(days=40))
     assert counted(platform, tenant, "usage_records") == 0
@@ -147,7 +148,7 @@ async def test_a_month_without_its_invoice_keeps_its_usage(
 
 async def test_one_archiver_works_at_a_time(platform: RunningPlatform, archive: Settings, tenant: Tenant, run) -> None:
     scratch = archive.gatehouse_home / "scratch"
-    first = Archiver(platform.installed.url, place(archive), platform.host.sealer, scratch, now=NOW)
+    first = Archiver(platform.installed.url, archive_storage(archive), platform.host.sealer, scratch, now=NOW)
     with pytest.raises(ArchiverRunning):
         run(tenant)
     first.close()
@@ -173,7 +174,7 @@ async def test_a_file_that_is_not_what_was_written_removes_nothing(
     assert counted(platform, tenant, "usage_records") == 2
     monkeypatch.undo()
     assert run(tenant) == 6
-    # What the failed run left behind is gone.
+    # The files of the failed run are removed.
     lying = [path for path in (archive.gatehouse_home / "archive").rglob("*") if path.is_file()]
     assert len(lying) == counted(platform, tenant, "archive_files") == 3
 

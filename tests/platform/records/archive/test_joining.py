@@ -1,4 +1,4 @@
-"""A month's files become one, which holds what they held."""
+"""The files of a month are joined into one with the same records."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,7 +12,7 @@ from tests.support.platform import RunningPlatform, Tenant
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.records.archive.storage import contents, files
 
-#: The first of four days, whose month has long been over.
+#: The first of four days of a past month.
 FIRST = (NOW - timedelta(days=170)).replace(day=5, hour=12)
 JOINING_DAY = FIRST + timedelta(days=95 + 31)
 
@@ -24,7 +24,7 @@ def listed(platform: RunningPlatform, tenant: Tenant, records: str) -> list[tupl
 
 @pytest.fixture
 async def daily(platform: RunningPlatform, tenant: Tenant, past: Callable[..., Any], run) -> Tenant:
-    """An organization whose records of four days lie in four files each."""
+    """An organization with records of four days, each kind in four files."""
     for day in range(4):
         at = FIRST + timedelta(days=day)
         await past(tenant, (NOW - at) / timedelta(days=1))

@@ -1,4 +1,4 @@
-"""`gatehouse archive`: what it answers, in which forms, and what a query cannot reach."""
+"""`gatehouse archive`: results, output formats, and what queries cannot access."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from gatehouse.cli.main import cli
 
 @pytest.fixture
 async def command(platform: RunningPlatform, tenant: Tenant, past, run, archive, monkeypatch):
-    """Runs `gatehouse archive` where two organizations have archived records."""
+    """Run `gatehouse archive` with archived records of two organizations."""
     await past(tenant, 110, 100, cost_usd="0.1")
     run(tenant)
     monkeypatch.setenv("GATEHOUSE_HOME", str(platform.installed.home))

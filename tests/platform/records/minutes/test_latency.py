@@ -1,4 +1,4 @@
-"""Percentiles of what only buckets are known of."""
+"""Percentiles computed from buckets."""
 
 import math
 import random
@@ -24,7 +24,7 @@ def test_a_percentile_is_at_most_five_percent_beside_the_truth(share: float) -> 
 
 
 def test_every_time_has_its_bucket() -> None:
-    """At the buckets' ends above all, and in the order of time."""
+    """Especially at the bounds of buckets, and in ascending order."""
     times = [0.1 * 1.1**number * (1 + shift) for number in range(183) for shift in (-1e-9, 1e-9)]
     numbers = [bucket(time_) for time_ in times]
     assert numbers == sorted(numbers)

@@ -1,4 +1,4 @@
-"""Decodes tags of word pieces to names: the best valid sequence of BIO tags."""
+"""Converts the scores of word pieces to names: finds the best valid sequence of BIO tags."""
 
 from typing import Final, NamedTuple
 
@@ -11,16 +11,17 @@ TAGS: Final = 1 + 2 * len(KINDS)
 _IMPOSSIBLE: Final = -1e4
 
 
-def _steps() -> np.ndarray:
-    allowed = np.zeros((TAGS, TAGS))
+def _transition_scores() -> np.ndarray:
+    """Return the score of each tag (row) followed by each tag (column). An inside tag follows only its own kind."""
+    scores = np.zeros((TAGS, TAGS))
     for kind in range(len(KINDS)):
         inside = 2 + 2 * kind
-        allowed[:, inside] = _IMPOSSIBLE
-        allowed[[inside - 1, inside], inside] = 0.0
-    return allowed
+        scores[:, inside] = _IMPOSSIBLE
+        scores[[inside - 1, inside], inside] = 0.0
+    return scores
 
 
-_STEPS: Final = _steps()
+_TRANSITIONS: Final = _transition_scores()
 
 
 class Name(NamedTuple):
@@ -30,48 +31,48 @@ class Name(NamedTuple):
     score: float
 
 
-def spans(scores: np.ndarray, read: Pieces, text: str) -> list[Name]:
+def decode_names(scores: np.ndarray, pieces: Pieces, text: str) -> list[Name]:
     """Return the names. `scores` has log-probabilities, a row for each piece and a column for each tag.
 
-    A word has the tag of its first piece. The score of a name is the mean probability of its words to be part of such a
-    name.
+    A word has the tag of its first piece. A name's score is the mean, over its words, of the probability of the two
+    tags of its kind.
     """
-    (places,) = read.first[: len(scores)].nonzero()
-    if not len(places):
+    (first_pieces,) = pieces.first[: len(scores)].nonzero()
+    if not len(first_pieces):
         return []
-    words = scores[places]
-    tags = best_row(words)
+    word_scores = scores[first_pieces]
+    tags = best_tags(word_scores)
     if not tags.any():
         return []
-    ends = np.append(read.starts[places[1:]], read.ends[len(scores) - 1])
+    word_ends = np.append(pieces.starts[first_pieces[1:]], pieces.ends[len(scores) - 1])
     decoded_names: list[Name] = []
-    at = 0
-    while at < len(tags):
-        if tags[at] == 0:
-            at += 1
+    word = 0
+    while word < len(tags):
+        if tags[word] == 0:
+            word += 1
             continue
-        kind = (int(tags[at]) - 1) // 2
-        behind = at + 1
-        while behind < len(tags) and tags[behind] == 2 + 2 * kind:
-            behind += 1
-        start, end = int(read.starts[places[at]]), int(ends[behind - 1])
+        kind = (int(tags[word]) - 1) // 2
+        next_word = word + 1
+        while next_word < len(tags) and tags[next_word] == 2 + 2 * kind:
+            next_word += 1
+        start, end = int(pieces.starts[first_pieces[word]]), int(word_ends[next_word - 1])
         end = start + len(text[start:end].rstrip())
-        sure = np.exp(words[at:behind, 1 + 2 * kind : 3 + 2 * kind]).sum(axis=1).mean()
-        decoded_names.append(Name(start, end, KINDS[kind], float(sure)))
-        at = behind
+        score = np.exp(word_scores[word:next_word, 1 + 2 * kind : 3 + 2 * kind]).sum(axis=1).mean()
+        decoded_names.append(Name(start, end, KINDS[kind], float(score)))
+        word = next_word
     return decoded_names
 
 
-def best_row(scores: np.ndarray) -> np.ndarray:
-    """Return the best sequence of tags, by the Viterbi algorithm over words."""
+def best_tags(scores: np.ndarray) -> np.ndarray:
+    """Return the best valid sequence of tags, one for each word (row of `scores`). The Viterbi algorithm."""
     size = len(scores)
     back = np.zeros((size, TAGS), np.int64)
     best = scores[0].copy()
     best[2::2] = _IMPOSSIBLE
     for index in range(1, size):
-        through = best[:, None] + _STEPS
-        back[index] = through.argmax(axis=0)
-        best = through.max(axis=0) + scores[index]
+        paths = best[:, None] + _TRANSITIONS
+        back[index] = paths.argmax(axis=0)
+        best = paths.max(axis=0) + scores[index]
     tags = np.zeros(size, np.int64)
     tags[-1] = best.argmax()
     for index in range(size - 1, 0, -1):

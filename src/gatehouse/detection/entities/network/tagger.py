@@ -8,18 +8,18 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from gatehouse.detection.entities.network.decoding import Name, spans
+from gatehouse.detection.entities.network.decoding import Name, decode_names
 from gatehouse.detection.entities.network.features import Pieces, pieces
 from gatehouse.detection.entities.network.name_bias import inclination
 from gatehouse.detection.findings import Finding
 
 #: Names with a lower score are not reported. Chosen on the held-out folds of the training sets.
 THRESHOLD: Final = 0.45
-#: Pieces of one run. A unit has more only in scripts that the vocabulary spells letter by letter.
+#: Maximum pieces of one run of the model. A unit has more only in scripts for which the vocabulary has single letters.
 WINDOW: Final = 254
 _CLS, _SEP = 101, 102
 
-#: Handles, e-mail addresses and URLs: other tiers find them, and they are no names even if they contain one.
+#: Handles, e-mail addresses and URLs. They do not count as names, even if they contain one; patterns find them.
 _TECHNICAL: Final = re.compile(r"https?://\S+|www\.\S+|[^\s@]*@\w[\w.-]*")
 #: Never a name: words that only precede names, numbers and punctuation.
 _NO_NAME: Final = re.compile(
@@ -30,8 +30,8 @@ _ESCAPED: Final = re.compile(r"\\[nrt]")
 
 
 class Tagger:
-    """The tagger. Each text is a run of its own: quantized sums depend on the whole batch, and findings must not depend
-    on other texts."""
+    """The tagger. It runs the model once for each text, not for a batch: the quantized sums of a batch depend on all
+    its texts, and findings must not depend on other texts."""
 
     def __init__(self, data: Path) -> None:
         options = onnxruntime.SessionOptions()
@@ -66,7 +66,7 @@ class Tagger:
         tagged_names: list[Name] = []
         for start in range(0, len(read.ids), WINDOW):
             part = Pieces(*(column[start : start + WINDOW] for column in read))
-            tagged_names.extend(spans(self._scores(part, unit), part, unit))
+            tagged_names.extend(decode_names(self._scores(part, unit), part, unit))
         return tagged_names
 
     def _scores(self, read: Pieces, unit: str) -> np.ndarray:

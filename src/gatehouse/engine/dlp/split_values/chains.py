@@ -36,7 +36,7 @@ _MAX_CHAIN_TEXTS: Final = 8 * WINDOW_CHARACTERS
 
 
 def _regex(regex: str) -> Callable[[str], bool]:
-    """Return a function that tells whether the regex matches anywhere in a text."""
+    """Return a function that returns whether the regex matches anywhere in a text."""
     search = search_of(re2.compile(regex))
 
     def matches(text: str) -> bool:

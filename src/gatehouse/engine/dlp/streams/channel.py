@@ -109,7 +109,7 @@ class Channel:
             cut = await self._examiner.run_steps(len(text), steps, fallback=None, kind="search")
         if cut is None:
             # With `DLP_FAIL_MODE=open` the rest passes once the budget is spent: the scanner has not seen all of it.
-            # What it has found is redacted.
+            # Its findings so far are redacted.
             self._is_over_budget = True
             self._patterns += self._scanner.unreleased_findings()
             cut = self.end

@@ -61,7 +61,7 @@ class AzureOpenAI(OpenAIWire):
         return Endpoint(url, self.headers(secret))
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
-        # As at OpenAI: reasoning models refuse the older name. `fit` restores it for older versions.
+        # As for OpenAI: reasoning models refuse `max_tokens`. `fit` restores it for older versions of the API.
         if "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return body

@@ -42,7 +42,7 @@ class Frames:
 
     @property
     def empty(self) -> bool:
-        """Whether no incomplete frame is buffered."""
+        """Return whether no incomplete frame is buffered."""
         return not self._buffer
 
     def push(self, chunk: bytes) -> Iterator[Frame]:

@@ -27,9 +27,9 @@ MetadataRequest: TypeAlias = Callable[[str, str, Mapping[str, str]], Awaitable[b
 
 #: Timeout of all requests of one renewal together.
 RENEWAL_TIMEOUT_SECONDS: Final = 5.0
-#: Keys are renewed in the background so long before they expire.
+#: Time before their expiry at which keys are renewed in the background.
 RENEW_BEFORE_EXPIRY_SECONDS: Final = 15 * 60
-#: Keys are not used for signing so shortly before they expire.
+#: Keys with less time until their expiry are not used.
 MIN_LIFETIME_SECONDS: Final = 30
 #: Interval between renewals: the service returns the same keys until shortly before they expire.
 RENEWAL_INTERVAL_SECONDS: Final = 60
@@ -136,7 +136,8 @@ class Machine:
         return _read(await self._request("GET", url, {"Authorization": token} if token else {}))
 
     async def _instance(self, base: str) -> SigningIdentity:
-        """Load the role of the instance, always with a token: without one, any proxied request could read it."""
+        """Load the role of the instance, always with a token (IMDSv2): the service without tokens is open to forged
+        requests."""
         ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
         token = {"X-aws-ec2-metadata-token": (await self._request("PUT", f"{base}/latest/api/token", ttl)).decode()}
         role = (await self._request("GET", base + _ROLES_PATH, token)).decode().split("\n")[0]

@@ -119,8 +119,10 @@ def _write_system(request: Request) -> list[dict[str, Any]]:
 
 
 def _write_tools(request: Request) -> dict[str, Any] | None:
-    """Return the tools, none if the choice is `none`. Tools that the messages call must be declared in any case; those
-    that the request does not declare are declared by name only."""
+    """Return the tools that the request declares, and those that its messages call, which Converse requires.
+
+    Called tools that the request does not declare have a name only. With the choice `none` the request's tools are
+    left out if the messages call no tool."""
     called = dict.fromkeys(_called_tools(request.messages))
     choice = request.tool_choice
     declared = request.tools if called or choice is None or choice.mode != "none" else ()

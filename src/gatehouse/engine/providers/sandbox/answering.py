@@ -54,7 +54,7 @@ class CutOff(Exception):
 
 class SandboxAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer. `stream` is set instead of `body` for events. With `cut`, only the first half of `body` is sent. A
-    stream raises `CutOff` where it breaks."""
+    stream that breaks raises `CutOff`."""
 
     status: int = 200
     headers: Mapping[str, str] = _JSON

@@ -22,7 +22,8 @@ _MAX_EMAIL_CHARACTERS: Final = 254
 
 
 class LimitedRequest(Protocol):
-    """What a limit depends on in addition to the caller. `exchange.Received` implements it."""
+    """The properties of a request that its rate limit depends on, in addition to the caller. `exchange.Received`
+    implements it."""
 
     @property
     def method(self) -> str: ...
@@ -45,7 +46,7 @@ class RateLimited(TooManyRequests):
         )
 
 
-#: The state for the answer's headers, None where no limit applies; and the refusal, None where there is room.
+#: The state for the answer's headers, None if no limit applies; and the refusal, None if there is room.
 LimitResult: TypeAlias = tuple[RateState | None, RateLimited | None]
 
 _FREE: Final[LimitResult] = (None, None)
@@ -71,9 +72,10 @@ async def take_login(email: str | None, client_address: str, limits: RateLimits,
 
 
 def email_of(body: bytes) -> str | None:
-    """Return the e-mail address in a sign-in's body, from `email` or else `username`; None where it cannot be read."""
+    """Return the e-mail address in a sign-in's body, from `email` or else `username`; None if it cannot be read."""
     try:
-        # The same parser as the handler's: a body that only the handler could parse (UTF-16, NaN) would not be counted.
+        # Uses the handler's parser: otherwise a body that only the handler can parse (UTF-16, NaN) would not be
+        # counted.
         named = json.loads(body)
     except (ValueError, RecursionError):
         return None

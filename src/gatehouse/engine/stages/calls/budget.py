@@ -54,8 +54,8 @@ async def _reserve(x: Admitted, caller_budgets: CallerBudgets, ports: Ports) -> 
 
 
 def settle(x: Exchange, ports: Ports) -> None:
-    """Replace the reservation by what the call cost. Also where budgets are not enforced, so that spending is known
-    when they are enforced again."""
+    """Replace the reservation by the cost of the call. This is also done while budgets are not enforced, so that the
+    spending is known when they are enforced again."""
     if x.admitted is not None and x.admitted.reserved is not None:
         ports.spend.settle(x.admitted.reserved, charged(x))
 
@@ -67,7 +67,7 @@ def counts(x: Exchange) -> bool:
 
 
 def charged(x: Exchange) -> CallAmounts | None:
-    """Return the amounts that the call counts for; None where it does not count."""
+    """Return the amounts that the call counts for; None if it does not count."""
     if not counts(x):
         return None
     if x.usage is None:
@@ -78,7 +78,7 @@ def charged(x: Exchange) -> CallAmounts | None:
 
 
 def _max_amounts(x: Admitted, *, limited: bool) -> CallAmounts:
-    """Return the most that the call can take. `limited`: the model is told a limit where the caller gives none."""
+    """Return the most that the call can take. `limited`: a limit is sent to the model if the caller sends none."""
     output = default_output(x.call_request, x.chain)
     if limited:
         x.call_request.call.output_limit = output

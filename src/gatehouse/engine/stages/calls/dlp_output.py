@@ -62,7 +62,7 @@ async def of_error(x: CallRequest, error: Refusal, ports: Ports) -> Refusal:
 
 
 def guard(x: CallRequest, dialect: Dialect, ports: Ports) -> StreamGuard | None:
-    """Return what inspects a stream; None where DLP is off and its bytes pass unchanged."""
+    """Return what inspects a stream; None if DLP is off and its bytes pass unchanged."""
     if x.inspection is None:
         return None
     return StreamGuard(dialect, Examiner(x.inspection, ports.detectors, ports.dlp, "output"))

@@ -1,8 +1,8 @@
-"""Caches answers to identical requests, where the routing policy says so (docs/response-cache.md).
+"""Caches answers to identical requests, if the routing policy enables it (docs/response-cache.md).
 
-Looked up when all else has agreed to the call, and its budgets count it; kept when a good answer is complete. What is
-kept is the provider's answer: data-loss prevention looks at it each time it is given, and turns back the labels of the
-request at hand.
+The cache is searched after all other checks have passed, and after the budgets have counted the call. A successful
+answer is stored when it is complete. The provider's answer is stored: data-loss prevention inspects it at each use, and
+replaces the labels of the current request.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ async def _look(x: Admitted, seconds: int, ports: Ports) -> Verdict:
 
 
 def again(x: Admitted) -> Reply | None:
-    """Return the cached answer, or None where there is none."""
+    """Return the cached answer, or None if there is none."""
     if x.cached is None or x.cached.answer is None:
         return None
     return Reply.again(x.cached.answer, stream=x.call_request.call.stream)

@@ -135,7 +135,7 @@ def _candidate_variables(
     if "provider" in needs:
         variables["provider"] = candidate.provider.id
     if not needs.isdisjoint({"model_risk_tier", "validation_status"}):
-        variables["model_risk_tier"], variables["validation_status"] = x.identified.policy.rules.standing(model)
+        variables["model_risk_tier"], variables["validation_status"] = x.identified.policy.rules.registry_status(model)
     if "cost_usd" in needs:
         variables["cost_usd"] = _cost(x.call, candidate, tokens or 0)
     return variables
@@ -197,7 +197,7 @@ def _tokens(x: CallRequest) -> int:
 
 
 def _cost(call: ModelCall, candidate: Candidate, tokens: int) -> float | None:
-    """Return the cost of the call with the longest output that it may have; None where a price is unknown."""
+    """Return the cost of the call with the longest output that it may have; None if a price is unknown."""
     model = candidate.model
     if model.cost_per_input_token is None or model.cost_per_output_token is None:
         return None

@@ -51,10 +51,10 @@ CODES: Final = tuple(error.code for error in (ModelNotRegistered, ModelNotValida
 
 
 def objection(policy: Snapshot, candidate: Candidate) -> type[RegistryObjection] | None:
-    """Return the registry's objection to a model; None where there is none or nothing is enforced."""
+    """Return the registry's objection to a model; None if there is none or nothing is enforced."""
     if policy.registry_enforcement == "off":
         return None
-    return objected(policy.rules.standing(_name(candidate)).validation_status)
+    return objected(policy.rules.registry_status(_name(candidate)).validation_status)
 
 
 def objected(validation_status: str) -> type[RegistryObjection] | None:

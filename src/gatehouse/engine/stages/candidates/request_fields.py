@@ -63,7 +63,7 @@ def reason_of(name: str) -> str:
 
 
 def _guards(x: CallRequest, candidate: Candidate) -> Guards:
-    """Return the candidate's table. It is empty where the call is translated into the provider's dialect, which uses
+    """Return the candidate's table. It is empty if the call is translated into the provider's dialect, which uses
     known fields alone."""
     kind, client = KINDS.get(candidate.provider.kind), DIALECTS[x.call.dialect]
     if kind is None:

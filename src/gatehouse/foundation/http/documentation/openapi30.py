@@ -39,7 +39,8 @@ def _translated(node: Any) -> Any:
     if "const" in copy and "properties" not in copy:
         copy["enum"] = [copy.pop("const")]
     for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        # In 3.0 it is a boolean in addition to the bound. `bool` is a subclass of `int`, hence the second test.
+        # In OpenAPI 3.0 `exclusiveMinimum` is a boolean in addition to `minimum`. `bool` is a subclass of `int`, hence
+        # the second test.
         if isinstance(value := copy.get(exclusive), int | float) and not isinstance(value, bool):
             copy[bound], copy[exclusive] = value, True
     if "contentMediaType" in copy:

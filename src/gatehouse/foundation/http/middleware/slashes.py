@@ -55,7 +55,7 @@ class EitherSlash:
             path = self._table.routed(scope["path"])
             # A slash sent as %2F is part of a value.
             if path is not scope["path"] and not scope.get("raw_path", b"").upper().endswith(b"%2F"):
-                # In place, so that outer middleware sees the routed path.
+                # Change the scope in place, so that outer middleware sees the routed path.
                 scope["path"] = path
         await self._app(scope, receive, send)
 

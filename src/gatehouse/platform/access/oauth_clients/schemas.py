@@ -77,7 +77,7 @@ class OAuthClient(ResponseBody):
 
 
 class OAuthClientCreated(OAuthClient):
-    client_secret: Annotated[str, Field(description="ResponseBody only once.", examples=["gcs_4fJ0..."])]
+    client_secret: Annotated[str, Field(description="Shown only once.", examples=["gcs_4fJ0..."])]
 
 
 class OAuthClientPage(ResponseBody):
@@ -104,6 +104,6 @@ class SecretRotation(Body):
 
 class RotatedSecret(ResponseBody):
     client_id: UUID
-    new_client_secret: Annotated[str, Field(description="ResponseBody only once.", examples=["gcs_4fJ0..."])]
+    new_client_secret: Annotated[str, Field(description="Shown only once.", examples=["gcs_4fJ0..."])]
     grace_period_seconds: Annotated[int, Field(description="Seconds for which the previous secret is accepted.")]
     previous_secret_expires_at: datetime

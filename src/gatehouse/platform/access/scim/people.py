@@ -76,7 +76,8 @@ async def resources(session: AsyncSession, rows: Sequence[UserRow], view: Resour
 def to_resource(user: UserRow, groups: Sequence[tuple[UUID, str]], base: str) -> dict[str, Any]:
     """Return the user as a resource, without empty attributes except `groups`. `base` is the prefix of `location`.
 
-    The address that an organization has set has the type `work`, the one that a directory would change.
+    A sign-in address that the organization has set is shown with the type `work`, so that a directory that sends a
+    `work` address replaces it.
     """
     resource = {
         "schemas": [USER, *((ENTERPRISE,) if ENTERPRISE in user.directory else ())],
@@ -166,7 +167,7 @@ async def _write(change: Change, user: UserRow, before: Person, person: Person) 
             raise AddressFixed
         sent["email"] = email or f"{user.id}{emails.PLACEHOLDER_SUFFIX}"
     former_name = before.user_name or ""
-    # The name to sign in with follows the directory's, unless an administrator has set another one.
+    # The username changes with the directory's user name, unless an administrator has set another one.
     if name.lower() != former_name.lower() and (user.username or former_name).lower() == former_name.lower():
         sent["username"] = await _free_username(change.session, name)
     directory = _directory_attributes(person)
@@ -240,8 +241,7 @@ _MANAGER_PATH: Final = f"{ENTERPRISE}:manager"
 
 
 def _normalize_manager(value: Any) -> Any:
-    """Return the manager as an object; None if there is none. Entra ID also sends a string, or a list as in its
-    manual."""
+    """Return the manager as an object; None if there is none. Entra ID also sends a string or a list."""
     if isinstance(value, list) and len(value) < 2:
         value = value[0] if value else None
     if isinstance(value, str):
@@ -263,8 +263,8 @@ def _normalize_managers(resource: dict[str, Any]) -> dict[str, Any]:
 
 
 def _directory_attributes(person: Person) -> dict[str, Any]:
-    """Return the attributes for the column `directory`. `emails` is always set, because a user without addresses in the
-    directory has none."""
+    """Return the attributes for the column `directory`. `emails` is always set, even if empty: without it,
+    `to_resource` would show the sign-in address."""
     all_attributes = person.model_dump()
     attributes = {name: value for name, value in all_attributes.items() if name not in _ATTRIBUTES_OUTSIDE_DIRECTORY}
     attributes.setdefault("emails", [])

@@ -100,7 +100,7 @@ async def _wait_for_workers(database: Database, revision: int, timeout_seconds: 
 
 
 async def _switch_keys(session: AsyncSession, kid: str, *, stolen: bool) -> list[str]:
-    # Of two concurrent rotations the second must see the key that the first activated.
+    # With the lock, a second concurrent rotation sees the key that the first one activated.
     await acquire(session, GlobalLock.SIGNING_KEY_ROTATION)
     expires_at = utc_now() + timedelta(seconds=MAX_TOKEN_AGE_SECONDS)
     old = list((await session.execute(_RETIRE, {"expires_at": expires_at})).scalars())

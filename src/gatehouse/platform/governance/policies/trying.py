@@ -72,7 +72,7 @@ def _try_condition(condition: str, variables: dict[str, Any]) -> PolicyTried:
 
 
 def _variables(context: TrialContext, rules: RuleSet, parts: SplitTransactions, client_address: str) -> dict[str, Any]:
-    status = rules.standing(context.model)
+    status = rules.registry_status(context.model)
     caller = parts.caller
     return {
         "model": context.model,

@@ -18,7 +18,7 @@ from gatehouse.platform.records.minutes.table import Totals, latencies, totals
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
     "gt": operator.gt, "lt": operator.lt, "gte": operator.ge, "lte": operator.le,
 }  # fmt: skip
-#: Metrics of a window's totals; None where a metric is undefined.
+#: Metrics of a window's totals; None if a metric is undefined.
 _METRICS: Final[dict[str, Callable[[Totals], float | None]]] = {
     "cost": lambda window: float(window.cost_usd),
     "error_rate": lambda window: 100 * window.errors / window.requests if window.requests else None,
@@ -60,7 +60,7 @@ class _MetricReader:
         self._p95: dict[int, float | None] = {}
 
     async def value(self, rule: AlertRuleRow) -> float | None:
-        """Return the rule's metric over its window; None where it is undefined."""
+        """Return the rule's metric over its window; None if it is undefined."""
         minutes = rule.window_minutes
         since = self._until - _MINUTE * (minutes + 1)
         if rule.metric_type == "latency_p95":

@@ -16,7 +16,7 @@ from gatehouse.platform.operations.alerts.schemas import AlertRuleUpdate, Evalua
 from gatehouse.platform.operations.alerts.table import AlertRuleRow
 from gatehouse.platform.request.injected import SplitTransactions
 
-#: Of an organization.
+#: Maximum rules of an organization.
 MAX_ALERT_RULES: Final = 200
 
 

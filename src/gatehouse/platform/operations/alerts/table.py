@@ -127,5 +127,5 @@ async def claim_unsent(
 
 
 async def set_result(session: AsyncSession, record_id: UUID, error: str | None) -> None:
-    """Record the result of a notification; `error` is None where the receiver accepted it. Needs the service role."""
+    """Record the result of a notification; `error` is None if the receiver accepted it. Needs the service role."""
     await session.execute(_SET_RESULT, {"id": record_id, "error": error})

@@ -22,7 +22,7 @@ _SET_TIMEOUT = text(f"SET LOCAL statement_timeout = '{_QUERY_TIMEOUT_SECONDS}s'"
 
 
 async def of(host: Host, caller: Caller) -> MetricsSummary:
-    """Return the summary for `caller`. Raises `Unhealthy` where the database does not answer in time."""
+    """Return the summary for `caller`. Raises `Unhealthy` if the database does not answer in time."""
     tenant_id = None if caller.operator else caller.tenant_id or DEFAULT_TENANT
     try:
         requests, triggers, active_calls = await with_timeout(_query(host, tenant_id), _QUERY_TIMEOUT_SECONDS + 0.5)

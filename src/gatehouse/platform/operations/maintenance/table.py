@@ -11,18 +11,18 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gatehouse.foundation.storage.rows import Row
 
 _KEY = "maintenance"
-# A worker without a heartbeat for 15 s is not waited for: it is dead, or its state is unknown.
+# Only workers with a heartbeat in the last 15 seconds are waited for. Others are dead, or their state is unknown.
 _BUSY = text(
     "SELECT COALESCE(sum(active), 0) AS calls,"
-    " count(*) FILTER (WHERE heard AND (active > 0 OR revision < :revision)) AS workers"
+    " count(*) FILTER (WHERE is_alive AND (active > 0 OR revision < :revision)) AS workers"
     " FROM (SELECT revision, COALESCE((status ->> 'active')::int, 0) AS active,"
-    " seen_at > now() - interval '15 seconds' AS heard FROM nodes WHERE kind = 'gateway') AS worker"
+    " seen_at > now() - interval '15 seconds' AS is_alive FROM nodes WHERE kind = 'gateway') AS worker"
 )
 
 
 class BusyWorkers(NamedTuple):
-    """`calls`: model calls in progress, as last reported by all workers. `workers`: the number of workers to wait for,
-    which have calls in progress, or have not confirmed the revision and may still admit some."""
+    """`calls`: model calls in progress, as last reported by all workers. `workers`: the number of workers to wait for.
+    These have calls in progress, or have not confirmed the revision and may still admit calls."""
 
     calls: int
     workers: int
@@ -37,8 +37,8 @@ class PlatformState(Row):
 
 
 async def state(session: AsyncSession) -> dict[str, Any]:
-    """Return the stored state, locked until the transaction ends; empty where maintenance was never on."""
-    # Inserted so that there is a row to lock: a concurrent second change sees the first.
+    """Return the stored state, locked until the transaction ends. Empty if maintenance was never on."""
+    # Insert the row if it is missing, so that it can be locked and concurrent changes run one after the other.
     empty = insert(PlatformState).values(key=_KEY, value={}, updated_at=func.now()).on_conflict_do_nothing()
     await session.execute(empty)
     row = await session.scalars(select(PlatformState).where(PlatformState.key == _KEY).with_for_update())

@@ -37,7 +37,7 @@ _find_etags: Final = re.compile(r'"(\d{1,18})-([0-9a-f]{64})"').findall
 
 
 class PollResult(NamedTuple):
-    """The answer to a poll. `signed` is None where the outpost already has the bundle."""
+    """The answer to a poll. `signed` is None if the outpost already has the bundle."""
 
     etag: str
     signed: str | None

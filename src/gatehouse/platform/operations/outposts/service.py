@@ -23,7 +23,7 @@ _FLAG: Final = "outpost_enabled"
 
 
 async def enabled(caller: Caller, host: Host) -> None:
-    """Raises `OutpostsDisabled` where the caller's organization has the feature flag off."""
+    """Raises `OutpostsDisabled` if the caller's organization has the feature flag off."""
     assert caller.tenant_id is not None
     policy = await host.ports.policies.current(caller.tenant_id)
     if not policy.feature_flags.get(_FLAG, False):

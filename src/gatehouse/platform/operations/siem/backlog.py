@@ -35,7 +35,7 @@ class ForwardingBacklog(msgspec.Struct):
 
 
 async def unsent_from(session: AsyncSession, tenant_id: TenantId) -> int | None:
-    """Return the sequence of the organization's first audit event that its receiver has not accepted, or None where
+    """Return the sequence of the organization's first audit event that its receiver has not accepted, or None if
     nothing is forwarded. This event and all later ones must not be removed."""
     sequence: int | None = (await session.execute(_UNSENT, {"tenant": tenant_id})).scalar_one()
     return sequence

@@ -1,4 +1,5 @@
-"""Forwards waiting events: in every process that runs jobs, for many organizations concurrently, each in order."""
+"""Forwards waiting events to SIEM systems. Runs in every process that runs jobs, for many organizations concurrently;
+the events of one organization are sent in order."""
 
 import asyncio
 from typing import Final
@@ -20,7 +21,7 @@ _TURNS_PER_QUERY: Final = 32
 #: An organization's turn ends after this time, so that others get theirs.
 TURN_SECONDS: Final = 5.0
 _POLL_INTERVAL_SECONDS: Final = 0.5
-#: For one batch to a receiver of any type: well within the lease.
+#: For one batch, whatever the receiver's type. Well below the duration of a turn's lease.
 _SEND_TIMEOUT_SECONDS: Final = 20.0
 
 
@@ -36,7 +37,7 @@ class Forwarding:
         self._tools = tools
         self._senders = SealedSenders(tools.receivers, tools.sealer, tools.settings.gatehouse_home)
         self._turns: set[asyncio.Task[None]] = set()
-        # Uses one of the pool's few connections, so that the others stay free for other work.
+        # Forwarding uses one database connection at a time, so that the pool's others stay free for other work.
         self._database = asyncio.Lock()
 
     async def run(self) -> None:
@@ -68,7 +69,7 @@ class Forwarding:
         try:
             await self._forward(turn)
         except Exception as error:
-            # Most likely the database's. The turn is due again when the lease expires.
+            # Most likely a database error. The turn is due again when its lease expires.
             log.warning("siem.turn_failed", tenant_id=str(turn.tenant_id), reason=type(error).__name__)
 
     async def _forward(self, turn: ForwardingTurn) -> None:

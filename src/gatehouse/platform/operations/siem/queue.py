@@ -1,7 +1,7 @@
 """Leases and batches of forwarding: all queries of the forwarding processes.
 
-One process at a time sends for an organization: its turn is a lease, which expires where the process was killed. Events
-that it had sent and not yet recorded are sent again.
+One process at a time sends for an organization: its turn is a lease, which expires if the process is killed. Events
+that it had sent but not recorded are then sent again.
 """
 
 from collections.abc import Sequence

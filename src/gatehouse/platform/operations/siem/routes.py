@@ -33,7 +33,7 @@ async def _own(request: Request, session: Session, versions: TheVersions) -> Sie
     return row
 
 
-#: The organization's receiver, locked where the request can change it; None where none is configured.
+#: The organization's receiver, locked where the request can change it; None if none is configured.
 OwnSiem = Annotated[SiemTargetRow | None, Depends(_own)]
 # Checked before a session is opened: resolving a name takes time, and must not keep a row locked meanwhile.
 Checked = Annotated[SiemUpdate, Depends(_checked)]

@@ -63,7 +63,7 @@ async def shown(session: AsyncSession, row: SiemTargetRow | None) -> Siem:
 
 
 async def update(change: Change, sealer: Sealer, row: SiemTargetRow | None, body: SiemUpdate) -> SiemTargetRow:
-    """Change the receiver, or create it. Raises `Unprocessable` where a field is missing or does not belong to the
+    """Change the receiver, or create it. Raises `Unprocessable` if a field is missing or does not belong to the
     type, `FileIsForOperators`."""
     sent = body.sent()
     _check_fields(row, sent)
@@ -119,14 +119,14 @@ async def test(parts: SplitTransactions, senders: SealedSenders) -> Tested:
 
 
 def _check_file_allowed(caller: Caller | None, row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
-    """Raises `FileIsForOperators` where a caller who is no operator chooses `file`, which uses the server's disk."""
+    """Raises `FileIsForOperators` if a caller who is no operator chooses `file`, which uses the server's disk."""
     chosen = sent.get("type") == "file" and (row is None or row.type != "file")
     if chosen and not (caller is not None and caller.operator):
         raise FileIsForOperators
 
 
 def _check_fields(row: SiemTargetRow | None, sent: Mapping[str, Any]) -> None:
-    """Raises `Unprocessable` where a field is missing or does not belong to the type."""
+    """Raises `Unprocessable` if a field is missing or does not belong to the type."""
     kind = sent.get("type") or (row.type if row else None)
     if kind is None:
         raise Unprocessable(faults=[FieldFault("type", "is needed at first")])

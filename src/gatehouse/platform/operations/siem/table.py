@@ -90,7 +90,7 @@ async def find_for_change(session: AsyncSession) -> SiemTargetRow | None:
 
 
 async def status(session: AsyncSession) -> Mapping[str, Any]:
-    """Return the state of forwarding; empty where nothing was ever forwarded."""
+    """Return the state of forwarding; empty if nothing was ever forwarded."""
     row = (await session.execute(_STATUS, {"tenant": session.info["tenant_id"]})).first()
     return {} if row is None else row._asdict()
 

@@ -31,7 +31,7 @@ TURN_SECONDS: Final = 5.0
 #: Several extensions fit into a lease, so that one may fail.
 _EXTEND_INTERVAL_SECONDS: Final = queue.LEASE_SECONDS / 4
 _POLL_INTERVAL_SECONDS: Final = 0.25
-#: Of the pool's few connections; the others stay free for jobs.
+#: Database connections that deliveries use at the same time, so that the pool's others stay free for jobs.
 _MAX_CONNECTIONS: Final = 2
 #: Deliveries that may wait for one webhook.
 MAX_WAITING_PER_WEBHOOK: Final = 10_000
@@ -47,7 +47,7 @@ async def deliver(tools: Tools) -> None:
 
 
 async def mark_dead_letters(tools: Tools) -> None:
-    """Make dead letters of deliveries whose time has come."""
+    """Turn failed deliveries into dead letters after their delay."""
     async with tools.database.service() as session:
         await _report_dead_letters(tools, session, await queue.mark_dead_letters(session))
 

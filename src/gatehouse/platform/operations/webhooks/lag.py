@@ -17,7 +17,7 @@ _MEASURE: Final = text(
 class Lag(msgspec.Struct):
     """The last measurement of this process."""
 
-    #: how long the oldest event has waited; 0 where none waits
+    #: how long the oldest event has waited; 0 if none waits
     seconds: float = 0.0
 
     async def measure(self, tools: Tools) -> None:

@@ -1,7 +1,7 @@
 """Leases and states of deliveries: all queries of the delivering processes.
 
-One process at a time delivers to a webhook: its turn is a lease, which expires where the process was killed. Deliveries
-that it had sent and not yet recorded are sent again.
+One process at a time delivers to a webhook: its turn is a lease, which expires if the process is killed. Deliveries
+that it had sent but not recorded are then sent again.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -194,19 +194,19 @@ async def give_back(session: AsyncSession, turns: Collection[WebhookTurn]) -> No
 
 
 async def mark_dead_letters(session: AsyncSession) -> Sequence[UUID]:
-    """Make dead letters of deliveries whose time has come. Returns the webhook of each. Does not commit."""
+    """Turn failed deliveries into dead letters after their delay. Returns the webhook of each. Does not commit."""
     return (await session.scalars(_MARK_DEAD_LETTERS)).all()
 
 
 async def give_up(session: AsyncSession, max_waiting: int, limit: int) -> Sequence[UUID]:
-    """Make dead letters of the oldest waiting deliveries, up to `limit`, so that each webhook has `max_waiting`.
-    Returns the webhook of each. Does not commit."""
+    """Turn the oldest waiting deliveries into dead letters, up to `limit`, so that at most `max_waiting` of each
+    webhook are left. Returns the webhook of each. Does not commit."""
     return (await session.scalars(_GIVE_UP, {"waiting": max_waiting, "most": limit})).all()
 
 
 async def prune(session: AsyncSession, kept: int, limit: int) -> int:
-    """Remove up to `limit` finished deliveries that are no longer shown; `kept` of each webhook are. Returns how many
-    were removed."""
+    """Remove up to `limit` finished deliveries, except the last `kept` of each webhook, which are shown. Returns how
+    many were removed."""
     pruned: Any = await session.execute(_PRUNE, {"kept": kept, "most": limit})
     await session.commit()
     return int(pruned.rowcount)

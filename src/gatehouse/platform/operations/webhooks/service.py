@@ -25,7 +25,7 @@ from gatehouse.platform.operations.webhooks.sending import (
 from gatehouse.platform.operations.webhooks.table import DeliveryRow, WebhookRow
 from gatehouse.platform.request.injected import SplitTransactions
 
-#: Of an organization. Bounded because each event may be sent to all of them.
+#: Maximum webhooks of an organization. Each event may be sent to all of them.
 MAX_WEBHOOKS: Final = 500
 
 _TEST_EVENT_TYPE: Final = "webhook_test"

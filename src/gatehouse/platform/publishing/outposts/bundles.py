@@ -36,8 +36,10 @@ class BundlePublisher:
         self._loading: dict[TenantId, asyncio.Task[_CachedContents]] = {}
 
     async def contents(self, tenant_id: TenantId, at_least: int = 0) -> BundleContents:
-        """Return contents with all changes that this worker has applied, of revision `at_least` or later, because an
-        outpost accepts no older version than another worker sent it. Raises `PolicyUnavailable`.
+        """Return contents that include all changes that this worker has applied. Raises `PolicyUnavailable`.
+
+        Their version is `at_least` or higher: another worker may have sent the outpost that version, and an outpost
+        refuses an older one.
         """
         change_count = self._replica.news.seen(tenant_id)
         cached = self._cache.get(tenant_id)

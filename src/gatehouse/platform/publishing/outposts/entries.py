@@ -41,7 +41,7 @@ class InvalidEntry(Exception):
 
 def validated_line(entry: Any, tenant_id: TenantId, budgets: frozenset[UUID]) -> bytes:
     """Return the journal entry as a line to store. It belongs to `tenant_id`, whatever the entry says, and counts only
-    for `budgets`. `entry` is decoded JSON. Raises `InvalidRecord`."""
+    for `budgets`. `entry` is decoded JSON. Raises `InvalidEntry`."""
     try:
         # Decoded into ids and numbers, so that no unchecked text of the outpost is stored.
         record = outcome.decode(msgspec.json.encode(entry))
@@ -59,7 +59,7 @@ def validated_line(entry: Any, tenant_id: TenantId, budgets: frozenset[UUID]) ->
 
 
 def notice(entry: Any) -> Notice | None:
-    """Return the entry as a notice, or None if it is a record. Raises `InvalidRecord`."""
+    """Return the entry as a notice, or None if it is a record. Raises `InvalidEntry`."""
     try:
         record = upload_notices.read(entry)
     except msgspec.ValidationError as error:

@@ -1,5 +1,5 @@
-"""Stores outposts' records as the drain stores the platform's own, in the transaction that advances the outpost's
-position (docs/outpost-protocol.md)."""
+"""Stores the records that outposts upload, in the transaction that advances the outpost's position
+(docs/outpost-protocol.md). The rows are the same as for the platform's own records."""
 
 import asyncio
 import threading
@@ -20,8 +20,7 @@ from gatehouse.engine.records.upload_notices import (
 )
 from gatehouse.foundation.errors import Unavailable
 from gatehouse.foundation.identity import Caller, CallerKind, TenantId
-from gatehouse.foundation.journal import Batch, Position
-from gatehouse.foundation.journal import JournalEntry as Line
+from gatehouse.foundation.journal import Batch, JournalEntry, Position
 from gatehouse.platform.changes.chain.actions import RECORDS_LOST
 from gatehouse.platform.changes.chain.links import AuditEvent
 from gatehouse.platform.keeper.prepare import Prepared, decode_batch, prepare
@@ -39,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 #: Uploads that run or wait in one worker.
 MAX_WAITING_UPLOADS: Final = 16
-#: Attempts at one upload; it is repeated if a concurrent upload of the same outpost advanced the position first.
+#: Attempts to store one upload. An attempt fails if a concurrent upload of the same outpost advances the position.
 _MAX_ATTEMPTS: Final = 5
 
 _POSITION: Final = "SELECT sequence FROM outpost_positions WHERE (tenant_id, outpost_id, journal_id) = (%s, %s, %s)"
@@ -54,7 +53,8 @@ _UPDATE_POSITION: Final = (
 _BUDGETS: Final = "SELECT id FROM budgets WHERE tenant_id = %s"
 _KEYS: Final = "SELECT id::text FROM api_keys WHERE tenant_id = %s AND id = ANY(%s::uuid[])"
 _NOTE_KEYS: Final = note_uses_sql("api_keys", "last_used", ids="%s", seconds="%s")
-# An outpost spends without a lease from the platform. Its spending counts as granted, so that it is not granted again.
+# An outpost spends without a lease from the platform. What it spent is entered as granted, so that the platform does
+# not grant it to a worker too.
 _GRANT: Final = (
     "UPDATE budget_leases SET granted_nano_usd = greatest(granted_nano_usd, ceil(recorded_usd * 1000000000)),"
     " granted_requests = greatest(granted_requests, recorded_requests),"
@@ -71,7 +71,7 @@ class IntakeBusy(Unavailable):
         super().__init__(headers={"Retry-After": "1"})
 
 
-class DatabaseAway(Unavailable):
+class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
     message = "The database cannot be reached: keep the records, and send them again."
 
@@ -88,7 +88,7 @@ class NumberedEntry(NamedTuple):
 
 
 class OutpostStore(Store):
-    """A `Store` for one journal of one outpost. The outpost is the writer of all its records."""
+    """A `Store` for one journal of one outpost. All records are stored with the outpost's id as their writer."""
 
     def select_journal(self, tenant_id: TenantId, outpost_id: UUID, journal_id: UUID) -> None:
         """Use this journal from now on. Call it before the other methods."""
@@ -137,11 +137,11 @@ class Intake:
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._store: OutpostStore | None = None
-        # The thread of a cancelled request continues; the lock keeps the next one waiting for it.
+        # If a request is cancelled, its thread continues. The lock makes the next request's thread wait for it.
         self._store_lock = threading.Lock()
 
     async def store(self, outpost: Caller, upload: Upload) -> Stored:
-        """Store the upload's new records. Raises `SequenceGap`, `IntakeBusy`, `DatabaseAway`."""
+        """Store the upload's new records. Raises `SequenceGap`, `IntakeBusy`, `DatabaseUnavailable`."""
         if self._waiting >= MAX_WAITING_UPLOADS:
             raise IntakeBusy
         self._waiting += 1
@@ -172,7 +172,7 @@ class Intake:
             except (psycopg.Error, OSError) as error:
                 self._disconnect_quietly()
                 log.warning("outposts.database_away", reason=type(error).__name__)
-                raise DatabaseAway from None
+                raise DatabaseUnavailable from None
 
     def _disconnect(self) -> None:
         with self._store_lock:
@@ -238,7 +238,7 @@ class _UploadWriter:
         self._store.note_used_keys(prepared.used_keys)
 
     def _prepared(self, records: Sequence[NumberedEntry]) -> Prepared:
-        lines = [Line(self._outpost_id, 0, number, line) for number, line in records if isinstance(line, bytes)]
+        lines = [JournalEntry(self._outpost_id, 0, number, line) for number, line in records if isinstance(line, bytes)]
         entries, unreadable = decode_batch(Batch(lines))
         if unreadable:
             raise BadRecord("not an entry")

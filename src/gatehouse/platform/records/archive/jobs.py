@@ -18,7 +18,7 @@ from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.settings import Settings
 from gatehouse.platform.background.jobs import JOBS, Tools
 from gatehouse.platform.records.archive.archiver import Archiver
-from gatehouse.platform.records.archive.storage.places import place
+from gatehouse.platform.records.archive.storage.places import archive_storage
 from gatehouse.platform.records.archive.storage.writer import ArchiverRunning, Stopped
 from gatehouse.platform.records.hot import read_retention_policy
 
@@ -30,7 +30,7 @@ _TENANTS: Final = text(
     " AND NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = t.id)) AS forgetting"
     " FROM tenants t LEFT JOIN archive_runs r ON r.tenant_id = t.id ORDER BY r.at NULLS FIRST, t.id"
 )
-#: An organization without a run so far is due only if its schedule named a minute within this time.
+#: An organization that was never archived is due only if its schedule had a time within this window.
 _FIRST_RUN_WINDOW: Final = timedelta(minutes=10)
 
 
@@ -56,7 +56,7 @@ async def archive(tools: Tools) -> None:
 
 
 def is_due(row: Any, now: datetime) -> bool:
-    """Return whether the schedule of a tenant's `row` has named a minute since its last run (`at`)."""
+    """Return whether the tenant's schedule has had a time since its last run (`at`). `row` is a row of `_TENANTS`."""
     zone = ZoneInfo(row.timezone)
     since = (row.at or now - _FIRST_RUN_WINDOW).astimezone(zone)
     schedule = read_retention_policy(row.retention_policy).archiver_schedule
@@ -73,14 +73,15 @@ def run(
     now: datetime | None = None,
     stop: threading.Event | None = None,
 ) -> int:
-    """Run the archiver for `tenants`, and forget people of the organizations in `forgetting`. Returns the number of
-    archived rows. A failure of one organization is logged and shown in its status; the others continue. Raises
-    `BadSettings`, `psycopg.Error`, and without `stop` (outside a job) `ArchiverRunning`."""
+    """Archive the rows of `tenants`, and remove anonymized people from the archives of `forgetting`.
+
+    Returns the number of archived rows. A failure of one organization is logged and shown in its status; the others
+    continue. Raises `BadSettings`, `psycopg.Error`, and without `stop` (outside a job) `ArchiverRunning`."""
     scratch: Path = settings.gatehouse_home / "archive-unfinished"
     now = now or datetime.now(UTC)
     rows = 0
     try:
-        archiver = Archiver(url, place(settings), sealer, scratch, now=now, stop=stop)
+        archiver = Archiver(url, archive_storage(settings), sealer, scratch, now=now, stop=stop)
     except ArchiverRunning:
         if stop is None:
             raise

@@ -1,4 +1,4 @@
-"""Rows of the audit chain in the form in which the drain inserts them."""
+"""Converts audit events of the journal to rows for the database (`platform.records.arrays`)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Rows of DLP events in the form in which the drain inserts them."""
+"""Converts DLP events of the journal to rows for the database (`platform.records.arrays`)."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime

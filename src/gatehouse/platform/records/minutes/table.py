@@ -26,15 +26,16 @@ _TOTALS: Final = text(
     " COALESCE(sum(dlp_triggers), 0)::bigint, COALESCE(sum(cost_usd), 0) FROM usage_minutes"
     " WHERE tenant_id = :tenant AND minute >= :since AND minute < :until"
 )
-# Whole hours from `usage_hours`, the rest at both ends from `usage_minutes`.
+# Whole hours from `usage_hours`, the rest at both ends from `usage_minutes`. `latency` is an array of integers: the
+# bucket in the upper 32 bits, its number of requests in the lower.
 _LATENCIES: Final = text("""
-SELECT each >> 32 AS bucket, sum(each & 4294967295)::bigint AS requests FROM (
+SELECT packed >> 32 AS bucket, sum(packed & 4294967295)::bigint AS requests FROM (
     SELECT latency FROM usage_hours WHERE tenant_id = :tenant AND hour >= :first AND hour < :last
     UNION ALL
     SELECT latency FROM usage_minutes WHERE tenant_id = :tenant AND minute >= :since AND minute < :first
     UNION ALL
     SELECT latency FROM usage_minutes WHERE tenant_id = :tenant AND minute >= :last AND minute < :until
-) AS parts, unnest(latency) AS each GROUP BY 1
+) AS parts, unnest(latency) AS packed GROUP BY 1
 """)
 
 

@@ -1,4 +1,4 @@
-"""The key by which usage records are counted, and rows of counts in the form in which the drain inserts them."""
+"""Defines the key by which usage records are counted, and converts counts to rows (`platform.records.arrays`)."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date

@@ -1,4 +1,4 @@
-"""Rows of usage records in the form in which the drain inserts them."""
+"""Converts usage records of the journal to rows for the database (`platform.records.arrays`)."""
 
 from datetime import datetime
 from typing import Final

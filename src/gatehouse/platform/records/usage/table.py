@@ -89,7 +89,7 @@ usage_totals = Table(
     UniqueConstraint("tenant_id", "day", "group_id", "provider", "model_id", postgresql_nulls_not_distinct=True),
 )
 
-#: The same counts by the hour.
+#: Counts of usage records by hour.
 usage_hour_totals = Table(
     "usage_hour_totals",
     Row.metadata,

@@ -30,7 +30,7 @@ class BudgetRow(TenantRow):
 
 
 class RecordedSpending(NamedTuple):
-    """What is recorded of a budget in a period."""
+    """The recorded usage of a budget in a period."""
 
     usd: Decimal = Decimal(0)
     requests: int = 0

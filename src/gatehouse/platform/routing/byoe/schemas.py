@@ -89,6 +89,6 @@ class ByoeUpdate(Body):
         return self
 
     def configured(self, name: str) -> Any:
-        """Return a field of the configuration, sent by itself or in `config`; None where it was not sent."""
+        """Return a field of the configuration, sent by itself or in `config`; None if it was not sent."""
         value = getattr(self, name)
         return getattr(self.config, name) if value is None and self.config is not None else value

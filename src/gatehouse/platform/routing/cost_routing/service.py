@@ -29,7 +29,7 @@ from gatehouse.platform.routing.cost_routing.schemas import (
 )
 from gatehouse.platform.routing.cost_routing.table import ModelUsage, RoutingPolicyRow
 
-#: Of an organization.
+#: Maximum policies of an organization.
 MAX_POLICIES: Final = 200
 _DAYS: Final[Mapping[Span, int]] = {"day": 1, "week": 7, "month": 30}
 _NANO_USD: Final = Decimal("0.000000001")
@@ -79,7 +79,7 @@ async def delete(change: Change, row: RoutingPolicyRow) -> None:
 
 
 async def analytics(session: AsyncSession, span: Span, *, policy_id: UUID | None, group_id: UUID | None) -> Analytics:
-    """Return the analytics of `span`, of one policy and one group, or with None of all."""
+    """Return the analytics of `span`. `policy_id` and `group_id` limit them to one policy or group."""
     usage = await table.usage_by_model(session, _DAYS[span], policy_id=policy_id, group_id=group_id)
     answered = [model for model in usage if model.model_id is not None]
     requests = sum(model.requests for model in usage)
@@ -194,6 +194,6 @@ async def _check_chain(session: AsyncSession, row: RoutingPolicyRow) -> None:
 
 
 def _record(change: Change, action: str, row: RoutingPolicyRow, **details: Any) -> None:
-    """Record the change, and have the policy compiled again."""
+    """Record the change, and make workers compile the organization's policy again."""
     change.record(action, "routing_policy", row.id, name=row.name, **details)
     change.touch("policy", change.tenant_id, urgent=True)

@@ -85,7 +85,7 @@ async def provider_ids(session: AsyncSession) -> Sequence[str]:
 
 
 async def lock_model(session: AsyncSession, model_config_id: UUID) -> list[UUID]:
-    """Lock a model until the end of the transaction. Returns its id, or nothing where it does not exist."""
+    """Lock a model until the end of the transaction. Returns its id, or nothing if it does not exist."""
     return list((await session.execute(_LOCK, {"id": model_config_id})).scalars())
 
 

@@ -23,7 +23,7 @@ from gatehouse.policy.records import ProviderRecord
 #: A provider that takes longer to list its models is skipped.
 LIST_TIMEOUT_MS: Final = 10_000
 MAX_CONCURRENT_PROVIDERS: Final = 16
-#: Of one provider; further models are ignored.
+#: Maximum models of one provider. Further models are ignored.
 MAX_MODELS_PER_PROVIDER: Final = 5_000
 
 _is_model_id = re.compile(MODEL_ID).match

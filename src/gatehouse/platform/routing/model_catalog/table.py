@@ -105,7 +105,7 @@ async def find_model(session: AsyncSession, model_config_id: UUID) -> ModelConfi
 
 async def lock_model(session: AsyncSession, row: ModelConfigRow, *, as_default: bool) -> bool:
     """Lock an entry and read it again; where it becomes the default, lock the current default too, in the order of ids
-    so that changes cannot deadlock. Returns False where the entry is gone."""
+    so that changes cannot deadlock. Returns False if the entry is gone."""
     condition = ModelConfigRow.id == row.id
     if as_default:
         condition = or_(condition, ModelConfigRow.is_default)

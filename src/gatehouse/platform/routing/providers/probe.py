@@ -51,7 +51,7 @@ class Prober:
             provider, config=msgspec.structs.replace(provider.config, timeout_ms=timeout_ms)
         )
         try:
-            # In addition to the transport's time-out, which restarts with every chunk.
+            # Limits the whole call, because the transport's timeout restarts with every chunk.
             async with asyncio.timeout(timeout_ms / 1000):
                 return await kind.list_models(self._outbound, with_timeout, secret)
         except TimeoutError:

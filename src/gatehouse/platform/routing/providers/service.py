@@ -284,7 +284,7 @@ def seal(sealer: Sealer, change: Change, provider_id: str, credentials: ReadCred
 async def insert_provider(
     change: Change, provider_id: str, *, name: str, kind: str, config: Mapping[str, Any]
 ) -> ProviderRow | None:
-    """Insert a provider and return it locked; None where the id is in use."""
+    """Insert a provider and return it locked; None if the id is in use."""
     now: datetime = utc_now()
     inserted = await change.session.execute(
         insert(ProviderRow)

@@ -1,4 +1,4 @@
-"""What the service tells a directory about itself (RFC 7644, 4)."""
+"""The discovery endpoints (RFC 7644, 4)."""
 
 import pytest
 from tests.platform.access.scim.conftest import BASE, GROUP, USER, Directory

@@ -1,4 +1,4 @@
-"""The archive in a bucket: a local server that speaks S3."""
+"""The archive in a bucket of a local S3 server."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The audit chain over database and archive: it holds, and whoever tampers with either is found out."""
+"""The audit chain over database and archive: it is valid, and changes of either are detected."""
 
 from datetime import timedelta
 
@@ -34,15 +34,15 @@ def files(platform: RunningPlatform, tenant: Tenant) -> list[str]:
     [
         ("DELETE FROM audit_events WHERE tenant_id = %s AND sequence = 7", 7),
         ("UPDATE audit_events SET action = 'user.deleted' WHERE tenant_id = %s AND sequence = 8", 8),
-        # The archive's account of itself.
+        # Return the archive's entries about its own changes.
         ("DELETE FROM archive_files WHERE tenant_id = %s AND first_sequence = 1", 1),
         ("DELETE FROM archive_files WHERE tenant_id = %s AND records = 'audit_events'", 1),
         ("UPDATE archive_files SET sealed_checkpoint = 'v1.x.y' WHERE tenant_id = %s AND first_sequence = 4", 4),
         ("UPDATE archive_files a SET sealed_checkpoint = b.sealed_checkpoint FROM archive_files b"
          " WHERE a.tenant_id = %s AND a.first_sequence = 4 AND b.tenant_id = a.tenant_id AND b.first_sequence = 1", 4),
-        # That its time was over.
+        # The archiver's entry that a file was removed because its time was over.
         ("UPDATE archive_files SET state = 'gone' WHERE tenant_id = %s AND first_sequence = 1", 1),
-        # Somebody else did it, and cannot be checked any more.
+        # The file was removed by something else, and cannot be verified any more.
         ("UPDATE audit_events SET actor_id = 'somebody else', salt = NULL WHERE tenant_id = %s AND sequence = 7", 7),
     ],
 )  # fmt: skip
@@ -86,7 +86,7 @@ async def test_files_age_and_go_and_the_chain_begins_where_they_ended(
     assert files(platform, archived) == first
     run(archived, NOW + timedelta(days=20))
     cold = files(platform, archived)
-    # What is warm until 120 days after its last event goes a year later.
+    # A file that is warm until 120 days after its last event is removed a year later.
     until = (NOW - timedelta(days=108) + timedelta(days=120)).date()
     assert cold[0].startswith(f"cold/until-{until.replace(year=until.year + 1)}/audit_events/{archived.id}/")
     folder = archive.gatehouse_home / "archive"
@@ -99,7 +99,7 @@ async def test_files_age_and_go_and_the_chain_begins_where_they_ended(
     rows = ask(archived, "SELECT min(sequence) AS first FROM audit_events")
     assert rows == [{"first": 7}]
     assert not any((folder / path).exists() for path in cold)
-    # The checkpoints of what is gone are links of the chain: one that was cut out is missed.
+    # The checkpoints of removed files are links of the chain, so a missing one is detected.
     platform.sql("DELETE FROM archive_files WHERE tenant_id = %s AND first_sequence = 1", [archived.id])
     assert [(broken.sequence, "archive" in broken.reason) for broken in breaks(archived)] == [(1, True)]
 
@@ -121,7 +121,7 @@ async def test_the_archive_forgets_a_removed_user_and_the_chain_holds(
         (None, None, True), (None, None, True), (str(tenant.admin.id), "198.51.100.9", False),
     ]  # fmt: skip
     assert breaks(tenant) == []
-    # The file that named them is gone.
+    # The file with their entries was removed.
     lying = [path.name for path in (archive.gatehouse_home / "archive").rglob("*.parquet")]
     assert len(lying) == platform.sql("SELECT count(*) FROM archive_files WHERE tenant_id = %s", [tenant.id])[0][0]
     assert platform.sql("SELECT count(*) FROM archive_forgets WHERE tenant_id = %s", [tenant.id]) == [(0,)]
@@ -144,7 +144,7 @@ async def test_a_changed_file_does_not_become_a_true_one_by_a_removal(
 async def test_a_removed_user_is_forgotten_though_whoever_made_them_was_before(
     platform: RunningPlatform, tenant: Tenant, breaks, ask, archive: Settings, run, tools, archived: bool
 ) -> None:
-    """What was done to them stands in events whose salt is gone already."""
+    """The changes are recorded in events whose salt was already removed."""
     maker = await platform.new_person(tenant.id, "admin")
     made = await maker.client.post("/api/admin/users", json={"email": "made@forgotten.example", "role": "user"})
     if archived:

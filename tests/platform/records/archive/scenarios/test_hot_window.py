@@ -1,4 +1,4 @@
-"""What is past the hot window is shown no more, at once, whether the archiver has taken it or not."""
+"""Records older than the hot window are not shown, whether they have been archived or not."""
 
 import pytest
 from tests.support.platform import RunningPlatform, Tenant

@@ -1,4 +1,4 @@
-"""A legal hold: set and released by administrators, and in force for whoever removes something."""
+"""A legal hold: set and released by administrators, and respected by everything that removes records."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -117,7 +117,7 @@ async def test_a_removed_user_stays_in_the_chain_until_it_is_released(
     named = "SELECT count(*) FROM audit_events WHERE tenant_id = %s AND actor_id = %s"
     await anonymise(tools, **names)
     assert platform.sql(named, [tenant.id, str(tenant.user.id)]) == [(1,)]
-    # It is tried again the next day.
+    # The removal is retried the next day.
     query = "SELECT count(*) FROM jobs WHERE kind = 'access.anonymise' AND args->>'user_id' = %s"
     waiting = f"{query} AND run_at > now() + interval '23 hours' AND run_at < now() + interval '25 hours'"
     assert platform.sql(waiting, [str(tenant.user.id)]) == [(1,)]

@@ -19,16 +19,16 @@ from gatehouse.platform.records.archive import jobs
     [
         ("0 2 * * *", "UTC", "2026-03-01T02:00:10Z", "2026-03-02T01:59:59Z", False),
         ("0 2 * * *", "UTC", "2026-03-01T02:00:10Z", "2026-03-02T02:00:00Z", True),
-        # In Berlin it is an hour later.
+        # The time in Berlin is one hour ahead.
         ("0 2 * * *", "Europe/Berlin", "2026-03-01T01:00:10Z", "2026-03-02T00:59:59Z", False),
         ("0 2 * * *", "Europe/Berlin", "2026-03-01T01:00:10Z", "2026-03-02T01:00:00Z", True),
-        # The night that has no two o'clock, and the one that has it twice.
+        # The nights in which the clocks change: two o'clock is missing, or occurs twice.
         ("30 2 * * *", "Europe/Berlin", "2026-03-28T01:30:05Z", "2026-03-29T02:00:00Z", True),
         ("30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:05Z", "2026-10-25T01:29:00Z", False),
-        # Away for a week: once is enough.
+        # After a week without runs, one run is enough.
         ("0 2 * * *", "UTC", "2026-03-01T02:00:10Z", "2026-03-08T12:00:00Z", True),
         ("0 2 * * *", "UTC", "2026-03-08T12:00:00Z", "2026-03-08T12:01:00Z", False),
-        # Never yet: at its hour, not at once.
+        # An organization without earlier runs waits for its scheduled hour.
         ("0 2 * * *", "UTC", None, "2026-03-08T12:00:00Z", False),
         ("0 2 * * *", "UTC", None, "2026-03-08T02:00:30Z", True),
         ("*/15 * * * *", "UTC", "2026-03-08T12:00:00Z", "2026-03-08T12:15:00Z", True),

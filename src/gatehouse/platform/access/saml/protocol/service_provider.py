@@ -10,7 +10,7 @@ from gatehouse.platform.access.saml.errors import PublicUrlMissing
 from gatehouse.platform.request.ports import Host
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-#: The same limit as for `next` on the sign-in page.
+#: Maximum characters of `RelayState`. The same as for `next` on the sign-in page.
 _MAX_RELAY_STATE_CHARS: Final = 10_000
 
 

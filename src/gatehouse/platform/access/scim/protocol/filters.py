@@ -149,7 +149,7 @@ class MembersAttribute(MultiValuedAttribute):
         return select(literal(1)).where(MemberRow.group_id == GroupRow.id, condition_sql).exists()
 
 
-#: The same as in `people.to_resource`: a user whom no directory has written has the sign-in address only.
+#: The addresses as in `people.to_resource`. A user that no directory has written has one, the sign-in address.
 _EMAILS_JSON: Final = func.coalesce(
     UserRow.directory["emails"],
     func.jsonb_build_array(func.jsonb_build_object("value", UserRow.email, "type", "work", "primary", True)),
@@ -243,13 +243,13 @@ class _FilterCompiler:
 
 
 def _is_in_index(index_function: str, value: str) -> Condition:
-    """Return the condition that the user is among the ids that this database function finds by an index."""
+    """Return the condition that the database function `index_function`, which uses an index, returns the user's id."""
     ids = select(getattr(func, index_function)(value)).scalar_subquery()
     return UserRow.id == any_(cast(ids, ARRAY(Uuid)))
 
 
 def _address(condition: FilterNode) -> str | None:
-    """Return the `value` that an entry must equal to match the condition; None if the condition requires none."""
+    """Return the address that every matching entry has as `value`; None if the condition requires no certain one."""
     match condition:
         case LogicalExpr(op=LogicalOperator.and_, terms=terms):
             return next(filter(None, map(_address, terms)), None)

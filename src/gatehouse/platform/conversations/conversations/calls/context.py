@@ -11,7 +11,7 @@ from gatehouse.policy.records import ModelRecord
 DEFAULT_WINDOW_TOKENS: Final = 32_768
 #: Earlier messages sent with a question.
 MAX_MESSAGES: Final = 500
-#: The same estimate as for policy rules' `tokens`.
+#: Estimated bytes of a token, as for policy rules' `tokens`.
 _BYTES_PER_TOKEN: Final = 4
 #: Overhead of a message.
 _TOKENS_PER_MESSAGE: Final = 4

@@ -19,7 +19,7 @@ _CHUNK_BYTES: Final = 8 * 1024**2
 
 
 class ArchiveStorage(Protocol):
-    """The storage of the archive."""
+    """The operations that the archive needs."""
 
     def put(self, source: Path, path: str) -> None:
         """Store the file durably. An existing file is replaced."""
@@ -42,7 +42,7 @@ class ArchiveStorage(Protocol):
 
 
 class Folder:
-    """A folder."""
+    """The archive in a local folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -84,8 +84,8 @@ class Folder:
 
 
 class Bucket:
-    """An S3-compatible bucket. Credentials come from the sources of AWS's tools: environment, shared files, the
-    machine's role."""
+    """The archive in an S3-compatible bucket. Credentials come from the same sources as for AWS's tools: environment,
+    shared files, the machine's role."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -112,7 +112,7 @@ class Bucket:
         return f"{self._root}/{path}"
 
 
-def place(settings: Settings) -> ArchiveStorage:
+def archive_storage(settings: Settings) -> ArchiveStorage:
     """Return the archive's storage by `ARCHIVE_URL`. Raises `BadSettings`."""
     if settings.archive_url is None:
         return Folder(settings.gatehouse_home / "archive")
