@@ -163,9 +163,15 @@ const models = createRoute({
   component: lazyRouteComponent(() => import("./models/ModelsPage"), "ModelsPage"),
 });
 
+const start = createRoute({
+  getParentRoute: () => root,
+  path: "/start",
+  component: lazyRouteComponent(() => import("./start/StartPage"), "StartPage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
-    overview, requests, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users,
+    overview, requests, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users, start,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

@@ -69,7 +69,7 @@ function Latest() {
         <ErrorState error={list.error} onRetry={() => void list.refetch()} />
       ) : records?.length === 0 ? (
         <EmptyState icon={Activity} title={texts.overview.noRequests} text={texts.overview.noRequestsText}>
-          <Link to="/keys" className={buttonClass("primary")}>{texts.overview.createKey}</Link>
+          <Link to="/start" className={buttonClass("primary")}>{texts.overview.firstSteps}</Link>
         </EmptyState>
       ) : (
         <DataTable label={texts.overview.recent} columns={columns} rows={records} idOf={(record) => record.id} onOpen={open} />

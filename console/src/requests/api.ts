@@ -14,6 +14,7 @@ export type Period = "hour" | "day" | "week" | "all";
 export const STATUSES: readonly RecordStatus[] = ["success", "refused", "error", "cancelled", "interrupted"];
 export const PAGE_SIZE = 50;
 const REFRESH_MS = 15_000;
+const FIRST_RECORD_MS = 2_000;
 const HOUR_MS = 3_600_000;
 const PERIOD_MS: Record<Period, number | null> = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 168 * HOUR_MS, all: null };
 
@@ -61,6 +62,20 @@ export function useRecord(id: string, listed: UsageRecord | undefined) {
         if (error instanceof ApiError && error.status === 404) return null;
         throw error;
       }
+    },
+  });
+}
+
+/** The first record of a key; asked for every two seconds until there is one. */
+export function useFirstRecord(keyId: string | undefined) {
+  return useQuery({
+    queryKey: ["usage-records", "first", keyId],
+    enabled: keyId !== undefined,
+    refetchInterval: ({ state }) => (state.data == null ? FIRST_RECORD_MS : false),
+    queryFn: async (): Promise<UsageRecord | null> => {
+      const query = { api_key_id: keyId, limit: 1 };
+      const { records } = await dataOf(api.GET("/api/v1/usage/records", { params: { query } }));
+      return records[0] ?? null;
     },
   });
 }

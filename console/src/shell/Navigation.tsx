@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, BookOpen, Boxes, Filter, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, Scale, ScrollText, ShieldCheck,
+  Activity, BookOpen, Boxes, Filter, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, Rocket, Scale, ScrollText, ShieldCheck,
   UsersRound,
 } from "lucide-react";
 import type { ReactNode } from "react";
@@ -41,6 +41,7 @@ export function Navigation() {
         {seesAll && <Entry to="/users" icon={UsersRound}>{navigation.users}</Entry>}
       </Group>
       <Group name={navigation.help}>
+        <Entry to="/start" icon={Rocket}>{navigation.start}</Entry>
         <li>
           <a className={styles["entry"]} href="/docs"><BookOpen aria-hidden size={16} strokeWidth={1.75} />{navigation.documentation}</a>
         </li>
@@ -61,7 +62,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
     | "/" | "/approvals" | "/audit" | "/content-filters" | "/dlp-rules" | "/keys" | "/kill-switches" | "/models" | "/policies"
-    | "/providers" | "/requests" | "/users";
+    | "/providers" | "/requests" | "/start" | "/users";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

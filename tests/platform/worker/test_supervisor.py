@@ -203,8 +203,10 @@ def test_the_first_admins_password_is_there_until_it_was_used(home: Home) -> Non
     password = home.password()
     assert file.stat().st_mode & 0o777 == 0o600
     # What is no terminal may be kept somewhere.
-    assert f"First admin: admin@gatehouse.local; the password is in {file} until its first use" in home.log_text()
+    secrets = "the password, and a link to set your own, are"
+    assert f"First admin: admin@gatehouse.local; {secrets} in {file} until its first use" in home.log_text()
     assert password not in home.log_text()
+    assert "token=" not in home.log_text()
     assert (home.home / "trial.key").read_text().strip() not in home.log_text()
     assert stop(process) == 0
     process, url = home.start()

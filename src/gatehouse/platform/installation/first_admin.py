@@ -1,17 +1,21 @@
-"""The first administrator's generated password. It is stored until its first use, and each start shows it."""
+"""The first administrator's generated password, and the link with which it is replaced in a browser. Both are stored
+until the first sign-in, and each start shows them."""
 
 import os
 import sys
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlencode
 
 import click
 import msgspec
 import psycopg
 from sqlalchemy import text
 
+from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.journal.files import sync_directory
 from gatehouse.foundation.processes.serving import make_home
+from gatehouse.foundation.secrets import tokens
 from gatehouse.foundation.secrets.passwords import matches_now
 from gatehouse.foundation.storage.database import Database
 from gatehouse.platform.changes.change import DEFAULT_TENANT
@@ -24,6 +28,18 @@ _ACCOUNT: Final = (
 _HAS_SIGNED_IN: Final = text(
     "SELECT last_login_at IS NOT NULL FROM users WHERE tenant_id = :tenant AND operator AND email = :email"
 )
+# The token of an earlier start ends.
+_REVOKE_LINKS: Final = (
+    "DELETE FROM one_time_tokens t USING users u WHERE t.user_id = u.id AND t.used_at IS NULL AND u.tenant_id = %s"
+    " AND u.operator AND u.email = %s"
+)
+_ADD_LINK: Final = (
+    "INSERT INTO one_time_tokens (id, tenant_id, user_id, purpose, digest, expires_at, created_at)"
+    " SELECT %s, tenant_id, id, 'invitation', %s, now() + interval '24 hours', now() FROM users"
+    " WHERE tenant_id = %s AND operator AND email = %s"
+)
+#: The console's first steps, which follow the page of the link.
+_FIRST_STEPS: Final = "/console/start"
 
 
 class FirstAdmin(msgspec.Struct):
@@ -32,13 +48,18 @@ class FirstAdmin(msgspec.Struct):
     email: str
     password: str
     file: Path
+    #: the page on which to set a name and a password; None if there is no link
+    link: str | None = None
 
     def announce(self) -> None:
-        """Print the password. Output that is not a terminal may be logged, so it gets the file's name instead."""
+        """Print password and link. Output that is not a terminal may be logged, so it gets the file's name instead."""
         if sys.stdout.isatty():
             click.echo(f"First admin: {self.email}, password {self.password} (shown until its first use)")
+            if self.link is not None:
+                click.echo(f"Or set your own in a browser, once, within 24 hours: {self.link}")
         else:
-            click.echo(f"First admin: {self.email}; the password is in {self.file} until its first use")
+            secrets = "the password is" if self.link is None else "the password, and a link to set your own, are"
+            click.echo(f"First admin: {self.email}; {secrets} in {self.file} until its first use")
 
 
 def path_in(home: Path) -> Path:
@@ -49,20 +70,20 @@ def stored(home: Path) -> FirstAdmin | None:
     """Read the stored password; None if there is no valid file."""
     path = path_in(home)
     try:
-        email, password = path.read_text("utf-8").splitlines()
+        email, password, *links = path.read_text("utf-8").splitlines()
     except (OSError, ValueError):
         return None
-    return FirstAdmin(email, password, path)
+    return FirstAdmin(email, password, path, links[0] if links else None)
 
 
-def store(home: Path, email: str, password: str) -> None:
-    """Store the password durably; the account is created afterwards. Raises `BadSettings` if `home` is not writable."""
+def store(home: Path, email: str, password: str, link: str | None = None) -> None:
+    """Store them durably; the account is created afterwards. Raises `BadSettings` if `home` is not writable."""
     path = path_in(make_home(home))
     unfinished = path.with_name(path.name + ".new")
     unfinished.unlink(missing_ok=True)
     unfinished.touch(mode=0o600, exist_ok=False)
     with unfinished.open("w", encoding="utf-8") as file:
-        file.write(f"{email}\n{password}\n")
+        file.writelines(f"{line}\n" for line in (email, password, link) if line is not None)
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(path)
@@ -80,6 +101,18 @@ def unused(connection: psycopg.Connection[tuple[object, ...]], home: Path) -> Fi
         admin.file.unlink(missing_ok=True)
         return None
     return admin
+
+
+def renew_link(owner_url: str, url: str, admin: FirstAdmin) -> FirstAdmin:
+    """Return and store the admin with a new link to the server at `url`. The token of the link before ends."""
+    minted = tokens.mint_token("inv_")
+    with psycopg.connect(owner_url) as connection:
+        connection.execute(_REVOKE_LINKS, [DEFAULT_TENANT, admin.email])
+        connection.execute(_ADD_LINK, [new_id(), minted.digest, DEFAULT_TENANT, admin.email])
+    query = urlencode({"token": minted.plaintext, "email": admin.email, "next": _FIRST_STEPS})
+    link = f"{url}/login/invitation?{query}"
+    store(admin.file.parent, admin.email, admin.password, link)
+    return FirstAdmin(admin.email, admin.password, admin.file, link)
 
 
 async def forget_when_used(database: Database, home: Path) -> None:

@@ -42,7 +42,7 @@ from gatehouse.foundation.processes.serving import (
 )
 from gatehouse.foundation.settings import Settings
 from gatehouse.ingress.metrics import METRICS_DIRECTORY
-from gatehouse.platform.installation import setup
+from gatehouse.platform.installation import first_admin, setup
 from gatehouse.platform.installation.bootstrap import trial_key_file
 from gatehouse.platform.installation.preflight import settings as checked_settings
 from gatehouse.platform.installation.setup import Installation
@@ -191,8 +191,11 @@ def _open(settings: Settings) -> Installation:
 
 def _print_greeting(url: str, installed: Installation) -> None:
     """Print the URL and, on an embedded installation with the sandbox, a curl command that can be pasted."""
+    admin = setup.unused_first_admin(installed)
+    if admin is not None and installed.settings.embedded:
+        admin = first_admin.renew_link(installed.owner_url, url, admin)
     click.echo(f"Gatehouse serves on {url} (documentation of the API: {url}/docs)")
-    if (admin := setup.unused_first_admin(installed)) is not None:
+    if admin is not None:
         admin.announce()
     if installed.settings.sandbox and installed.settings.embedded:
         key_file = trial_key_file(installed.owner_url, installed.settings)

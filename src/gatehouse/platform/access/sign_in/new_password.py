@@ -8,10 +8,13 @@ from fastapi import APIRouter, Request, Response
 from gatehouse.foundation.errors import Refusal
 from gatehouse.platform.access.accounts import service as accounts
 from gatehouse.platform.access.accounts.schemas import PasswordReset, Registration
+from gatehouse.platform.access.browser import open_in_browser
+from gatehouse.platform.access.sessions import service as sessions
+from gatehouse.platform.access.sessions.schemas import Login
 from gatehouse.platform.access.sign_in import paths
 from gatehouse.platform.access.sign_in.arriving import Link
 from gatehouse.platform.access.sign_in.posted import Form, FormFieldError, Posted, error_text, parse_body
-from gatehouse.platform.access.sign_in.showing import redirect, render_form
+from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
@@ -27,6 +30,7 @@ async def _register(request: Request, host: Host, form: Form) -> None:
         Registration,
         email=form.stripped("email") or "",
         password=form.get("password"),
+        display_name=form.stripped("display_name"),
         invitation_token=form.get("token").strip(),
     )
     await accounts.register(request, host, body)
@@ -98,8 +102,24 @@ async def _redeem(request: Request, host: Host, page: _NewPasswordPage, form: Fo
             raise
         fault = error_text(error)
     else:
-        return redirect(paths.link_to("/login", form.next, done=page.done, email=email))
-    return await _render(request, host, page, form.next, 400, token=form.get("token"), email=email, fault=fault)
+        return await _sign_in(request, host, page, form, email)
+    return await _render(
+        request, host, page, form.next, 400, token=form.get("token"), email=email,
+        display_name=form.get("display_name"), fault=fault,
+    )  # fmt: skip
+
+
+async def _sign_in(request: Request, host: Host, page: _NewPasswordPage, form: Form, email: str) -> Response:
+    """Sign an invited person in. Whoever has a second factor, or several accounts, goes to the sign-in page."""
+    if page.invitation:
+        try:
+            body = parse_body(Login, email=email, password=form.get("password"), tenant=None)
+            secret = await sessions.login(request, host, body, open_in_browser)
+        except Refusal:
+            pass
+        else:
+            return sign_in_browser(redirect(form.next), secret, host)
+    return redirect(paths.link_to("/login", form.next, done=page.done, email=email))
 
 
 def _check_repeated(form: Form) -> None:
@@ -116,6 +136,7 @@ async def _render(
     *,
     token: str,
     email: str = "",
+    display_name: str = "",
     fault: str | None = None,
 ) -> Response:
     return await render_form(
@@ -130,6 +151,7 @@ async def _render(
         button=page.button,
         invitation=page.invitation,
         email=email,
+        display_name=display_name,
         token=token,
         fault=fault,
         login_url=paths.link_to("/login", next_path),

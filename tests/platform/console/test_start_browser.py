@@ -1,0 +1,108 @@
+"""From the first start of a server to the first recorded request, in Chromium."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from playwright.async_api import Browser, Page, expect
+from tests.platform.console.conftest import DESK, SignIn, call_model, check_screen, is_accessible, modal
+from tests.support.chromium import needs_chromium, page_of
+from tests.support.server import GatehouseServer
+
+pytestmark = needs_chromium
+
+EMAIL = "admin@gatehouse.local"
+NEW_PASSWORD = "a password that nobody else has"
+
+
+@pytest.fixture
+def first_start(console: Path) -> Iterator[GatehouseServer]:
+    """A server that generates its first administrator's password."""
+    server = GatehouseServer(env={"SANDBOX_ENABLED": "true"})
+    del server.env["GATEHOUSE_ADMIN_EMAIL"], server.env["GATEHOUSE_ADMIN_PASSWORD"]
+    with server:
+        yield server
+
+
+async def test_the_link_of_the_first_start_leads_to_the_first_recorded_request(
+    first_start: GatehouseServer, chrome: Browser
+) -> None:
+    server = first_start
+    file = server.home / "first-admin"
+    email, password, link = file.read_text().splitlines()
+    assert link not in server.log()
+    context = await chrome.new_context(base_url=server.url, viewport=DESK)
+    async with page_of(context) as page:
+        await page.goto(link)
+        await expect(page.get_by_label("E-mail")).to_have_value(email)
+        await page.get_by_label("Your name").fill("Ada Lovelace")
+        await page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
+        await page.get_by_label("The same again").fill(NEW_PASSWORD)
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(re.compile("/console/start$"))
+        await expect(page.get_by_role("button", name="Account")).to_contain_text("Ada Lovelace")
+        await expect(page.get_by_text("Ready: Sandbox")).to_be_visible()
+        await check_screen(page)
+
+        await page.get_by_role("button", name="Create key").click()
+        key = await page.get_by_label("Your new API key").inner_text()
+        await expect(page.get_by_role("status").filter(has_text="Waiting for the first request")).to_be_visible()
+        await check_screen(page)
+        answer = call_model(server, key, "My card is 4242 4242 4242 4242.")
+        assert answer.status_code == 200
+        detail = page.get_by_role("complementary", name="Request")
+        await expect(detail).to_contain_text(answer.headers["x-request-id"], timeout=15_000)
+        await expect(detail).to_contain_text("Redacted")
+        await expect(detail).to_contain_text("gateway.request")
+
+        # The link works once, and the printed password is over.
+        await context.clear_cookies()
+        await page.goto(link)
+        await page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
+        await page.get_by_label("The same again").fill(NEW_PASSWORD)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_be_visible()
+    await context.close()
+    for candidate, status in ((password, 401), (NEW_PASSWORD, 200)):
+        login = {"email": EMAIL, "password": candidate}
+        assert httpx2.post(f"{server.url}/api/auth/login", json=login).status_code == status
+    assert server.stop() == 0
+    server.start()
+    assert not file.exists()
+    assert "First admin" not in server.log().rpartition("serves on")[2]
+
+
+async def test_each_start_makes_a_new_link_and_ends_the_one_before(first_start: GatehouseServer) -> None:
+    file = first_start.home / "first-admin"
+    links = []
+    for _ in range(2):
+        links.append(file.read_text().splitlines()[2])
+        assert first_start.stop() == 0
+        first_start.start()
+    links.append(file.read_text().splitlines()[2])
+    assert len(set(links)) == 3
+    assert file.stat().st_mode & 0o777 == 0o600
+    query = "SELECT count(*), min(expires_at) < now() + interval '24 hours' FROM one_time_tokens WHERE used_at IS NULL"
+    assert first_start.sql(query) == [(1, True)]
+
+
+async def test_a_provider_that_does_not_answer_is_said_at_once(page: Page, sign_in: SignIn) -> None:
+    await sign_in("admin", "/console/start")
+    await page.get_by_role("button", name="Add a provider").click()
+    dialog = modal(page)
+    await dialog.get_by_label("Provider").select_option("openai_compatible")
+    await dialog.get_by_label("Name in model ids").fill("nowhere")
+    await dialog.get_by_label("Base URL").fill("http://127.0.0.1:9/v1")
+    await dialog.get_by_role("button", name="Add provider").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("No connection")
+    await is_accessible(page)
+
+
+async def test_a_user_has_first_steps_without_the_providers(page: Page, sign_in: SignIn) -> None:
+    await sign_in("user", "/console/start")
+    await expect(page.get_by_role("button", name="Create key")).to_be_visible()
+    await expect(page.get_by_role("button", name="Add a provider")).to_have_count(0)
+    await page.get_by_role("link", name="Skip, and go to the overview").click()
+    await expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
