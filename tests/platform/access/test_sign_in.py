@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
@@ -497,17 +498,20 @@ async def test_an_administrators_token_sets_a_new_password(
     assert "not valid, was used already, or has expired" in visitor.page.text
 
 
-async def test_an_invitation_is_accepted(tenant: Tenant, visitor: Visitor) -> None:
+@pytest.mark.parametrize("next_path", ["", "/console/start"])
+async def test_an_accepted_invitation_signs_the_person_in(tenant: Tenant, visitor: Visitor, next_path: str) -> None:
     email = f"ada-{uuid4().hex[:10]}@example.test"
     invited = (await tenant.admin.client.post("/api/admin/users", json={"email": email})).json()
-    await visitor.get(f"/login/invitation?token={invited['invitation_token']}&email={email}")
+    query = {"token": invited["invitation_token"], "email": email, "next": next_path}
+    await visitor.get(f"/login/invitation?{urlencode(query)}")
     await visitor.fill(email="eve@example.test", password=PASSWORD, repeated=PASSWORD)
     assert visitor.page.status_code == 400
-    await visitor.fill(email=email, password=PASSWORD, repeated=PASSWORD)
-    assert query_of(visitor.page) == {"done": "account", "email": email}
-    await visitor.follow()
-    await visitor.fill(password=PASSWORD)
-    assert visitor.page.status_code == 303
+    await visitor.fill(email=email, display_name="Ada", password=PASSWORD, repeated=PASSWORD)
+    assert (visitor.page.status_code, visitor.page.headers["Location"]) == (303, next_path or "/console")
+    token = await visitor.client.post(
+        "/api/auth/session/token", headers={"Origin": str(visitor.client.base_url).rstrip("/")}
+    )
+    assert token.json()["user"]["display_name"] == "Ada", token.text
 
 
 # how often ----------------------------------------------------------------------------------------------------------
