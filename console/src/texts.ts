@@ -488,6 +488,7 @@ export const texts = {
     stopAll: "Stop provider",
     release: "Release",
     stopOf: (name: string) => `Stop ${name}`,
+    stopProvider: (name: string) => `Stop provider ${name}`,
     releaseOf: (name: string) => `Release ${name}`,
     stopTitle: (name: string) => `Stop ${name}?`,
     stopText: "Requests to this model are refused within a second, on every worker and outpost.",

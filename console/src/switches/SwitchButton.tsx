@@ -32,7 +32,7 @@ export function SwitchButton({ target, name, stopped, whole }: {
     <>
       <Button
         ref={trigger} size="small" onClick={() => setOpen(true)}
-        aria-label={stopped ? switches.releaseOf(name) : switches.stopOf(name)}
+        aria-label={stopped ? switches.releaseOf(name) : whole ? switches.stopProvider(name) : switches.stopOf(name)}
       >
         {stopped ? <Power aria-hidden /> : <PowerOff aria-hidden />}
         {stopped ? switches.release : whole ? switches.stopAll : switches.stop}

@@ -62,14 +62,14 @@ async def test_a_model_is_stopped_with_a_reason_and_released(
 
 async def test_a_provider_is_stopped_as_a_whole(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
     await sign_in("admin", "/console/kill-switches")
-    await page.get_by_role("button", name="Stop sandbox").click()
+    await page.get_by_role("button", name="Stop provider sandbox").click()
     await modal(page).get_by_role("button", name="Stop now").click()
     provider = page.get_by_role("region", name="sandbox", exact=True)
     await expect(provider.get_by_role("button")).to_have_count(1)
     await expect(provider).to_contain_text("Security event")
     await provider.get_by_role("button", name="Release sandbox").click()
     await modal(page).get_by_role("button", name="Release now").click()
-    await expect(page.get_by_role("button", name="Stop sandbox")).to_be_visible()
+    await expect(page.get_by_role("button", name="Stop provider sandbox")).to_be_visible()
 
 
 # approvals ----------------------------------------------------------------------------------------------------------
@@ -191,7 +191,8 @@ async def test_a_person_is_invited_and_chooses_a_password(server: GatehouseServe
     await page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
     await page.get_by_label("The same again").fill(NEW_PASSWORD)
     await page.keyboard.press("Enter")
-    await expect(page).to_have_url(re.compile("done=account"))
+    await expect(page).to_have_url(re.compile("/console$"))
+    await expect(page.get_by_role("button", name="Account")).to_contain_text("Grace Hopper")
     login = {"email": email, "password": NEW_PASSWORD}
     assert httpx2.post(f"{server.url}/api/auth/login", json=login).status_code == 200
 
