@@ -29,19 +29,19 @@ _NAMED: Final = ("outpost", "contract", "detection", "engine", "journeys", "plat
 _OWN: Final = (*SERVERS, *STARTS, "tests/platform/access", "tests/platform/console")
 #: Each part's paths, the longest first: what comes last ends the suite.
 PARTS: Final[dict[str, Sequence[str]]] = {
-    "journeys": ("tests/journeys",),
-    "outpost": ("tests/outpost",),
-    "access": ("tests/platform/access",),
-    "console": ("tests/platform/console",),
     "platform": ("tests/platform", *(f"--ignore={path}" for path in _OWN)),
-    "starts": STARTS,
-    "contract": ("tests/contract", f"--ignore={MADE_UP}"),
-    "detection": ("tests/detection",),
-    "engine": ("tests/engine",),
     "others": ("tests", *(f"--ignore=tests/{part}" for part in _NAMED)),
-    "servers": SERVERS,
+    "outpost": ("tests/outpost",),
+    "journeys": ("tests/journeys",),
+    "engine": ("tests/engine",),
+    "access": ("tests/platform/access",),
     "made up": (MADE_UP,),
+    "starts": STARTS,
+    "servers": SERVERS,
+    "contract": ("tests/contract", f"--ignore={MADE_UP}"),
+    "console": ("tests/platform/console",),
     "portal": ("tests/portal",),
+    "detection": ("tests/detection",),
 }
 
 
