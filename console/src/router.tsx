@@ -169,9 +169,15 @@ const start = createRoute({
   component: lazyRouteComponent(() => import("./start/StartPage"), "StartPage"),
 });
 
+const security = createRoute({
+  getParentRoute: () => root,
+  path: "/security",
+  component: lazyRouteComponent(() => import("./security/SecurityPage"), "SecurityPage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
-    overview, requests, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users, start,
+    overview, requests, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users, security, start,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

@@ -1,4 +1,4 @@
-import { type RefObject, useState } from "react";
+import type { RefObject } from "react";
 import { useForm } from "react-hook-form";
 import { Button } from "../parts/Button";
 import { CodeTabs } from "../parts/CodeTabs";
@@ -6,6 +6,7 @@ import { Dialog, DialogActions } from "../parts/Dialog";
 import { DialogForm } from "../parts/DialogForm";
 import { SelectField, TextField } from "../parts/fields";
 import { Secret } from "../parts/Secret";
+import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
 import { type CreatedKey, useCreateKey } from "./api";
 import styles from "./CreateKeyDialog.module.css";
@@ -17,26 +18,17 @@ export function CreateKeyDialog({ open, onClose, returnTo }: {
   onClose: () => void;
   returnTo: RefObject<HTMLElement | null>;
 }) {
-  const [created, setCreated] = useState<CreatedKey | null>(null);
-  const [shown, setShown] = useState(false);
-  if (open && !shown) {
-    setShown(true);
-    setCreated(null);
-  }
-  const close = () => {
-    setShown(false);
-    onClose();
-  };
+  const [created, setCreated] = useResetOnOpen<CreatedKey | null>(open, null);
   return (
     <Dialog
       open={open}
-      onClose={close}
+      onClose={onClose}
       returnTo={returnTo}
       persistent={created !== null}
       title={created === null ? texts.keys.newTitle : texts.keys.createdTitle}
       text={created === null ? texts.keys.newText : texts.keys.createdText}
     >
-      {created === null ? <NewKeyForm onCreated={setCreated} onCancel={close} /> : <CreatedSecret apiKey={created} onDone={close} />}
+      {created === null ? <NewKeyForm onCreated={setCreated} onCancel={onClose} /> : <CreatedSecret apiKey={created} onDone={onClose} />}
     </Dialog>
   );
 }

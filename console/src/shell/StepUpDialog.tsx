@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import { useForm } from "react-hook-form";
 import { api, dataOf } from "../api/client";
+import { canUsePasskeys, signWithPasskey } from "../api/passkeys";
 import { setStepUpDialog } from "../api/step-up";
 import { Button } from "../parts/Button";
 import { Dialog, DialogActions } from "../parts/Dialog";
@@ -39,6 +40,17 @@ function Factor({ onEnd }: { onEnd: (verified: boolean) => void }) {
     }
   });
 
+  async function verifyPasskey() {
+    try {
+      const { public_key } = await dataOf(api.POST("/api/auth/mfa/webauthn/assert/begin", { body: {} }));
+      const credential = await signWithPasskey(public_key);
+      await dataOf(api.POST("/api/auth/mfa/webauthn/assert/finish", { body: { credential } }));
+      onEnd(true);
+    } catch (error) {
+      form.setError("code", { message: errorText(error) });
+    }
+  }
+
   return (
     <form className={styles["form"]} onSubmit={(event) => void verify(event)} noValidate>
       <TextField
@@ -53,6 +65,9 @@ function Factor({ onEnd }: { onEnd: (verified: boolean) => void }) {
       <button type="button" className={styles["other"]} onClick={() => { setMethod(isApp ? "recovery" : "totp"); form.reset(); }}>
         {isApp ? texts.stepUp.recovery : texts.stepUp.app}
       </button>
+      {canUsePasskeys() && (
+        <button type="button" className={styles["other"]} onClick={() => void verifyPasskey()}>{texts.stepUp.passkey}</button>
+      )}
       <DialogActions>
         <Button onClick={() => onEnd(false)}>{texts.cancel}</Button>
         <Button look="primary" type="submit" busy={isSubmitting}>{texts.stepUp.verify}</Button>

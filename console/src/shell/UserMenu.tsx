@@ -1,5 +1,6 @@
 import { Menu } from "@base-ui/react/menu";
-import { Check, ChevronsUpDown, LogOut, Monitor, Moon, Sun } from "lucide-react";
+import { Link } from "@tanstack/react-router";
+import { Check, ChevronsUpDown, LogOut, Monitor, Moon, ShieldCheck, Sun } from "lucide-react";
 import { useSession } from "../api/queries";
 import { signOut } from "../api/session";
 import { MenuItem, MenuPopup, MenuSeparator, menuStyles } from "../parts/Menu";
@@ -40,6 +41,10 @@ export function UserMenu() {
           </Menu.Group>
         </Menu.RadioGroup>
         <MenuSeparator />
+        <MenuItem render={<Link to="/security" />}>
+          <ShieldCheck aria-hidden size={15} strokeWidth={1.75} />
+          {texts.user.security}
+        </MenuItem>
         <MenuItem onClick={() => void signOut().catch((error: unknown) => toast(errorText(error), "failed"))}>
           <LogOut aria-hidden size={15} strokeWidth={1.75} />
           {texts.user.signOut}

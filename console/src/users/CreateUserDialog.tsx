@@ -1,8 +1,9 @@
-import { type RefObject, useState } from "react";
+import type { RefObject } from "react";
 import { Button } from "../parts/Button";
 import { Dialog, DialogActions } from "../parts/Dialog";
 import { Secret } from "../parts/Secret";
 import { toast } from "../parts/toasts";
+import { useResetOnOpen } from "../parts/useResetOnOpen";
 import { texts } from "../texts";
 import { nameOf, useCreateUser } from "./api";
 import { bodyOf, type UserFields, UserForm } from "./UserForm";
@@ -13,28 +14,24 @@ export function CreateUserDialog({ open, onClose, returnTo }: {
   onClose: () => void;
   returnTo: RefObject<HTMLElement | null>;
 }) {
-  const [link, setLink] = useState<string | null>(null);
+  const [link, setLink] = useResetOnOpen<string | null>(open, null);
   const create = useCreateUser();
-  const close = () => {
-    onClose();
-    setLink(null);
-  };
   async function submit(fields: UserFields) {
     const created = await create.mutateAsync({ ...bodyOf(fields), kind: fields.kind });
     if (created.invitation_token === null) {
       toast(texts.users.created(nameOf(created)));
-      close();
+      onClose();
     } else {
       setLink(invitationLink(created.invitation_token, fields.email));
     }
   }
   return (
     <Dialog
-      open={open} onClose={close} returnTo={returnTo} persistent={link !== null}
+      open={open} onClose={onClose} returnTo={returnTo} persistent={link !== null}
       title={link === null ? texts.users.newTitle : texts.users.invitedTitle}
       text={link === null ? texts.users.newText : texts.users.invitedText}
     >
-      {link === null ? <UserForm onSubmit={submit} onCancel={close} /> : <Link label={texts.users.invitation} link={link} onDone={close} />}
+      {link === null ? <UserForm onSubmit={submit} onCancel={onClose} /> : <Link label={texts.users.invitation} link={link} onDone={onClose} />}
     </Dialog>
   );
 }

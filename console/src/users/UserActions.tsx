@@ -28,10 +28,7 @@ export function UserActions({ user }: { user: User }) {
   const issueReset = useIssueReset(user.id);
   const resetFactors = useResetFactors(user.id);
   const name = nameOf(user);
-  const close = () => {
-    setOpen(null);
-    setLink(null);
-  };
+  const close = () => setOpen(null);
 
   function toggle() {
     update.mutate({ is_active: !user.is_active }, {

@@ -11,9 +11,9 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
     button.disabled = true;
     fault.hidden = true;
     try {
-      form.elements.credential.value = JSON.stringify((await asked(form)).toJSON());
+      form.elements.credential.value = JSON.stringify((await credentialOf(form)).toJSON());
     } catch (error) {
-      fault.textContent = told(error);
+      fault.textContent = faultText(error);
       fault.hidden = false;
       button.disabled = false;
       button.focus();
@@ -23,7 +23,7 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
   });
 }
 
-function asked(form) {
+function credentialOf(form) {
   const options = JSON.parse(form.dataset.options);
   if (form.dataset.passkey === "create") {
     return navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) });
@@ -31,7 +31,7 @@ function asked(form) {
   return navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
 }
 
-function told(error) {
+function faultText(error) {
   if (error.name === "InvalidStateError") return "This device has a passkey for your account already.";
   if (error.name === "NotAllowedError") return "The passkey was not used: it was cancelled, or took too long.";
   return "This browser could not use a passkey here.";

@@ -1,0 +1,129 @@
+import { type RefObject, useEffect } from "react";
+import { useForm } from "react-hook-form";
+import { Button } from "../parts/Button";
+import { Dialog, DialogActions } from "../parts/Dialog";
+import { DialogForm } from "../parts/DialogForm";
+import { TextField } from "../parts/fields";
+import { Secret } from "../parts/Secret";
+import { errorText } from "../parts/states";
+import { toast } from "../parts/toasts";
+import { useResetOnOpen } from "../parts/useResetOnOpen";
+import { texts } from "../texts";
+import { useAddPasskey, useBeginApp, useConfirmApp, useRecoveryCodes } from "./api";
+import styles from "./SecurityPage.module.css";
+
+interface DialogProps {
+  open: boolean;
+  onClose: () => void;
+  returnTo: RefObject<HTMLElement | null>;
+}
+
+/** Sets up an authenticator app: its secret, then a code of it, then the recovery codes if these are the first. */
+export function AppDialog({ open, onClose, returnTo }: DialogProps) {
+  const { security } = texts;
+  const [codes, setCodes] = useResetOnOpen<string[] | null>(open, null);
+  return (
+    <Dialog
+      open={open} onClose={onClose} returnTo={returnTo} persistent={codes !== null}
+      title={codes === null ? security.setUpApp : security.saveCodes} text={codes === null ? security.setUpAppText : security.saveCodesText}
+    >
+      {codes === null ? <AppForm onEnrolled={(made) => (made === null ? onClose() : setCodes(made))} onCancel={onClose} /> : <CodeList codes={codes} onDone={onClose} />}
+    </Dialog>
+  );
+}
+
+function AppForm({ onEnrolled, onCancel }: { onEnrolled: (codes: string[] | null) => void; onCancel: () => void }) {
+  const { security } = texts;
+  const { mutate, data } = useBeginApp();
+  const confirm = useConfirmApp();
+  const form = useForm({ defaultValues: { code: "" } });
+  useEffect(() => mutate(undefined, { onError: (error) => toast(errorText(error), "failed") }), [mutate]);
+  return (
+    <DialogForm
+      form={form} action={security.confirm} onCancel={onCancel}
+      onSubmit={async ({ code }) => {
+        const { recovery_codes } = await confirm.mutateAsync(code.replaceAll(" ", ""));
+        toast(security.appAdded);
+        onEnrolled(recovery_codes);
+      }}
+    >
+      {data !== undefined && (
+        <>
+          <Secret label={security.appSecret} text={data.secret} />
+          <p><a href={data.otpauth_url}>{security.openApp}</a></p>
+        </>
+      )}
+      <TextField
+        label={texts.stepUp.code} inputMode="numeric" autoComplete="one-time-code" fault={form.formState.errors.code?.message}
+        {...form.register("code", { required: texts.stepUp.codeRequired })}
+      />
+    </DialogForm>
+  );
+}
+
+/** Adds a passkey of this device or of a key. */
+export function PasskeyDialog({ open, onClose, returnTo }: DialogProps) {
+  const { security } = texts;
+  const [codes, setCodes] = useResetOnOpen<string[] | null>(open, null);
+  return (
+    <Dialog
+      open={open} onClose={onClose} returnTo={returnTo} persistent={codes !== null}
+      title={codes === null ? security.addPasskey : security.saveCodes} text={codes === null ? security.addPasskeyText : security.saveCodesText}
+    >
+      {codes === null ? <PasskeyForm onEnrolled={(made) => (made === null ? onClose() : setCodes(made))} onCancel={onClose} /> : <CodeList codes={codes} onDone={onClose} />}
+    </Dialog>
+  );
+}
+
+function PasskeyForm({ onEnrolled, onCancel }: { onEnrolled: (codes: string[] | null) => void; onCancel: () => void }) {
+  const { security } = texts;
+  const form = useForm({ defaultValues: { name: "" } });
+  const add = useAddPasskey();
+  return (
+    <DialogForm
+      form={form} action={security.addPasskey} onCancel={onCancel}
+      onSubmit={async ({ name }) => {
+        const { recovery_codes } = await add.mutateAsync(name.trim());
+        toast(security.passkeyAdded(name.trim()));
+        onEnrolled(recovery_codes);
+      }}
+    >
+      <TextField
+        label={security.passkeyName} hint={security.passkeyNameHint} autoFocus maxLength={100} autoComplete="off"
+        fault={form.formState.errors.name?.message} {...form.register("name", { required: security.required })}
+      />
+    </DialogForm>
+  );
+}
+
+/** Makes new recovery codes; the ones before end. */
+export function CodesDialog({ open, onClose, returnTo }: DialogProps) {
+  const { security } = texts;
+  const [codes, setCodes] = useResetOnOpen<string[] | null>(open, null);
+  const form = useForm();
+  const make = useRecoveryCodes();
+  return (
+    <Dialog
+      open={open} onClose={onClose} returnTo={returnTo} persistent={codes !== null}
+      title={codes === null ? security.newCodesTitle : security.saveCodes} text={codes === null ? security.newCodesText : security.saveCodesText}
+    >
+      {codes === null ? (
+        <DialogForm form={form} action={security.newCodes} onCancel={onClose} onSubmit={async () => setCodes((await make.mutateAsync(undefined)).recovery_codes)}>
+          {null}
+        </DialogForm>
+      ) : (
+        <CodeList codes={codes} onDone={onClose} />
+      )}
+    </Dialog>
+  );
+}
+
+function CodeList({ codes, onDone }: { codes: string[]; onDone: () => void }) {
+  return (
+    <>
+      <Secret label={texts.security.codes} text={codes.join(" ")} />
+      <p className={styles["note"]}>{texts.security.codesNote}</p>
+      <DialogActions><Button look="primary" onClick={onDone}>{texts.done}</Button></DialogActions>
+    </>
+  );
+}
