@@ -352,6 +352,7 @@ export const texts = {
     requests: "Requests",
     lastHour: "last hour",
     spend: "Spend",
+    decisions: (count: number) => (count === 1 ? "One request waits for a decision." : `${count.toLocaleString()} requests wait for a decision.`),
     perRequest: (cost: string) => `${cost} a request`,
     succeeded: "Succeeded",
     failed: (count: string) => `${count} did not`,

@@ -10,11 +10,11 @@ export const PAGE_SIZE = 50;
 const REFRESH_MS = 3_000;
 
 /** A page of approvals, newest first. Those that wait are asked for every few seconds, because callers wait too. */
-export function useApprovals(status: ApprovalStatus | undefined, page: number) {
+export function useApprovals(status: ApprovalStatus | undefined, page: number, refreshMs: number = REFRESH_MS) {
   return useQuery({
     queryKey: ["approvals", status, page],
     placeholderData: keepPreviousData,
-    refetchInterval: status === "pending" ? REFRESH_MS : false,
+    refetchInterval: status === "pending" ? refreshMs : false,
     queryFn: () =>
       dataOf(api.GET("/api/admin/approvals", {
         params: { query: { ...(status === undefined ? {} : { status }), page, page_size: PAGE_SIZE } },

@@ -1,7 +1,8 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { Activity } from "lucide-react";
+import { Activity, Inbox } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
+import { useApprovals } from "../approvals/api";
 import { buttonClass } from "../parts/Button";
 import { DataTable } from "../parts/DataTable";
 import { Page, Panel } from "../parts/Page";
@@ -20,6 +21,7 @@ const PERIODS: readonly [AnalyticsPeriod, string][] = [
   ["day", texts.overview.today], ["week", texts.overview.week], ["month", texts.overview.month],
 ];
 const LATEST = 8;
+const DECISIONS_MS = 15_000;
 
 const route = getRouteApi("/");
 
@@ -39,6 +41,7 @@ export function OverviewPage() {
       )}
     >
       <div className={styles["page"]}>
+        {seesAll && <Decisions />}
         {seesAll && <Figures analytics={analytics} period={PERIODS.find(([value]) => value === period)?.[1] ?? ""} />}
         <div className={styles["columns"]} data-two={seesAll || undefined}>
           {seesAll && <Models analytics={analytics} />}
@@ -47,6 +50,19 @@ export function OverviewPage() {
         <Latest />
       </div>
     </Page>
+  );
+}
+
+/** Leads to the requests that wait for a person; nothing where none does. */
+function Decisions() {
+  const approvals = useApprovals("pending", 1, DECISIONS_MS);
+  const count = approvals.data?.total ?? 0;
+  if (count === 0) return null;
+  return (
+    <Link to="/approvals" className={styles["decisions"]}>
+      <Inbox aria-hidden size={16} strokeWidth={1.75} />
+      {texts.overview.decisions(count)}
+    </Link>
   );
 }
 

@@ -96,6 +96,8 @@ async def test_a_waiting_request_appears_and_is_decided(
         waiting = asyncio.create_task(
             asyncio.to_thread(call_model, server, key, "Plans of Aurora-77", timeout_seconds=120)
         )
+        await page.get_by_role("link", name="Overview").click()
+        await page.get_by_role("link", name="One request waits for a decision.").click(timeout=30_000)
         # The sandbox's answer repeats the request, so that an approved request waits a second time.
         for direction in ("Request", "Answer") if decision == "Approve" else ("Request",):
             card = page.get_by_role("listitem").filter(has_text=re.compile(f"Project names.*Found in{direction}"))
