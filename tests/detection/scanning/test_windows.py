@@ -107,6 +107,30 @@ def test_pieces_give_what_the_whole_text_gives_with_all_patterns(text: str, leng
     assert result == whole
 
 
+@settings(max_examples=200, deadline=None)
+@given(texts, cuts)
+def test_findings_that_are_not_released_are_findings_of_the_whole_text(text: str, lengths: list[int]) -> None:
+    whole = SMALL.scan(text, decoded=False)
+    scanner, place, turn = Scanner((SMALL,)), 0, 0
+    while place < len(text):
+        length = lengths[turn % len(lengths)]
+        scanner.push(text[place : place + length])
+        place, turn = place + length, turn + 1
+        _, released = scanner.advance(final=False)
+        unreleased = scanner.unreleased_findings()
+        assert all(finding in whole and finding.start >= released for finding in unreleased)
+
+
+def test_a_caller_that_scans_no_further_gets_the_findings_that_are_not_released() -> None:
+    text = "AKIAAKIAIOSFODNN7EXAMPLE-----BEGIN\u0301\u0301 \u0441\r\n\\t4111 1111 1111 1111\\r\r\n"
+    scanner = Scanner((SMALL,))
+    for start in range(0, len(text), 11):
+        scanner.push(text[start : start + 11])
+        findings, _ = scanner.advance(final=False)
+    assert [finding.source for finding in findings] != ["card"]
+    assert [text[finding.start : finding.end] for finding in scanner.unreleased_findings()] == ["4111 1111 1111 1111"]
+
+
 @pytest.mark.parametrize("length", range(1, 40))
 def test_every_length_of_piece_finds_a_value_among_others(length: int) -> None:
     text = "so " * 200 + "pay 4111 1111 1111 1111 now" + " and" * 200
