@@ -9,11 +9,13 @@ import { STATUSES as APPROVAL_STATUSES } from "./approvals/api";
 import { type Period, STATUSES as RECORD_STATUSES } from "./requests/api";
 import { Shell } from "./shell/Shell";
 import { texts } from "./texts";
+import type { UsagePeriod } from "./usage/api";
 import { ROLES } from "./users/api";
 
 type Search = Record<string, unknown>;
 
-const PERIODS: readonly Period[] = ["hour", "day", "week", "all"];
+const PERIODS: readonly Period[] = ["hour", "day", "week", "month", "all"];
+const USAGE_PERIODS: readonly UsagePeriod[] = ["day", "week", "month"];
 const ANALYTICS_PERIODS: readonly AnalyticsPeriod[] = ["day", "week", "month"];
 
 /** Without the parameters that are not there, so that they do not show in the URL. */
@@ -175,9 +177,17 @@ const security = createRoute({
   component: lazyRouteComponent(() => import("./security/SecurityPage"), "SecurityPage"),
 });
 
+const usage = createRoute({
+  getParentRoute: () => root,
+  path: "/usage",
+  validateSearch: (search: Search) => present({ period: oneOf(USAGE_PERIODS, search["period"]) }),
+  component: lazyRouteComponent(() => import("./usage/UsagePage"), "UsagePage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
-    overview, requests, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users, security, start,
+    overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users,
+    security, start,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

@@ -18,7 +18,7 @@ export function Figures({ analytics, period }: { analytics: UseQueryResult<Analy
   const hour = metrics.data;
   const acted = hour && hour.dlp.triggers.block + hour.dlp.triggers.redact + hour.dlp.triggers.require_approval;
   return (
-    <div className={styles["figures"]}>
+    <FigureRow>
       <Figure name={overview.requests} when={period} value={data && count(data.total_requests)} />
       <Figure
         name={overview.spend} when={period} value={data && dollars(data.total_cost_usd)}
@@ -37,11 +37,16 @@ export function Figures({ analytics, period }: { analytics: UseQueryResult<Analy
         name={overview.protected} when={overview.lastHour} value={acted === undefined ? undefined : count(acted)}
         detail={hour && overview.scanned(count(hour.dlp.requests_scanned))}
       />
-    </div>
+    </FigureRow>
   );
 }
 
-function Figure({ name, when, value, detail }: { name: string; when: string; value: string | undefined; detail?: ReactNode }) {
+export function FigureRow({ children }: { children: ReactNode }) {
+  return <div className={styles["figures"]}>{children}</div>;
+}
+
+/** One figure. Without a value it is loading. */
+export function Figure({ name, when, value, detail }: { name: string; when: string; value: string | undefined; detail?: ReactNode }) {
   return (
     <section className={styles["figure"]} aria-label={name}>
       <h2 className={styles["name"]}>{name} <span className={styles["when"]}>{when}</span></h2>

@@ -9,14 +9,14 @@ export type UsageRecord = Schemas["UsageRecord"];
 export type AuditEvent = Schemas["AuditEventShown"];
 type ListQuery = NonNullable<paths["/api/v1/usage/records"]["get"]["parameters"]["query"]>;
 export type RecordStatus = NonNullable<ListQuery["status"]>;
-export type Period = "hour" | "day" | "week" | "all";
+export type Period = "hour" | "day" | "week" | "month" | "all";
 
 export const STATUSES: readonly RecordStatus[] = ["success", "refused", "error", "cancelled", "interrupted"];
 export const PAGE_SIZE = 50;
 const REFRESH_MS = 15_000;
 const FIRST_RECORD_MS = 2_000;
 const HOUR_MS = 3_600_000;
-const PERIOD_MS: Record<Period, number | null> = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 168 * HOUR_MS, all: null };
+const PERIOD_MS: Record<Period, number | null> = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 168 * HOUR_MS, month: 720 * HOUR_MS, all: null };
 
 export interface RecordFilters {
   period: Period;

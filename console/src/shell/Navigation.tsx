@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, BookOpen, Boxes, Filter, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, Rocket, Scale, ScrollText, ShieldCheck,
-  UsersRound,
+  Activity, BookOpen, Boxes, ChartColumn, Filter, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, Rocket, Scale, ScrollText,
+  ShieldCheck, UsersRound,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -19,6 +19,7 @@ export function Navigation() {
       </ul>
       <Group name={navigation.observe}>
         <Entry to="/requests" icon={Activity}>{navigation.requests}</Entry>
+        <Entry to="/usage" icon={ChartColumn}>{navigation.usage}</Entry>
         {seesAll && <Entry to="/audit" icon={ScrollText}>{navigation.audit}</Entry>}
       </Group>
       {seesAll && (
@@ -62,7 +63,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
     | "/" | "/approvals" | "/audit" | "/content-filters" | "/dlp-rules" | "/keys" | "/kill-switches" | "/models" | "/policies"
-    | "/providers" | "/requests" | "/start" | "/users";
+    | "/providers" | "/requests" | "/start" | "/usage" | "/users";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -78,6 +78,7 @@ from gatehouse.platform.routing.cost_routing.routes import router as cost_routin
 from gatehouse.platform.routing.kill_switch.errors import FORM as KILL_SWITCH_FORM
 from gatehouse.platform.routing.kill_switch.routes import router as kill_switch
 from gatehouse.platform.routing.model_catalog.routes import router as model_catalog
+from gatehouse.platform.routing.own_usage.routes import router as own_usage
 from gatehouse.platform.routing.providers.routes import router as providers
 
 FAMILIES: Final[tuple[APIRouter, ...]] = (
@@ -142,6 +143,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     audit,
     dlp_events,
     usage,
+    own_usage,
     # Before conversations, whose {conversation_id} would take `shared` for an id.
     share_links,
     conversations,

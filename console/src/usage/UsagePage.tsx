@@ -1,0 +1,94 @@
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { ChartColumn } from "lucide-react";
+import { useMemo } from "react";
+import { useSession } from "../api/queries";
+import { Figure, FigureRow } from "../overview/Figures";
+import { buttonClass } from "../parts/Button";
+import { type Column, DataTable } from "../parts/DataTable";
+import { count, dollars, wholeNumber } from "../parts/format";
+import { Page, Panel } from "../parts/Page";
+import { Segments } from "../parts/Segments";
+import { EmptyState, ErrorState } from "../parts/states";
+import { texts } from "../texts";
+import { type UsageModel, type UsagePeriod, useUsageSummary } from "./api";
+import { Budgets } from "./Budgets";
+import { Days } from "./Days";
+import styles from "./UsagePage.module.css";
+
+const PERIODS: readonly [UsagePeriod, string][] = [
+  ["day", texts.usage.today], ["week", texts.usage.week], ["month", texts.usage.month],
+];
+
+const route = getRouteApi("/usage");
+
+/** The user's own usage in a period, and what is left of the budgets that apply. */
+export function UsagePage() {
+  const { period = "month" } = route.useSearch();
+  const summary = useUsageSummary(period);
+  const { data } = summary;
+  const when = PERIODS.find(([value]) => value === period)?.[1] ?? "";
+  return (
+    <Page
+      title={texts.usage.title}
+      actions={
+        <Segments label={texts.usage.period}>
+          {PERIODS.map(([value, name]) => (
+            <Link key={value} to="/usage" search={value === "month" ? {} : { period: value }} activeOptions={{ exact: true }}>{name}</Link>
+          ))}
+        </Segments>
+      }
+    >
+      {summary.error && data === undefined ? (
+        <Panel label={texts.usage.title}><ErrorState error={summary.error} onRetry={() => void summary.refetch()} /></Panel>
+      ) : (
+        <div className={styles["page"]}>
+          <FigureRow>
+            <Figure name={texts.usage.requests} when={when} value={data && wholeNumber(data.total.requests)} />
+            <Figure name={texts.usage.input} when={when} value={data && count(data.total.input_tokens + data.total.cached_tokens)} detail={data && data.total.cached_tokens > 0 && texts.usage.cached(count(data.total.cached_tokens))} />
+            <Figure name={texts.usage.output} when={when} value={data && count(data.total.output_tokens)} />
+            <Figure name={texts.usage.cost} when={when} value={data && dollars(data.total.cost_usd)} />
+          </FigureRow>
+          {data && data.budgets.length > 0 && <Budgets budgets={data.budgets} />}
+          {data && period !== "day" && data.total.requests > 0 && <Days days={data.days} zone={data.time_zone} />}
+          <Models models={data?.models} stale={summary.isPlaceholderData} period={period} />
+        </div>
+      )}
+    </Page>
+  );
+}
+
+function Models({ models, stale, period }: { models: UsageModel[] | undefined; stale: boolean; period: UsagePeriod }) {
+  const { id } = useSession().user;
+  const columns = useMemo((): Column<UsageModel>[] => [
+    { id: "model", header: texts.usage.model, meta: { width: "40%" }, cell: ({ row }) => <Model model={row.original} user={id} period={period} /> },
+    { id: "requests", header: texts.usage.requests, meta: { align: "end" }, cell: ({ row }) => count(row.original.requests) },
+    { id: "input", header: texts.usage.input, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => count(row.original.input_tokens + row.original.cached_tokens) },
+    { id: "output", header: texts.usage.output, meta: { align: "end", hideBelow: "tablet" }, cell: ({ row }) => count(row.original.output_tokens) },
+    { id: "cost", header: texts.usage.cost, meta: { align: "end" }, cell: ({ row }) => dollars(row.original.cost_usd) },
+  ], [id, period]);
+  return (
+    <Panel title={texts.usage.models}>
+      {models?.length === 0 ? (
+        <EmptyState icon={ChartColumn} title={texts.usage.empty} text={texts.usage.emptyText}>
+          <Link to="/start" className={buttonClass("primary")}>{texts.overview.firstSteps}</Link>
+        </EmptyState>
+      ) : (
+        <DataTable label={texts.usage.models} columns={columns} rows={models} idOf={modelId} stale={stale} />
+      )}
+    </Panel>
+  );
+}
+
+function modelId({ provider, model_id: model }: UsageModel): string {
+  return `${provider ?? ""}/${model ?? ""}`;
+}
+
+/** The model, which leads to the user's requests to it. */
+function Model({ model: { provider, model_id: model }, user, period }: { model: UsageModel; user: string; period: UsagePeriod }) {
+  if (provider === null || model === null) return <span className={styles["none"]}>{texts.usage.noModel}</span>;
+  return (
+    <Link className={styles["model"]} to="/requests" search={{ user, provider, model, period }} title={`${provider}/${model}`}>
+      <span className={styles["provider"]}>{provider} / </span>{model}
+    </Link>
+  );
+}
