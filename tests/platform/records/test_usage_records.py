@@ -165,6 +165,8 @@ async def test_a_record_is_read_by_its_id(
         (tenant.admin.client, new_id(), 404),
         (tenant.admin.client, uuid4(), 404),
         (tenant.admin.client, "nonsense", 404),
+        (tenant.admin.client, "ffffffff-ffff-7fff-bfff-ffffffffffff", 404),
+        (tenant.admin.client, "00000000-0000-7000-8000-000000000000", 404),
     ):
         answer = await client.get(f"{RECORDS}/{call_id}")
         assert answer.status_code == status, answer.text

@@ -75,9 +75,9 @@ async def page(
 
 async def find(session: AsyncSession, record_id: UUID, *, only: UUID | None) -> UsageRecordRow | None:
     """Return a record by its id, with `only` that user's; None if there is none, or it is past the hot window."""
-    if record_id.version != _UUID_VERSION:
+    made_at = _made_at(record_id)
+    if made_at is None:
         return None
-    made_at = datetime.fromtimestamp((record_id.int >> 80) / 1000, UTC)
     hot = await visible_since(session)
     for period in _PERIODS_BEFORE_ID:
         since = made_at - period if hot is None else max(hot, made_at - period)
@@ -92,3 +92,14 @@ async def find(session: AsyncSession, record_id: UUID, *, only: UUID | None) -> 
         if (row := (await session.scalars(query)).one_or_none()) is not None:
             return row
     return None
+
+
+def _made_at(record_id: UUID) -> datetime | None:
+    """Return the time in an id; None if it has none, or one that no record has."""
+    if record_id.version != _UUID_VERSION:
+        return None
+    try:
+        return datetime.fromtimestamp((record_id.int >> 80) / 1000, UTC)
+    except ValueError:
+        # After the year 9999.
+        return None
