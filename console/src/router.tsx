@@ -184,10 +184,16 @@ const usage = createRoute({
   component: lazyRouteComponent(() => import("./usage/UsagePage"), "UsagePage"),
 });
 
+const organization = createRoute({
+  getParentRoute: () => root,
+  path: "/organization",
+  component: lazyRouteComponent(() => import("./organization/OrganizationPage"), "OrganizationPage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
     overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users,
-    security, start,
+    organization, security, start,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, BookOpen, Boxes, ChartColumn, Filter, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, Rocket, Scale, ScrollText,
+  Activity, BookOpen, Boxes, Building2, ChartColumn, Filter, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, Rocket, Scale, ScrollText,
   ShieldCheck, UsersRound,
 } from "lucide-react";
 import type { ReactNode } from "react";
@@ -40,6 +40,7 @@ export function Navigation() {
       <Group name={navigation.access}>
         <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
         {seesAll && <Entry to="/users" icon={UsersRound}>{navigation.users}</Entry>}
+        {seesAll && <Entry to="/organization" icon={Building2}>{navigation.organization}</Entry>}
       </Group>
       <Group name={navigation.help}>
         <Entry to="/start" icon={Rocket}>{navigation.start}</Entry>
@@ -62,7 +63,8 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
-    | "/" | "/approvals" | "/audit" | "/content-filters" | "/dlp-rules" | "/keys" | "/kill-switches" | "/models" | "/policies"
+    | "/" | "/approvals" | "/audit" | "/content-filters" | "/dlp-rules" | "/keys" | "/kill-switches" | "/models" | "/organization"
+    | "/policies"
     | "/providers" | "/requests" | "/start" | "/usage" | "/users";
   icon: LucideIcon;
   exact?: boolean;

@@ -1,0 +1,70 @@
+/** The organization: settings, feature flags, mail domains. */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+import { discardToken } from "../api/session";
+
+export type Domain = Schemas["AllowedDomain"];
+type SettingsUpdate = Schemas["SettingsUpdate"];
+export type FlagName = keyof NonNullable<SettingsUpdate["feature_flags"]>;
+
+/** The flags in the order in which the page shows them. */
+export const FLAGS: readonly FlagName[] = [
+  "dlp_enabled", "credential_intelligence", "block_unreadable", "human_in_loop", "budget_enforcement", "cost_routing",
+  "api_key_scoping", "outpost_enabled", "audit_log_streaming",
+];
+
+export function useSettings() {
+  return useQuery({ queryKey: ["organization", "settings"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/settings")) });
+}
+
+export function useDomains() {
+  return useQuery({
+    queryKey: ["organization", "domains"],
+    queryFn: async () => (await dataOf(api.GET("/api/v1/admin/org/allowed-domains"))).entries,
+  });
+}
+
+function useOrganizationChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => Promise.all(["organization", "session"].map((name) => client.invalidateQueries({ queryKey: [name] }))),
+  });
+}
+
+export function useUpdateSettings() {
+  return useOrganizationChange(async (body: SettingsUpdate) => {
+    const settings = await dataOf(api.PUT("/api/v1/admin/org/settings", { body }));
+    // The session holds the organization's name.
+    discardToken();
+    return settings;
+  });
+}
+
+export function useSwitchFlag() {
+  return useOrganizationChange(({ flag, enabled }: { flag: FlagName; enabled: boolean }) =>
+    dataOf(api.PATCH("/api/v1/admin/org/feature-flags/{flag_name}", { params: { path: { flag_name: flag } }, body: { enabled } })),
+  );
+}
+
+export function useAddDomain() {
+  return useOrganizationChange((domain: string) => dataOf(api.POST("/api/v1/admin/org/allowed-domains", { body: { domain, jit_provisioning: false, self_registration: false } })));
+}
+
+export function useVerifyDomain(domain: string) {
+  return useOrganizationChange(() =>
+    dataOf(api.POST("/api/v1/admin/org/allowed-domains/{domain}/verify", { params: { path: { domain } } })),
+  );
+}
+
+export function useUpdateDomain(domain: string) {
+  return useOrganizationChange((body: Schemas["DomainUpdate"]) =>
+    dataOf(api.PATCH("/api/v1/admin/org/allowed-domains/{domain}", { params: { path: { domain } }, body })),
+  );
+}
+
+export function useRemoveDomain(domain: string) {
+  return useOrganizationChange(() =>
+    dataOf(api.DELETE("/api/v1/admin/org/allowed-domains/{domain}", { params: { path: { domain } } })),
+  );
+}
