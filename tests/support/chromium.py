@@ -34,7 +34,7 @@ async def page_of(context: BrowserContext) -> AsyncIterator[Page]:
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(20_000)
     yield page
     # Chromium reports every answer without success as an error. The test itself checks the statuses.
     left = [complaint for complaint in complaints if "the server responded with a status of" not in complaint]

@@ -20,6 +20,9 @@ from gatehouse.foundation.ids import new_id
 from gatehouse.platform.changes.change import DEFAULT_TENANT
 from gatehouse.platform.console.files import BUILT, INDEX
 
+# A page may take longer where many tests share a machine.
+expect.set_options(timeout=20_000)
+
 ROOT: Final = Path(__file__).parents[3]
 CONSOLE: Final = ROOT / "console"
 _AXE: Final = CONSOLE / "node_modules" / "axe-core" / "axe.min.js"
