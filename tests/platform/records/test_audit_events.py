@@ -74,6 +74,10 @@ async def test_newest_first_gives_the_same_events_in_reverse_and_its_tail_what_c
     assert [event["sequence"] for event in later] == [6, 7]
     keys = await read(tenant.admin.client, action="api_key.created", **newest_first)
     assert [event["sequence"] for event in keys] == [7, 6, 5, 4, 3, 2, 1]
+    # The default, sent explicitly, stays valid with the cursors that it made.
+    oldest_first = (await tenant.admin.client.get(EVENTS, params={"order": "asc", "limit": 2})).json()
+    rest = await read(tenant.admin.client, cursor=oldest_first["tail_cursor"], order="asc")
+    assert [event["sequence"] for event in rest] == [3, 4, 5, 6, 7]
     changed = await tenant.admin.client.get(EVENTS, params={"cursor": page["next_cursor"], "order": "asc"})
     assert changed.status_code == 400
 

@@ -236,10 +236,10 @@ class OpenCursor:
         return statement.order_by(column.desc() if descending else column).limit(self.limit + 1)
 
     def tail(self, rows: Sequence[Row], *, position: Callable[[Row], int]) -> str:
-        """Return the cursor for the rows after these in ascending order, even if there are none yet, without the filter
-        `order`. For lists that only grow at their end, with positions from 1."""
+        """Return the cursor for the rows after these in ascending order, even if there are none yet. A filter `order`
+        of `desc` is removed. For lists that only grow at their end, with positions from 1."""
         last = max(map(position, rows[: self.limit]), default=self.position or 0)
-        filters = {name: value for name, value in self.filters.items() if name != "order"}
+        filters = {name: value for name, value in self.filters.items() if (name, value) != ("order", "desc")}
         return self.signer.issue(last, filters, context=self.context)
 
     def envelope(
