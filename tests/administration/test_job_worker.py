@@ -388,3 +388,21 @@ async def test_jobs_of_unknown_kinds_are_left_to_others(platform: RunningPlatfor
         await asyncio.sleep(0.3)
     assert platform.sql("SELECT status FROM jobs WHERE id = %s", [job_id]) == [("queued",)]
     platform.sql("DELETE FROM jobs WHERE id = %s", [job_id])
+
+
+async def test_a_job_that_does_not_accept_its_arguments_fails_like_any_other(
+    platform: RunningPlatform, database: Database, kind: str
+) -> None:
+    """A newer version beside this one may queue a job with an argument that this one does not have."""
+    newer, older = Jobs[Runs](), Jobs[Runs]()
+
+    @newer.job(kind)
+    async def with_argument(runs: Runs, org_id: None, *, reason: str) -> None: ...
+
+    @older.job(kind, max_attempts=2)
+    async def without(runs: Runs, org_id: None) -> None: ...
+
+    job_id = await queue(newer, database, with_argument, reason="new")
+    query = "SELECT status, attempts, error FROM jobs WHERE id = %s"
+    async with working(older, [], database):
+        await until(lambda: platform.sql(query, [job_id]) == [("failed", 2, "TypeError")])

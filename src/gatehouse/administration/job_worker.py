@@ -207,7 +207,7 @@ class JobWorker(Generic[Context]):
         job = leased.job
         if job.max_attempts is not None and leased.attempts > job.max_attempts:
             return JobFault(f"the processes of all {job.max_attempts} attempts ended")
-        work = asyncio.ensure_future(job.work(self._context, leased.org_id, **leased.args))
+        work = asyncio.create_task(self._work(leased))
         renewal = asyncio.create_task(self._renew(leased))
         try:
             await asyncio.wait((work, renewal), timeout=job.timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -224,6 +224,10 @@ class JobWorker(Generic[Context]):
             return error
         log.error("jobs.fault", kind=job.kind, exc_info=error)
         return JobFault(type(error).__name__)
+
+    async def _work(self, leased: LeasedJob) -> None:
+        # In a coroutine, so that the error for arguments that the job does not accept is one of the attempt.
+        await leased.job.work(self._context, leased.org_id, **leased.args)
 
     async def _renew(self, leased: LeasedJob) -> None:
         """Renew the lease until it is lost to another worker, or the database was unavailable for too long."""
