@@ -227,7 +227,10 @@ async def test_a_worker_that_lost_its_lease_stops_the_job_and_changes_nothing(
     async with working(jobs, runs, database, lease_seconds=1):
         await until(lambda: runs)
         # What another worker does when it takes the job over.
-        platform.sql("UPDATE jobs SET attempts = 2, leased_until = now() + interval '1 hour' WHERE id = %s", [job_id])
+        platform.sql(
+            "UPDATE jobs SET attempts = 2, updated_at = now(), leased_until = now() + interval '1 hour' WHERE id = %s",
+            [job_id],
+        )
         await until(lambda: "cancelled" in runs)
         await asyncio.sleep(0.3)
     assert platform.sql("SELECT status, attempts FROM jobs WHERE id = %s", [job_id]) == [("running", 2)]
@@ -406,3 +409,37 @@ async def test_a_job_that_does_not_accept_its_arguments_fails_like_any_other(
     query = "SELECT status, attempts, error FROM jobs WHERE id = %s"
     async with working(older, [], database):
         await until(lambda: platform.sql(query, [job_id]) == [("failed", 2, "TypeError")])
+
+
+async def test_a_lease_that_was_lost_is_not_found_again_in_a_later_run(
+    platform: RunningPlatform, database: Database, kind: str
+) -> None:
+    """Each run of a schedule begins with the first attempt."""
+    jobs = Jobs[Runs]()
+
+    @jobs.scheduled(kind, every_seconds=86_400)
+    async def work(runs: Runs) -> None:
+        runs.append("begin")
+        try:
+            await asyncio.sleep(60)
+        finally:
+            runs.append("cancelled")
+
+    runs: Runs = []
+    query = "UPDATE jobs SET run_at = now() WHERE kind = %s RETURNING 1"
+    async with working(jobs, runs, database, lease_seconds=4):
+        await until(lambda: platform.sql(query, [kind]))
+        await until(lambda: runs)
+        # Other workers took it over, ended it, and began the next run.
+        platform.sql("UPDATE jobs SET attempts = 2, updated_at = now() WHERE kind = %s", [kind])
+        platform.sql("UPDATE jobs SET status = 'queued', attempts = 0, updated_at = now() WHERE kind = %s", [kind])
+        platform.sql(
+            "UPDATE jobs SET status = 'running', attempts = 1, updated_at = now(),"
+            " leased_until = now() + interval '1 hour' WHERE kind = %s",
+            [kind],
+        )
+        await until(lambda: "cancelled" in runs, 5)
+        await asyncio.sleep(0.3)
+    query = "SELECT status, attempts FROM jobs WHERE kind = %s"
+    assert platform.sql(query, [kind]) == [("running", 1)]
+    platform.sql("DELETE FROM jobs WHERE kind = %s", [kind])

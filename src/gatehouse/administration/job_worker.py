@@ -1,11 +1,13 @@
 """Runs queued and scheduled jobs in one process.
 
 A worker has a lease on each job that it runs, and renews it. After the lease of a killed worker ends, another one runs
-the job again. The number of the attempt tells the workers apart: whoever lost the lease changes nothing any more.
+the job again. `updated_at` of a running job is the time at which it was leased. Every statement about the job compares
+it, so that a worker that lost its lease changes nothing any more.
 """
 
 import asyncio
 import random
+from datetime import datetime
 from typing import Final, Generic
 from uuid import UUID
 
@@ -46,26 +48,26 @@ _LEASE_NEXT: Final = text(
     " WHERE id = (SELECT id FROM jobs j WHERE kind = ANY(:kinds) AND (status = 'queued' AND run_at <= now()"
     " AND NOT EXISTS (SELECT FROM jobs r WHERE r.lane = j.lane AND r.status = 'running')"
     " OR status = 'running' AND leased_until < now())"
-    " ORDER BY run_at, id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id, kind, org_id, args, attempts"
+    " ORDER BY run_at, id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id, kind, org_id, args, attempts, updated_at"
 )
 _RENEW: Final = text(
     "UPDATE jobs SET leased_until = now() + make_interval(secs => :lease)"
-    " WHERE id = :id AND status = 'running' AND attempts = :attempts"
+    " WHERE id = :id AND status = 'running' AND updated_at = :leased_at"
 )
 _END: Final = text(
     "UPDATE jobs SET status = :status, error = :error, leased_until = NULL, updated_at = now()"
-    " WHERE id = :id AND status = 'running' AND attempts = :attempts"
+    " WHERE id = :id AND status = 'running' AND updated_at = :leased_at"
 )
 # If another job of the same kind was queued in its lane meanwhile, this one is done.
 _RETRY: Final = text(
     "UPDATE jobs j SET status = CASE WHEN EXISTS (SELECT FROM jobs q WHERE q.kind = j.kind AND q.lane = j.lane"
     " AND q.status = 'queued') THEN 'done' ELSE 'queued' END, error = :error, leased_until = NULL, updated_at = now(),"
     " run_at = now() + make_interval(secs => :delay), attempts = attempts - :uncounted"
-    " WHERE id = :id AND status = 'running' AND attempts = :attempts"
+    " WHERE id = :id AND status = 'running' AND updated_at = :leased_at"
 )
 _SCHEDULE_NEXT: Final = text(
     "UPDATE jobs SET status = 'queued', error = :error, leased_until = NULL, updated_at = now(), attempts = 0,"  # noqa: S608
-    f" run_at = {_NEXT_TIME} WHERE id = :id AND status = 'running' AND attempts = :attempts"
+    f" run_at = {_NEXT_TIME} WHERE id = :id AND status = 'running' AND updated_at = :leased_at"
 )
 
 
@@ -77,6 +79,7 @@ class LeasedJob(msgspec.Struct, frozen=True):
     org_id: UUID | None
     args: dict[str, object]
     attempts: int
+    leased_at: datetime
 
 
 class JobWorker(Generic[Context]):
@@ -177,9 +180,10 @@ class JobWorker(Generic[Context]):
         except IntegrityError:
             # Another worker has just leased a job of the same lane.
             return None
-        return (
-            None if row is None else LeasedJob(row.id, self._jobs.kinds[row.kind], row.org_id, row.args, row.attempts)
-        )
+        if row is None:
+            return None
+        job = self._jobs.kinds[row.kind]
+        return LeasedJob(row.id, job, row.org_id, row.args, row.attempts, row.updated_at)
 
     async def _run_leased(self, leased: LeasedJob) -> None:
         try:
@@ -233,7 +237,7 @@ class JobWorker(Generic[Context]):
         """Renew the lease until it is lost to another worker, or the database was unavailable for too long."""
         loop = asyncio.get_running_loop()
         lease_end = loop.time() + self._lease_seconds
-        values = {"id": leased.id, "attempts": leased.attempts, "lease": self._lease_seconds}
+        values = {"id": leased.id, "leased_at": leased.leased_at, "lease": self._lease_seconds}
         while loop.time() < lease_end:
             await asyncio.sleep(self._lease_seconds / 4)
             sent_at = loop.time()
@@ -249,7 +253,7 @@ class JobWorker(Generic[Context]):
         if leased.job.schedule is not None:
             await self._schedule_next(leased, None)
         else:
-            await self._execute(_END, {"id": leased.id, "attempts": leased.attempts, "status": "done", "error": None})
+            await self._execute(_END, {"id": leased.id, "leased_at": leased.leased_at, "status": "done", "error": None})
         self._count(leased, "done")
 
     async def _failed(self, leased: LeasedJob, error: Exception) -> None:
@@ -265,7 +269,7 @@ class JobWorker(Generic[Context]):
             self._count(leased, "again")
             return
         log.warning("job.failed", kind=job.kind, org_id=str(leased.org_id), reason=str(error))
-        values = {"id": leased.id, "attempts": leased.attempts, "status": "failed", "error": str(error)}
+        values = {"id": leased.id, "leased_at": leased.leased_at, "status": "failed", "error": str(error)}
         async with self._database.service() as session:
             ended = await session.execute(_END, values)
             # Not called twice, if the result of the first commit was lost.
@@ -275,12 +279,12 @@ class JobWorker(Generic[Context]):
         self._count(leased, "failed")
 
     async def _retry(self, leased: LeasedJob, error: str | None, delay: float, *, uncounted_attempts: int = 0) -> None:
-        values = {"id": leased.id, "attempts": leased.attempts, "error": error, "delay": delay}
+        values = {"id": leased.id, "leased_at": leased.leased_at, "error": error, "delay": delay}
         await self._execute(_RETRY, {**values, "uncounted": uncounted_attempts})
 
     async def _schedule_next(self, leased: LeasedJob, error: str | None) -> None:
         assert leased.job.schedule is not None
-        values = {"id": leased.id, "attempts": leased.attempts, "error": error}
+        values = {"id": leased.id, "leased_at": leased.leased_at, "error": error}
         await self._execute(_SCHEDULE_NEXT, {**values, **_times(leased.job.schedule)})
 
     async def _execute(self, statement: TextClause, values: dict[str, object]) -> bool:
