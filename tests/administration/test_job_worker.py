@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import text
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.administration import job_worker
@@ -443,3 +444,21 @@ async def test_a_lease_that_was_lost_is_not_found_again_in_a_later_run(
     query = "SELECT status, attempts FROM jobs WHERE kind = %s"
     assert platform.sql(query, [kind]) == [("running", 1)]
     platform.sql("DELETE FROM jobs WHERE kind = %s", [kind])
+
+
+async def test_jobs_that_use_all_connections_keep_their_leases(database: Database, kind: str) -> None:
+    jobs = Jobs[Runs]()
+
+    @jobs.job(kind)
+    async def query(runs: Runs, org_id: None) -> None:
+        async with database.service() as session:
+            runs.append("begin")
+            await session.execute(text("SELECT pg_sleep(3)"))
+        runs.append("end")
+
+    runs: Runs = []
+    for _ in range(4):
+        await queue(jobs, database, query)
+    async with working(jobs, runs, database, lease_seconds=1):
+        await until(lambda: runs.count("end") == 4)
+    assert runs == ["begin"] * 4 + ["end"] * 4

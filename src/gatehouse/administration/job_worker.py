@@ -87,6 +87,8 @@ class JobWorker(Generic[Context]):
 
     When it is stopped, jobs in progress have `grace_seconds` to end; then they are cancelled and queued again.
     `results` counts attempts by kind and result (`done`, `again`, `failed`).
+
+    Its own statements use the connection of the feed, because jobs can use all others for longer than a lease.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class JobWorker(Generic[Context]):
 
     async def _schedule(self) -> None:
         """Queue the first run of each scheduled job, unless one is queued already."""
-        async with self._database.service() as session:
+        async with self._database.feed() as session:
             for kind, schedule in self._jobs.scheduled_jobs():
                 values = {"id": new_id(), "kind": kind, **_times(schedule)}
                 await session.execute(_SCHEDULE, values)
@@ -174,7 +176,7 @@ class JobWorker(Generic[Context]):
     async def _lease_next(self) -> LeasedJob | None:
         values = {"lease": self._lease_seconds, "kinds": list(self._jobs.kinds)}
         try:
-            async with self._database.service() as session:
+            async with self._database.feed() as session:
                 row = (await session.execute(_LEASE_NEXT, values)).first()
                 await session.commit()
         except IntegrityError:
@@ -289,7 +291,7 @@ class JobWorker(Generic[Context]):
 
     async def _execute(self, statement: TextClause, values: dict[str, object]) -> bool:
         """Return whether the statement changed a row."""
-        async with self._database.service() as session:
+        async with self._database.feed() as session:
             result = await session.execute(statement, values)
             await session.commit()
         return bool(result.rowcount)  # type: ignore[attr-defined]

@@ -73,7 +73,7 @@ class Database:
         self.schema = schema
         self._app = _engine(url, APP_ROLE, pool_size, schema)
         self._service = _engine(url, SERVICE_ROLE, 4, schema)
-        # A pool of its own, so that other queries do not delay the change feed.
+        # A pool of its own, so that other queries do not delay the change feed and the leases of jobs.
         self._feed = _engine(url, SERVICE_ROLE, 1, schema)
         self._app_sessions = async_sessionmaker(self._app, expire_on_commit=False, sync_session_class=sessions)
         self._service_sessions = async_sessionmaker(self._service, expire_on_commit=False)
@@ -98,7 +98,7 @@ class Database:
 
     @asynccontextmanager
     async def feed(self) -> AsyncIterator[AsyncSession]:
-        """Opens a transaction as the service role on the connection of the change feed."""
+        """Opens a transaction as the service role on the connection of the change feed and of the leases of jobs."""
         async with self._feed_sessions() as session:
             yield session
 

@@ -113,7 +113,8 @@ async def _send_heartbeats(database: Database, node: Node, report: Callable[[], 
         status = msgspec.json.encode(report()).decode()
         # The drain logs a database outage, and health checks notice the missing heartbeat.
         with contextlib.suppress(Exception):
-            async with database.service() as session:
+            # Jobs can use all connections of the other pool for a long time.
+            async with database.feed() as session:
                 row = (await session.execute(_HEARTBEAT, {"id": node.id, "status": status})).first()
                 await session.commit()
             if row is None:
