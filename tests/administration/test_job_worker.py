@@ -462,3 +462,27 @@ async def test_jobs_that_use_all_connections_keep_their_leases(database: Databas
     async with working(jobs, runs, database, lease_seconds=1):
         await until(lambda: runs.count("end") == 4)
     assert runs == ["begin"] * 4 + ["end"] * 4
+
+
+async def test_an_organization_with_many_jobs_does_not_delay_others(
+    platform: RunningPlatform, database: Database, tenant: Tenant, other_tenant: Tenant, kind: str
+) -> None:
+    jobs = Jobs[Runs]()
+
+    @jobs.job(kind)
+    async def long(runs: Runs, org_id: UUID | None) -> None:
+        runs.append(org_id)
+        await asyncio.sleep(60 if org_id == tenant.id else 0)
+
+    @jobs.scheduled(f"{kind}.scheduled", every_seconds=1)
+    async def scheduled(runs: Runs) -> None:
+        runs.append("scheduled")
+
+    runs: Runs = []
+    for _ in range(8):
+        await queue(jobs, database, long, tenant.id)
+    async with working(jobs, runs, database):
+        await until(lambda: tenant.id in runs)
+        await queue(jobs, database, long, other_tenant.id)
+        await until(lambda: {other_tenant.id, "scheduled"} <= set(runs), 5)
+    platform.sql("DELETE FROM jobs WHERE kind LIKE %s", [f"{kind}%"])

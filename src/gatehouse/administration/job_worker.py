@@ -7,6 +7,7 @@ it, so that a worker that lost its lease changes nothing any more.
 
 import asyncio
 import random
+from collections import Counter
 from datetime import datetime
 from typing import Final, Generic
 from uuid import UUID
@@ -18,8 +19,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.elements import TextClause
 
 from gatehouse.administration.jobs import Context, Job, JobFault, Jobs, Schedule
+from gatehouse.foundation import metrics
 from gatehouse.foundation.ids import new_id
-from gatehouse.foundation.metrics import Counter
 from gatehouse.foundation.storage.away import DATABASE_UNAVAILABLE_ERRORS
 from gatehouse.foundation.storage.database import Database
 from gatehouse.foundation.tasks import is_running
@@ -45,7 +46,8 @@ _SCHEDULE: Final = text(
 _LEASE_NEXT: Final = text(
     "UPDATE jobs SET status = 'running', attempts = attempts + 1, updated_at = now(),"
     " leased_until = now() + make_interval(secs => :lease)"
-    " WHERE id = (SELECT id FROM jobs j WHERE kind = ANY(:kinds) AND (status = 'queued' AND run_at <= now()"
+    " WHERE id = (SELECT id FROM jobs j WHERE kind = ANY(:kinds) AND (org_id = ANY(CAST(:busy AS uuid[]))) IS NOT TRUE"
+    " AND (status = 'queued' AND run_at <= now()"
     " AND NOT EXISTS (SELECT FROM jobs r WHERE r.lane = j.lane AND r.status = 'running')"
     " OR status = 'running' AND leased_until < now())"
     " ORDER BY run_at, id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id, kind, org_id, args, attempts, updated_at"
@@ -83,7 +85,8 @@ class LeasedJob(msgspec.Struct, frozen=True):
 
 
 class JobWorker(Generic[Context]):
-    """Runs up to `slots` jobs at once. `wake` makes it look for jobs immediately.
+    """Runs up to `slots` jobs at once, and up to half as many of one organization, so that its jobs do not delay those
+    of others. `wake` makes it look for jobs immediately.
 
     When it is stopped, jobs in progress have `grace_seconds` to end; then they are cancelled and queued again.
     `results` counts attempts by kind and result (`done`, `again`, `failed`).
@@ -100,12 +103,14 @@ class JobWorker(Generic[Context]):
         slots: int,
         grace_seconds: float = 0.0,
         lease_seconds: float = 90.0,
-        results: Counter | None = None,
+        results: metrics.Counter | None = None,
     ) -> None:
         self._jobs = jobs
         self._context = context
         self._database = database
         self._slots = slots
+        self._max_slots_per_org = max(1, slots // 2)
+        self._running: dict[asyncio.Task[None], LeasedJob] = {}
         self._grace_seconds = grace_seconds
         self._lease_seconds = lease_seconds
         self._results = results
@@ -118,20 +123,19 @@ class JobWorker(Generic[Context]):
 
     async def run(self) -> None:
         """Run until cancelled. Waits while the database is unavailable."""
-        running: set[asyncio.Task[None]] = set()
         try:
             while is_running():
                 self._wake_event.clear()
-                leased = await self._look() if len(running) < self._slots else None
+                leased = await self._look() if len(self._running) < self._slots else None
                 if leased is None:
                     await self._wait()
                     continue
                 task = asyncio.create_task(self._run_leased(leased), name=f"job {leased.job.kind}")
-                running.add(task)
-                task.add_done_callback(running.discard)
+                self._running[task] = leased
+                task.add_done_callback(self._running.pop)
                 task.add_done_callback(lambda _: self.wake())
         finally:
-            await self._end(running)
+            await self._end()
 
     async def _look(self) -> LeasedJob | None:
         """Lease the next job. None if there is none, or the database is unavailable."""
@@ -158,7 +162,8 @@ class JobWorker(Generic[Context]):
         except TimeoutError:
             pass
 
-    async def _end(self, running: set[asyncio.Task[None]]) -> None:
+    async def _end(self) -> None:
+        running = set(self._running)
         if running and self._grace_seconds:
             await asyncio.wait(running, timeout=self._grace_seconds)
         for task in running:
@@ -174,7 +179,9 @@ class JobWorker(Generic[Context]):
             await session.commit()
 
     async def _lease_next(self) -> LeasedJob | None:
-        values = {"lease": self._lease_seconds, "kinds": list(self._jobs.kinds)}
+        jobs_by_org = Counter(leased.org_id for leased in self._running.values() if leased.org_id is not None)
+        busy = [org_id for org_id, count in jobs_by_org.items() if count >= self._max_slots_per_org]
+        values = {"lease": self._lease_seconds, "kinds": list(self._jobs.kinds), "busy": busy}
         try:
             async with self._database.feed() as session:
                 row = (await session.execute(_LEASE_NEXT, values)).first()
