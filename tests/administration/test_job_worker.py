@@ -486,3 +486,22 @@ async def test_an_organization_with_many_jobs_does_not_delay_others(
         await queue(jobs, database, long, other_tenant.id)
         await until(lambda: {other_tenant.id, "scheduled"} <= set(runs), 5)
     platform.sql("DELETE FROM jobs WHERE kind LIKE %s", [f"{kind}%"])
+
+
+async def test_a_worker_does_not_take_over_its_own_jobs_after_a_pause(database: Database, kind: str) -> None:
+    """Like a virtual machine that was suspended for longer than the lease."""
+    jobs = Jobs[Runs]()
+
+    @jobs.job(kind)
+    async def work(runs: Runs, org_id: None) -> None:
+        runs.append("begin")
+        time.sleep(1.5)
+        await asyncio.sleep(0.2)
+        runs.append("end")
+
+    runs: Runs = []
+    await queue(jobs, database, work)
+    async with working(jobs, runs, database, lease_seconds=1):
+        await until(lambda: "end" in runs)
+        await asyncio.sleep(0.3)
+    assert runs == ["begin", "end"]

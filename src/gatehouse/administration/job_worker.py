@@ -49,7 +49,7 @@ _LEASE_NEXT: Final = text(
     " WHERE id = (SELECT id FROM jobs j WHERE kind = ANY(:kinds) AND (org_id = ANY(CAST(:busy AS uuid[]))) IS NOT TRUE"
     " AND (status = 'queued' AND run_at <= now()"
     " AND NOT EXISTS (SELECT FROM jobs r WHERE r.lane = j.lane AND r.status = 'running')"
-    " OR status = 'running' AND leased_until < now())"
+    " OR status = 'running' AND leased_until < now() AND id <> ALL(CAST(:own AS uuid[])))"
     " ORDER BY run_at, id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id, kind, org_id, args, attempts, updated_at"
 )
 _RENEW: Final = text(
@@ -181,7 +181,9 @@ class JobWorker(Generic[Context]):
     async def _lease_next(self) -> LeasedJob | None:
         jobs_by_org = Counter(leased.org_id for leased in self._running.values() if leased.org_id is not None)
         busy = [org_id for org_id, count in jobs_by_org.items() if count >= self._max_slots_per_org]
-        values = {"lease": self._lease_seconds, "kinds": list(self._jobs.kinds), "busy": busy}
+        # After a pause of the whole process, its own leases have ended too, and are renewed.
+        own = [leased.id for leased in self._running.values()]
+        values = {"lease": self._lease_seconds, "kinds": list(self._jobs.kinds), "busy": busy, "own": own}
         try:
             async with self._database.feed() as session:
                 row = (await session.execute(_LEASE_NEXT, values)).first()
