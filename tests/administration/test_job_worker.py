@@ -505,3 +505,31 @@ async def test_a_worker_does_not_take_over_its_own_jobs_after_a_pause(database: 
         await until(lambda: "end" in runs)
         await asyncio.sleep(0.3)
     assert runs == ["begin", "end"]
+
+
+async def test_a_retry_while_the_same_job_is_queued_again_ends_the_first_at_once(
+    platform: RunningPlatform, database: Database, tenant: Tenant, kind: str
+) -> None:
+    jobs = Jobs[Runs](expected=(LookupError,))
+    queueing = asyncio.Event()
+
+    @jobs.job(kind, serial=True)
+    async def fail(runs: Runs, org_id: UUID) -> None:
+        runs.append("run")
+        if len(runs) == 1:
+            await queueing.wait()
+            raise LookupError
+
+    runs: Runs = []
+    await queue(jobs, database, fail, tenant.id)
+    async with working(jobs, runs, database):
+        await until(lambda: runs)
+        async with database.tenant(tenant.id) as session:
+            await jobs.queue(session, fail, tenant.id)
+            queueing.set()
+            # The retry waits for this transaction.
+            await asyncio.sleep(0.5)
+            await session.commit()
+        await until(lambda: len(runs) == 2, 5)
+        statuses = "SELECT status FROM jobs WHERE kind = %s"
+        await until(lambda: platform.sql(statuses, [kind]) == [("done",), ("done",)])

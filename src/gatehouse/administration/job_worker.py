@@ -291,7 +291,12 @@ class JobWorker(Generic[Context]):
 
     async def _retry(self, leased: LeasedJob, error: str | None, delay: float, *, uncounted_attempts: int = 0) -> None:
         values = {"id": leased.id, "leased_at": leased.leased_at, "error": error, "delay": delay}
-        await self._execute(_RETRY, {**values, "uncounted": uncounted_attempts})
+        values["uncounted"] = uncounted_attempts
+        try:
+            await self._execute(_RETRY, values)
+        except IntegrityError:
+            # A transaction that queued the same job was committed during the statement. Now the job is found.
+            await self._execute(_RETRY, values)
 
     async def _schedule_next(self, leased: LeasedJob, error: str | None) -> None:
         assert leased.job.schedule is not None
