@@ -533,3 +533,22 @@ async def test_a_retry_while_the_same_job_is_queued_again_ends_the_first_at_once
         await until(lambda: len(runs) == 2, 5)
         statuses = "SELECT status FROM jobs WHERE kind = %s"
         await until(lambda: platform.sql(statuses, [kind]) == [("done",), ("done",)])
+
+
+async def test_a_serial_job_keeps_its_earlier_time_and_has_no_arguments(
+    platform: RunningPlatform, database: Database, tenant: Tenant, kind: str
+) -> None:
+    """A queued job serves every change that queues it again, so arguments of the second would be lost."""
+    jobs = Jobs[Runs]()
+
+    @jobs.job(kind, serial=True)
+    async def work(runs: Runs, org_id: UUID, *, tag: str = "") -> None: ...
+
+    async with database.tenant(tenant.id) as session:
+        await jobs.queue(session, work, tenant.id)
+        await jobs.queue(session, work, tenant.id, at=datetime.now(UTC) + timedelta(hours=1))
+        with pytest.raises(TypeError, match="serial"):
+            await jobs.queue(session, work, tenant.id, tag="lost")
+        await session.commit()
+    assert platform.sql("SELECT run_at <= now() FROM jobs WHERE kind = %s", [kind]) == [(True,)]
+    platform.sql("DELETE FROM jobs WHERE kind = %s", [kind])

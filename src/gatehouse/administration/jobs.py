@@ -64,12 +64,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Schedule | None = None
 
 
-# A queued job of the same lane gets the new time, and all its attempts again.
+# A queued job of the same lane becomes due at the earlier time, and gets all its attempts again.
 _QUEUE: Final = text(
     "INSERT INTO jobs (id, kind, org_id, lane, args, run_at) VALUES (:id, :kind, :org_id, :lane, CAST(:args AS jsonb),"
     " coalesce(CAST(:run_at AS timestamptz), now()))"
     " ON CONFLICT (kind, lane) WHERE status = 'queued' DO UPDATE"
-    " SET run_at = EXCLUDED.run_at, attempts = 0, updated_at = now() RETURNING id"
+    " SET run_at = least(jobs.run_at, EXCLUDED.run_at), attempts = 0, updated_at = now() RETURNING id"
 )
 
 
@@ -127,8 +127,12 @@ class Jobs(Generic[Context]):
         self, session: AsyncSession, work: Callable[..., Awaitable[None]], org_id: UUID | None, *,
         at: datetime | None = None, **args: Any,
     ) -> UUID:  # fmt: skip
-        """Queue a job in the session's transaction and return its id. `args` are JSON. It does not run before `at`."""
+        """Queue a job in the session's transaction and return its id. `args` are JSON. It does not run before `at`.
+
+        A serial job has no arguments: if it is queued already, those of the second change would be lost."""
         job = self.kinds[self._kind_of[work]]
+        if job.serial and args:
+            raise TypeError(f"{job.kind}: a serial job has no arguments")
         job_id = new_id()
         values = {
             "id": job_id, "kind": job.kind, "org_id": org_id, "args": msgspec.json.encode(args).decode(), "run_at": at,
