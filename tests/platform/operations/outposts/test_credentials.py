@@ -121,11 +121,11 @@ async def test_changed_ones_are_sent_and_those_of_a_provider_out_of_use_are_not(
     await send(tenant)
     etag, _, bundle = await taken(outpost)
     assert list(bundle.credentials) == ["own"]
-    changed = await tenant.admin.client.patch("/api/admin/providers/byoe/own", json={"api_key": "a new secret"})
+    changed = await tenant.admin.client.patch("/api/admin/providers/byoe/own", json={"api_key": "sk-renewed-4711"})
     assert changed.status_code == 200, changed.text
     other, _, bundle = await taken(outpost)
     assert other != etag
-    assert opened(outpost, bundle) == {"api_key": "a new secret"}
+    assert opened(outpost, bundle) == {"api_key": "sk-renewed-4711"}
     status = await tenant.admin.client.put("/api/admin/providers/own/status", json={"enabled": False})
     assert status.status_code == 200, status.text
     assert (await taken(outpost))[2].credentials == {}
