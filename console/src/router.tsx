@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
 import { MapPinOff } from "lucide-react";
+import { SCOPE_TYPES } from "./budgets/api";
 import { DETECTORS } from "./dlp/detectors";
 import type { AnalyticsPeriod } from "./overview/api";
 import { buttonClass } from "./parts/Button";
@@ -190,10 +191,53 @@ const organization = createRoute({
   component: lazyRouteComponent(() => import("./organization/OrganizationPage"), "OrganizationPage"),
 });
 
+const groups = createRoute({
+  getParentRoute: () => root,
+  path: "/groups",
+  validateSearch: (search: Search) =>
+    present({ search: text(search["search"]), page: pageNumber(search["page"]), group: text(search["group"]) }),
+  component: lazyRouteComponent(() => import("./groups/GroupsPage"), "GroupsPage"),
+});
+
+const access = createRoute({
+  getParentRoute: () => root,
+  path: "/access",
+  validateSearch: (search: Search) =>
+    present({
+      search: text(search["search"]),
+      group: text(search["group"]),
+      ruled: search["ruled"] === true ? true : undefined,
+      page: pageNumber(search["page"]),
+      groups: pageNumber(search["groups"]),
+    }),
+  component: lazyRouteComponent(() => import("./access/AccessPage"), "AccessPage"),
+});
+
+const budgets = createRoute({
+  getParentRoute: () => root,
+  path: "/budgets",
+  validateSearch: (search: Search) => present({ scope: oneOf(SCOPE_TYPES, search["scope"]), page: pageNumber(search["page"]) }),
+  component: lazyRouteComponent(() => import("./budgets/BudgetsPage"), "BudgetsPage"),
+});
+
+const webhooks = createRoute({
+  getParentRoute: () => root,
+  path: "/webhooks",
+  validateSearch: (search: Search) => present({ webhook: text(search["webhook"]) }),
+  component: lazyRouteComponent(() => import("./webhooks/WebhooksPage"), "WebhooksPage"),
+});
+
+const alerts = createRoute({
+  getParentRoute: () => root,
+  path: "/alerts",
+  validateSearch: (search: Search) => present({ alert: text(search["alert"]) }),
+  component: lazyRouteComponent(() => import("./alerts/AlertsPage"), "AlertsPage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
     overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users,
-    organization, security, start,
+    groups, access, budgets, webhooks, alerts, organization, security, start,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

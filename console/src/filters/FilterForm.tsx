@@ -1,11 +1,12 @@
 import { useForm, type UseFormReturn } from "react-hook-form";
+import { useGroups } from "../groups/api";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, SelectField, TextAreaField, TextField } from "../parts/fields";
 import { linesOf, textOf } from "../parts/lines";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
 import { texts } from "../texts";
-import { type ContentFilter, type FilterType, type NewContentFilter, TYPES, useGroups, useSaveFilter } from "./api";
+import { type ContentFilter, type FilterType, type NewContentFilter, TYPES, useSaveFilter } from "./api";
 
 interface FilterFields {
   name: string;

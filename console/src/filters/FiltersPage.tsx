@@ -1,12 +1,13 @@
 import { Filter } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
+import { useGroups } from "../groups/api";
 import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
 import { Page, Panel } from "../parts/Page";
 import { type Editor, EnabledBadge, NewRuleButton, RuleMenu, RuleName } from "../parts/rules";
 import { EmptyState, ErrorState } from "../parts/states";
 import { texts } from "../texts";
-import { type ContentFilter, useDeleteFilter, useFilters, useGroups, useSetEnabled } from "./api";
+import { type ContentFilter, useDeleteFilter, useFilters, useSetEnabled } from "./api";
 import { FilterForm } from "./FilterForm";
 import { TestPanel } from "./TestPanel";
 

@@ -1,9 +1,10 @@
 import { useState } from "react";
+import { useGroups } from "../groups/api";
 import { Badge } from "../parts/Badge";
 import { SelectField, TextAreaField } from "../parts/fields";
 import { TrialPanel, trialStyles } from "../parts/Trial";
 import { texts } from "../texts";
-import { type FilterTried, useGroups, useTestFilters } from "./api";
+import { type FilterTried, useTestFilters } from "./api";
 
 /** What the filters in force do with a text. */
 export function TestPanel() {

@@ -14,14 +14,6 @@ export function useFilters() {
   return useQuery({ queryKey: ["content-filters"], queryFn: () => dataOf(api.GET("/api/admin/content-filters/")) });
 }
 
-/** The organization's groups by name. */
-export function useGroups() {
-  return useQuery({
-    queryKey: ["groups"],
-    queryFn: async () => (await dataOf(api.GET("/api/admin/groups"))).groups,
-  });
-}
-
 function useFilterChange<Input, Output>(change: (input: Input) => Promise<Output>) {
   const client = useQueryClient();
   return useMutation({

@@ -3,8 +3,9 @@ import { texts } from "../texts";
 import { Button } from "./Button";
 import styles from "./Pager.module.css";
 
-/** Which rows of a list are shown, and the way to others. */
-export function Pager({ page, size, total, onPage }: {
+/** Which rows of a list are shown, and the way to others. `name` says of what, where a page has several lists. */
+export function Pager({ name, page, size, total, onPage }: {
+  name?: string;
   page: number;
   size: number;
   total: number;
@@ -13,8 +14,8 @@ export function Pager({ page, size, total, onPage }: {
   const first = (page - 1) * size + 1;
   const last = Math.min(page * size, total);
   return (
-    <nav className={styles["pager"]} aria-label={texts.pages.label}>
-      <span aria-live="polite">{texts.pages.range(first, last, total)}</span>
+    <nav className={styles["pager"]} aria-label={name === undefined ? texts.pages.label : texts.pages.labelOf(name)}>
+      <span aria-live="polite">{name} {texts.pages.range(first, last, total)}</span>
       <Button look="quiet" size="icon" aria-label={texts.pages.previous} disabled={page <= 1} onClick={() => onPage(page - 1)}>
         <ChevronLeft aria-hidden />
       </Button>

@@ -33,13 +33,15 @@ export function NewRuleButton({ label, title, editor, look = "primary" }: {
   );
 }
 
-/** The menu of a rule: edit, enable or disable, delete. */
-export function RuleMenu({ name, enabled, editor, onToggle, onDelete }: {
+/** The menu of a rule: the items of `children`, edit, enable or disable where `onToggle` can do it, delete. */
+export function RuleMenu({ name, enabled = true, editor, deleteText = texts.rules.deleteText, onToggle, onDelete, children }: {
   name: string;
-  enabled: boolean;
+  enabled?: boolean;
   editor: Editor;
-  onToggle: () => Promise<unknown>;
+  deleteText?: string;
+  onToggle?: () => Promise<unknown>;
   onDelete: () => Promise<unknown>;
+  children?: ReactNode;
 }) {
   const { rules } = texts;
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
@@ -47,7 +49,7 @@ export function RuleMenu({ name, enabled, editor, onToggle, onDelete }: {
   const close = () => setOpen(null);
 
   function toggle() {
-    onToggle().then(
+    onToggle?.().then(
       () => toast(enabled ? rules.turnedOff(name) : rules.turnedOn(name)),
       (error: unknown) => toast(errorText(error), "failed"),
     );
@@ -56,27 +58,43 @@ export function RuleMenu({ name, enabled, editor, onToggle, onDelete }: {
   return (
     <>
       <RowMenu label={rules.actionsOf(name)} trigger={trigger}>
+        {children}
         <MenuItem onClick={() => setOpen("edit")}><Pencil aria-hidden size={15} />{rules.edit}</MenuItem>
-        <MenuItem onClick={toggle}>
-          {enabled ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
-          {enabled ? rules.disable : rules.enable}
-        </MenuItem>
+        {onToggle !== undefined && (
+          <MenuItem onClick={toggle}>
+            {enabled ? <Ban aria-hidden size={15} /> : <CircleCheck aria-hidden size={15} />}
+            {enabled ? rules.disable : rules.enable}
+          </MenuItem>
+        )}
         <MenuItem danger onClick={() => setOpen("delete")}><Trash2 aria-hidden size={15} />{rules.remove}</MenuItem>
       </RowMenu>
       <Dialog open={open === "edit"} onClose={close} returnTo={trigger} title={rules.editTitle(name)} wide>{editor(close)}</Dialog>
       <ConfirmDialog
-        open={open === "delete"} onClose={close} returnTo={trigger} title={rules.deleteTitle(name)} text={rules.deleteText}
+        open={open === "delete"} onClose={close} returnTo={trigger} title={rules.deleteTitle(name)} text={deleteText}
         action={rules.delete} run={onDelete} done={rules.deleted(name)}
       />
     </>
   );
 }
 
-/** The first cell of a rule's row: its name, and below it what it is about. */
-export function RuleName({ name, hint = name, detail, code = false }: { name: string; hint?: string; detail: string; code?: boolean }) {
+/** The first cell of a rule's row: its name, and below it what it is about. With `opener` the name is the button that
+ * opens the row. */
+export function RuleName({ name, hint = name, detail, code = false, opener }: {
+  name: string;
+  hint?: string;
+  detail: string;
+  code?: boolean;
+  opener?: { id: string; label: string; onOpen: () => void };
+}) {
   return (
     <span className={styles["cell"]}>
-      <span className={styles["name"]} title={hint}>{name}</span>
+      {opener === undefined ? (
+        <span className={styles["name"]} title={hint}>{name}</span>
+      ) : (
+        <button type="button" className={styles["opener"]} data-open={opener.id} title={hint} aria-label={opener.label} onClick={opener.onOpen}>
+          {name}
+        </button>
+      )}
       <span className={classes(styles["detail"], code && styles["mono"])} title={detail}>{detail}</span>
     </span>
   );

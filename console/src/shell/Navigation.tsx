@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, BookOpen, Boxes, Building2, ChartColumn, Filter, House, Inbox, KeyRound, type LucideIcon, Plug, PowerOff, Rocket, Scale, ScrollText,
-  ShieldCheck, UsersRound,
+  Activity, BellRing, BookOpen, Boxes, Building2, ChartColumn, Filter, Grid3x3, Group as GroupIcon, House, Inbox, KeyRound,
+  type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Scale, ScrollText, ShieldCheck, UsersRound, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -20,7 +20,12 @@ export function Navigation() {
       <Group name={navigation.observe}>
         <Entry to="/requests" icon={Activity}>{navigation.requests}</Entry>
         <Entry to="/usage" icon={ChartColumn}>{navigation.usage}</Entry>
-        {seesAll && <Entry to="/audit" icon={ScrollText}>{navigation.audit}</Entry>}
+        {seesAll && (
+          <>
+            <Entry to="/audit" icon={ScrollText}>{navigation.audit}</Entry>
+            <Entry to="/budgets" icon={PiggyBank}>{navigation.budgets}</Entry>
+          </>
+        )}
       </Group>
       {seesAll && (
         <Group name={navigation.govern}>
@@ -39,9 +44,21 @@ export function Navigation() {
       )}
       <Group name={navigation.access}>
         <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
-        {seesAll && <Entry to="/users" icon={UsersRound}>{navigation.users}</Entry>}
-        {seesAll && <Entry to="/organization" icon={Building2}>{navigation.organization}</Entry>}
+        {seesAll && (
+          <>
+            <Entry to="/users" icon={UsersRound}>{navigation.users}</Entry>
+            <Entry to="/groups" icon={GroupIcon}>{navigation.groups}</Entry>
+            <Entry to="/access" icon={Grid3x3}>{navigation.modelAccess}</Entry>
+            <Entry to="/organization" icon={Building2}>{navigation.organization}</Entry>
+          </>
+        )}
       </Group>
+      {seesAll && (
+        <Group name={navigation.operate}>
+          <Entry to="/alerts" icon={BellRing}>{navigation.alerts}</Entry>
+          <Entry to="/webhooks" icon={Webhook}>{navigation.webhooks}</Entry>
+        </Group>
+      )}
       <Group name={navigation.help}>
         <Entry to="/start" icon={Rocket}>{navigation.start}</Entry>
         <li>
@@ -63,9 +80,9 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
-    | "/" | "/approvals" | "/audit" | "/content-filters" | "/dlp-rules" | "/keys" | "/kill-switches" | "/models" | "/organization"
-    | "/policies"
-    | "/providers" | "/requests" | "/start" | "/usage" | "/users";
+    | "/" | "/access" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/content-filters" | "/dlp-rules" | "/groups" | "/keys"
+    | "/kill-switches" | "/models" | "/organization" | "/policies" | "/providers" | "/requests" | "/start" | "/usage" | "/users"
+    | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -1,0 +1,59 @@
+/** Alert rules and their history: queries and changes. */
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+
+export type AlertRule = Schemas["AlertRule"];
+export type NewAlertRule = Schemas["NewAlertRule"];
+export type AlertRuleUpdate = Schemas["AlertRuleUpdate"];
+export type HistoryRecord = Schemas["HistoryRecord"];
+export type Metric = AlertRule["metric_type"];
+export type Comparison = AlertRule["comparison"];
+
+export const METRICS: readonly Metric[] = ["cost", "error_rate", "latency_p95", "dlp_trigger_count", "blocked_request_count"];
+export const COMPARISONS: readonly Comparison[] = ["gt", "gte", "lt", "lte"];
+export const HISTORY_SIZE = 20;
+
+/** All alert rules, newest first, which are at most 200 and come at once. */
+export function useAlertRules() {
+  return useQuery({ queryKey: ["alerts"], queryFn: () => dataOf(api.GET("/api/alerts")) });
+}
+
+/** A page of the times when a rule triggered, newest first. */
+export function useAlertHistory(id: string, page: number) {
+  return useQuery({
+    queryKey: ["alerts", id, "history", page],
+    placeholderData: keepPreviousData,
+    queryFn: () =>
+      dataOf(api.GET("/api/alerts/{rule_id}/history", {
+        params: { path: { rule_id: id }, query: { limit: HISTORY_SIZE, offset: (page - 1) * HISTORY_SIZE } },
+      })),
+  });
+}
+
+function useAlertChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => client.invalidateQueries({ queryKey: ["alerts"] }),
+  });
+}
+
+export function useSaveAlertRule(id: string | undefined) {
+  return useAlertChange((body: NewAlertRule) =>
+    id === undefined
+      ? dataOf(api.POST("/api/alerts", { body }))
+      : dataOf(api.PUT("/api/alerts/{rule_id}", { params: { path: { rule_id: id } }, body })),
+  );
+}
+
+export function useSetAlertEnabled(id: string) {
+  return useAlertChange((enabled: boolean) => dataOf(api.PUT("/api/alerts/{rule_id}", { params: { path: { rule_id: id } }, body: { enabled } })));
+}
+
+export function useDeleteAlertRule(id: string) {
+  return useAlertChange(() => dataOf(api.DELETE("/api/alerts/{rule_id}", { params: { path: { rule_id: id } } })));
+}
+
+export function useEvaluateAlerts() {
+  return useAlertChange(() => dataOf(api.POST("/api/alerts/evaluate")));
+}

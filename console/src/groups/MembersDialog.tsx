@@ -1,0 +1,87 @@
+import { UsersRound, X } from "lucide-react";
+import { useState } from "react";
+import { useRights } from "../api/queries";
+import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
+import { Pager } from "../parts/Pager";
+import { EmptyState, ErrorState, errorText, Skeleton } from "../parts/states";
+import { Time } from "../parts/Time";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { nameOf } from "../users/api";
+import { UserPicker } from "../users/UserPicker";
+import { type Group, type Member, PAGE_SIZE, useAddMember, useMembers, useRemoveMember } from "./api";
+import styles from "./MembersDialog.module.css";
+
+/** The members of a group. Administrators add and remove them. */
+export function MembersDialog({ group, onClose }: { group: Group | undefined; onClose: () => void }) {
+  return (
+    <Dialog
+      open={group !== undefined} onClose={onClose} title={group === undefined ? "" : texts.groups.membersOf(group.name)}
+      text={texts.groups.membersText} wide
+    >
+      {group !== undefined && <Members key={group.id} group={group} />}
+    </Dialog>
+  );
+}
+
+function Members({ group }: { group: Group }) {
+  const { groups } = texts;
+  const { administers } = useRights();
+  const members = useMembers(group.id);
+  const add = useAddMember(group.id);
+  const [page, setPage] = useState(1);
+  const ids = new Set(members.data?.map((member) => member.user_id));
+  const shown = members.data?.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  return (
+    <div className={styles["body"]}>
+      {administers && (
+        <UserPicker
+          label={groups.add} hint={groups.addHint} action={groups.addThis} taken={ids} takenText={groups.isMember}
+          onChoose={(user) => add.mutate(user.id, {
+            onSuccess: () => toast(groups.added(nameOf(user), group.name)),
+            onError: (error) => toast(errorText(error), "failed"),
+          })}
+        />
+      )}
+      {members.error && members.data === undefined ? (
+        <ErrorState error={members.error} onRetry={() => void members.refetch()} />
+      ) : shown === undefined ? (
+        <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>
+      ) : shown.length === 0 ? (
+        <EmptyState icon={UsersRound} title={groups.noMembers} />
+      ) : (
+        <ul className={styles["members"]} aria-label={groups.members}>
+          {shown.map((member) => <MemberRow key={member.id} member={member} group={group} />)}
+        </ul>
+      )}
+      {members.data !== undefined && members.data.length > PAGE_SIZE && (
+        <Pager page={page} size={PAGE_SIZE} total={members.data.length} onPage={setPage} />
+      )}
+    </div>
+  );
+}
+
+function MemberRow({ member, group }: { member: Member; group: Group }) {
+  const { groups } = texts;
+  const { administers } = useRights();
+  const remove = useRemoveMember(group.id);
+  const name = member.user_email ?? member.user_id;
+  return (
+    <li className={styles["member"]}>
+      <span className={styles["name"]} title={name}>{name}</span>
+      <span className={styles["joined"]}>{groups.since} <Time at={member.joined_at} as="date" /></span>
+      {administers && (
+        <Button
+          look="quiet" size="icon" aria-label={groups.removeMember(name)} busy={remove.isPending}
+          onClick={() => remove.mutate(member.user_id, {
+            onSuccess: () => toast(groups.removed(name, group.name)),
+            onError: (error) => toast(errorText(error), "failed"),
+          })}
+        >
+          <X aria-hidden />
+        </Button>
+      )}
+    </li>
+  );
+}

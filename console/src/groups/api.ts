@@ -1,0 +1,57 @@
+/** Groups and their members: queries and changes. */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+
+export type Group = Schemas["Group"];
+export type NewGroup = Schemas["NewGroup"];
+export type Member = Schemas["Member"];
+
+export const PAGE_SIZE = 50;
+
+/** The organization's groups by name, which come at once. */
+export function useGroups() {
+  return useQuery({
+    queryKey: ["groups"],
+    queryFn: async () => (await dataOf(api.GET("/api/admin/groups"))).groups,
+  });
+}
+
+/** All members of a group by address, which come at once. */
+export function useMembers(id: string) {
+  return useQuery({
+    queryKey: ["groups", id, "members"],
+    queryFn: () => dataOf(api.GET("/api/admin/groups/{group_id}/members", { params: { path: { group_id: id } } })),
+  });
+}
+
+function useGroupChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => Promise.all(["groups", "content-filters", "budgets"].map((name) => client.invalidateQueries({ queryKey: [name] }))),
+  });
+}
+
+export function useSaveGroup(id: string | undefined) {
+  return useGroupChange((body: NewGroup) =>
+    id === undefined
+      ? dataOf(api.POST("/api/admin/groups", { body }))
+      : dataOf(api.PUT("/api/admin/groups/{group_id}", { params: { path: { group_id: id } }, body })),
+  );
+}
+
+export function useDeleteGroup(id: string) {
+  return useGroupChange(() => dataOf(api.DELETE("/api/admin/groups/{group_id}", { params: { path: { group_id: id } } })));
+}
+
+export function useAddMember(id: string) {
+  return useGroupChange((userId: string) =>
+    dataOf(api.POST("/api/admin/groups/{group_id}/members", { params: { path: { group_id: id } }, body: { user_id: userId } })),
+  );
+}
+
+export function useRemoveMember(id: string) {
+  return useGroupChange((userId: string) =>
+    dataOf(api.DELETE("/api/admin/groups/{group_id}/members/{user_id}", { params: { path: { group_id: id, user_id: userId } } })),
+  );
+}

@@ -1,0 +1,92 @@
+import { Send } from "lucide-react";
+import { useRights } from "../api/queries";
+import { Badge, type Tone } from "../parts/Badge";
+import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
+import { duration } from "../parts/format";
+import { EmptyState, ErrorState, errorText, Skeleton } from "../parts/states";
+import { Time } from "../parts/Time";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { type Delivery, isWaiting, useDeliveries, useTestWebhook, type Webhook } from "./api";
+import styles from "./DeliveriesDialog.module.css";
+
+const TONES: Record<Delivery["status"], Tone> = { pending: "info", delivered: "success", failed: "warning", dead_letter: "danger" };
+
+/** The last deliveries of a webhook, with their states and errors. */
+export function DeliveriesDialog({ webhook, onClose }: { webhook: Webhook | undefined; onClose: () => void }) {
+  return (
+    <Dialog
+      open={webhook !== undefined} onClose={onClose} title={webhook === undefined ? "" : texts.webhooks.deliveriesOf(webhook.name)}
+      text={texts.webhooks.deliveriesText} wide
+    >
+      {webhook !== undefined && <Deliveries id={webhook.id} />}
+    </Dialog>
+  );
+}
+
+function Deliveries({ id }: { id: string }) {
+  const { webhooks } = texts;
+  const { administers } = useRights();
+  const deliveries = useDeliveries(id);
+  const { data } = deliveries;
+  return (
+    <div className={styles["body"]}>
+      {administers && <div><TestButton id={id} /></div>}
+      {deliveries.error && data === undefined ? (
+        <ErrorState error={deliveries.error} onRetry={() => void deliveries.refetch()} />
+      ) : data === undefined ? (
+        <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>
+      ) : data.length === 0 ? (
+        <EmptyState icon={Send} title={webhooks.noDeliveries} />
+      ) : (
+        <ul className={styles["deliveries"]} aria-label={webhooks.deliveries}>
+          {data.map((delivery) => <DeliveryRow key={delivery.id} delivery={delivery} />)}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+function TestButton({ id }: { id: string }) {
+  const { webhooks } = texts;
+  const test = useTestWebhook(id);
+  return (
+    <Button
+      busy={test.isPending}
+      onClick={() => test.mutate(undefined, {
+        onSuccess: (result) =>
+          result.success
+            ? toast(webhooks.testPassed(result.status_code, "latency_ms" in result ? duration(result.latency_ms) : texts.none))
+            : toast(webhooks.testFailed(result.error ?? texts.none), "failed"),
+        onError: (error) => toast(errorText(error), "failed"),
+      })}
+    >
+      <Send aria-hidden />{webhooks.test}
+    </Button>
+  );
+}
+
+function DeliveryRow({ delivery }: { delivery: Delivery }) {
+  const { webhooks } = texts;
+  const { status, last_attempt_at: lastAt, next_retry_at: nextAt } = delivery;
+  return (
+    <li className={styles["delivery"]}>
+      <div className={styles["line"]}>
+        <Badge tone={TONES[status]}>{webhooks.states[status]}</Badge>
+        <code className={styles["event"]}>{delivery.event_type}</code>
+        <span className={styles["facts"]}>
+          {webhooks.attempts(delivery.attempt_count)}
+          {delivery.response_code !== null && ` · HTTP ${delivery.response_code}`}
+          {lastAt !== null && <> · <Time at={lastAt} as="relative" /></>}
+          {isWaiting(delivery) && nextAt !== null && <> · {webhooks.next} <Time at={nextAt} /></>}
+        </span>
+      </div>
+      {delivery.error_message !== null && <p className={styles["error"]}>{delivery.error_message}</p>}
+      <details>
+        <summary className={styles["summary"]}>{webhooks.payload}</summary>
+        <pre className={styles["payload"]} tabIndex={0}>{delivery.payload}</pre>
+      </details>
+    </li>
+  );
+}
