@@ -20,7 +20,7 @@ export function OrganizationPage() {
         <div role="status" aria-label={texts.loading}><Skeleton width="40%" /></div>
       ) : (
         <div className={styles["panels"]}>
-          <SettingsForm key={data.updated_at} settings={data} />
+          <SettingsForm settings={data} />
           <Panel title={texts.organization.flags}>
             <ul className={styles["list"]}>
               {FLAGS.map((flag) => <Flag key={flag} flag={flag} enabled={data.feature_flags[flag] === true} />)}

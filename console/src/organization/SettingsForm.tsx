@@ -14,15 +14,8 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
   const { organization } = texts;
   const { administers } = useRights();
   const update = useUpdateSettings();
-  const form = useForm({
-    defaultValues: {
-      display_name: settings.display_name,
-      contact_email: settings.contact_email ?? "",
-      timezone: settings.timezone,
-      session_timeout_minutes: settings.session_timeout_minutes.toString(),
-      idle_timeout_minutes: settings.idle_timeout_minutes.toString(),
-    },
-  });
+  // What the user has typed stays while the settings are loaded anew, as after a feature flag was switched.
+  const form = useForm({ values: fieldsOf(settings), resetOptions: { keepDirtyValues: true } });
   const { errors, isDirty, isSubmitting } = form.formState;
   useUnsavedWarning(isDirty && !isSubmitting);
   const submit = form.handleSubmit(async (fields) => {
@@ -33,23 +26,35 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
         session_timeout_minutes: Number(fields.session_timeout_minutes),
         idle_timeout_minutes: Number(fields.idle_timeout_minutes),
       });
+      form.reset(fields);
       toast(organization.saved);
     } catch (error) {
       showFaults(form, error);
     }
   });
+  const readOnly = !administers || isSubmitting;
   const minutes = { pattern: { value: /^\d+$/, message: organization.numberRequired } };
   return (
     <Panel title={organization.settings}>
       <form className={styles["form"]} onSubmit={(event) => void submit(event)} noValidate>
         {errors.root !== undefined && <p className={styles["fault"]} role="alert">{errors.root.message}</p>}
-        <TextField label={organization.name} readOnly={!administers} maxLength={255} fault={errors.display_name?.message} {...form.register("display_name", { required: organization.required })} />
-        <TextField label={organization.contact} type="email" readOnly={!administers} fault={errors.contact_email?.message} {...form.register("contact_email")} />
-        <TextField label={organization.timezone} hint={organization.timezoneHint} readOnly={!administers} spellCheck={false} fault={errors.timezone?.message} {...form.register("timezone", { required: organization.required })} />
-        <TextField label={organization.sessionMinutes} inputMode="numeric" readOnly={!administers} fault={errors.session_timeout_minutes?.message} {...form.register("session_timeout_minutes", minutes)} />
-        <TextField label={organization.idleMinutes} inputMode="numeric" readOnly={!administers} fault={errors.idle_timeout_minutes?.message} {...form.register("idle_timeout_minutes", minutes)} />
+        <TextField label={organization.name} readOnly={readOnly} maxLength={255} fault={errors.display_name?.message} {...form.register("display_name", { required: organization.required })} />
+        <TextField label={organization.contact} type="email" readOnly={readOnly} fault={errors.contact_email?.message} {...form.register("contact_email")} />
+        <TextField label={organization.timezone} hint={organization.timezoneHint} readOnly={readOnly} spellCheck={false} fault={errors.timezone?.message} {...form.register("timezone", { required: organization.required })} />
+        <TextField label={organization.sessionMinutes} inputMode="numeric" readOnly={readOnly} fault={errors.session_timeout_minutes?.message} {...form.register("session_timeout_minutes", minutes)} />
+        <TextField label={organization.idleMinutes} inputMode="numeric" readOnly={readOnly} fault={errors.idle_timeout_minutes?.message} {...form.register("idle_timeout_minutes", minutes)} />
         {administers && <div><Button look="primary" type="submit" busy={isSubmitting} disabled={!isDirty}>{organization.save}</Button></div>}
       </form>
     </Panel>
   );
+}
+
+function fieldsOf(settings: Schemas["Settings"]) {
+  return {
+    display_name: settings.display_name,
+    contact_email: settings.contact_email ?? "",
+    timezone: settings.timezone,
+    session_timeout_minutes: settings.session_timeout_minutes.toString(),
+    idle_timeout_minutes: settings.idle_timeout_minutes.toString(),
+  };
 }

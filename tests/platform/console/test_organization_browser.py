@@ -32,6 +32,17 @@ async def test_settings_are_changed_and_a_bad_one_is_named(
         assert server.sql(NAME, [DEFAULT_TENANT]) == [(name,)]
 
 
+async def test_a_switched_feature_leaves_a_half_edited_form_alone(page: Page, sign_in: SignIn) -> None:
+    await sign_in("admin", "/console/organization")
+    await page.get_by_label("Name", exact=True).fill("Half a na")
+    switch = page.get_by_role("switch", name="Scopes for API keys")
+    for state in ("on", "off"):
+        await switch.click()
+        await expect(page.get_by_text(f"Scopes for API keys is {state}.").first).to_be_visible()
+        await expect(switch).to_be_checked(checked=state == "on")
+    await expect(page.get_by_label("Name", exact=True)).to_have_value("Half a na")
+
+
 async def test_a_feature_is_switched_by_keyboard(server: GatehouseServer, page: Page, sign_in: SignIn) -> None:
     await sign_in("admin", "/console/organization")
     switch = page.get_by_role("switch", name="Scopes for API keys")
