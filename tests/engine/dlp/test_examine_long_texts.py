@@ -27,6 +27,8 @@ KIB: Final = 1024
 MIB: Final = 1024 * KIB
 #: In bytes. The first is behind all that only the beginning of a text costs.
 SIZES: Final = (64 * KIB, 640 * KIB, 10 * MIB)
+#: For the tests of each kind of text, of which there are many.
+SIZES_OF_EACH_KIND: Final = (64 * KIB, 640 * KIB, 4 * MIB)
 #: How much more a further byte may cost up to the last size than up to the second: slices end in other places.
 MAX_GROWTH: Final = 1.05
 #: Operations a byte that make no difference.
@@ -113,7 +115,7 @@ def scanning(counter: RepeatedWork, make: Callable[[int], str], *matchers: Match
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_scan_of_a_text_of_any_kind(counter: RepeatedWork, name: str) -> None:
     make = of_blocks(TEXTS[name], blocks_of_prose=BLOCKS_OF_PROSE if name in MANY else 0)
-    assert_each_byte_costs_the_same(counter, scanning(counter, make))
+    assert_each_byte_costs_the_same(counter, scanning(counter, make), SIZES_OF_EACH_KIND)
 
 
 def test_a_scan_of_what_nearly_matches_each_pattern(counter: RepeatedWork) -> None:

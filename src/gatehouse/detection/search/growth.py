@@ -164,14 +164,15 @@ def is_striking(text: bytes) -> bool:
 
 def _with_prefixes(literal_shapes: Mapping[str, Sequence[_LiteralShape]]) -> dict[str, list[_LiteralShape]]:
     """Map each literal to its shapes and those of the literals of which one is a prefix of the other."""
+    related = {literal: [literal] for literal in literal_shapes}
+    for literal in literal_shapes:
+        for end in range(len(literal)):
+            prefix = literal[:end]
+            if prefix in related:
+                related[prefix].append(literal)
+                related[literal].append(prefix)
     return {
-        literal: [
-            shape
-            for other, shapes in literal_shapes.items()
-            if other.startswith(literal) or literal.startswith(other)
-            for shape in shapes
-        ]
-        for literal in literal_shapes
+        literal: [shape for other in others for shape in literal_shapes[other]] for literal, others in related.items()
     }
 
 

@@ -12,6 +12,7 @@ from gatehouse.foundation.identity import TenantId
 from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.changes import outbox
 from gatehouse.platform.changes.change import Change
+from gatehouse.platform.operations.webhooks import queue
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
 from gatehouse.platform.operations.webhooks.listening import enqueue
 
@@ -105,7 +106,11 @@ async def tools(platform: RunningPlatform, receiver: Receiver, monkeypatch: pyte
 
 
 @pytest.fixture
-async def hooks(platform: RunningPlatform, tenant: Tenant, receiver: Receiver, tools: Tools) -> Hooks:
+async def hooks(
+    platform: RunningPlatform, tenant: Tenant, receiver: Receiver, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> Hooks:
+    # No retry becomes due by itself, however slow the machine is.
+    monkeypatch.setattr(queue, "RETRY_DELAYS_SECONDS", (600.0, 3000.0))
     hooks = Hooks(platform, tenant, receiver)
     hooks.deliveries = Deliveries(tools)
     # Rows of earlier tests are removed.

@@ -21,6 +21,7 @@ from gatehouse.platform.operations.webhooks import delivering, queue
 from gatehouse.platform.operations.webhooks.delivering import Deliveries
 from gatehouse.platform.operations.webhooks.lag import Lag
 from gatehouse.platform.operations.webhooks.listening import enqueue
+from gatehouse.platform.operations.webhooks.queue import RETRY_DELAYS_SECONDS
 
 
 async def test_a_delivery_has_this_envelope_and_these_headers(hooks: Hooks) -> None:
@@ -59,11 +60,15 @@ async def test_a_webhook_gets_its_events_in_order(hooks: Hooks) -> None:
     assert [got.json["payload"]["n"] for got in hooks.receiver.got] == list(range(120))
 
 
-async def test_a_failed_attempt_is_retried_after_one_and_then_five_seconds(hooks: Hooks) -> None:
+def test_retries_wait_one_and_then_five_seconds() -> None:
+    assert RETRY_DELAYS_SECONDS == (1, 5)
+
+
+async def test_a_failed_attempt_is_retried_after_the_delays(hooks: Hooks) -> None:
     webhook_id = await hooks.new()
     hooks.receiver.answers.extend([500, 503])
     await hooks.send({})
-    for attempts, status, seconds in ((1, 500, 1), (2, 503, 5)):
+    for attempts, status, seconds in ((1, 500, queue.RETRY_DELAYS_SECONDS[0]), (2, 503, queue.RETRY_DELAYS_SECONDS[1])):
         delivery = await hooks.last(webhook_id)
         assert (delivery["status"], delivery["attempt_count"], delivery["response_code"]) == (
             "failed",
