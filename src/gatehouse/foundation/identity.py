@@ -22,6 +22,8 @@ class CallerKind(StrEnum):
     USER = "user"
     API_KEY = "api_key"
     OAUTH_CLIENT = "oauth_client"
+    #: an application that a user has signed in to, and that acts for the user within its scopes
+    APPLICATION = "application"
     SCIM = "scim"
     OUTPOST = "outpost"
 
@@ -37,8 +39,9 @@ SCOPES: Final[frozenset[str]] = frozenset(get_args(Scope))
 class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A caller whose credential was valid when it was checked.
 
-    `tenant_id` is None only for a platform-wide OAuth client. `scopes` is None for callers with a role (users and their
-    API keys) and a set for M2M tokens. `mfa_at` is the Unix time of the last second factor, or None.
+    `tenant_id` is None only for a platform-wide OAuth client. `scopes` is None for users and API keys without
+    scopes, and a set for M2M tokens, applications and API keys with scopes. `mfa_at` is the Unix time of
+    the last second factor, or None.
     """
 
     kind: CallerKind

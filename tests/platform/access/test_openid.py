@@ -587,6 +587,94 @@ async def test_the_cookie_is_not_honoured_by_the_api(ada: Member, visitor: Visit
         assert (await visitor.get(path)).status_code == 401
 
 
+# applications that act for users ------------------------------------------------------------------------------------
+
+
+async def access_token(public: RunningPlatform, client: dict[str, Any], visitor: Visitor, scope: str) -> str:
+    tokens = (await traded(public, client, await come_back(visitor, client, scope=scope))).json()
+    return str(tokens["access_token"])
+
+
+async def test_an_application_acts_for_its_user_within_its_scopes(
+    public: RunningPlatform, ada: Member, tenant: Tenant, visitor: Visitor
+) -> None:
+    client = await application(public, user_scopes=["api:read", "api:write"])
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, client, scope="openid api:read admin:write")
+    tokens = (await traded(public, client, code)).json()
+    assert tokens["scope"] == "openid api:read"
+    ours = public.client(tokens["access_token"])
+    assert (await ours.get("/v1/models")).status_code == 200
+    assert (await ours.get("/oauth/userinfo")).json()["sub"] == str(ada.id)
+    lacking = await ours.put("/api/users/me/preferences", json={"theme": "dark"})
+    assert lacking.status_code == 403
+    assert "api:write" in lacking.text
+    # What is for sessions alone, and what the user's role does not permit.
+    assert (await ours.get("/api/auth/sessions")).status_code == 403
+    assert (await ours.get("/api/admin/users")).status_code == 403
+
+
+async def test_an_administrators_application_is_recorded_and_needs_the_second_factor(
+    public: RunningPlatform, tenant: Tenant, visitor: Visitor
+) -> None:
+    client = await application(public, user_scopes=["admin:write"])
+    admin = await member(public, tenant, role="admin", signed_in=False)
+    await visitor.sign_in(admin.email)
+    ours = public.client(await access_token(public, client, visitor, "openid admin:write"))
+    body = {
+        "name": "words",
+        "filter_type": "keyword_block",
+        "config": {"keywords": ["word"]},
+        "scope": "org",
+        "priority": 1,
+    }
+    created = await ours.post("/api/admin/content-filters/", json=body)
+    assert created.status_code == 201, created.text
+    (event,) = await public.audit(tenant, "content_filter.created")
+    assert (event["actor_id"], event["actor_type"]) == (str(admin.id), "application")
+    await public.require_mfa(tenant.id)
+    refused_change = await ours.post(CLIENTS, json={"name": "another"})
+    assert (refused_change.status_code, refused_change.json()["error"]) == (403, "mfa_required")
+
+
+@pytest.mark.parametrize("change", [{"user_scopes": ["api:write"]}, {"enabled": False}, None])
+async def test_an_application_loses_its_rights_at_once(
+    public: RunningPlatform, ada: Member, visitor: Visitor, change: dict[str, Any] | None
+) -> None:
+    client = await application(public, user_scopes=["api:read", "api:write"])
+    await visitor.sign_in(ada.email)
+    ours = public.client(await access_token(public, client, visitor, "openid api:read"))
+    assert (await ours.get("/v1/models")).status_code == 200
+    operator = (await public.operator()).client
+    path = CLIENTS + client["client_id"]
+    answer = await operator.delete(path) if change is None else await operator.patch(path, json=change)
+    assert answer.status_code < 300, answer.text
+    assert (await ours.get("/v1/models")).status_code == 401
+
+
+async def test_an_applications_token_ends_with_the_session_and_with_a_second_use_of_its_code(
+    public: RunningPlatform, ada: Member, visitor: Visitor
+) -> None:
+    client = await application(public, user_scopes=["api:read"])
+    await visitor.sign_in(ada.email)
+    code = await come_back(visitor, client, scope="openid api:read")
+    stolen = public.client((await traded(public, client, code)).json()["access_token"])
+    ours = public.client(await access_token(public, client, visitor, "openid api:read"))
+    assert [(await caller.get("/v1/models")).status_code for caller in (stolen, ours)] == [200, 200]
+    await refused(public, client, code)
+    assert [(await caller.get("/v1/models")).status_code for caller in (stolen, ours)] == [401, 200]
+    await visitor.get("/logout")
+    await visitor.fill()
+    assert (await ours.get("/v1/models")).status_code == 401
+
+
+async def test_only_operators_let_a_platform_wide_client_act_for_users(public: RunningPlatform, tenant: Tenant) -> None:
+    admin = await member(public, tenant, role="admin")
+    answer = await admin.client.post(CLIENTS, json={"name": "own", "user_scopes": ["chat:write"]})
+    assert answer.status_code == 422
+    assert "user_scopes" in answer.text
+
+
 # the end ------------------------------------------------------------------------------------------------------------
 
 

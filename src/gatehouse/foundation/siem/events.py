@@ -34,7 +34,7 @@ _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("tested", "evaluated", "triggered", "health_checked", "failed", "mfa_required"), "info"),
     **dict.fromkeys(("refused", "denied", "reused", "refresh_reused"), "denied"),
 }
-_USER_ACTOR_TYPES: Final = frozenset({"user", "api_key"})
+_USER_ACTOR_TYPES: Final = frozenset({"user", "api_key", "application"})
 #: for each severity of a DLP event: the number that Elastic's security apps use, and the severity of syslog
 _SEVERITIES: Final[Mapping[str | None, tuple[int, int]]] = {
     "critical": (99, _CRITICAL), "high": (73, _ERROR), "medium": (47, _WARNING), "low": (21, _NOTICE),

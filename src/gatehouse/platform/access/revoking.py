@@ -33,8 +33,8 @@ _DELETE_PENDING_LOGINS = text("DELETE FROM pending_logins WHERE user_id = :user"
 
 
 async def revoke(change: Change, subject: UUID, kind: str, lifetime_seconds: int) -> None:
-    """Refuse all tokens of this subject from now on. `kind` is `session` or `oauth_client`, `lifetime_seconds` is the
-    maximum remaining lifetime of its tokens."""
+    """Refuse all tokens of this subject from now on. `kind` is `session`, `oauth_client` or `grant`, `lifetime_seconds`
+    is the maximum remaining lifetime of its tokens."""
     expires_at = utc_now() + timedelta(seconds=lifetime_seconds + _MAX_CLOCK_SKEW_SECONDS)
     await change.session.execute(_REVOKE, {"subject": subject, "kind": kind, "until": expires_at})
     change.touch("revocation", subject, urgent=True)

@@ -40,12 +40,17 @@ OUTPOSTS_PREFIX: Final = "/v1/outposts"
 _MAX_CACHED: Final = 20_000
 
 
+#: kinds of callers by the claim `token_type`
+_KINDS: Final = {None: CallerKind.USER, "m2m": CallerKind.OAUTH_CLIENT, "application": CallerKind.APPLICATION}
+
+
 class VerifiedToken(msgspec.Struct, frozen=True, gc=False):
     """The claims of a token with a valid signature, issuer and times. `subject` is the id of a user or a client.
-    Times are Unix times."""
+    `session_id` is None for a client's token, `client_id` and `grant_id` are None for all but an application's. Times
+    are Unix times."""
 
     subject: UUID
-    m2m: bool
+    kind: CallerKind
     expires_at: float
     tenant_id: UUID | None
     session_id: UUID | None
@@ -53,6 +58,8 @@ class VerifiedToken(msgspec.Struct, frozen=True, gc=False):
     rate_limit_tier: str
     mfa_at: float | None
     issued_at: float
+    client_id: UUID | None
+    grant_id: UUID | None
 
 
 class LiveCredentials:
@@ -94,6 +101,11 @@ class LiveCredentials:
         if caller.kind is CallerKind.OAUTH_CLIENT:
             assert caller.client_id is not None
             return self._client_good(caller.client_id)
+        if caller.kind is CallerKind.APPLICATION:
+            assert caller.client_id is not None
+            client = replica.clients.get(caller.client_id)
+            if client is None or not client.enabled:
+                return False
         user = replica.users.get(caller.user_id) if caller.user_id else None
         if user is None or not user.active:
             return False
@@ -153,9 +165,9 @@ class LiveCredentials:
 
     def _by_token(self, token: str) -> Caller:
         verified = self._verify(token)
-        if verified.m2m:
+        if verified.kind is CallerKind.OAUTH_CLIENT:
             return self._client(verified)
-        if verified.session_id in self._replica.revoked:
+        if verified.session_id in self._replica.revoked or verified.grant_id in self._replica.revoked:
             raise InvalidBearerToken
         user = self._replica.users.get(verified.subject)
         tenant = self._replica.tenants.get(user.tenant_id) if user is not None else None
@@ -164,8 +176,25 @@ class LiveCredentials:
         if verified.issued_at + tenant.session_seconds <= time.time():
             raise InvalidBearerToken
         return self._user(
-            user, tenant, kind=CallerKind.USER, session_id=verified.session_id, mfa_at=verified.mfa_at, scopes=None
+            user,
+            tenant,
+            kind=verified.kind,
+            session_id=verified.session_id,
+            mfa_at=verified.mfa_at,
+            scopes=self._application_scopes(verified),
+            client_id=verified.client_id,
         )
+
+    def _application_scopes(self, verified: VerifiedToken) -> frozenset[str] | None:
+        """Return the scopes of an application's token that its client still has; None for a session's token. A token
+        without such scopes is for `/oauth/userinfo` alone."""
+        if verified.kind is not CallerKind.APPLICATION:
+            return None
+        live = None if verified.client_id is None else self._replica.clients.get(verified.client_id)
+        scopes = frozenset() if live is None or not live.enabled else verified.scopes & live.user_scopes
+        if not scopes:
+            raise InvalidBearerToken
+        return scopes
 
     def _user(
         self,
@@ -177,6 +206,7 @@ class LiveCredentials:
         api_key_id: UUID | None = None,
         session_id: UUID | None = None,
         mfa_at: float | None = None,
+        client_id: UUID | None = None,
     ) -> Caller:
         """Return the user as a caller with their current rights, not those at the time the token was issued."""
         policy = tenant.second_factor
@@ -185,6 +215,7 @@ class LiveCredentials:
             tenant_id=user.tenant_id,
             user_id=user.id,
             api_key_id=api_key_id,
+            client_id=client_id,
             session_id=session_id,
             email=emails.visible_address(user.email),
             role=user.role,
@@ -252,20 +283,21 @@ class LiveCredentials:
     def _verify_signature(self, token: str) -> VerifiedToken:
         try:
             claims = jwt.verify(token, self._replica.signing_keys, issuer=self._issuer, audience=self._issuer)
-            kind, tenant = claims.get("token_type"), claims.get("tid")
-            # Other tokens signed with these keys are not access tokens (RFC 8725, 3.12).
-            if kind not in {None, "m2m"}:
-                raise InvalidBearerToken
+            # Other tokens signed with these keys are not access tokens (RFC 8725, 3.12): they have no kind.
+            kind, tenant = _KINDS[claims.get("token_type")], claims.get("tid")
+            application = kind is CallerKind.APPLICATION
             return VerifiedToken(
                 subject=UUID(claims["sub"]),
-                m2m=kind == "m2m",
+                kind=kind,
                 expires_at=float(claims["exp"]),
                 tenant_id=UUID(tenant) if tenant else None,
-                session_id=UUID(claims["sid"]) if kind is None else None,
+                session_id=None if kind is CallerKind.OAUTH_CLIENT else UUID(claims["sid"]),
                 scopes=frozenset(str(claims.get("scope", "")).split()) & SCOPES,
                 rate_limit_tier=str(claims.get("rate_limit_tier", "standard")),
                 mfa_at=claims.get("mfa_at"),
                 issued_at=float(claims["iat"]),
+                client_id=UUID(claims["client_id"]) if application else None,
+                grant_id=UUID(claims["grant_id"]) if application else None,
             )
         except (Unauthenticated, KeyError, ValueError, TypeError, AttributeError):
             raise InvalidBearerToken from None

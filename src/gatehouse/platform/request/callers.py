@@ -24,7 +24,7 @@ A route declares its caller first: FastAPI resolves dependencies in order, so 40
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Final, cast
 
 from cryptography.hazmat.primitives.serialization import Encoding
 from fastapi import Depends, Request
@@ -55,6 +55,10 @@ class PeopleOnly(Forbidden):
 
 class CallerWithoutTenant(Forbidden):
     message = "A platform-wide client belongs to no organization, so it has nothing to manage here."
+
+
+#: Kinds of callers of whom sensitive operations require a second factor.
+_WITH_SECOND_FACTOR: Final = frozenset({CallerKind.USER, CallerKind.APPLICATION})
 
 
 class CallerLacksScope(Forbidden):
@@ -201,8 +205,8 @@ def _outpost(request: Request, caller: Annotated[Caller, Depends(_member)]) -> C
 def stepped_up(caller: Caller) -> Caller:
     """Return the caller if its second factor is fresh or not required. Raises `MfaRequired`, `EnrolmentRequired`. For
     routes that require it only when the body grants a right or the row is protected; others declare a type below."""
-    # A machine has no second factor.
-    if caller.kind is CallerKind.USER and caller.mfa_required and not caller.has_fresh_factor(time.time()):
+    # A machine has no second factor. An application has the user's at the sign-in.
+    if caller.kind in _WITH_SECOND_FACTOR and caller.mfa_required and not caller.has_fresh_factor(time.time()):
         raise MfaRequired if caller.has_factor else EnrolmentRequired
     return caller
 

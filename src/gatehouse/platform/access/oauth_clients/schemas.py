@@ -27,6 +27,15 @@ RedirectUris = Annotated[
         examples=[["https://portal.example.com/callback"]],
     ),
 ]
+UserScopes = Annotated[
+    list[Scope],
+    Field(
+        max_length=50,
+        description="The scopes that it may have for users who sign in to it. It acts as the user within them. Only for"
+        " platform-wide clients.",
+        examples=[["chat:write"]],
+    ),
+]
 Public = Annotated[
     bool, Field(description="It cannot keep a secret (an app, a page), and exchanges codes without one.")
 ]
@@ -45,6 +54,7 @@ class NewOAuthClient(Body):
     rate_limit_tier: Tier = "standard"
     token_lifetime_seconds: Lifetime = 3600
     redirect_uris: RedirectUris = Field(default_factory=list)
+    user_scopes: UserScopes = Field(default_factory=list)
     public: Public = False
 
 
@@ -57,6 +67,7 @@ class OAuthClientUpdate(Body):
     rate_limit_tier: Tier | None = None
     token_lifetime_seconds: Lifetime | None = None
     redirect_uris: Annotated[RedirectUris | None, Field(description="Replaces the whole list.")] = None
+    user_scopes: Annotated[UserScopes | None, Field(description="Replaces the whole list.")] = None
     public: Public | None = None
 
 
@@ -71,6 +82,7 @@ class OAuthClient(ResponseBody):
     rate_limit_tier: Tier
     token_lifetime_seconds: int
     redirect_uris: list[str]
+    user_scopes: list[Scope]
     public: bool
     created_at: datetime
     last_used: Annotated[datetime | None, Field(description="Last successful token issuance.")]

@@ -1,6 +1,6 @@
 """Creates, changes and deletes OAuth clients, and rotates their secrets."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -47,8 +47,8 @@ async def find(session: AsyncSession, caller: Caller, client_id: UUID, *, lock: 
 
 async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthClientCreated:
     tenant_id = await _new_client_tenant(change.session, caller, new)
-    grants.check(caller, scopes=new.scopes, tier=new.rate_limit_tier)
-    _check_redirects(tenant_id, new.redirect_uris)
+    grants.check(caller, scopes={*new.scopes, *new.user_scopes}, tier=new.rate_limit_tier)
+    _check_applications(tenant_id, redirect_uris=new.redirect_uris, user_scopes=new.user_scopes)
     secret = tokens.mint_token(SECRET_PREFIX)
     now = utc_now()
     row = OAuthClientRow(
@@ -67,6 +67,7 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
         previous_secret_expires_at=None,
         earlier_secrets=[],
         redirect_uris=list(dict.fromkeys(new.redirect_uris)),
+        user_scopes=list(dict.fromkeys(new.user_scopes)),
         public=new.public,
         created_at=now,
         updated_at=now,
@@ -84,6 +85,7 @@ async def create(change: Change, caller: Caller, new: NewOAuthClient) -> OAuthCl
             rate_limit_tier=row.rate_limit_tier,
             token_lifetime_seconds=row.token_lifetime_seconds,
             redirect_uris=row.redirect_uris,
+            user_scopes=row.user_scopes,
             public=row.public,
         )
         owner_change.touch("oauth_client", row.client_id)
@@ -96,15 +98,18 @@ async def update(change: Change, caller: Caller, client: OAuthClientRow, body: O
 
     Raises `GrantExceeded`, `Unprocessable`."""
     sent = body.model_dump(exclude_none=True)
-    for name in {"scopes", "redirect_uris"} & sent.keys():
+    for name in {"scopes", "redirect_uris", "user_scopes"} & sent.keys():
         sent[name] = list(dict.fromkeys(sent[name]))
-    _check_redirects(client.tenant_id, sent.get("redirect_uris", []))
+    _check_applications(
+        client.tenant_id, redirect_uris=sent.get("redirect_uris", []), user_scopes=sent.get("user_scopes", [])
+    )
     changed = client.differing(sent)
     if not changed:
         return client
-    grants.check(
-        caller, scopes=set(changed.get("scopes", ())) - set(client.scopes), tier=changed.get("rate_limit_tier")
-    )
+    added = {
+        scope for name in ("scopes", "user_scopes") for scope in set(changed.get(name, ())) - set(getattr(client, name))
+    }
+    grants.check(caller, scopes=added, tier=changed.get("rate_limit_tier"))
     if changed.get("enabled"):
         grants.check(caller, scopes=client.scopes, tier=client.rate_limit_tier)
     client.assign(changed)
@@ -112,7 +117,7 @@ async def update(change: Change, caller: Caller, client: OAuthClientRow, body: O
         owner_change.record(
             "oauth_client.updated", "oauth_client", client.client_id, tenant_id=client.tenant_id, **changed
         )
-        if "enabled" in changed or "scopes" in changed:
+        if {"enabled", "scopes", "user_scopes"} & changed.keys():
             owner_change.touch("oauth_client", client.client_id, urgent=True)
     return client
 
@@ -189,11 +194,15 @@ async def _owner_change(change: Change, client: OAuthClientRow) -> AsyncIterator
         yield owner_change
 
 
-def _check_redirects(tenant_id: TenantId | None, redirect_uris: list[str]) -> None:
-    """Allow redirect URIs for platform-wide clients only, because there is no consent page. Raises `Unprocessable`."""
-    if redirect_uris and tenant_id is not None:
-        fault = FieldFault("redirect_uris", "only platform-wide clients have them (tenant_id null)")
-        raise Unprocessable(faults=[fault])
+def _check_applications(tenant_id: TenantId | None, **fields: Sequence[str]) -> None:
+    """Allow these fields for platform-wide clients only, because there is no consent page. Raises `Unprocessable`."""
+    faults = [
+        FieldFault(name, "only platform-wide clients have them (tenant_id null)")
+        for name, value in fields.items()
+        if value and tenant_id is not None
+    ]
+    if faults:
+        raise Unprocessable(faults=faults)
 
 
 async def tenant_filter(session: AsyncSession, caller: Caller, tenant_id: UUID | None) -> TenantId | None:

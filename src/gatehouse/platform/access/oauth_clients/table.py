@@ -42,6 +42,7 @@ class OAuthClientRow(Row):
     #: secrets before the previous one: `digest` in hexadecimal, `expires_at` as Unix time
     earlier_secrets: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     redirect_uris: Mapped[list[str]]
+    user_scopes: Mapped[list[str]]
     public: Mapped[bool]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]

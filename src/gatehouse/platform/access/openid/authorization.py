@@ -13,6 +13,8 @@ from gatehouse.foundation.http import forms
 from gatehouse.foundation.http.forms import BadForm
 from gatehouse.platform.access.openid.errors import BadAuthorizationRequest
 from gatehouse.platform.access.tokens.claims import BY_SCOPE
+from gatehouse.platform.access.tokens.codes import CodeGrant
+from gatehouse.platform.access.tokens.table import Client
 
 PATH: Final = "/oauth/authorize"
 _MAX_QUERY_CHARS: Final = 8192
@@ -58,10 +60,15 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
         return int(self.fields["max_age"]) if "max_age" in self.fields else None
 
     @property
-    def scope(self) -> str:
-        """The requested scopes that are supported; others are ignored (OpenID Connect Core, 3.1.2.1)."""
-        requested = self.fields.get("scope", "").split()
-        return " ".join(scope for scope in BY_SCOPE if scope in requested)
+    def requested_scopes(self) -> set[str]:
+        return set(self.fields.get("scope", "").split())
+
+    def grant(self, client: Client) -> CodeGrant:
+        """Return what the code is issued for: of the requested scopes those of OpenID Connect, and those that the
+        client may have for users. Others are ignored (OpenID Connect Core, 3.1.2.1)."""
+        scopes = [scope for scope in (*BY_SCOPE, *client.user_scopes) if scope in self.requested_scopes]
+        challenge, nonce = self.fields["code_challenge"], self.fields.get("nonce")
+        return CodeGrant(self.client_id, self.redirect_uri, challenge, nonce, " ".join(scopes))
 
     def check(self) -> None:
         """Check all rules. Raises `AuthorizationError` for the first that fails."""
@@ -75,7 +82,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True):
             yield name not in fields, f"{name}_not_supported", f"{name}: not supported."
         yield fields.get("response_type") == "code", "unsupported_response_type", "response_type: only code."
         yield fields.get("response_mode", "query") == "query", "invalid_request", "response_mode: only query."
-        yield "openid" in self.scope.split(), "invalid_scope", "scope: openid is missing."
+        yield "openid" in self.requested_scopes, "invalid_scope", "scope: openid is missing."
         has_challenge = fields.get("code_challenge_method") == "S256" and _match_challenge(
             fields.get("code_challenge", "")
         )

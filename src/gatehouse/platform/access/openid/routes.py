@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from gatehouse.foundation.identity import SCOPES
 from gatehouse.platform.access.openid import authorization, service
 from gatehouse.platform.access.openid.schemas import AUTHORIZATION_FORM, AUTHORIZATION_QUERY, Discovery, UserInfo
 from gatehouse.platform.access.tokens.claims import BY_SCOPE
@@ -59,7 +60,7 @@ async def authorize_by_form(request: Request) -> Response:
 @router.post("/oauth/userinfo", **_USERINFO_ROUTE)
 async def userinfo(request: Request, host: TheHost) -> object:
     """Returns the claims of the user, for the access token that an application got for its code. No other token is
-    accepted here, and this token is accepted nowhere else."""
+    accepted here."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return await service.userinfo(host, token.strip() if scheme.lower() == "bearer" else None)
 
@@ -87,7 +88,7 @@ async def discovery(response: Response, host: TheHost) -> Discovery:
         id_token_signing_alg_values_supported=["RS256"],
         token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post", "none"],
         code_challenge_methods_supported=["S256"],
-        scopes_supported=list(BY_SCOPE),
+        scopes_supported=[*BY_SCOPE, *sorted(SCOPES)],
         claims_supported=[
             *(claim for names in BY_SCOPE.values() for claim in names),
             "iss", "aud", "exp", "iat", "auth_time", "nonce", "amr", "sid",

@@ -48,7 +48,7 @@ _PARAMETERS: Final = {
     "client_id": "A platform-wide client with redirect URIs.",
     "redirect_uri": "One of the client's redirect URIs, an exact match.",
     "response_type": "`code`.",
-    "scope": "`openid`, and `email` and `profile` for more claims.",
+    "scope": "`openid`; `email` and `profile` for more claims; scopes of the API that the client may have for users.",
     "code_challenge": "Challenge of the code verifier (RFC 7636).",
     "code_challenge_method": "`S256`.",
     "state": "Returned unchanged.",

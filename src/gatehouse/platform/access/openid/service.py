@@ -46,14 +46,17 @@ async def authorize(request: Request, host: Host) -> RedirectResponse:
     `NoPublicAddress`; the redirect reports every other error to the application."""
     name = issuer(host)
     auth_request = AuthorizationRequest.parse(request.scope["query_string"].decode("ascii", "replace"))
-    if await client_of_request(host, auth_request) is None:
+    client = await client_of_request(host, auth_request)
+    if client is None:
         raise BadAuthorizationRequest
     try:
         auth_request.check()
         browser_session = await browser.current_session(request, host)
         if browser_session is not None and not _is_recent(auth_request, browser_session[1], host):
             browser_session = None
-        code = None if browser_session is None else await _issue_code(request, host, auth_request, *browser_session)
+        code = None
+        if browser_session is not None:
+            code = await _issue_code(request, host, auth_request.grant(client), *browser_session)
         return _sign_in_first(auth_request, host) if code is None else auth_request.response(name, code=code)
     except AuthorizationError as error:
         return auth_request.response(name, error=error.error, error_description=error.description)
@@ -103,11 +106,7 @@ async def _active_user(session: AsyncSession, user_id: UUID, session_id: UUID) -
 
 
 async def _issue_code(
-    request: Request,
-    host: Host,
-    auth_request: AuthorizationRequest,
-    user: UserRow,
-    browser_session: SessionRow,
+    request: Request, host: Host, grant: CodeGrant, user: UserRow, browser_session: SessionRow
 ) -> str | None:
     """Issue a code; None if the session has ended meanwhile. Raises `AuthorizationError`."""
     await _check_client_address(request, host, user, browser_session)
@@ -115,21 +114,8 @@ async def _issue_code(
         session = await browser.extend_session(change, browser_session.id)
         if session is None:
             return None
-        grant = CodeGrant(
-            auth_request.client_id,
-            auth_request.redirect_uri,
-            auth_request.fields["code_challenge"],
-            auth_request.fields.get("nonce"),
-            auth_request.scope,
-        )
         code = codes.issue(change, session, grant)
-        change.record(
-            "oauth_code.issued",
-            "oauth_client",
-            auth_request.client_id,
-            scope=auth_request.scope,
-            session_id=session.id,
-        )
+        change.record("oauth_code.issued", "oauth_client", grant.client_id, scope=grant.scope, session_id=session.id)
     return code
 
 

@@ -3,13 +3,15 @@ Core, 3.1).
 
     issued -> used      exchanged within a minute, by its client, with its redirect URI and the challenge's verifier
     used   -> revoked   exchanged again: the code was copied, so its access token is revoked too
+
+The access token acts for the user within its scopes, until the session ends. `/oauth/userinfo` finds it by its digest.
 """
 
 import hashlib
 import hmac
 from base64 import urlsafe_b64encode
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from starlette.requests import Request
@@ -17,6 +19,7 @@ from starlette.requests import Request
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.secrets import tokens
+from gatehouse.platform.access.revoking import revoke
 from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.access.tokens import claims
 from gatehouse.platform.access.tokens.errors import InvalidGrant
@@ -88,27 +91,47 @@ async def _exchange(change: Change, host: Host, exchange: CodeExchange) -> Perso
         return None
     if row.used_at is not None:
         row.access_digest = row.access_expires_at = None
+        await revoke(change, _grant_id(row), "grant", ACCESS_TOKEN_SECONDS)
         change.record("oauth_code.reused", "oauth_client", row.client_id, outcome="failure", user_id=row.user_id)
         return None
     session = await change.session.get(SessionRow, row.session_id)
     user = await change.session.get(UserRow, row.user_id)
     if not row.fresh() or session is None or user is None or not session.open() or not user.is_active:
         return None
-    access_token, now = tokens.mint_token("gat_"), utc_now()
+    access_token, now = await _access_token(host, row, session), utc_now()
     row.used_at = now
-    row.access_digest = access_token.digest
+    row.access_digest = tokens.digest(access_token)
     row.access_expires_at = now + timedelta(seconds=ACCESS_TOKEN_SECONDS)
     id_claims = await claims.claims_for(change.session, user, row.scope.split())
     id_claims |= {"auth_time": int(session.created_at.timestamp()), "amr": session.amr, "sid": str(session.id)}
     if row.nonce is not None:
         id_claims["nonce"] = row.nonce
     return PersonTokens(
-        access_token=access_token.plaintext,
+        access_token=access_token,
         token_type="Bearer",  # noqa: S106 - the scheme's name
         expires_in=ACCESS_TOKEN_SECONDS,
         scope=row.scope,
         id_token=await host.signer.sign(id_claims, ACCESS_TOKEN_SECONDS, audience=str(row.client_id)),
     )
+
+
+async def _access_token(host: Host, row: AuthorizationCodeRow, session: SessionRow) -> str:
+    claims: dict[str, Any] = {
+        "sub": str(row.user_id),
+        "sid": str(session.id),
+        "token_type": "application",
+        "client_id": str(row.client_id),
+        "grant_id": str(_grant_id(row)),
+        "scope": row.scope,
+    }
+    if session.mfa_at is not None:
+        claims["mfa_at"] = int(session.mfa_at.timestamp())
+    return await host.signer.sign(claims, ACCESS_TOKEN_SECONDS)
+
+
+def _grant_id(row: AuthorizationCodeRow) -> UUID:
+    """Return the id by which the access token of a code is revoked."""
+    return UUID(bytes=row.digest[:16])
 
 
 def _matches(row: AuthorizationCodeRow, exchange: CodeExchange) -> bool:

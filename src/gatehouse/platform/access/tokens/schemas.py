@@ -17,10 +17,16 @@ class AccessToken(ResponseBody):
 class PersonTokens(ResponseBody):
     """The tokens for an authorization code (OpenID Connect Core, 3.1.3.3)."""
 
-    access_token: Annotated[str, Field(description="Only for GET /oauth/userinfo.", examples=["gat_4fJ0..."])]
+    access_token: Annotated[
+        str,
+        Field(
+            description="For GET /oauth/userinfo, and for this API as the user, within the scopes.",
+            examples=["eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiJ9.eyJzdWIiOiIuLi4ifQ.c2ln"],
+        ),
+    ]
     token_type: Literal["Bearer"]
     expires_in: Annotated[int, Field(description="Seconds.", examples=[900])]
-    scope: Annotated[str, Field(examples=["openid email"])]
+    scope: Annotated[str, Field(description="The scopes that it has.", examples=["openid email chat:write"])]
     id_token: Annotated[str, Field(description="The user's claims: a JWT for this client (RS256).")]
 
 

@@ -17,7 +17,7 @@ from gatehouse.foundation.storage.rows import TenantRow
 _CLIENT: Final = text(
     "SELECT c.client_id, c.tenant_id, c.name, c.scopes, c.enabled, c.rate_limit_tier, c.token_lifetime_seconds,"
     " c.secret_digest, c.previous_secret_digest, c.previous_secret_expires_at, c.earlier_secrets, c.public,"
-    " c.redirect_uris"
+    " c.redirect_uris, c.user_scopes"
     " FROM oauth_clients c LEFT JOIN tenants t ON t.id = c.tenant_id"
     " WHERE c.client_id = :client_id AND (c.tenant_id IS NULL OR t.deleted_at IS NULL)"
 )
@@ -44,6 +44,8 @@ class Client(msgspec.Struct, frozen=True):
     earlier_secrets: list[dict[str, Any]]
     public: bool
     redirect_uris: list[str]
+    #: scopes that the client may have as an application that acts for users
+    user_scopes: list[str]
 
     @property
     def signs_people_in(self) -> bool:
@@ -52,7 +54,7 @@ class Client(msgspec.Struct, frozen=True):
 
 
 class AuthorizationCodeRow(TenantRow):
-    """A code, and the digest of the access token for `/oauth/userinfo` that it was exchanged for.
+    """A code, and the digest of the access token that it was exchanged for.
 
     `session_id` is the session in which the user authorized the client; code and token end with it.
     """

@@ -89,7 +89,7 @@ class TrialUser(Body):
     id: str = ""
     email: str = ""
     role: Literal["admin", "auditor", "user", "client"] = "user"
-    kind: Literal["user", "api_key", "oauth_client"] = "api_key"
+    kind: Literal["user", "api_key", "oauth_client", "application"] = "api_key"
 
 
 class TrialDlp(Body):

@@ -141,12 +141,14 @@ async def api_keys(session: AsyncSession, replica: Replica, keys: Keys) -> None:
 
 
 async def oauth_clients(session: AsyncSession, replica: Replica, keys: Keys) -> None:
-    query = "SELECT client_id, tenant_id, enabled, scopes FROM oauth_clients"
+    query = "SELECT client_id, tenant_id, enabled, scopes, user_scopes FROM oauth_clients"
     rows = {row.client_id: row for row in await _rows(session, query, keys, "client_id")}
     for deleted_id in _missing(keys, rows.keys()):
         replica.clients.pop(deleted_id, None)
     for row in rows.values():
-        replica.clients[row.client_id] = LiveClient(row.client_id, row.tenant_id, row.enabled, frozenset(row.scopes))
+        replica.clients[row.client_id] = LiveClient(
+            row.client_id, row.tenant_id, row.enabled, frozenset(row.scopes), frozenset(row.user_scopes)
+        )
 
 
 async def scim_tokens(session: AsyncSession, replica: Replica, keys: Keys) -> None:

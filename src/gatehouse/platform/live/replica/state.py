@@ -51,6 +51,8 @@ class LiveClient(msgspec.Struct, frozen=True, gc=False):
     tenant_id: TenantId | None
     enabled: bool
     scopes: frozenset[str]
+    #: scopes that the client may have as an application that acts for users
+    user_scopes: frozenset[str]
 
 
 class LiveScimToken(msgspec.Struct, frozen=True, gc=False):

@@ -21,7 +21,9 @@ class AuditEventShown(ResponseBody):
     sequence: Annotated[int, Field(description="Counts from 1 in each organization, without a gap.", examples=[1])]
     timestamp: datetime
     actor_id: str | None
-    actor_type: Annotated[str, Field(description="`user`, `api_key`, `oauth_client`, `scim`, `system`, `outpost`.")]
+    actor_type: Annotated[
+        str, Field(description="`user`, `api_key`, `oauth_client`, `application`, `scim`, `system`, `outpost`.")
+    ]
     action: Annotated[str, Field(examples=["api_key.created"])]
     resource_type: Annotated[str | None, Field(examples=["api_key"])]
     resource_id: str | None
