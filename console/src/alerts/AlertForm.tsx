@@ -35,7 +35,7 @@ export function AlertForm({ rule, onDone }: { rule?: AlertRule; onDone: () => vo
       enabled: rule?.enabled ?? true,
     },
   });
-  const save = useSaveAlertRule(rule?.id);
+  const save = useSaveAlertRule(rule);
   const { errors } = form.formState;
   const minutes = { valueAsNumber: true, required: alerts.minutesRequired };
   return (

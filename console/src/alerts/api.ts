@@ -1,6 +1,7 @@
 /** Alert rules and their history: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 
 export type AlertRule = Schemas["AlertRule"];
 export type NewAlertRule = Schemas["NewAlertRule"];
@@ -38,11 +39,12 @@ function useAlertChange<Input, Output>(change: (input: Input) => Promise<Output>
   });
 }
 
-export function useSaveAlertRule(id: string | undefined) {
+export function useSaveAlertRule(rule: AlertRule | undefined) {
+  const headers = useIfMatch(rule);
   return useAlertChange((body: NewAlertRule) =>
-    id === undefined
+    rule === undefined
       ? dataOf(api.POST("/api/alerts", { body }))
-      : dataOf(api.PUT("/api/alerts/{rule_id}", { params: { path: { rule_id: id } }, body })),
+      : dataOf(api.PUT("/api/alerts/{rule_id}", { params: { path: { rule_id: rule.id } }, body, headers })),
   );
 }
 

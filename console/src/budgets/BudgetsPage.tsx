@@ -104,24 +104,28 @@ function Creation({ onDone }: { onDone: () => void }) {
   );
 }
 
+function EditBudget({ budget, name, onDone }: { budget: Budget; name: string; onDone: () => void }) {
+  const update = useUpdateBudget(budget);
+  return (
+    <BudgetForm
+      budget={budget} onCancel={onDone}
+      onSubmit={async ({ limit_usd = null, limit_requests = null, limit_tokens = null, action = "block" }) => {
+        await update.mutateAsync({ limit_usd, limit_requests, limit_tokens, action });
+        toast(texts.rules.saved(name));
+        onDone();
+      }}
+    />
+  );
+}
+
 function Actions({ budget }: { budget: Budget }) {
-  const { budgets, rules } = texts;
-  const update = useUpdateBudget(budget.id);
+  const { budgets } = texts;
   const remove = useDeleteBudget(budget.id);
   const name = budgets.nameOf(useScopeName(budget), budgets.periods[budget.period]);
   return (
     <RuleMenu
       name={name} deleteText={budgets.deleteText} onDelete={() => remove.mutateAsync(undefined)}
-      editor={(close) => (
-        <BudgetForm
-          budget={budget} onCancel={close}
-          onSubmit={async ({ limit_usd = null, limit_requests = null, limit_tokens = null, action = "block" }) => {
-            await update.mutateAsync({ limit_usd, limit_requests, limit_tokens, action });
-            toast(rules.saved(name));
-            close();
-          }}
-        />
-      )}
+      editor={(close) => <EditBudget budget={budget} name={name} onDone={close} />}
     />
   );
 }

@@ -1,6 +1,7 @@
 /** Budgets: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 
 export type Budget = Schemas["Budget"];
 export type NewBudget = Schemas["NewBudget"];
@@ -36,9 +37,10 @@ export function useCreateBudget() {
   return useBudgetChange((body: NewBudget) => dataOf(api.POST("/api/admin/budgets", { body })));
 }
 
-export function useUpdateBudget(id: string) {
+export function useUpdateBudget(budget: Budget) {
+  const headers = useIfMatch(budget);
   return useBudgetChange((body: BudgetUpdate) =>
-    dataOf(api.PUT("/api/admin/budgets/{budget_id}", { params: { path: { budget_id: id } }, body })),
+    dataOf(api.PUT("/api/admin/budgets/{budget_id}", { params: { path: { budget_id: budget.id } }, body, headers })),
   );
 }
 

@@ -14,7 +14,7 @@ import { PatternTrial } from "./PatternTrial";
 export function RuleForm({ rule, onDone }: { rule?: DlpRule; onDone: () => void }) {
   const { dlp, rules } = texts;
   const form = useForm<RuleFields>({ defaultValues: fieldsOf(rule) });
-  const save = useSaveRule(rule?.id);
+  const save = useSaveRule(rule);
   const { errors } = form.formState;
   const detector = form.watch("detector_type");
   return (

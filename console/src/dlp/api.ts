@@ -1,6 +1,7 @@
 /** DLP rules: queries, changes and trials. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 import type { Detector } from "./detectors";
 
 export type DlpRule = Schemas["DlpRule"];
@@ -33,11 +34,12 @@ function useRuleChange<Input, Output>(change: (input: Input) => Promise<Output>)
   });
 }
 
-export function useSaveRule(id: string | undefined) {
+export function useSaveRule(rule: DlpRule | undefined) {
+  const headers = useIfMatch(rule);
   return useRuleChange((body: NewDlpRule) =>
-    id === undefined
+    rule === undefined
       ? dataOf(api.POST("/api/admin/dlp-rules/", { body }))
-      : dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: id } }, body })),
+      : dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: rule.id } }, body, headers })),
   );
 }
 

@@ -61,7 +61,7 @@ function configOf({ filter_type, keywords, topics, threshold, instruction }: Fil
 export function FilterForm({ filter, onDone }: { filter?: ContentFilter; onDone: () => void }) {
   const { filters, rules } = texts;
   const form = useForm<FilterFields>({ defaultValues: fieldsOf(filter) });
-  const save = useSaveFilter(filter?.id);
+  const save = useSaveFilter(filter);
   const groups = useGroups();
   const { errors } = form.formState;
   const [type, group] = form.watch(["filter_type", "group_id"]);

@@ -1,6 +1,7 @@
 /** Content filters: queries, changes and the trial. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 
 export type ContentFilter = Schemas["ContentFilter"];
 export type FilterType = ContentFilter["filter_type"];
@@ -22,11 +23,12 @@ function useFilterChange<Input, Output>(change: (input: Input) => Promise<Output
   });
 }
 
-export function useSaveFilter(id: string | undefined) {
+export function useSaveFilter(filter: ContentFilter | undefined) {
+  const headers = useIfMatch(filter);
   return useFilterChange((body: NewContentFilter) =>
-    id === undefined
+    filter === undefined
       ? dataOf(api.POST("/api/admin/content-filters/", { body }))
-      : dataOf(api.PUT("/api/admin/content-filters/{filter_id}", { params: { path: { filter_id: id } }, body })),
+      : dataOf(api.PUT("/api/admin/content-filters/{filter_id}", { params: { path: { filter_id: filter.id } }, body, headers })),
   );
 }
 

@@ -21,7 +21,7 @@ export function GroupForm({ group, onDone }: { group?: Group; onDone: () => void
       external_group_id: group?.external_group_id ?? "",
     },
   });
-  const save = useSaveGroup(group?.id);
+  const save = useSaveGroup(group);
   const { errors } = form.formState;
   return (
     <DialogForm

@@ -1,6 +1,7 @@
 /** Groups and their members: queries and changes. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 
 export type Group = Schemas["Group"];
 export type NewGroup = Schemas["NewGroup"];
@@ -32,11 +33,12 @@ function useGroupChange<Input, Output>(change: (input: Input) => Promise<Output>
   });
 }
 
-export function useSaveGroup(id: string | undefined) {
+export function useSaveGroup(group: Group | undefined) {
+  const headers = useIfMatch(group);
   return useGroupChange((body: NewGroup) =>
-    id === undefined
+    group === undefined
       ? dataOf(api.POST("/api/admin/groups", { body }))
-      : dataOf(api.PUT("/api/admin/groups/{group_id}", { params: { path: { group_id: id } }, body })),
+      : dataOf(api.PUT("/api/admin/groups/{group_id}", { params: { path: { group_id: group.id } }, body, headers })),
   );
 }
 

@@ -7,7 +7,7 @@ import { RowMenu } from "../parts/RowMenu";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { type Model, nameOf, useDeleteModel, useUpdateModel } from "./api";
+import { type Model, nameOf, useDeleteModel, useSetActive, useUpdateModel } from "./api";
 import { ModelForm } from "./ModelForm";
 
 /** The menu of a model, for administrators. */
@@ -15,13 +15,13 @@ export function ModelActions({ model }: { model: Model }) {
   const { models } = texts;
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
   const trigger = useRef<HTMLButtonElement>(null);
-  const update = useUpdateModel(model.id);
+  const setActive = useSetActive(model.id);
   const remove = useDeleteModel(model.id);
   const name = nameOf(model);
   const close = () => setOpen(null);
 
   function toggle() {
-    update.mutate({ is_active: !model.is_active }, {
+    setActive.mutate(!model.is_active, {
       onSuccess: () => toast(model.is_active ? models.wasDeactivated(name) : models.wasActivated(name)),
       onError: (error) => toast(errorText(error), "failed"),
     });
@@ -38,19 +38,26 @@ export function ModelActions({ model }: { model: Model }) {
         <MenuItem danger onClick={() => setOpen("delete")}><Trash2 aria-hidden size={15} />{models.remove}</MenuItem>
       </RowMenu>
       <Dialog open={open === "edit"} onClose={close} returnTo={trigger} title={models.editTitle(name)}>
-        <ModelForm
-          model={model} onCancel={close}
-          onSubmit={async ({ provider: _, model_id: __, ...body }) => {
-            await update.mutateAsync(body);
-            toast(models.saved(name));
-            close();
-          }}
-        />
+        <EditModel model={model} onDone={close} />
       </Dialog>
       <ConfirmDialog
         open={open === "delete"} onClose={close} returnTo={trigger} title={models.deleteTitle(name)} text={models.deleteText}
         action={models.delete} run={() => remove.mutateAsync(undefined)} done={models.deleted(name)}
       />
     </>
+  );
+}
+
+function EditModel({ model, onDone }: { model: Model; onDone: () => void }) {
+  const update = useUpdateModel(model);
+  return (
+    <ModelForm
+      model={model} onCancel={onDone}
+      onSubmit={async ({ provider: _, model_id: __, ...body }) => {
+        await update.mutateAsync(body);
+        toast(texts.models.saved(nameOf(model)));
+        onDone();
+      }}
+    />
   );
 }

@@ -1,6 +1,7 @@
 /** The catalog of models: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 
 export type Model = Schemas["ModelConfig"];
 export type ModelUpdate = Schemas["ModelUpdate"];
@@ -34,9 +35,16 @@ export function useCreateModel() {
   return useModelChange((body: NewModel) => dataOf(api.POST("/api/admin/models/catalog/", { body })));
 }
 
-export function useUpdateModel(id: string) {
+export function useUpdateModel(model: Model) {
+  const headers = useIfMatch(model);
   return useModelChange((body: ModelUpdate) =>
-    dataOf(api.PUT("/api/admin/models/catalog/{model_config_id}", { params: { path: { model_config_id: id } }, body })),
+    dataOf(api.PUT("/api/admin/models/catalog/{model_config_id}", { params: { path: { model_config_id: model.id } }, body, headers })),
+  );
+}
+
+export function useSetActive(id: string) {
+  return useModelChange((isActive: boolean) =>
+    dataOf(api.PUT("/api/admin/models/catalog/{model_config_id}", { params: { path: { model_config_id: id } }, body: { is_active: isActive } })),
   );
 }
 

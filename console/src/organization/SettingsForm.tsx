@@ -1,5 +1,7 @@
+import { useEffect, useState } from "react";
 import { useForm } from "react-hook-form";
 import type { Schemas } from "../api/client";
+import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
 import { Button } from "../parts/Button";
 import { TextField } from "../parts/fields";
@@ -18,10 +20,16 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
   const form = useForm({ values: fieldsOf(settings), resetOptions: { keepDirtyValues: true } });
   const { errors, isDirty, isSubmitting } = form.formState;
   useUnsavedWarning(isDirty && !isSubmitting);
+  // The version of which the form shows the values: while it is edited, the settings may be loaded anew.
+  const [version, setVersion] = useState<string | null>(settings.updated_at);
+  useEffect(() => {
+    if (!isDirty) setVersion(settings.updated_at);
+  }, [isDirty, settings.updated_at]);
   const submit = form.handleSubmit(async (fields) => {
     try {
       await update.mutateAsync({
         ...fields,
+        updatedAt: version ?? settings.updated_at,
         contact_email: fields.contact_email.trim() || null,
         session_timeout_minutes: Number(fields.session_timeout_minutes),
         idle_timeout_minutes: Number(fields.idle_timeout_minutes),
@@ -30,6 +38,8 @@ export function SettingsForm({ settings }: { settings: Schemas["Settings"] }) {
       toast(organization.saved);
     } catch (error) {
       showFaults(form, error);
+      // The user has been told, and sees what the other has changed: the next attempt overwrites it.
+      if (error instanceof ApiError && error.status === 412) setVersion(null);
     }
   });
   const readOnly = !administers || isSubmitting;

@@ -2,6 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import { discardToken } from "../api/session";
+import { ifMatch } from "../api/versions";
 
 export type Domain = Schemas["AllowedDomain"];
 type SettingsUpdate = Schemas["SettingsUpdate"];
@@ -33,8 +34,8 @@ function useOrganizationChange<Input, Output>(change: (input: Input) => Promise<
 }
 
 export function useUpdateSettings() {
-  return useOrganizationChange(async (body: SettingsUpdate) => {
-    const settings = await dataOf(api.PUT("/api/v1/admin/org/settings", { body }));
+  return useOrganizationChange(async ({ updatedAt, ...body }: SettingsUpdate & { updatedAt: string }) => {
+    const settings = await dataOf(api.PUT("/api/v1/admin/org/settings", { body, headers: ifMatch(updatedAt) }));
     // The session holds the organization's name.
     discardToken();
     return settings;

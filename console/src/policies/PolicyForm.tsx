@@ -13,7 +13,7 @@ import { PolicyTrials } from "./PolicyTrials";
 export function PolicyForm({ policy, onDone }: { policy?: Policy; onDone: () => void }) {
   const { policies, rules } = texts;
   const form = useForm<PolicyFields>({ defaultValues: fieldsOf(policy) });
-  const save = useSavePolicy(policy?.id);
+  const save = useSavePolicy(policy);
   const { errors } = form.formState;
   const action = form.watch("action");
   return (

@@ -2,6 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import type { paths } from "../api/schema";
+import { useIfMatch } from "../api/versions";
 
 type List = paths["/api/admin/policies"];
 export type Policy = List["get"]["responses"][200]["content"]["application/json"][number];
@@ -28,12 +29,13 @@ function usePolicyChange<Input, Output>(change: (input: Input) => Promise<Output
   });
 }
 
-export function useSavePolicy(id: string | undefined) {
+export function useSavePolicy(policy: Policy | undefined) {
+  const headers = useIfMatch(policy);
   return usePolicyChange((body: NewPolicy) =>
-    id === undefined
+    policy === undefined
       ? dataOf(api.POST("/api/admin/policies", { body }))
       : dataOf(api.PUT("/api/admin/policies/{policy_id}", {
-          params: { path: { policy_id: id } }, body: { ...body, terminal: body.terminal ?? body.action !== "LOG" },
+          params: { path: { policy_id: policy.id } }, headers, body: { ...body, terminal: body.terminal ?? body.action !== "LOG" },
         })),
   );
 }

@@ -9,7 +9,7 @@ import { RowMenu } from "../parts/RowMenu";
 import { errorText } from "../parts/states";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { nameOf, type User, useDeleteUser, useIssueReset, useResetFactors, useUpdateUser } from "./api";
+import { nameOf, type User, useDeleteUser, useIssueReset, useResetFactors, useSetActive, useUpdateUser } from "./api";
 import { Link } from "./CreateUserDialog";
 import { bodyOf, UserForm } from "./UserForm";
 
@@ -23,7 +23,7 @@ export function UserActions({ user }: { user: User }) {
   const [link, setLink] = useState<string | null>(null);
   const [anonymise, setAnonymise] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
-  const update = useUpdateUser(user.id);
+  const setActive = useSetActive(user.id);
   const remove = useDeleteUser(user.id);
   const issueReset = useIssueReset(user.id);
   const resetFactors = useResetFactors(user.id);
@@ -31,7 +31,7 @@ export function UserActions({ user }: { user: User }) {
   const close = () => setOpen(null);
 
   function toggle() {
-    update.mutate({ is_active: !user.is_active }, {
+    setActive.mutate(!user.is_active, {
       onSuccess: () => toast(user.is_active ? users.deactivated(name) : users.activated(name)),
       onError: (error) => toast(errorText(error), "failed"),
     });
@@ -69,14 +69,7 @@ export function UserActions({ user }: { user: User }) {
         )}
       </RowMenu>
       <Dialog open={open === "edit"} onClose={close} returnTo={trigger} title={users.editTitle(name)}>
-        <UserForm
-          user={user} onCancel={close}
-          onSubmit={async (fields) => {
-            await update.mutateAsync(bodyOf(fields));
-            toast(users.saved(name));
-            close();
-          }}
-        />
+        <EditUser user={user} onDone={close} />
       </Dialog>
       <Dialog open={open === "reset"} onClose={close} returnTo={trigger} persistent title={users.resetTitle(name)} text={users.resetText}>
         <Link label={users.resetLink} link={link ?? ""} onDone={close} />
@@ -95,5 +88,19 @@ export function UserActions({ user }: { user: User }) {
         />
       </ConfirmDialog>
     </>
+  );
+}
+
+function EditUser({ user, onDone }: { user: User; onDone: () => void }) {
+  const update = useUpdateUser(user);
+  return (
+    <UserForm
+      user={user} onCancel={onDone}
+      onSubmit={async (fields) => {
+        await update.mutateAsync(bodyOf(fields));
+        toast(texts.users.saved(nameOf(user)));
+        onDone();
+      }}
+    />
   );
 }

@@ -1,6 +1,7 @@
 /** Users: queries and changes. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 
 export type User = Schemas["User"];
 export type Role = User["role"];
@@ -37,9 +38,16 @@ export function useCreateUser() {
   return useUserChange((body: NewUser) => dataOf(api.POST("/api/admin/users", { body })));
 }
 
-export function useUpdateUser(id: string) {
+export function useUpdateUser(user: User) {
+  const headers = useIfMatch(user);
   return useUserChange((body: UserUpdate) =>
-    dataOf(api.PATCH("/api/admin/users/{user_id}", { params: { path: { user_id: id } }, body })),
+    dataOf(api.PATCH("/api/admin/users/{user_id}", { params: { path: { user_id: user.id } }, body, headers })),
+  );
+}
+
+export function useSetActive(id: string) {
+  return useUserChange((isActive: boolean) =>
+    dataOf(api.PATCH("/api/admin/users/{user_id}", { params: { path: { user_id: id } }, body: { is_active: isActive } })),
   );
 }
 

@@ -10,7 +10,7 @@ import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { useDeleteWebhook, useUpdateWebhook, useWebhooks, type Webhook } from "./api";
+import { useDeleteWebhook, useSetEnabled, useUpdateWebhook, useWebhooks, type Webhook } from "./api";
 import { CreateWebhook } from "./CreateWebhook";
 import { DeliveriesDialog } from "./DeliveriesDialog";
 import { bodyOf, WebhookForm } from "./WebhookForm";
@@ -69,24 +69,29 @@ function columnsOf(administers: boolean, open: (webhook: Webhook) => void): Colu
   return columns;
 }
 
+function EditWebhook({ webhook, onDone }: { webhook: Webhook; onDone: () => void }) {
+  const update = useUpdateWebhook(webhook);
+  return (
+    <WebhookForm
+      webhook={webhook} onCancel={onDone}
+      onSubmit={async (fields) => {
+        await update.mutateAsync(bodyOf(fields));
+        toast(texts.rules.saved(fields.name));
+        onDone();
+      }}
+    />
+  );
+}
+
 function Actions({ webhook, onOpen }: { webhook: Webhook; onOpen: () => void }) {
-  const { webhooks, rules } = texts;
-  const update = useUpdateWebhook(webhook.id);
+  const { webhooks } = texts;
+  const setEnabled = useSetEnabled(webhook.id);
   const remove = useDeleteWebhook(webhook.id);
   return (
     <RuleMenu
       name={webhook.name} enabled={webhook.enabled} deleteText={webhooks.deleteText}
-      onToggle={() => update.mutateAsync({ enabled: !webhook.enabled })} onDelete={() => remove.mutateAsync(undefined)}
-      editor={(close) => (
-        <WebhookForm
-          webhook={webhook} onCancel={close}
-          onSubmit={async (fields) => {
-            await update.mutateAsync(bodyOf(fields));
-            toast(rules.saved(fields.name));
-            close();
-          }}
-        />
-      )}
+      onToggle={() => setEnabled.mutateAsync(!webhook.enabled)} onDelete={() => remove.mutateAsync(undefined)}
+      editor={(close) => <EditWebhook webhook={webhook} onDone={close} />}
     >
       <MenuItem onClick={onOpen}><Send aria-hidden size={15} />{webhooks.showDeliveries}</MenuItem>
     </RuleMenu>

@@ -1,6 +1,7 @@
 /** Webhooks and their deliveries: queries and changes. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 
 export type Webhook = Schemas["Webhook"];
 export type NewWebhook = Schemas["NewWebhook"];
@@ -53,9 +54,16 @@ export function useCreateWebhook() {
   });
 }
 
-export function useUpdateWebhook(id: string) {
+export function useUpdateWebhook(webhook: Webhook) {
+  const headers = useIfMatch(webhook);
   return useWebhookChange((body: WebhookUpdate) =>
-    dataOf(api.PUT("/api/admin/webhooks/{webhook_id}", { params: { path: { webhook_id: id } }, body })),
+    dataOf(api.PUT("/api/admin/webhooks/{webhook_id}", { params: { path: { webhook_id: webhook.id } }, body, headers })),
+  );
+}
+
+export function useSetEnabled(id: string) {
+  return useWebhookChange((enabled: boolean) =>
+    dataOf(api.PUT("/api/admin/webhooks/{webhook_id}", { params: { path: { webhook_id: id } }, body: { enabled } })),
   );
 }
 

@@ -1,9 +1,10 @@
 """Settings, feature flags and mail domains of the organization in Chromium."""
 
+from collections.abc import Callable
 from uuid import uuid4
 
 from playwright.async_api import Page, expect
-from tests.platform.console.conftest import SignIn, check_screen, modal
+from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, modal
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -30,6 +31,52 @@ async def test_settings_are_changed_and_a_bad_one_is_named(
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("complementary").get_by_text(name, exact=True).first).to_be_visible()
         assert server.sql(NAME, [DEFAULT_TENANT]) == [(name,)]
+
+
+async def test_the_second_of_two_administrators_is_told(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    """The first changes a filter and the settings while the second has their forms open."""
+    first = api(server, colleague("admin"))
+    name = f"Words {uuid4().hex[:8]}"
+    body = {
+        "name": name,
+        "filter_type": "keyword_block",
+        "config": {"keywords": ["word"]},
+        "scope": "org",
+        "priority": 1,
+    }
+    path = f"/api/admin/content-filters/{first.post('/api/admin/content-filters/', json=body).json()['id']}"
+    refusal = page.get_by_role("alert").filter(has_text="Somebody else has changed it")
+
+    await sign_in("admin", "/console/content-filters")
+    await page.get_by_role("button", name=f"Actions for {name}").click()
+    await page.get_by_role("menuitem", name="Edit").click()
+    assert first.put(path, json={"description": "by the first"}).status_code == 200
+    await modal(page).get_by_label("Description").fill("by the second")
+    await modal(page).get_by_role("button", name="Save").click()
+    await expect(refusal).to_be_visible()
+    assert first.get(path).json()["description"] == "by the first"
+    await modal(page).get_by_role("button", name="Cancel").click()
+    await page.get_by_role("button", name=f"Actions for {name}").click()
+    await page.get_by_role("menuitem", name="Edit").click()
+    await expect(modal(page).get_by_label("Description")).to_have_value("by the first")
+    await modal(page).get_by_label("Description").fill("by the second")
+    await modal(page).get_by_role("button", name="Save").click()
+    await expect(modal(page)).to_be_hidden()
+    assert first.delete(path).status_code < 300
+
+    await page.goto("/console/organization")
+    await page.get_by_label("Contact").fill("second@example.test")
+    assert first.put("/api/v1/admin/org/settings", json={"timezone": "Europe/Paris"}).status_code == 200
+    await page.get_by_role("button", name="Save").click()
+    await expect(refusal).to_be_visible()
+    await expect(page.get_by_label("Time zone")).to_have_value("Europe/Paris")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("The settings were saved.").first).to_be_visible()
+    settings = first.get("/api/v1/admin/org/settings").json()
+    assert (settings["timezone"], settings["contact_email"]) == ("Europe/Paris", "second@example.test")
+    assert first.put("/api/v1/admin/org/settings", json={"timezone": "UTC", "contact_email": None}).status_code == 200
 
 
 async def test_a_switched_feature_leaves_a_half_edited_form_alone(page: Page, sign_in: SignIn) -> None:

@@ -53,6 +53,7 @@ class ExportedRule(ResponseBody):
 class DlpRule(ExportedRule):
     id: UUID
     stream_max_length: StreamMaxLength
+    updated_at: datetime
 
 
 class DlpRuleVersion(ResponseBody):

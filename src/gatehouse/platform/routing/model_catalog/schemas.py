@@ -90,6 +90,7 @@ class ModelConfig(ResponseBody):
     is_default: bool
     access: Access
     created_at: datetime
+    updated_at: datetime
     context_window: int | None
     max_output_tokens: int | None
     supports_vision: bool
