@@ -56,7 +56,7 @@ export function BundleForm({ bundle, onDone }: { bundle?: Bundle; onDone: () => 
         />
       </Fields>
       <ChoicesField
-        label={compliance.types} hint={compliance.typesHint} fault={errors.seed_rule_mappings?.message} addText={compliance.addType}
+        label={compliance.types} hint={compliance.typesHint} fault={errors.seed_rule_mappings?.message}
         options={types.data?.map(({ entity_type: type }) => ({ id: type, name: type }))} chosen={form.watch("seed_rule_mappings")}
         onChange={(chosen) => form.setValue("seed_rule_mappings", chosen, { shouldDirty: true })}
       />

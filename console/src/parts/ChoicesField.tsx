@@ -1,52 +1,52 @@
-import { X } from "lucide-react";
+import { useState } from "react";
 import { texts } from "../texts";
-import { Button } from "./Button";
 import styles from "./ChoicesField.module.css";
-import { SelectField } from "./fields";
+import { classes } from "./classes";
+import { CheckboxField, FieldSet } from "./fields";
+import fields from "./fields.module.css";
 
 export interface Choice {
   id: string;
   name: string;
 }
 
-/** Several of a list: what is chosen, each with a button that removes it, and a select that adds. */
-export function ChoicesField({ label, hint, fault, addText, options, chosen, onChange }: {
+/** From this number of options on, they can be searched. */
+const MIN_SEARCHED_OPTIONS = 9;
+
+/** Several of a list, as boxes to tick. Those that are chosen at first stand first. */
+export function ChoicesField({ label, hint, fault, options, chosen, onChange }: {
   label: string;
   hint?: string;
   fault?: string | undefined;
-  addText: string;
   options: readonly Choice[] | undefined;
   chosen: readonly string[];
   onChange: (chosen: string[]) => void;
 }) {
+  const [search, setSearch] = useState("");
+  const [first] = useState(chosen);
   const names = new Map(options?.map(({ id, name }) => [id, name]));
+  const all = [...new Set([...first, ...names.keys()])].map((id) => ({ id, name: names.get(id) ?? id }));
+  const shown = all.filter(({ name }) => name.toLowerCase().includes(search.trim().toLowerCase()));
   return (
-    <div className={styles["choices"]}>
-      <SelectField
-        label={label} hint={hint} fault={fault} value=""
-        onChange={({ target }) => onChange([...chosen, target.value])}
-      >
-        <option value="">{addText}</option>
-        {options?.filter(({ id }) => !chosen.includes(id)).map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-      </SelectField>
-      {chosen.length > 0 && (
-        <ul className={styles["chosen"]} aria-label={label}>
-          {chosen.map((id) => {
-            const name = names.get(id) ?? id;
-            return (
-              <li key={id} className={styles["choice"]}>
-                <span className={styles["name"]} title={name}>{name}</span>
-                <Button
-                  look="quiet" size="icon" aria-label={texts.removeChoice(name)}
-                  onClick={() => onChange(chosen.filter((other) => other !== id))}
-                >
-                  <X aria-hidden size={14} />
-                </Button>
-              </li>
-            );
-          })}
-        </ul>
+    <FieldSet label={label} hint={hint} fault={fault}>
+      {all.length >= MIN_SEARCHED_OPTIONS && (
+        <input
+          type="search" aria-label={texts.choices.search(label)} placeholder={texts.choices.search(label)} value={search} spellCheck={false}
+          autoCapitalize="none" className={classes(fields["input"], styles["search"])} onChange={({ target }) => setSearch(target.value)}
+          // Enter would submit the form around it.
+          onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
+        />
       )}
-    </div>
+      <div className={styles["options"]}>
+        {shown.map(({ id, name }) => (
+          <CheckboxField
+            key={id} label={name} checked={chosen.includes(id)}
+            onChange={({ target }) => onChange(target.checked ? [...chosen, id] : chosen.filter((other) => other !== id))}
+          />
+        ))}
+        {options !== undefined && shown.length === 0 && <p className={fields["hint"]}>{all.length === 0 ? texts.choices.empty : texts.choices.none}</p>}
+      </div>
+      {all.length >= MIN_SEARCHED_OPTIONS && <p className={fields["hint"]} role="status">{texts.choices.chosen(chosen.length)}</p>}
+    </FieldSet>
   );
 }

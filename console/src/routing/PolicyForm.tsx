@@ -37,7 +37,7 @@ export function PolicyForm({ policy, onDone }: { policy?: RoutingPolicy; onDone:
       <TextField label={rules.description} autoComplete="off" maxLength={2000} fault={errors.description?.message} {...form.register("description")} />
       <ChoicesField
         label={routing.groups} hint={groupIds.length === 0 ? routing.groupsHint : routing.groupsChosenHint} fault={errors.group_ids?.message}
-        addText={routing.addGroup} options={groups.data} chosen={groupIds}
+        options={groups.data} chosen={groupIds}
         onChange={(ids) => form.setValue("group_ids", ids, { shouldDirty: true })}
       />
       <SelectField label={routing.strategy} hint={routing.strategyHints[strategy]} fault={errors.strategy?.message} {...form.register("strategy")}>
@@ -84,7 +84,7 @@ function ModelFields({ form }: { form: UseFormReturn<PolicyFields> }) {
         </div>
       </FieldSet>
       <ChoicesField
-        label={routing.providers} hint={routing.providersHint} fault={errors.included_providers?.message} addText={routing.addProvider}
+        label={routing.providers} hint={routing.providersHint} fault={errors.included_providers?.message}
         options={providers.data} chosen={form.watch("included_providers")}
         onChange={(ids) => form.setValue("included_providers", ids, { shouldDirty: true })}
       />
