@@ -269,6 +269,14 @@ async def test_a_simulation_explains_why_models_are_behind_a_named_one(sandbox: 
     assert {item["reason"] for item in candidates[2:]} == {
         "the request names another model, and this one is not in the fallback chain"
     }
+    group = await new_group(sandbox)
+    access = {"model_id": "sandbox/echo", "access_type": "DENY"}
+    await sandbox.admin.client.post(f"/api/admin/groups/{group}/model-access", json=access)
+    refused = await simulated(sandbox, policy, model="sandbox/echo", group_id=group)
+    reasons = {item["model_id"]: item["reason"] for item in refused["candidates"]}
+    assert refused["selected_model"] is None
+    assert reasons["echo"] == "model access does not allow it"
+    assert reasons["stream-2"] == "the request is refused before"
     (_, *rejected) = (await simulated(sandbox, policy))["candidates"]
     reasons = {item["model_id"]: item["reason"] for item in rejected}
     assert reasons["echo"] == "not the first choice, and not in the fallback chain"
