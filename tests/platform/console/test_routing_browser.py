@@ -211,6 +211,9 @@ async def test_a_routing_policy_is_created_simulated_and_deleted(
     await expect(candidates.filter(has_text="sandbox/echo")).to_contain_text(
         "excluded by the policy's filters: excluded_models"
     )
+    await simulation.get_by_label("Input tokens").fill("-1")
+    await simulation.get_by_role("button", name="Simulate").click()
+    await expect(simulation.get_by_role("status")).to_contain_text("estimated_input_tokens")
     await simulation.get_by_label("Input tokens").fill("100000000")
     await simulation.get_by_role("button", name="Simulate").click()
     await expect(simulation).to_contain_text("Refused")
