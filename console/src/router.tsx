@@ -1,6 +1,7 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
 import { MapPinOff } from "lucide-react";
 import { SCOPE_TYPES } from "./budgets/api";
+import { PERIODS_DAYS } from "./compliance/api";
 import { DETECTORS } from "./dlp/detectors";
 import type { AnalyticsPeriod } from "./overview/api";
 import { buttonClass } from "./parts/Button";
@@ -8,6 +9,8 @@ import { Page } from "./parts/Page";
 import { EmptyState, ErrorState } from "./parts/states";
 import { STATUSES as APPROVAL_STATUSES } from "./approvals/api";
 import { type Period, STATUSES as RECORD_STATUSES } from "./requests/api";
+import { STATUSES as REGISTRY_STATUSES, TIERS } from "./registry/api";
+import { STRATEGIES } from "./routing/api";
 import { Shell } from "./shell/Shell";
 import { texts } from "./texts";
 import type { UsagePeriod } from "./usage/api";
@@ -166,6 +169,45 @@ const models = createRoute({
   component: lazyRouteComponent(() => import("./models/ModelsPage"), "ModelsPage"),
 });
 
+const routing = createRoute({
+  getParentRoute: () => root,
+  path: "/routing",
+  validateSearch: (search: Search) =>
+    present({
+      enabled: flag(search["enabled"]),
+      strategy: oneOf(STRATEGIES, search["strategy"]),
+      group: text(search["group"]),
+    }),
+  component: lazyRouteComponent(() => import("./routing/RoutingPage"), "RoutingPage"),
+});
+
+const registry = createRoute({
+  getParentRoute: () => root,
+  path: "/registry",
+  validateSearch: (search: Search) =>
+    present({
+      search: text(search["search"]),
+      provider: text(search["provider"]),
+      tier: oneOf(TIERS, search["tier"]),
+      status: oneOf(REGISTRY_STATUSES, search["status"]),
+      page: pageNumber(search["page"]),
+      entry: text(search["entry"]),
+    }),
+  component: lazyRouteComponent(() => import("./registry/RegistryPage"), "RegistryPage"),
+});
+
+const compliance = createRoute({
+  getParentRoute: () => root,
+  path: "/compliance",
+  validateSearch: (search: Search) =>
+    present({
+      days: PERIODS_DAYS.find((days) => days === search["days"]),
+      page: pageNumber(search["page"]),
+      bundle: text(search["bundle"]),
+    }),
+  component: lazyRouteComponent(() => import("./compliance/CompliancePage"), "CompliancePage"),
+});
+
 const start = createRoute({
   getParentRoute: () => root,
   path: "/start",
@@ -236,8 +278,8 @@ const alerts = createRoute({
 
 export const router = createRouter({
   routeTree: root.addChildren([
-    overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users,
-    groups, access, budgets, webhooks, alerts, organization, security, start,
+    overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, compliance, providers, models,
+    routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

@@ -25,7 +25,14 @@ export function DialogForm<T extends FieldValues>({ form, action, look = "primar
     }
   });
   return (
-    <form className={styles["form"]} onSubmit={(event) => void submit(event)} noValidate>
+    <form
+      className={styles["form"]} noValidate
+      onSubmit={(event) => {
+        // The message of the API at a list or at a field that is gone would stop the submission.
+        form.clearErrors();
+        void submit(event);
+      }}
+    >
       {errors.root !== undefined && <p className={styles["fault"]} role="alert">{errors.root.message}</p>}
       {children}
       <DialogActions>

@@ -85,3 +85,15 @@ export function CheckboxField({ label, hint, fault, ...rest }: Labelled & Compon
     </div>
   );
 }
+
+/** Fields that belong together, under one label. */
+export function FieldSet({ label, hint, fault, children }: Labelled & { children: ReactNode }) {
+  return (
+    <fieldset className={styles["set"]}>
+      <legend className={styles["legend"]}>{label}</legend>
+      {children}
+      {fault !== undefined && <p className={styles["fault"]} role="alert">{fault}</p>}
+      {hint !== undefined && fault === undefined && <p className={styles["hint"]}>{hint}</p>}
+    </fieldset>
+  );
+}

@@ -10,12 +10,23 @@ export function showFaults<T extends FieldValues>(form: UseFormReturn<T>, error:
   const faults = error instanceof ApiError ? Object.entries(error.fields) : [];
   const rest: string[] = [];
   for (const [path, message] of faults) {
-    const name = path.split(".").find((part) => part in values);
+    const name = fieldOf(values, path);
     if (name !== undefined) form.setError(name as Path<T>, { message });
     else rest.push(path === "" ? message : `${path}: ${message}`);
   }
   if (faults.length === 0) rest.push(errorText(error));
   if (rest.length > 0) form.setError("root", { message: rest.join(" ") });
+}
+
+/** The field of the form that the path of a message names. In a list of rows it is the row's field of that name, or its
+ * first. */
+function fieldOf(values: FieldValues, path: string): string | undefined {
+  const parts = path.split(".");
+  const at = parts.findIndex((part) => part in values);
+  const [name, place, ...rest] = at === -1 ? [] : parts.slice(at);
+  const row: unknown = name === undefined || place === undefined ? undefined : values[name]?.[place];
+  if (typeof row !== "object" || row === null) return name;
+  return `${name}.${place}.${rest.find((part) => part in row) ?? Object.keys(row)[0]}`;
 }
 
 /** Lets the browser ask before it leaves a page with unsaved changes. */

@@ -42,9 +42,13 @@ export function ErrorState({ error, title = texts.errors.title, onRetry }: {
   );
 }
 
-/** The message of a failed call, for people. */
+/** The message of a failed call, for people, with the fields that it names. */
 export function errorText(error: unknown): string {
-  if (error instanceof ApiError) return error.status === 429 ? texts.errors.limited(error.retryAfterSeconds) : error.message;
+  if (error instanceof ApiError) {
+    if (error.status === 429) return texts.errors.limited(error.retryAfterSeconds);
+    const faults = Object.entries(error.fields).map(([path, message]) => (path === "" ? message : `${path}: ${message}`));
+    return [error.message, ...faults].join(" ");
+  }
   return error instanceof TypeError ? texts.errors.network : texts.errors.unexpected;
 }
 

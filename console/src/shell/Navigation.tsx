@@ -1,7 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, BellRing, BookOpen, Boxes, Building2, ChartColumn, Filter, Grid3x3, Group as GroupIcon, House, Inbox, KeyRound,
-  type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Scale, ScrollText, ShieldCheck, UsersRound, Webhook,
+  Activity, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Grid3x3, Group as GroupIcon,
+  House, Inbox, KeyRound, type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Route, Scale, ScrollText,
+  ShieldCheck, UsersRound, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -34,12 +35,15 @@ export function Navigation() {
           <Entry to="/dlp-rules" icon={ShieldCheck}>{navigation.dlpRules}</Entry>
           <Entry to="/content-filters" icon={Filter}>{navigation.contentFilters}</Entry>
           <Entry to="/policies" icon={Scale}>{navigation.policies}</Entry>
+          <Entry to="/compliance" icon={BadgeCheck}>{navigation.compliance}</Entry>
         </Group>
       )}
       {seesAll && (
         <Group name={navigation.route}>
           <Entry to="/providers" icon={Plug}>{navigation.providers}</Entry>
           <Entry to="/models" icon={Boxes}>{navigation.models}</Entry>
+          <Entry to="/routing" icon={Route}>{navigation.routing}</Entry>
+          <Entry to="/registry" icon={ClipboardList}>{navigation.registry}</Entry>
         </Group>
       )}
       <Group name={navigation.access}>
@@ -80,9 +84,9 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
-    | "/" | "/access" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/content-filters" | "/dlp-rules" | "/groups" | "/keys"
-    | "/kill-switches" | "/models" | "/organization" | "/policies" | "/providers" | "/requests" | "/start" | "/usage" | "/users"
-    | "/webhooks";
+    | "/" | "/access" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/compliance" | "/content-filters"
+    | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/organization" | "/policies" | "/providers"
+    | "/registry" | "/requests" | "/routing" | "/start" | "/usage" | "/users" | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -241,6 +241,11 @@ def _passes(option: Option, filters: ModelFilters) -> bool:
     return not any(excludes(option, filters) for excludes in _EXCLUSIONS.values())
 
 
+def excluding_filters(option: Option, filters: ModelFilters) -> list[str]:
+    """Return the names of the filters that exclude the option."""
+    return [name for name, excludes in _EXCLUSIONS.items() if excludes(option, filters)]
+
+
 def _has_smaller_window(option: Option, filters: ModelFilters) -> bool:
     minimum = filters.min_context_window
     return minimum is not None and (option.model.context_window or 0) < minimum

@@ -1,13 +1,14 @@
-"""Kill switches, approvals, the audit log and users in Chromium: the main task of each, by clicking."""
+"""Kill switches, approvals, compliance, the audit log and users in Chromium: the main task of each, by clicking."""
 
 import asyncio
 import re
 from collections.abc import Callable
+from pathlib import Path
 from uuid import uuid4
 
 import httpx2
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, expect
 from tests.platform.console.conftest import (
     Colleague,
     SignIn,
@@ -24,6 +25,7 @@ from tests.support.server import GatehouseServer
 pytestmark = needs_chromium
 
 NEW_PASSWORD = "a password that nobody else has"
+BUNDLES = "/api/admin/compliance-bundles"
 FLAG = "/api/v1/admin/org/feature-flags/human_in_loop"
 RULE = {
     "detector_name": "Project names", "detector_type": "regex", "entity_type": "project", "action_tier": "prompt",
@@ -236,11 +238,125 @@ async def test_a_user_is_searched_edited_deactivated_and_deleted(
     assert server.sql(query, [str(who.id)]) == [(3,)]
 
 
+# compliance ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_bundle_is_created_acknowledged_archived_and_deleted(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    key = api(server, colleague("user")).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
+    name = f"Card data {uuid4().hex[:8]}"
+    who = await sign_in("admin", "/console/compliance")
+    await page.get_by_role("button", name="New bundle").press("Enter")
+    dialog = modal(page)
+    await dialog.get_by_label("Name").fill(name)
+    await dialog.get_by_label("Framework").select_option("PCI-DSS")
+    await dialog.get_by_role("button", name="Create").press("Enter")
+    await expect(dialog.get_by_role("alert")).to_have_text("Enter a version.")
+    await dialog.get_by_label("Version").fill("4.0.1")
+    for entity_type in ("credit_card", "person"):
+        await dialog.get_by_label("Search entity types").fill(entity_type)
+        await dialog.get_by_label(entity_type, exact=True).press("Space")
+    await expect(dialog.get_by_text("2 are chosen.")).to_be_visible()
+    await is_accessible(page)
+    await dialog.get_by_role("button", name="Create").press("Enter")
+    await expect(dialog).to_be_hidden()
+    row = page.get_by_role("row").filter(has_text=name)
+    await expect(row).to_contain_text("Not acknowledged")
+    query = "SELECT seed_rule_mappings, state, enabled FROM compliance_bundles WHERE name = %s"
+    assert server.sql(query, [name]) == [(["credit_card", "person"], "active", True)]
+
+    def figure(of: str) -> Locator:
+        return page.get_by_role("region", name=of, exact=True)
+
+    recorded_call(server, key, "My card is 4111 1111 1111 1111")
+    await page.reload()
+    await expect(figure("Findings").get_by_text("1", exact=True)).to_be_visible()
+    await expect(page.get_by_role("region", name="Rules with the most findings")).to_contain_text(name)
+    await check_screen(page)
+    await page.get_by_role("button", name=f"Details of “{name}”").press("Enter")
+    await expect(dialog).to_contain_text("1 findings.")
+    await expect(dialog).to_contain_text("Found only with a DLP rule of the detector “Entities”: person.")
+    await dialog.get_by_role("button", name="Acknowledge").press("Enter")
+    await expect(dialog).to_contain_text("A test's admin")
+    await check_screen(page)
+    await page.keyboard.press("Escape")
+    await expect(row).to_contain_text("Acknowledged")
+    acknowledged = "SELECT acknowledged_by FROM compliance_bundles WHERE name = %s"
+    assert [str(by) for (by,) in server.sql(acknowledged, [name])] == [str(who.id)]
+
+    async def choose(item: str) -> None:
+        await page.get_by_role("button", name=f"Actions for {name}").click()
+        await page.get_by_role("menuitem", name=item).click()
+
+    await choose("Edit")
+    await expect(dialog).to_contain_text("must be acknowledged again")
+    await dialog.get_by_label("person", exact=True).uncheck()
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(row).to_contain_text("Not acknowledged")
+    await choose("Archive")
+    await dialog.get_by_role("button", name="Archive").click()
+    await expect(row).to_contain_text("Archived")
+    await expect(figure("Active bundles").get_by_text("0", exact=True)).to_be_visible()
+    await choose("Activate")
+    await expect(row).to_contain_text("Not acknowledged")
+    await choose("Disable")
+    await expect(row).to_contain_text("Disabled")
+    assert server.sql(query, [name]) == [(["credit_card"], "active", False)]
+    await choose("Delete")
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_role("heading", name="No bundles yet")).to_be_visible()
+
+
+async def test_bundles_are_exported_and_imported_and_the_report_is_downloaded(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague], tmp_path: Path
+) -> None:
+    admin, name = api(server, colleague("admin")), f"Exported {uuid4().hex[:8]}"
+    body = {"name": name, "regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["iban"]}
+    bundle = admin.post(BUNDLES, json=body).json()
+    await sign_in("admin", "/console/compliance?days=7")
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="Export", exact=True).click()
+    exported = tmp_path / "bundles.json"
+    await (await download.value).save_as(exported)
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="Download report").click()
+    assert (await download.value).suggested_filename == "compliance-report-7-days.html"
+    assert name in Path(await (await download.value).path()).read_text()
+
+    admin.delete(f"{BUNDLES}/{bundle['id']}").raise_for_status()
+    dialog = modal(page)
+    await page.get_by_role("button", name="Import").press("Enter")
+    submit = dialog.get_by_role("button", name="Import")
+    await submit.press("Enter")
+    await expect(dialog.get_by_role("alert")).to_have_text("Choose a file.")
+    (tmp_path / "text.json").write_text("no JSON")
+    await dialog.get_by_label("File").set_input_files(tmp_path / "text.json")
+    await submit.press("Enter")
+    await expect(dialog.get_by_role("alert")).to_contain_text("The file is not JSON")
+    await expect(dialog.get_by_label("File")).to_have_value("")
+    await dialog.get_by_label("File").set_input_files(tmp_path / "text.json")
+    (tmp_path / "text.json").write_text("changed after it was chosen")
+    await submit.press("Enter")
+    await expect(dialog.get_by_role("alert")).to_contain_text("Choose it again")
+    (tmp_path / "faulty.json").write_text('[{"name": "x"}]')
+    await dialog.get_by_label("File").set_input_files(tmp_path / "faulty.json")
+    await submit.press("Enter")
+    await expect(dialog.get_by_role("alert")).to_contain_text("regulatory_framework")
+    await dialog.get_by_label("File").set_input_files(exported)
+    await submit.press("Enter")
+    await expect(dialog).to_contain_text("Created")
+    await expect(dialog).to_contain_text(name)
+    await check_screen(page)
+    await page.get_by_role("button", name="Done").press("Enter")
+    await expect(page.get_by_role("row").filter(has_text=name)).to_contain_text("GDPR 1")
+
+
 # who sees what ------------------------------------------------------------------------------------------------------
 
 
 async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(
-    page: Page, sign_in: SignIn
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
 ) -> None:
     navigation = page.get_by_role("navigation", name="Main")
     await sign_in("auditor", "/console/kill-switches")
@@ -250,10 +366,18 @@ async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_
     await expect(page.get_by_role("table", name="Users").get_by_role("row").nth(1)).to_be_visible()
     await expect(page.get_by_role("button", name="New user")).to_have_count(0)
     await expect(page.get_by_role("button", name=re.compile("Actions for"))).to_have_count(0)
+    body = {"name": "Of the auditor", "regulatory_framework": "GDPR", "version": "1", "seed_rule_mappings": ["iban"]}
+    api(server, colleague("admin")).post(BUNDLES, json=body).raise_for_status()
+    await navigation.get_by_role("link", name="Compliance").click()
+    await page.get_by_role("button", name="Details of “Of the auditor”").click()
+    await expect(modal(page)).to_contain_text("Not yet")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("button", name="Download report")).to_be_visible()
+    await expect(page.get_by_role("button", name=re.compile("New|Import|Acknowledge|Actions for"))).to_have_count(0)
 
     await page.context.clear_cookies()
     await sign_in("user")
-    for name in ("Users", "Audit log", "Approvals", "Kill switches"):
+    for name in ("Users", "Audit log", "Approvals", "Kill switches", "Compliance"):
         await expect(navigation.get_by_role("link", name=name)).to_have_count(0)
     await page.goto("/console/users")
     await expect(page.get_by_role("alert")).to_be_visible()

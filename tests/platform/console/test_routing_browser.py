@@ -1,11 +1,23 @@
-"""Providers and models in Chromium: added, checked, changed and removed by clicking."""
+"""Providers, models, routing policies and the model registry in Chromium: the main task of each, by clicking."""
 
+import json
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
+from uuid import uuid4
 
 from playwright.async_api import Page, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, call_model, check_screen, is_accessible, modal
+from tests.platform.console.conftest import (
+    Colleague,
+    SignIn,
+    api,
+    call_model,
+    check_screen,
+    is_accessible,
+    modal,
+    recorded_call,
+)
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
@@ -14,6 +26,14 @@ pytestmark = needs_chromium
 #: Nothing listens there.
 BASE_URL = "http://127.0.0.1:9/v1"
 SECRET = "sk-of-the-console-4711"
+CATALOG = "/api/admin/models/catalog/"
+POLICIES = "/api/admin/cost-routing/policies"
+#: Buttons that only administrators have.
+CHANGES = re.compile("Add|Actions for|New policy|Simulate|Discover|Register model|Move")
+
+
+def new_name(kind: str) -> str:
+    return f"{kind} {uuid4().hex[:8]}"
 
 
 async def choose(page: Page, name: str, item: str) -> None:
@@ -124,9 +144,211 @@ async def test_new_models_of_the_providers_are_added(server: GatehouseServer, pa
     await expect(page.get_by_role("row", name=re.compile("sandbox.embed"))).to_be_visible()
 
 
-async def test_auditors_look_and_change_nothing(page: Page, sign_in: SignIn) -> None:
-    for path in ("/console/providers", "/console/models"):
+# routing policies -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_routing_policy_is_created_simulated_and_deleted(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    admin = api(server, colleague("admin"))
+    for model, price in {"tokens-1-1": 0.000001, "tokens-2-2": 0.000002}.items():
+        prices = {"cost_per_input_token": price, "cost_per_output_token": price}
+        admin.post(CATALOG, json={"provider": "sandbox", "model_id": model, **prices}).raise_for_status()
+    group = new_name("Support")
+    group_id = admin.post("/api/admin/groups", json={"name": group}).json()["id"]
+    name = new_name("Cheap")
+    await sign_in("admin", "/console/routing")
+    await expect(page.get_by_role("heading", name="No routing policies yet")).to_be_visible()
+
+    await page.get_by_role("button", name="New policy").press("Enter")
+    dialog = modal(page)
+    create = dialog.get_by_role("button", name="Create")
+    await create.press("Enter")
+    await expect(dialog.get_by_role("alert")).to_have_text("Enter a name.")
+    await dialog.get_by_label("Name").fill(name)
+    await dialog.get_by_label(group).check()
+    await dialog.get_by_role("group", name="Providers").get_by_label("Sandbox").check()
+    await dialog.get_by_label("Excluded models").fill("sandbox/echo")
+    await dialog.get_by_label("Highest input price").fill("2.5")
+    for label, model in {"Model 1": "sandbox/tokens-2-2", "Model 2": "sandbox/absent"}.items():
+        await dialog.get_by_role("button", name="Add a model").press("Enter")
+        await dialog.get_by_label(label, exact=True).fill(model)
+    await dialog.get_by_label("Highest cost of a request").fill("0.05")
+    await dialog.get_by_label("Above it").select_option("Use the cheapest model")
+    await is_accessible(page)
+    await create.press("Enter")
+    await expect(dialog.get_by_role("alert")).to_have_text("is no model of this provider in the catalog")
+    await expect(dialog.get_by_label("Model 2", exact=True)).to_have_attribute("aria-invalid", "true")
+    await dialog.get_by_label("Model 2", exact=True).fill("sandbox/tokens-1-1")
+    await dialog.get_by_role("button", name="Move model 2 up").press("Enter")
+    await check_screen(page)
+    await create.press("Enter")
+    await expect(dialog).to_be_hidden()
+    row = page.get_by_role("row").filter(has_text=name)
+    await expect(row).to_contain_text("Then sandbox/tokens-1-1, sandbox/tokens-2-2")
+    await expect(row).to_contain_text(group)
+    policy = admin.get(POLICIES).json()["policies"][0]
+    assert policy["group_ids"] == [group_id]
+    assert policy["model_filters"]["max_cost_per_1k_input_tokens_usd"] == 0.0025
+    assert [entry["model_id"] for entry in policy["fallback_chain"]] == ["tokens-1-1", "tokens-2-2"]
+    assert policy["cost_cap"] == {"max_cost_per_request_usd": 0.05, "action_on_exceed": "use_cheapest"}
+
+    await page.get_by_role("button", name="New policy").click()
+    await dialog.get_by_label("Name").fill(new_name("Second"))
+    await dialog.get_by_label(group).check()
+    await create.click()
+    await expect(dialog.get_by_role("alert")).to_contain_text(name)
+    await dialog.get_by_role("button", name="Cancel").click()
+
+    await choose(page, name, "Simulate")
+    simulation = page.get_by_role("region", name="Simulate a request")
+    await simulation.get_by_role("button", name="Simulate").press("Enter")
+    candidates = simulation.get_by_role("list", name="Considered models").get_by_role("listitem")
+    await expect(candidates.nth(0)).to_contain_text("Selected")
+    await expect(candidates.nth(0)).to_contain_text("sandbox/tokens-1-1")
+    await expect(candidates.nth(0)).to_contain_text("$0.0015")
+    await expect(candidates.nth(1)).to_contain_text("Fallback")
+    await expect(candidates.filter(has_text="sandbox/echo")).to_contain_text(
+        "excluded by the policy's filters: excluded_models"
+    )
+    await simulation.get_by_label("Input tokens").fill("-1")
+    await simulation.get_by_role("button", name="Simulate").click()
+    await expect(simulation.get_by_role("status")).to_contain_text("estimated_input_tokens")
+    await simulation.get_by_label("Input tokens").fill("100000000")
+    await simulation.get_by_role("button", name="Simulate").click()
+    await expect(simulation).to_contain_text("Refused")
+    await expect(candidates.nth(0)).to_contain_text("above the cost cap")
+    await check_screen(page)
+
+    await choose(page, name, "Edit")
+    await dialog.get_by_role("button", name="Remove model 1").click()
+    await dialog.get_by_label(group).uncheck()
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(row).to_contain_text("Then sandbox/tokens-2-2")
+    await choose(page, name, "Disable")
+    await expect(row).to_contain_text("Disabled")
+    await page.get_by_label("Status").select_option("Enabled")
+    await expect(page.get_by_role("heading", name="Nothing matches the filters")).to_be_visible()
+    assert "enabled=true" in page.url
+    await page.get_by_role("button", name="Clear").first.click()
+    policy = admin.get(POLICIES).json()["policies"][0]
+    assert (policy["group_ids"], policy["enabled"], len(policy["fallback_chain"])) == ([], False, 1)
+    await choose(page, name, "Delete")
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_role("heading", name="No routing policies yet")).to_be_visible()
+    assert admin.get(POLICIES).json()["total"] == 0
+
+
+# model registry -------------------------------------------------------------------------------------------------------
+
+
+async def test_called_models_are_discovered_and_registered(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    key = api(server, colleague("user")).post("/api/auth/api-keys", json={"description": "x"}).json()["api_key"]
+    recorded_call(server, key)
+    await sign_in("admin", "/console/registry")
+    await expect(page.get_by_role("heading", name="No models are registered")).to_be_visible()
+    await page.get_by_role("button", name="Discover").press("Enter")
+    dialog = modal(page)
+    await dialog.get_by_label("Days").fill("400")
+    await dialog.get_by_role("button", name="Preview").click()
+    await expect(dialog.get_by_label("Days")).to_have_attribute("aria-invalid", "true")
+    await dialog.get_by_label("Days").fill("7")
+    await dialog.get_by_label("Risk tier").select_option("Tier 3: moderate")
+    await dialog.get_by_role("button", name="Preview").press("Enter")
+    await expect(dialog.get_by_role("list", name="Models that are not registered")).to_contain_text("sandbox/echo")
+    assert server.sql("SELECT count(*) FROM registered_models") == [(0,)]
+    await check_screen(page)
+    await dialog.get_by_role("button", name="Add 1 draft").press("Enter")
+    await expect(dialog).to_be_hidden()
+    row = page.get_by_role("row").filter(has_text="sandbox/echo")
+    await expect(row).to_contain_text("Tier 3")
+    await expect(row).to_contain_text("Draft")
+    await choose(page, "sandbox/echo", "Delete")
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_role("heading", name="No models are registered")).to_be_visible()
+
+
+async def test_a_model_is_registered_validated_and_its_evidence_downloaded(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    await sign_in("admin", "/console/registry")
+    dialog = modal(page)
+    for attempt in ("first", "second"):
+        await page.get_by_role("button", name="Register model").click()
+        await dialog.get_by_label("Model", exact=True).fill("gpt-9")
+        await dialog.get_by_role("button", name="Register model").click()
+        await expect(dialog.get_by_role("alert")).to_have_text("Enter provider/model-id.")
+        await dialog.get_by_label("Model", exact=True).fill("acme/gpt-9")
+        await dialog.get_by_label("Risk tier").select_option("Tier 2: high")
+        await dialog.get_by_label("Tags").fill("region=eu\ncustomer-facing")
+        await dialog.get_by_role("button", name="Register model").click()
+        if attempt == "first":
+            await expect(dialog).to_be_hidden()
+    await expect(dialog.get_by_role("alert")).to_contain_text("acme")
+    await dialog.get_by_role("button", name="Cancel").click()
+    tags = {"region": "eu", "customer-facing": ""}
+    query = "SELECT risk_tier, validation_status, tags::jsonb, owner FROM registered_models WHERE model_id = 'gpt-9'"
+    assert server.sql(query) == [("tier_2", "draft", tags, None)]
+    await choose(page, "acme/gpt-9", "Edit")
+    await dialog.get_by_label("Owner").fill("Model risk")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("row").filter(has_text="acme/gpt-9")).to_contain_text("Model risk")
+    assert server.sql(query) == [("tier_2", "draft", tags, "Model risk")]
+
+    await page.get_by_role("button", name="Evidence of acme/gpt-9").press("Enter")
+    for status in ("Pending validation", "In validation", "Validated"):
+        await dialog.get_by_role("button", name=status).press("Enter")
+        await dialog.last.get_by_role("button", name="Move").press("Enter")
+        await expect(dialog).to_have_count(1)
+        await expect(dialog.get_by_role("list", name="History").get_by_role("listitem").first).to_contain_text(status)
+    assert server.sql(query)[0][1] == "validated"
+    await expect(dialog.get_by_role("list", name="History")).to_contain_text("→ Model risk")
+    await expect(dialog.get_by_role("group", name="Move to").get_by_role("button")).to_have_text(["Deprecated"])
+    await check_screen(page)
+    async with page.expect_download() as download:
+        await dialog.get_by_role("button", name="Download evidence").click()
+    evidence = json.loads(Path(await (await download.value).path()).read_text())
+    assert [move["new_status"] for move in evidence["validation"]][-1] == "validated"
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+
+    await page.get_by_label("Status").select_option("Validated")
+    await page.get_by_label("Search").fill("gpt-9")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile("status=validated.*search=gpt-9|search=gpt-9.*status=validated"))
+    table = page.get_by_role("table", name="Model registry")
+    await expect(table).to_have_attribute("aria-busy", "false")
+    await expect(table.get_by_role("row")).to_have_count(2)
+    await check_screen(page)
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="Download CSV").click()
+    assert "acme" in Path(await (await download.value).path()).read_text()
+
+
+# who sees what --------------------------------------------------------------------------------------------------------
+
+
+async def test_auditors_look_and_change_nothing_and_users_are_not_led_there(
+    page: Page, sign_in: SignIn, server: GatehouseServer, colleague: Callable[[str], Colleague]
+) -> None:
+    admin = api(server, colleague("admin"))
+    body = {"name": new_name("Of the auditor"), "strategy": "balanced", "enabled": False}
+    admin.post(POLICIES, json=body).raise_for_status()
+    admin.post("/api/admin/models", json={"provider": "acme", "model_id": "of-the-auditor"}).raise_for_status()
+    for path in ("/console/providers", "/console/models", "/console/routing", "/console/registry"):
         await page.context.clear_cookies()
         await sign_in("auditor", path)
         await expect(page.get_by_role("row").nth(1)).to_be_visible()
-        await expect(page.get_by_role("button", name=re.compile("Add|Actions for"))).to_have_count(0)
+        await expect(page.get_by_role("button", name=CHANGES)).to_have_count(0)
+    await page.get_by_role("button", name="Evidence of acme/of-the-auditor").click()
+    await expect(modal(page).get_by_role("list", name="History")).to_contain_text("Registered")
+    await expect(modal(page).get_by_role("group", name="Move to")).to_have_count(0)
+
+    await page.context.clear_cookies()
+    await sign_in("user")
+    for name in ("Providers", "Models", "Routing", "Model registry"):
+        await expect(page.get_by_role("link", name=name)).to_have_count(0)
+    await page.goto("/console/registry")
+    await expect(page.get_by_role("alert")).to_be_visible()

@@ -43,6 +43,7 @@ async def test_the_history_is_there_with_hashes_and_over_a_new_entry_too(
     await client.delete(f"{BASE}/{await made(tenant)}")
     entry_id = await made(tenant, owner="Ada")
     await made(tenant, model_id="another")
+    assert (await read(tenant, entry_id))["next_statuses"] == ["pending_validation"]
     for status in ("pending_validation", "in_validation", "validated"):
         await client.put(f"{BASE}/{entry_id}", json={"validation_status": status})
     result = await read(tenant, entry_id)
@@ -61,6 +62,7 @@ async def test_the_history_is_there_with_hashes_and_over_a_new_entry_too(
     (head,) = platform.sql("SELECT sequence, encode(hash, 'hex') FROM audit_heads WHERE tenant_id = %s", [tenant.id])
     assert result["chain"] == {"sequence": head[0], "hash": head[1]}
     assert result["complete"] is True
+    assert result["next_statuses"] == ["deprecated"]
     assert result["model"] == (await client.get(f"{BASE}/{entry_id}", headers={"X-API-Variant": "a"})).json()
 
 

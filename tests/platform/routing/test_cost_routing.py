@@ -240,6 +240,64 @@ async def test_a_simulation_applies_the_groups_model_access(sandbox: Tenant) -> 
     assert (await simulated(sandbox, policy))["selected_model"]["model_id"] == "stream-1"
 
 
+async def test_a_simulation_explains_every_candidate(sandbox: Tenant) -> None:
+    filters = {"excluded_models": ["sandbox/status-503"]}
+    cap = {"max_cost_per_request_usd": 0.005, "action_on_exceed": "block"}
+    policy = await made(sandbox, model_filters=filters, cost_cap=cap)
+    group = await new_group(sandbox)
+    access = {"model_id": "sandbox/stream-1", "access_type": "DENY"}
+    await sandbox.admin.client.post(f"/api/admin/groups/{group}/model-access", json=access)
+    candidates = (await simulated(sandbox, policy, group_id=group))["candidates"]
+    assert [(item["model_id"], item["outcome"], item["reason"]) for item in candidates] == [
+        ("stream-2", "selected", "cost_optimized: the cheapest capable model"),
+        ("echo", "rejected", "above the cost cap"),
+        ("embed", "rejected", "only makes embeddings"),
+        ("status-400", "rejected", "has no price, so that the cost cap cannot be checked"),
+        ("stream-1", "rejected", "model access does not allow it"),
+        ("status-503", "rejected", "excluded by the policy's filters: excluded_models"),
+    ]
+    assert [item["estimated_cost_usd"] for item in candidates[:2]] == [0.004, 0.006]
+
+
+async def test_a_simulation_explains_why_models_are_behind_a_named_one(sandbox: Tenant) -> None:
+    policy = await made(sandbox, fallback_chain=chain("stream-2"))
+    candidates = (await simulated(sandbox, policy, model="sandbox/echo"))["candidates"]
+    assert [(item["model_id"], item["outcome"]) for item in candidates[:2]] == [
+        ("echo", "selected"),
+        ("stream-2", "fallback"),
+    ]
+    assert {item["reason"] for item in candidates[2:]} == {
+        "the request names another model, and this one is not in the fallback chain"
+    }
+    group = await new_group(sandbox)
+    access = {"model_id": "sandbox/echo", "access_type": "DENY"}
+    await sandbox.admin.client.post(f"/api/admin/groups/{group}/model-access", json=access)
+    refused = await simulated(sandbox, policy, model="sandbox/echo", group_id=group)
+    reasons = {item["model_id"]: item["reason"] for item in refused["candidates"]}
+    assert refused["selected_model"] is None
+    assert reasons["echo"] == "model access does not allow it"
+    assert reasons["stream-2"] == "the request is refused before"
+    (_, *rejected) = (await simulated(sandbox, policy))["candidates"]
+    reasons = {item["model_id"]: item["reason"] for item in rejected}
+    assert reasons["echo"] == "not the first choice, and not in the fallback chain"
+    policy = await made(sandbox, name="manual", strategy="manual_fallback", enabled=False, fallback_chain=chain("echo"))
+    reasons = {item["model_id"]: item["reason"] for item in (await simulated(sandbox, policy))["candidates"]}
+    assert reasons["stream-1"] == "not in the fallback chain"
+
+
+async def test_a_simulation_names_the_capabilities_that_a_model_lacks(
+    platform: RunningPlatform, sandbox: Tenant
+) -> None:
+    able = Jsonb({"vision": True})
+    query = "UPDATE model_configs SET capabilities = %s WHERE tenant_id = %s AND model_id = 'echo'"
+    platform.sql(query, [able, sandbox.id])
+    await platform.host.policies.changed({str(sandbox.id)})
+    candidates = (await simulated(sandbox, await made(sandbox), capabilities_needed=["vision"]))["candidates"]
+    reasons = {item["model_id"]: item["reason"] for item in candidates}
+    assert candidates[0]["model_id"] == "echo"
+    assert reasons["stream-1"] == "the catalog does not list vision"
+
+
 async def test_a_simulation_reports_an_unknown_model(sandbox: Tenant) -> None:
     simulation = await simulated(sandbox, await made(sandbox), model="sandbox/ecco")
     assert (simulation["selected_model"], simulation["refusal"]["code"]) == (None, "model_not_found")

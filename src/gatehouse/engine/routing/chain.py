@@ -181,6 +181,10 @@ class Chooser:
             remaining = within
         return _chained(x, remaining, places.refused, order, choice)
 
+    def judged(self, x: CallRequest, candidate: Candidate, ports: Ports) -> Refuse | Reroute | Hold | None:
+        """Return what the judges object to the candidate, or None."""
+        return _judged(x, candidate, ports, self._judges)
+
     def _by_policy(
         self,
         x: CallRequest,

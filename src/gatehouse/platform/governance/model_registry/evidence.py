@@ -53,6 +53,7 @@ async def evidence(session: AsyncSession, row: RegisteredModelRow, variant: Vari
     return Evidence(
         generated_at=utc_now(),
         model=(await service.shown(session, [row], variant))[0],
+        next_statuses=service.next_statuses(row),
         enforcement=Enforcement(mode=mode, objection=objection.code if objection else None),
         chain=ChainHead.model_validate(head),
         history=_oldest_first(EvidenceEvent.model_validate(event) for event in history),

@@ -236,6 +236,7 @@ class ChainHead(ResponseBody):
 class Evidence(ResponseBody):
     generated_at: datetime
     model: RegisteredModel
+    next_statuses: Annotated[list[Status], Field(description="Validation statuses that the entry may get next.")]
     enforcement: Enforcement
     chain: ChainHead
     history: Annotated[list[EvidenceEvent], Field(description="Changes of the model's entries, oldest first.")]

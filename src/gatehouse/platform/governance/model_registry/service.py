@@ -25,6 +25,7 @@ from gatehouse.platform.governance.model_registry.schemas import (
     NewRegisteredModel,
     RegisteredModel,
     RegisteredModelUpdate,
+    Status,
 )
 from gatehouse.platform.governance.model_registry.table import RegisteredModelRow
 
@@ -84,6 +85,12 @@ async def delete(change: Change, row: RegisteredModelRow) -> None:
     await change.session.delete(row)
     values = {name: getattr(row, name) for name in NewRegisteredModel.model_fields}
     record(change, "deleted", row.id, (row.provider, row.model_id), **_without_name(values))
+
+
+def next_statuses(row: RegisteredModelRow) -> list[Status]:
+    """Return the statuses that the entry may get next."""
+    status: Any = row.validation_status
+    return sorted(TRANSITIONS[status])
 
 
 def _transition(old: Any, new: Any) -> dict[str, str]:

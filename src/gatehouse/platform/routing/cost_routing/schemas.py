@@ -186,9 +186,28 @@ class Refused(ResponseBody):
     message: str
 
 
+class ShownCandidate(ResponseBody):
+    provider: str
+    model_id: str
+    outcome: Annotated[
+        Literal["selected", "fallback", "rejected"],
+        Field(description="`fallback`: it answers if those before it fail. `rejected`: it does not answer."),
+    ]
+    reason: str
+    estimated_cost_usd: Annotated[ShownUsd | None, Field(description="Null: the catalog has no price.")]
+    median_latency_ms: Annotated[float | None, Field(description="Of this worker. Null: unknown.")]
+
+
 class Simulated(ResponseBody):
     selected_model: Annotated[Selected | None, Field(description="Null: no model may answer; see `refusal`.")]
     fallback_sequence: list[Fallback]
+    candidates: Annotated[
+        list[ShownCandidate],
+        Field(
+            description="The active models, 100 at most: the selected one, its fallbacks, then the rejected ones,"
+            " beginning with those that pass the policy's filters."
+        ),
+    ]
     cost_cap_check: CapCheck
     refusal: Annotated[Refused | None, Field(description="The error that a caller would get.")]
 

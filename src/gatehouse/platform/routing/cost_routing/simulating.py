@@ -26,6 +26,7 @@ from gatehouse.engine.routing.cap import CostCapExceeded
 from gatehouse.engine.routing.chain import Chooser
 from gatehouse.engine.stages.candidates.route import AUTO
 from gatehouse.foundation.identity import Caller, CallerKind
+from gatehouse.platform.routing.cost_routing.candidates import Considered
 from gatehouse.platform.routing.cost_routing.schemas import (
     CapCheck,
     Fallback,
@@ -52,11 +53,21 @@ def simulate(
     chooser: Chooser, ports: Ports, snapshot: Snapshot, record: RoutingPolicyRecord, request: SimulatedRequest
 ) -> Simulated:
     """Return what the policy of `record` would do with `request`, enabled or not."""
-    policy = compile_routing_policy(record, options_of(snapshot.providers, snapshot.models.values()))
+    options = options_of(snapshot.providers, snapshot.models.values())
+    policy = compile_routing_policy(record, options)
     call_request = _call_request(snapshot, request, ports)
     routed = chooser.routed(call_request, ports, policy, trial=True)
     assert routed.choice is not None
-    return _result(call_request, routed.choice, routed)
+    considered = Considered(
+        chooser=chooser,
+        ports=ports,
+        call_request=call_request,
+        policy=policy,
+        filters=record.model_filters,
+        options=options,
+        routed=routed,
+    )
+    return _result(call_request, routed.choice, routed, considered)
 
 
 def _call_request(snapshot: Snapshot, request: SimulatedRequest, ports: Ports) -> CallRequest:
@@ -96,17 +107,19 @@ def _fields(names: list[str]) -> dict[str, Any]:
     return {**fields, "tools": tools} if tools else fields
 
 
-def _result(call_request: CallRequest, choice: PolicyChoice, routed: Routed | NotRouted) -> Simulated:
+def _result(
+    call_request: CallRequest, choice: PolicyChoice, routed: Routed | NotRouted, considered: Considered
+) -> Simulated:
     chain = routed.chain if isinstance(routed, Routed) else ()
     # The first choice is shown even where the cost cap refuses it.
     selected = chain[0] if chain else choice.first
     refusal = routed.error if isinstance(routed, NotRouted) else None
     estimated_cost = None if choice.first is None else _cost(call_request, choice.first)
     cap = choice.policy.cap
+    holds = isinstance(routed, Routed) and routed.hold is not None
+    shown = None if selected is None else _selected(call_request, choice, selected, holds=holds)
     return Simulated(
-        selected_model=None
-        if selected is None
-        else _selected(call_request, choice, selected, holds=isinstance(routed, Routed) and routed.hold is not None),
+        selected_model=shown,
         fallback_sequence=[
             Fallback(
                 provider=candidate.provider.id,
@@ -115,6 +128,7 @@ def _result(call_request: CallRequest, choice: PolicyChoice, routed: Routed | No
             )
             for candidate in chain[1:]
         ],
+        candidates=considered.shown("" if shown is None else shown.reason),
         cost_cap_check=CapCheck(
             estimated_cost_usd=estimated_cost,
             limit_usd=None if cap is None else cap.max_cost_per_request_usd,

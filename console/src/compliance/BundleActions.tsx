@@ -1,0 +1,49 @@
+import { Archive, ArchiveRestore, BadgeCheck } from "lucide-react";
+import { useState } from "react";
+import { ConfirmDialog } from "../parts/ConfirmDialog";
+import { MenuItem } from "../parts/Menu";
+import { RuleMenu } from "../parts/rules";
+import { errorText } from "../parts/states";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { type Bundle, useAcknowledge, useActivate, useArchive, useDeleteBundle, useSetEnabled } from "./api";
+import { BundleForm } from "./BundleForm";
+
+/** The menu of a bundle, for administrators. */
+export function BundleActions({ bundle }: { bundle: Bundle }) {
+  const { compliance } = texts;
+  const setEnabled = useSetEnabled(bundle.id);
+  const archive = useArchive(bundle.id);
+  const activate = useActivate(bundle.id);
+  const acknowledge = useAcknowledge(bundle.id);
+  const remove = useDeleteBundle(bundle.id);
+  const [archiving, setArchiving] = useState(false);
+  const { name } = bundle;
+  const isArchived = bundle.state === "archived";
+  const onError = (error: unknown) => toast(errorText(error), "failed");
+  return (
+    <>
+      <RuleMenu
+        name={name} enabled={bundle.enabled} editor={(close) => <BundleForm bundle={bundle} onDone={close} />} deleteText={compliance.deleteText}
+        onToggle={() => setEnabled.mutateAsync(!bundle.enabled)} onDelete={() => remove.mutateAsync(undefined)}
+      >
+        {bundle.acknowledged_at === null && !isArchived && (
+          <MenuItem onClick={() => acknowledge.mutate(undefined, { onSuccess: () => toast(compliance.acknowledgedNow(name)), onError })}>
+            <BadgeCheck aria-hidden size={15} />{compliance.acknowledge}
+          </MenuItem>
+        )}
+        {isArchived ? (
+          <MenuItem onClick={() => activate.mutate(undefined, { onSuccess: () => toast(compliance.activated(name)), onError })}>
+            <ArchiveRestore aria-hidden size={15} />{compliance.activate}
+          </MenuItem>
+        ) : (
+          <MenuItem onClick={() => setArchiving(true)}><Archive aria-hidden size={15} />{compliance.archive}</MenuItem>
+        )}
+      </RuleMenu>
+      <ConfirmDialog
+        open={archiving} onClose={() => setArchiving(false)} title={compliance.archiveTitle(name)} text={compliance.archiveText}
+        action={compliance.archiveNow} run={() => archive.mutateAsync(undefined)} done={compliance.archived(name)}
+      />
+    </>
+  );
+}

@@ -1,0 +1,113 @@
+import { BadgeCheck } from "lucide-react";
+import type { ReactNode } from "react";
+import { useRights } from "../api/queries";
+import { useUserName } from "../api/users";
+import { Badge } from "../parts/Badge";
+import { Button } from "../parts/Button";
+import { DayColumns, dayName } from "../parts/DayColumns";
+import { Dialog } from "../parts/Dialog";
+import { wholeNumber } from "../parts/format";
+import { EnabledBadge } from "../parts/rules";
+import { ErrorState, errorText, Skeleton } from "../parts/states";
+import { Time } from "../parts/Time";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { type Bundle, type PeriodDays, useAcknowledge, useBundleStats, useEntityTypes } from "./api";
+import styles from "./BundleDialog.module.css";
+import { StateBadge } from "./StateBadge";
+
+/** What a bundle protects, and what was found of it in the period. */
+export function BundleDialog({ bundle, days, onClose }: { bundle: Bundle | undefined; days: PeriodDays; onClose: () => void }) {
+  return (
+    <Dialog
+      open={bundle !== undefined} onClose={onClose} title={bundle?.name ?? ""} {...(bundle?.description && { text: bundle.description })} wide
+    >
+      {bundle !== undefined && (
+        <div className={styles["body"]}>
+          <Facts bundle={bundle} />
+          <Types types={bundle.seed_rule_mappings} />
+          <Findings key={bundle.id} id={bundle.id} days={days} />
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+function Facts({ bundle }: { bundle: Bundle }) {
+  const { compliance, rules } = texts;
+  return (
+    <dl className={styles["facts"]}>
+      <Fact name={compliance.framework}>{bundle.regulatory_framework} {bundle.version}</Fact>
+      <Fact name={rules.status}><StateBadge bundle={bundle} /> <EnabledBadge enabled={bundle.enabled} /></Fact>
+      <Fact name={compliance.acknowledged}><Acknowledged bundle={bundle} /></Fact>
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return <div className={styles["fact"]}><dt>{name}</dt><dd>{children}</dd></div>;
+}
+
+function Acknowledged({ bundle: { id, name, state, acknowledged_by: by, acknowledged_at: at } }: { bundle: Bundle }) {
+  const { compliance } = texts;
+  const { administers } = useRights();
+  const person = useUserName(by);
+  const acknowledge = useAcknowledge(id);
+  if (at !== null) return <>{person ?? texts.none}, <Time at={at} /></>;
+  if (!administers || state === "archived") return <>{compliance.notAcknowledged}</>;
+  return (
+    <Button
+      size="small" busy={acknowledge.isPending}
+      onClick={() => acknowledge.mutate(undefined, {
+        onSuccess: () => toast(compliance.acknowledgedNow(name)),
+        onError: (error) => toast(errorText(error), "failed"),
+      })}
+    >
+      <BadgeCheck aria-hidden />{compliance.acknowledge}
+    </Button>
+  );
+}
+
+/** The entity types, and which of them only a rule of the organization finds. */
+function Types({ types }: { types: readonly string[] }) {
+  const { compliance } = texts;
+  const known = useEntityTypes();
+  const withoutPatterns = known.data?.filter(({ detectors }) => !detectors.includes("regex")).map(({ entity_type: type }) => type) ?? [];
+  const unfound = types.filter((type) => withoutPatterns.includes(type));
+  return (
+    <section>
+      <h3 className={styles["title"]}>{compliance.types}</h3>
+      <ul className={styles["types"]} aria-label={compliance.types}>
+        {types.map((type) => <li key={type}><Badge>{type}</Badge></li>)}
+      </ul>
+      {unfound.length > 0 && <p className={styles["muted"]}>{compliance.needsRule(unfound.join(", "))}</p>}
+    </section>
+  );
+}
+
+function Findings({ id, days }: { id: string; days: PeriodDays }) {
+  const { compliance } = texts;
+  const stats = useBundleStats(id, days);
+  const { data } = stats;
+  if (stats.error && data === undefined) return <ErrorState error={stats.error} onRetry={() => void stats.refetch()} />;
+  if (data === undefined) return <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>;
+  return (
+    <section>
+      <h3 className={styles["title"]}>{compliance.findings} <span className={styles["muted"]}>{compliance.periods[days]}</span></h3>
+      <p>
+        {compliance.findingsOf(wholeNumber(data.total_events))}{" "}
+        {data.total_events > 0 && compliance.actionsOf(
+          wholeNumber(data.by_action.block), wholeNumber(data.by_action.require_approval), wholeNumber(data.by_action.redact), wholeNumber(data.by_action.allow),
+        )}
+      </p>
+      {data.total_events > 0 && (
+        <div className={styles["trend"]}>
+          <DayColumns
+            label={compliance.trend}
+            days={data.daily_trend.map(({ date: day, event_count: value }) => ({ day, value, text: compliance.dayOf(dayName(day), wholeNumber(value)) }))}
+          />
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,95 @@
+import { Upload } from "lucide-react";
+import { useRef, useState } from "react";
+import { useForm } from "react-hook-form";
+import { Button } from "../parts/Button";
+import { Dialog, DialogActions } from "../parts/Dialog";
+import { DialogForm } from "../parts/DialogForm";
+import { SelectField, TextField } from "../parts/fields";
+import { useResetOnOpen } from "../parts/useResetOnOpen";
+import { texts } from "../texts";
+import { type ImportedBundle, type ImportSummary, useImportBundles } from "./api";
+import styles from "./ImportButton.module.css";
+
+interface ImportFields {
+  file: FileList | null;
+  mode: "skip" | "replace";
+}
+
+/** Imports the bundles of a file, and then lists what became of them. */
+export function ImportButton() {
+  const { compliance } = texts;
+  const [open, setOpen] = useState(false);
+  const [summary, setSummary] = useResetOnOpen<ImportSummary | null>(open, null);
+  const trigger = useRef<HTMLButtonElement>(null);
+  const close = () => setOpen(false);
+  return (
+    <>
+      <Button ref={trigger} onClick={() => setOpen(true)}><Upload aria-hidden />{compliance.import}</Button>
+      <Dialog
+        open={open} onClose={close} returnTo={trigger} title={summary === null ? compliance.importTitle : compliance.importedTitle}
+        {...(summary === null && { text: compliance.importText })}
+      >
+        {summary === null ? <ImportForm onDone={setSummary} onCancel={close} /> : <Imported summary={summary} onClose={close} />}
+      </Dialog>
+    </>
+  );
+}
+
+function ImportForm({ onDone, onCancel }: { onDone: (summary: ImportSummary) => void; onCancel: () => void }) {
+  const { compliance } = texts;
+  const form = useForm<ImportFields>({ defaultValues: { file: null, mode: "skip" } });
+  const importBundles = useImportBundles();
+  const { errors } = form.formState;
+
+  async function submit({ file: files, mode }: ImportFields) {
+    // A file that changed after it was chosen cannot be read.
+    const text = await files?.[0]?.text().catch(() => undefined);
+    const records = text === undefined ? null : recordsOf(text);
+    if (records !== null) {
+      onDone(await importBundles.mutateAsync({ records, mode }));
+      return;
+    }
+    // Without a choice, the same file can be chosen again.
+    form.setValue("file", null);
+    form.setError("file", { message: text === undefined ? compliance.unreadable : compliance.notAnExport });
+  }
+
+  return (
+    <DialogForm form={form} action={compliance.importNow} onSubmit={submit} onCancel={onCancel}>
+      <TextField
+        label={compliance.file} type="file" accept="application/json,.json" className={styles["file"]} fault={errors.file?.message}
+        {...form.register("file", { validate: (files) => (files?.length ?? 0) > 0 || compliance.fileRequired })}
+      />
+      <SelectField label={compliance.existing} hint={compliance.existingHints[form.watch("mode")]} {...form.register("mode")}>
+        <option value="skip">{compliance.skip}</option>
+        <option value="replace">{compliance.replace}</option>
+      </SelectField>
+    </DialogForm>
+  );
+}
+
+/** The records of an export, or null. A file may also hold a single record. */
+function recordsOf(text: string): ImportedBundle[] | null {
+  try {
+    const content: unknown = JSON.parse(text);
+    if (Array.isArray(content)) return content as ImportedBundle[];
+    return typeof content === "object" && content !== null ? [content as ImportedBundle] : null;
+  } catch {
+    return null;
+  }
+}
+
+function Imported({ summary, onClose }: { summary: ImportSummary; onClose: () => void }) {
+  const { compliance } = texts;
+  return (
+    <>
+      <dl className={styles["names"]}>
+        {(["created", "replaced", "skipped", "archived"] as const).map((kind) => {
+          const names = summary[`${kind}_names`];
+          return names.length > 0 && <div key={kind}><dt>{compliance.importKinds[kind]}</dt><dd>{names.join(", ")}</dd></div>;
+        })}
+      </dl>
+      <DialogActions><Button look="primary" autoFocus onClick={onClose}>{texts.done}</Button></DialogActions>
+    </>
+  );
+}

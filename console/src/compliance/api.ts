@@ -1,0 +1,107 @@
+/** Compliance bundles and their figures: queries, changes and files. */
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+
+export type Bundle = Schemas["Bundle"];
+export type NewBundle = Schemas["NewBundle"];
+export type BundleUpdate = Schemas["BundleUpdate"];
+export type BundleStats = Schemas["BundleStats"];
+export type Summary = Schemas["Report"]["summary"];
+export type ImportedBundle = Schemas["ImportedBundle"];
+export type ImportSummary = Schemas["ImportSummary"];
+export type EntityType = Schemas["EntityTypeShown"];
+export type Framework = Bundle["regulatory_framework"];
+
+export const PAGE_SIZE = 50;
+export const PERIODS_DAYS = [7, 30, 90, 365] as const;
+export type PeriodDays = (typeof PERIODS_DAYS)[number];
+export const DEFAULT_DAYS: PeriodDays = 30;
+export const FRAMEWORKS: readonly Framework[] = [
+  "SOC2", "HIPAA", "GDPR", "PCI-DSS", "ISO27001", "NIST-800-53", "CCPA", "GLBA", "FERPA", "EU-AI-ACT", "SOX", "FedRAMP",
+];
+
+/** The organization's bundles by name, which come at once. */
+export function useBundles() {
+  return useQuery({ queryKey: ["compliance", "bundles"], queryFn: () => dataOf(api.GET("/api/admin/compliance-bundles")) });
+}
+
+/** The figures of the active bundles. */
+export function useSummary(days: PeriodDays) {
+  return useQuery({
+    queryKey: ["compliance", "summary", days],
+    placeholderData: keepPreviousData,
+    queryFn: () => dataOf(api.GET("/api/admin/compliance/summary", { params: { query: { days } } })),
+  });
+}
+
+export function useBundleStats(id: string, days: PeriodDays) {
+  return useQuery({
+    queryKey: ["compliance", "stats", id, days],
+    queryFn: () => dataOf(api.GET("/api/admin/compliance/bundles/{bundle_id}/stats", { params: { path: { bundle_id: id }, query: { days } } })),
+  });
+}
+
+/** The entity types that a bundle can list. */
+export function useEntityTypes() {
+  return useQuery({
+    queryKey: ["entity-types"],
+    staleTime: Infinity,
+    queryFn: async () => (await dataOf(api.GET("/api/admin/dlp-rules/entity-types"))).entity_types,
+  });
+}
+
+function useBundleChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => client.invalidateQueries({ queryKey: ["compliance"] }),
+  });
+}
+
+export function useSaveBundle(id: string | undefined) {
+  return useBundleChange((body: NewBundle) =>
+    id === undefined
+      ? dataOf(api.POST("/api/admin/compliance-bundles", { body }))
+      : dataOf(api.PUT("/api/admin/compliance-bundles/{bundle_id}", { params: { path: { bundle_id: id } }, body })),
+  );
+}
+
+export function useSetEnabled(id: string) {
+  return useBundleChange((enabled: boolean) =>
+    dataOf(api.PUT("/api/admin/compliance-bundles/{bundle_id}", { params: { path: { bundle_id: id } }, body: { enabled } })),
+  );
+}
+
+export function useArchive(id: string) {
+  return useBundleChange(() => dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/archive", { params: { path: { bundle_id: id } } })));
+}
+
+export function useActivate(id: string) {
+  return useBundleChange(() => dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/activate", { params: { path: { bundle_id: id } } })));
+}
+
+export function useAcknowledge(id: string) {
+  return useBundleChange(() => dataOf(api.POST("/api/admin/compliance-bundles/{bundle_id}/acknowledge", { params: { path: { bundle_id: id } } })));
+}
+
+export function useDeleteBundle(id: string) {
+  return useBundleChange(() => dataOf(api.DELETE("/api/admin/compliance-bundles/{bundle_id}", { params: { path: { bundle_id: id } } })));
+}
+
+/** All bundles as a file that another organization imports. */
+export function useExportBundles() {
+  return useMutation({ mutationFn: () => dataOf(api.GET("/api/admin/compliance-bundles-export/", { parseAs: "blob" })) });
+}
+
+export function useImportBundles() {
+  return useBundleChange(({ records, mode }: { records: ImportedBundle[]; mode: "skip" | "replace" }) =>
+    dataOf(api.POST("/api/admin/compliance-bundles-export/", { params: { query: { mode } }, body: records })),
+  );
+}
+
+/** The report of the last days as a page for printing. */
+export function useReport(days: PeriodDays) {
+  return useMutation({
+    mutationFn: () => dataOf(api.GET("/api/admin/compliance/report", { params: { query: { days, format: "html" } }, parseAs: "blob" })),
+  });
+}

@@ -1,0 +1,109 @@
+/** The model registry: queries, changes, discovery and files. */
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+
+export type RegisteredModel = Schemas["RegisteredModel"];
+export type NewRegisteredModel = Schemas["NewRegisteredModel"];
+export type RegisteredModelUpdate = Schemas["RegisteredModelUpdate"];
+export type Evidence = Schemas["Evidence"];
+export type EvidenceEvent = Evidence["history"][number];
+export type Discovery = Schemas["Discovery-Input"];
+export type Discovered = Schemas["Discovered"];
+export type RiskTier = RegisteredModel["risk_tier"];
+export type Status = RegisteredModel["validation_status"];
+
+export const PAGE_SIZE = 50;
+export const TIERS = ["tier_1", "tier_2", "tier_3", "tier_4", "unclassified"] as const satisfies readonly RiskTier[];
+export const STATUSES = [
+  "draft", "unclassified", "pending_validation", "in_validation", "validated", "needs_remediation", "deprecated",
+] as const satisfies readonly Status[];
+
+/** Reads in variant B, whose tags have values. */
+const READING = { header: { "x-api-variant": "b" } } as const;
+/** Creates in variant A, which also takes entries without a tier. */
+const WRITING = { header: { "x-api-variant": "a" } } as const;
+
+export interface RegistryFilters {
+  search?: string | undefined;
+  provider?: string | undefined;
+  tier?: RiskTier | undefined;
+  status?: Status | undefined;
+}
+
+export function useRegistry(filters: RegistryFilters, page: number) {
+  return useQuery({
+    queryKey: ["registry", "list", filters, page],
+    placeholderData: keepPreviousData,
+    queryFn: async () => {
+      const { search, provider, tier, status } = filters;
+      const query = { search, provider, risk_tier: tier, validation_status: status, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
+      const list = await dataOf(api.GET("/api/admin/models", { params: { ...READING, query } }));
+      return { total: list.total, models: "models" in list ? list.models : list.items };
+    },
+  });
+}
+
+export function useEvidence(id: string) {
+  return useQuery({
+    queryKey: ["registry", "evidence", id],
+    queryFn: () => dataOf(api.GET("/api/admin/models/{registered_model_id}/evidence", {
+      params: { ...READING, path: { registered_model_id: id } },
+    })),
+  });
+}
+
+function useRegistryChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => client.invalidateQueries({ queryKey: ["registry"] }),
+  });
+}
+
+export function useRegisterModel() {
+  return useRegistryChange((body: NewRegisteredModel) => dataOf(api.POST("/api/admin/models", { params: WRITING, body })));
+}
+
+export function useUpdateEntry(id: string) {
+  return useRegistryChange((body: RegisteredModelUpdate) =>
+    dataOf(api.PUT("/api/admin/models/{registered_model_id}", { params: { ...WRITING, path: { registered_model_id: id } }, body })),
+  );
+}
+
+export function useDeleteEntry(id: string) {
+  return useRegistryChange(() =>
+    dataOf(api.DELETE("/api/admin/models/{registered_model_id}", { params: { path: { registered_model_id: id } } })),
+  );
+}
+
+export function useDiscover() {
+  return useRegistryChange((body: Discovery) => dataOf(api.POST("/api/admin/models/discover", { params: WRITING, body })));
+}
+
+/** The entries that the filters select, as a file. The API does not search in it. */
+export function useInventory({ provider, tier, status }: RegistryFilters) {
+  return useMutation({
+    mutationFn: () => {
+      const query = { format: "csv" as const, provider, risk_tier: tier, validation_status: status };
+      return dataOf(api.GET("/api/admin/model-inventory-export", { params: { ...READING, query }, parseAs: "blob" }));
+    },
+  });
+}
+
+/** The name of a model as requests write it. */
+export function nameOf({ provider, model_id: id }: Pick<RegisteredModel, "provider" | "model_id">): string {
+  return `${provider}/${id}`;
+}
+
+/** Tags as lines: `key`, or `key=value`. */
+export function linesOfTags(tags: RegisteredModel["tags"]): string[] {
+  if (Array.isArray(tags)) return tags;
+  return Object.entries(tags).map(([key, value]) => (value === "" ? key : `${key}=${value}`));
+}
+
+export function tagsOfLines(lines: readonly string[]): Record<string, string> {
+  return Object.fromEntries(lines.map((line) => {
+    const [key = "", ...rest] = line.split("=");
+    return [key.trim(), rest.join("=").trim()];
+  }));
+}
