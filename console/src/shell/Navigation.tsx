@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, BellRing, BookOpen, Boxes, Building2, ChartColumn, Filter, Grid3x3, Group as GroupIcon, House, Inbox, KeyRound,
+  Activity, AppWindow, BellRing, BookOpen, Boxes, Building2, ChartColumn, Filter, Fingerprint, Grid3x3, Group as GroupIcon, House, Inbox, KeyRound,
   type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Scale, ScrollText, ShieldCheck, UsersRound, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
@@ -46,10 +46,12 @@ export function Navigation() {
         <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
         {seesAll && (
           <>
+            <Entry to="/oauth-clients" icon={AppWindow}>{navigation.oauthClients}</Entry>
             <Entry to="/users" icon={UsersRound}>{navigation.users}</Entry>
             <Entry to="/groups" icon={GroupIcon}>{navigation.groups}</Entry>
             <Entry to="/access" icon={Grid3x3}>{navigation.modelAccess}</Entry>
             <Entry to="/organization" icon={Building2}>{navigation.organization}</Entry>
+            <Entry to="/sign-in" icon={Fingerprint}>{navigation.signIn}</Entry>
           </>
         )}
       </Group>
@@ -81,7 +83,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
     | "/" | "/access" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/content-filters" | "/dlp-rules" | "/groups" | "/keys"
-    | "/kill-switches" | "/models" | "/organization" | "/policies" | "/providers" | "/requests" | "/start" | "/usage" | "/users"
+    | "/kill-switches" | "/models" | "/oauth-clients" | "/organization" | "/policies" | "/providers" | "/requests" | "/sign-in" | "/start" | "/usage" | "/users"
     | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
