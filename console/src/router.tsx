@@ -14,7 +14,7 @@ import { STRATEGIES } from "./routing/api";
 import { Shell } from "./shell/Shell";
 import { texts } from "./texts";
 import type { UsagePeriod } from "./usage/api";
-import { ROLES } from "./users/api";
+import { KINDS, ROLES } from "./users/api";
 
 type Search = Record<string, unknown>;
 
@@ -118,7 +118,9 @@ const users = createRoute({
       search: text(search["search"]),
       role: oneOf(ROLES, search["role"]),
       active: flag(search["active"]),
+      kind: oneOf(KINDS, search["kind"]),
       page: pageNumber(search["page"]),
+      user: text(search["user"]),
     }),
   component: lazyRouteComponent(() => import("./users/UsersPage"), "UsersPage"),
 });
@@ -276,10 +278,24 @@ const alerts = createRoute({
   component: lazyRouteComponent(() => import("./alerts/AlertsPage"), "AlertsPage"),
 });
 
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  component: lazyRouteComponent(() => import("./sign-in/SignInPage"), "SignInPage"),
+});
+
+const oauthClients = createRoute({
+  getParentRoute: () => root,
+  path: "/oauth-clients",
+  validateSearch: (search: Search) => present({ enabled: flag(search["enabled"]), page: pageNumber(search["page"]) }),
+  component: lazyRouteComponent(() => import("./oauth/ClientsPage"), "ClientsPage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
-    overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, compliance, providers, models,
-    routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
+    overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, compliance, providers,
+    models, routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
+    signIn, oauthClients,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

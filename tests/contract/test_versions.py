@@ -16,8 +16,8 @@ from tests.support.platform import RunningPlatform, Tenant
 CHANGES = {"PUT", "PATCH", "DELETE"}
 #: Show a row, or an organization's settings, and change it under the same path.
 CHANGEABLE = [path for way, path in COMMON if way == "GET" and any((change, path) in COMMON for change in CHANGES)]
-#: No two administrators work on it: what a person keeps for themselves.
-UNVERSIONED = {"/api/users/me/preferences"}
+#: No two administrators work on it: what a person keeps for themselves, and sessions, which end by themselves.
+UNVERSIONED = {"/api/users/me/preferences", "/api/admin/users/{user_id}/sessions"}
 
 
 async def shown(furnished: Furnished, path: str) -> httpx2.Response:

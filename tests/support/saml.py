@@ -92,6 +92,31 @@ class AssertionFields:
         return replace(self, **changes)
 
 
+def key_descriptor(certificate: str, use: str = ' use="signing"') -> str:
+    """Return a key of a provider's metadata. `certificate` is in base64."""
+    content = f"<ds:X509Certificate>\n{certificate}\n</ds:X509Certificate>"
+    return f"<md:KeyDescriptor{use}><ds:KeyInfo><ds:X509Data>{content}</ds:X509Data></ds:KeyInfo></md:KeyDescriptor>"
+
+
+def provider_metadata(
+    base: str, certificate: str, *, entity: str = "", keys: str | None = None, services: str | None = None
+) -> str:
+    """Return metadata as providers publish it: with both bindings, and with a key for encryption, which is of no use
+    here. `base` is the provider's address, `certificate` is PEM."""
+    bare = "".join(certificate.split("-----")[2].split())
+    keys = keys or key_descriptor(bare) + key_descriptor("bm8=", ' use="encryption"')
+    services = services or "".join(
+        f'<md:{service} Binding="urn:oasis:names:tc:SAML:2.0:bindings:{binding}" Location="{base}/{path}"/>'
+        for service, path in (("SingleLogoutService", "slo"), ("SingleSignOnService", "sso"))
+        for binding, path in (("HTTP-POST", f"{path}/post"), ("HTTP-Redirect", path))
+    )
+    return (
+        f'<?xml version="1.0"?><md:EntityDescriptor xmlns:md="{NS["md"]}" xmlns:ds="{NS["ds"]}"'
+        f' entityID="{entity or base}"><md:IDPSSODescriptor protocolSupportEnumeration="{NS["samlp"]}">'
+        f"{keys}{services}</md:IDPSSODescriptor></md:EntityDescriptor>"
+    )
+
+
 def moment(seconds: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 

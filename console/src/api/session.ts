@@ -39,16 +39,24 @@ async function exchange(): Promise<Session> {
   return session;
 }
 
-/** Ends the session, and leads to the sign-in page. */
+/** Ends the session, at the identity provider too where it supports that, and leads to a page that says what ended. */
 export async function signOut(): Promise<void> {
+  const ended = await endSession();
+  discardToken();
+  location.assign(ended?.provider_logout_url ?? (ended?.by_identity_provider === true ? "/login?done=out-here" : "/login?done=out"));
+}
+
+/** Ends the session. Null if it had ended before. */
+async function endSession(): Promise<components["schemas"]["SignedOut"] | null> {
   try {
     const { access_token: token } = await openSession();
-    await fetch("/api/auth/logout", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+    const response = await fetch("/api/auth/logout?single_logout=true", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+    if (response.ok) return (await response.json()) as components["schemas"]["SignedOut"];
+    if (response.status !== 401) throw await failure(response);
   } catch (error) {
     if (!(error instanceof SignedOut)) throw error;
   }
-  discardToken();
-  location.assign("/login?done=out");
+  return null;
 }
 
 /** Leads to the sign-in page, and back to this place. */

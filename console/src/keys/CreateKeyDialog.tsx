@@ -12,11 +12,12 @@ import { type CreatedKey, useCreateKey } from "./api";
 import styles from "./CreateKeyDialog.module.css";
 import { programs } from "./programs";
 
-/** Creates a key, and then shows it once. */
-export function CreateKeyDialog({ open, onClose, returnTo }: {
+/** Creates a key, of one's own or of a service account, and then shows it once. */
+export function CreateKeyDialog({ open, onClose, returnTo, serviceAccount }: {
   open: boolean;
   onClose: () => void;
   returnTo: RefObject<HTMLElement | null>;
+  serviceAccount?: { id: string; name: string };
 }) {
   const [created, setCreated] = useResetOnOpen<CreatedKey | null>(open, null);
   return (
@@ -26,9 +27,9 @@ export function CreateKeyDialog({ open, onClose, returnTo }: {
       returnTo={returnTo}
       persistent={created !== null}
       title={created === null ? texts.keys.newTitle : texts.keys.createdTitle}
-      text={created === null ? texts.keys.newText : texts.keys.createdText}
+      text={created !== null ? texts.keys.createdText : serviceAccount === undefined ? texts.keys.newText : texts.keys.newServiceText(serviceAccount.name)}
     >
-      {created === null ? <NewKeyForm onCreated={setCreated} onCancel={onClose} /> : <CreatedSecret apiKey={created} onDone={onClose} />}
+      {created === null ? <NewKeyForm owner={serviceAccount?.id} onCreated={setCreated} onCancel={onClose} /> : <CreatedSecret apiKey={created} onDone={onClose} />}
     </Dialog>
   );
 }
@@ -38,9 +39,9 @@ interface Fields {
   expires_in_days: string;
 }
 
-function NewKeyForm({ onCreated, onCancel }: { onCreated: (key: CreatedKey) => void; onCancel: () => void }) {
+function NewKeyForm({ owner, onCreated, onCancel }: { owner: string | undefined; onCreated: (key: CreatedKey) => void; onCancel: () => void }) {
   const form = useForm<Fields>({ defaultValues: { description: "", expires_in_days: "90" } });
-  const create = useCreateKey();
+  const create = useCreateKey(owner);
   const { errors } = form.formState;
 
   return (

@@ -28,6 +28,14 @@ export function useKeys({ all, enabled, page }: Shown) {
   });
 }
 
+/** The keys of a service account, newest first. */
+export function useServiceKeys(userId: string) {
+  return useQuery({
+    queryKey: ["api-keys", "of", userId],
+    queryFn: (): Promise<ApiKey[]> => dataOf(api.GET("/api/admin/users/{user_id}/api-keys", { params: { path: { user_id: userId } } })),
+  });
+}
+
 function useKeyChange<Input, Output>(change: (input: Input) => Promise<Output>) {
   const client = useQueryClient();
   return useMutation({
@@ -36,8 +44,13 @@ function useKeyChange<Input, Output>(change: (input: Input) => Promise<Output>) 
   });
 }
 
-export function useCreateKey() {
-  return useKeyChange((body: NewKey) => dataOf(api.POST("/api/auth/api-keys", { body })));
+/** Creates a key of one's own, or of a service account. */
+export function useCreateKey(serviceAccount?: string) {
+  return useKeyChange((body: NewKey): Promise<CreatedKey> =>
+    serviceAccount === undefined
+      ? dataOf(api.POST("/api/auth/api-keys", { body }))
+      : dataOf(api.POST("/api/admin/users/{user_id}/api-keys", { params: { path: { user_id: serviceAccount } }, body })),
+  );
 }
 
 export function useSetEnabled() {

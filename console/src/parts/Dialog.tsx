@@ -1,10 +1,13 @@
 import { Dialog as Base } from "@base-ui/react/dialog";
 import { X } from "lucide-react";
-import type { ReactNode, RefObject } from "react";
+import { createContext, type ReactNode, type RefObject } from "react";
 import { texts } from "../texts";
 import { buttonClass } from "./Button";
 import { classes } from "./classes";
 import styles from "./Dialog.module.css";
+
+/** Whether the place is in a dialog, which lies above the page's landmarks. */
+export const InDialog = createContext(false);
 
 /** A modal dialog. With `persistent` it ends by its own buttons only, because what it shows would be lost. `wide` is
  * for editors. At its end the focus goes to `returnTo`. */
@@ -39,7 +42,7 @@ export function Dialog({ open, onClose, title, text, returnTo, persistent = fals
             )}
           </div>
           {text !== undefined && <Base.Description className={styles["text"]}>{text}</Base.Description>}
-          {children}
+          <InDialog value>{children}</InDialog>
         </Base.Popup>
       </Base.Portal>
     </Base.Root>

@@ -1,19 +1,22 @@
 import { Menu as Base } from "@base-ui/react/menu";
-import { type ComponentProps, type ReactNode, useEffect, useState } from "react";
+import { type ComponentProps, type ReactNode, use, useEffect, useState } from "react";
 import { classes } from "./classes";
+import { InDialog } from "./Dialog";
 import styles from "./Menu.module.css";
 
-/** The popup of a menu. It opens within the landmark that has the id `within`, so that no content is outside of all. */
+/** The popup of a menu. It opens within the landmark that has the id `within`, so that no content is outside of all; in a
+ * dialog, above it. */
 export function MenuPopup({ within, side = "bottom", align = "end", children }: {
   within: "content" | "navigation";
   side?: "top" | "bottom";
   align?: "start" | "end";
   children: ReactNode;
 }) {
-  const [landmark, setLandmark] = useState<HTMLElement | null>(null);
-  useEffect(() => setLandmark(document.getElementById(within)), [within]);
+  const [container, setContainer] = useState<HTMLElement | null>(null);
+  const inDialog = use(InDialog);
+  useEffect(() => setContainer(inDialog ? document.body : document.getElementById(within)), [inDialog, within]);
   return (
-    <Base.Portal container={landmark}>
+    <Base.Portal container={container}>
       <Base.Positioner side={side} align={align} sideOffset={5} className={styles["positioner"]}>
         <Base.Popup className={styles["popup"]}>{children}</Base.Popup>
       </Base.Positioner>

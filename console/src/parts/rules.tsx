@@ -16,18 +16,19 @@ import { toast } from "./toasts";
 /** The form of a rule, which calls its argument at its end. */
 export type Editor = (close: () => void) => ReactNode;
 
-export function NewRuleButton({ label, title, editor, look = "primary" }: {
+export function NewRuleButton({ label, title, editor, look = "primary", size = "medium" }: {
   label: string;
   title: string;
   editor: Editor;
   look?: "primary" | "plain";
+  size?: "medium" | "small";
 }) {
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
   const close = () => setOpen(false);
   return (
     <>
-      <Button ref={trigger} look={look} onClick={() => setOpen(true)}><Plus aria-hidden />{label}</Button>
+      <Button ref={trigger} look={look} size={size} onClick={() => setOpen(true)}><Plus aria-hidden />{label}</Button>
       <Dialog open={open} onClose={close} returnTo={trigger} title={title} wide>{editor(close)}</Dialog>
     </>
   );

@@ -1,16 +1,14 @@
 import { useRef, useState } from "react";
-import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
-import { ConfirmDialog } from "../parts/ConfirmDialog";
 import { Dialog } from "../parts/Dialog";
 import { Page, Panel } from "../parts/Page";
 import { ErrorState, Skeleton } from "../parts/states";
-import { Time } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { type Session, useChangePassword, useEndSession, useSessions } from "./api";
+import { useChangePassword, useEndSession, useSessions } from "./api";
 import { Factors } from "./Factors";
 import { PasswordForm } from "./PasswordForm";
+import { SessionRow } from "./SessionRow";
 import styles from "./SecurityPage.module.css";
 
 /** One's own password, second factors and sessions. */
@@ -55,6 +53,7 @@ function Password() {
 function Sessions() {
   const { security } = texts;
   const sessions = useSessions();
+  const end = useEndSession();
   const { data } = sessions;
   return (
     <Panel title={security.sessions}>
@@ -63,35 +62,8 @@ function Sessions() {
       ) : data === undefined ? (
         <div className={styles["text"]} role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>
       ) : (
-        <ul className={styles["list"]}>{data.map((session) => <SessionRow key={session.id} session={session} />)}</ul>
+        <ul className={styles["list"]}>{data.map((session) => <SessionRow key={session.id} session={session} onEnd={(id) => end.mutateAsync(id)} />)}</ul>
       )}
     </Panel>
-  );
-}
-
-function SessionRow({ session }: { session: Session }) {
-  const { security } = texts;
-  const [ending, setEnding] = useState(false);
-  const trigger = useRef<HTMLButtonElement>(null);
-  const end = useEndSession();
-  const name = session.user_agent ?? security.unknownProgram;
-  return (
-    <li className={styles["row"]}>
-      <span className={styles["names"]}>
-        <span className={styles["name"]} title={name}>{name}</span>
-        <span className={styles["muted"]}>
-          {session.ip ?? texts.none} · {security.lastSeen} <Time at={session.last_seen_at} as="relative" />
-        </span>
-      </span>
-      {session.current ? (
-        <Badge tone="success">{security.thisSession}</Badge>
-      ) : (
-        <Button ref={trigger} size="small" onClick={() => setEnding(true)}>{security.endSession}</Button>
-      )}
-      <ConfirmDialog
-        open={ending} onClose={() => setEnding(false)} returnTo={trigger} title={security.endTitle} text={security.endText}
-        action={security.endSession} run={() => end.mutateAsync(session.id)} done={security.sessionEnded}
-      />
-    </li>
   );
 }

@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Grid3x3, Group as GroupIcon,
-  House, Inbox, KeyRound, type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Route, Scale, ScrollText,
-  ShieldCheck, UsersRound, Webhook,
+  Activity, AppWindow, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Fingerprint,
+  Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Route, Scale,
+  ScrollText, ShieldCheck, UsersRound, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -50,10 +50,12 @@ export function Navigation() {
         <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
         {seesAll && (
           <>
+            <Entry to="/oauth-clients" icon={AppWindow}>{navigation.oauthClients}</Entry>
             <Entry to="/users" icon={UsersRound}>{navigation.users}</Entry>
             <Entry to="/groups" icon={GroupIcon}>{navigation.groups}</Entry>
             <Entry to="/access" icon={Grid3x3}>{navigation.modelAccess}</Entry>
             <Entry to="/organization" icon={Building2}>{navigation.organization}</Entry>
+            <Entry to="/sign-in" icon={Fingerprint}>{navigation.signIn}</Entry>
           </>
         )}
       </Group>
@@ -85,8 +87,8 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
     | "/" | "/access" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/compliance" | "/content-filters"
-    | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/organization" | "/policies" | "/providers"
-    | "/registry" | "/requests" | "/routing" | "/start" | "/usage" | "/users" | "/webhooks";
+    | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/oauth-clients" | "/organization" | "/policies"
+    | "/providers" | "/registry" | "/requests" | "/routing" | "/sign-in" | "/start" | "/usage" | "/users" | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -1,4 +1,4 @@
-import { Ban, CircleCheck, KeyRound, Pencil, ShieldOff, Trash2 } from "lucide-react";
+import { Ban, CircleCheck, KeyRound, MonitorSmartphone, Pencil, ShieldOff, Trash2 } from "lucide-react";
 import { useRef, useState } from "react";
 import { useSession } from "../api/queries";
 import { CheckboxField } from "../parts/fields";
@@ -16,7 +16,7 @@ import { bodyOf, UserForm } from "./UserForm";
 type Open = "edit" | "reset" | "factors" | "delete" | null;
 
 /** The menu of a user, for administrators. */
-export function UserActions({ user }: { user: User }) {
+export function UserActions({ user, onOpen }: { user: User; onOpen: () => void }) {
   const { users } = texts;
   const { user: self } = useSession();
   const [open, setOpen] = useState<Open>(null);
@@ -50,6 +50,10 @@ export function UserActions({ user }: { user: User }) {
   return (
     <>
       <RowMenu label={users.actionsOf(name)} trigger={trigger}>
+        <MenuItem onClick={onOpen}>
+          {user.kind === "service" ? <KeyRound aria-hidden size={15} /> : <MonitorSmartphone aria-hidden size={15} />}
+          {user.kind === "service" ? users.keys : users.sessions}
+        </MenuItem>
         <MenuItem onClick={() => setOpen("edit")}><Pencil aria-hidden size={15} />{users.edit}</MenuItem>
         {user.kind === "user" && (
           <>

@@ -12,21 +12,26 @@ import { Pager } from "../parts/Pager";
 import { EmptyState, ErrorState } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
-import { nameOf, PAGE_SIZE, type Role, ROLES, type User, useUsers } from "./api";
+import { KINDS, nameOf, PAGE_SIZE, type Role, ROLES, type User, useUsers } from "./api";
 import { CreateUserDialog } from "./CreateUserDialog";
 import { UserActions } from "./UserActions";
+import { UserDialog } from "./UserDialog";
 import styles from "./UsersPage.module.css";
 
 const route = getRouteApi("/users");
 
 export function UsersPage() {
   const { administers } = useRights();
-  const { page = 1, ...filters } = route.useSearch();
+  const { page = 1, user: openId, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const users = useUsers(filters, page);
   const [creating, setCreating] = useState(false);
   const opener = useRef<HTMLButtonElement>(null);
-  const columns = useMemo(() => columnsOf(administers), [administers]);
+  const { open, close } = useMemo(() => ({
+    open: (user: User) => void navigate({ search: (now) => ({ ...now, user: user.id }) }),
+    close: () => void navigate({ search: ({ user: _, ...now }) => now }),
+  }), [navigate]);
+  const columns = useMemo(() => columnsOf(administers, open), [administers, open]);
   const isFiltered = Object.values(filters).some((value) => value !== undefined);
   const filter = (changed: typeof filters) => void navigate({ search: { ...filters, ...changed } });
   const clear = () => void navigate({ search: {} });
@@ -43,6 +48,13 @@ export function UsersPage() {
           <FilterSelect label={texts.users.role} value={filters.role ?? ""} onChange={({ target }) => filter({ role: (target.value || undefined) as Role | undefined })}>
             <option value="">{texts.users.anyRole}</option>
             {ROLES.map((role) => <option key={role} value={role}>{texts.roleOf(role)}</option>)}
+          </FilterSelect>
+          <FilterSelect
+            label={texts.users.kind} value={filters.kind ?? ""}
+            onChange={({ target }) => filter({ kind: KINDS.find((kind) => kind === target.value) })}
+          >
+            <option value="">{texts.users.anyKind}</option>
+            {KINDS.map((kind) => <option key={kind} value={kind}>{texts.users.kindFilters[kind]}</option>)}
           </FilterSelect>
           <FilterSelect
             label={texts.users.status} value={filters.active === undefined ? "" : String(filters.active)}
@@ -67,7 +79,7 @@ export function UsersPage() {
           <>
             <DataTable
               label={texts.users.title} columns={columns} rows={users.data?.items} idOf={(user) => user.id}
-              stale={users.isPlaceholderData}
+              selectedId={openId} onOpen={open} stale={users.isPlaceholderData}
             />
             {users.data !== undefined && (
               <Pager
@@ -78,14 +90,15 @@ export function UsersPage() {
           </>
         )}
       </Panel>
+      <UserDialog id={openId} onClose={close} />
       <CreateUserDialog open={creating} onClose={() => setCreating(false)} returnTo={opener} />
     </Page>
   );
 }
 
-function columnsOf(administers: boolean): Column<User>[] {
+function columnsOf(administers: boolean, open: (user: User) => void): Column<User>[] {
   const columns: Column<User>[] = [
-    { id: "name", header: texts.users.name, meta: { width: "36%" }, cell: ({ row }) => <Person user={row.original} /> },
+    { id: "name", header: texts.users.name, meta: { width: "36%" }, cell: ({ row }) => <Person user={row.original} onOpen={open} /> },
     { id: "role", header: texts.users.role, meta: { hideBelow: "tablet" }, cell: ({ row }) => texts.roleOf(row.original.role) },
     {
       id: "status", header: texts.users.status,
@@ -104,17 +117,23 @@ function columnsOf(administers: boolean): Column<User>[] {
     },
     { id: "created", header: texts.users.createdAt, meta: { hideBelow: "desk" }, cell: ({ row }) => <Time at={row.original.created_at} as="date" /> },
   ];
-  if (administers) columns.push(actionsColumn((user) => <UserActions user={user} />));
+  if (administers) columns.push(actionsColumn((user) => <UserActions user={user} onOpen={() => open(user)} />));
   return columns;
 }
 
-function Person({ user }: { user: User }) {
+function Person({ user, onOpen }: { user: User; onOpen: (user: User) => void }) {
+  const { users } = texts;
   const name = nameOf(user);
   const detail = [user.email, user.username].filter((value) => value !== null && value !== name).join(" · ");
   return (
     <span className={styles["person"]}>
       <span className={styles["name"]} title={name}>
-        {name}
+        <button
+          type="button" className={styles["opener"]} data-open={user.id}
+          aria-label={user.kind === "service" ? users.keysOf(name) : users.sessionsOf(name)} onClick={() => onOpen(user)}
+        >
+          {name}
+        </button>
         {user.kind === "service" && <> <Badge tone="info">{texts.users.kinds.service}</Badge></>}
       </span>
       {detail !== "" && <span className={styles["muted"]} title={detail}>{detail}</span>}

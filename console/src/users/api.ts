@@ -10,11 +10,13 @@ export type UserUpdate = Schemas["UserUpdate"];
 
 export const PAGE_SIZE = 50;
 export const ROLES: readonly Role[] = ["user", "auditor", "admin"];
+export const KINDS: readonly User["kind"][] = ["user", "service"];
 
 export interface UserFilters {
   search?: string | undefined;
   role?: Role | undefined;
   active?: boolean | undefined;
+  kind?: User["kind"] | undefined;
 }
 
 /** A page of the organization's users, newest first. */
@@ -24,6 +26,31 @@ export function useUsers(filters: UserFilters, page: number) {
     placeholderData: keepPreviousData,
     queryFn: () => dataOf(api.GET("/api/admin/users", { params: { query: { ...filters, page, page_size: PAGE_SIZE } } })),
   });
+}
+
+export function useUser(id: string) {
+  return useQuery({
+    queryKey: ["users", id],
+    queryFn: () => dataOf(api.GET("/api/admin/users/{user_id}", { params: { path: { user_id: id } } })),
+  });
+}
+
+/** The open sessions of a user, newest first. */
+export function useUserSessions(id: string) {
+  return useQuery({
+    queryKey: ["users", id, "sessions"],
+    queryFn: () => dataOf(api.GET("/api/admin/users/{user_id}/sessions", { params: { path: { user_id: id } } })),
+  });
+}
+
+export function useEndUserSession(id: string) {
+  return useUserChange((sessionId: string) =>
+    dataOf(api.DELETE("/api/admin/users/{user_id}/sessions/{session_id}", { params: { path: { user_id: id, session_id: sessionId } } })),
+  );
+}
+
+export function useEndUserSessions(id: string) {
+  return useUserChange(() => dataOf(api.DELETE("/api/admin/users/{user_id}/sessions", { params: { path: { user_id: id } } })));
 }
 
 function useUserChange<Input, Output>(change: (input: Input) => Promise<Output>) {

@@ -45,6 +45,27 @@ async def test_what_is_posted_arrives_and_the_answer_comes_back(receiver: Receiv
     assert (got.path, got.body, got.headers["X-Some"]) == ("/hook", b"{}", "thing")
 
 
+async def test_a_document_is_fetched_whole_or_not_at_all(receiver: Receiver, receivers: Receivers) -> None:
+    receiver.answers.append(web.Response(body=b"x" * 2048))
+    assert await receivers.get(receiver.url, max_bytes=2048) == b"x" * 2048
+    for answer, reason in (
+        (web.Response(body=b"x" * 2049), "larger than 2 KiB"),
+        (204, "answered 204"),
+        (web.Response(status=301, headers={"Location": receiver.url}), "answered 301"),
+        (receiver.silence, r"no answer within 0\.3 s"),
+    ):
+        receiver.answers.append(answer)
+        with pytest.raises(ReceiverFailed, match=reason):
+            await receivers.get(receiver.url, max_bytes=2048, seconds=0.3)
+    assert len(receiver.got) == 5
+
+
+async def test_a_document_inside_is_not_fetched(strict: Receivers, receiver: Receiver) -> None:
+    with pytest.raises(UnsafeUrl):
+        await strict.get(receiver.url, max_bytes=2048)
+    assert receiver.got == []
+
+
 @pytest.mark.parametrize(("status", "taken"), [(200, True), (204, True), (299, True), (300, False), (404, False)])
 async def test_only_2xx_says_that_it_was_taken(
     receiver: Receiver, receivers: Receivers, status: int, taken: bool

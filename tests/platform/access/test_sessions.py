@@ -137,6 +137,62 @@ async def test_another_users_session_is_not_found(
     assert (await ada.client.get(SESSIONS)).status_code == 200
 
 
+async def test_an_administrator_ends_one_session_of_a_user(
+    platform: RunningPlatform, tenant: Tenant, ada: SignedIn
+) -> None:
+    other = await sign_in(platform, ada.id, ada.email)
+    path = f"/api/admin/users/{ada.id}/sessions"
+    listed = await tenant.auditor.client.get(path)
+    assert [session["current"] for session in listed.json()] == [False, False]
+    newest, oldest = (session["id"] for session in listed.json())
+    assert (await tenant.admin.client.delete(f"{path}/{oldest}")).status_code == 204
+    assert (await ada.client.get(SESSIONS)).status_code == 401
+    assert [session["id"] for session in (await other.client.get(SESSIONS)).json()] == [newest]
+    (event,) = await platform.audit(tenant, "session.ended")
+    assert (event["actor_id"], event["resource_id"]) == (str(tenant.admin.id), oldest)
+    assert event["reason"] == "ended_by_administrator"
+    # Ended already, and a session of another user.
+    for session_id in (oldest, tenant.user.session_id):
+        assert (await tenant.admin.client.delete(f"{path}/{session_id}")).status_code == 404
+    assert (await tenant.user.client.get(SESSIONS)).status_code == 200
+
+
+async def test_an_administrator_ends_all_sessions_of_a_user(
+    platform: RunningPlatform, tenant: Tenant, ada: SignedIn
+) -> None:
+    other, key = await sign_in(platform, ada.id, ada.email), await platform.new_key(tenant.user)
+    path = f"/api/admin/users/{ada.id}/sessions"
+    assert (await tenant.admin.client.delete(path)).status_code == 204
+    for client in (ada.client, other.client):
+        assert (await client.get(SESSIONS)).status_code == 401
+    assert (await refresh(platform, other.refresh_token)).status_code == 401
+    assert (await tenant.admin.client.get(path)).json() == []
+    assert [event["reason"] for event in await platform.audit(tenant, "session.ended")] == [
+        "ended_by_administrator"
+    ] * 2
+    mine = f"/api/admin/users/{tenant.user.id}/sessions"
+    assert (await tenant.admin.client.delete(mine)).status_code == 204
+    assert (await platform.client(key).get("/v1/models")).status_code == 200
+
+
+async def test_sessions_of_users_are_for_administrators(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant, ada: SignedIn
+) -> None:
+    path = f"/api/admin/users/{ada.id}/sessions"
+    (mine,) = (await ada.client.get(SESSIONS)).json()
+    one = f"{path}/{mine['id']}"
+    for method, where in (("GET", path), ("DELETE", path), ("DELETE", one)):
+        assert (await platform.anonymous.request(method, where)).status_code == 401
+        assert (await ada.client.request(method, where)).status_code == 403
+        assert (await other_tenant.admin.client.request(method, where)).status_code == 404
+        if method == "DELETE":
+            assert (await tenant.auditor.client.request(method, where)).status_code == 403
+    operator = await platform.new_person(tenant.id, "admin", operator=True)
+    refused = await tenant.admin.client.delete(f"/api/admin/users/{operator.id}/sessions")
+    assert refused.status_code == 403
+    assert (await ada.client.get(SESSIONS)).status_code == 200
+
+
 async def test_sessions_are_for_session_tokens(platform: RunningPlatform, tenant: Tenant) -> None:
     assert (await platform.anonymous.get(SESSIONS)).status_code == 401
     key = platform.client(await platform.new_key(tenant.user))

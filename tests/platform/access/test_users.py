@@ -98,7 +98,17 @@ async def test_the_list_pages_searches_and_filters(tenant: Tenant) -> None:
     assert await listed(search="%") == [first["id"]]
     assert await listed(active=False) == [second["id"]]
     assert await listed(role="auditor", active=True) == [str(tenant.auditor.id)]
-    for query in ({"role": "king"}, {"page": 0}, {"page_size": 201}, {"active": "perhaps"}, {"search": "\0"}):
+    bot = await made(tenant.admin, kind="service")
+    assert await listed(kind="service") == [bot["id"]]
+    assert bot["id"] not in await listed(kind="user")
+    for query in (
+        {"role": "king"},
+        {"page": 0},
+        {"page_size": 201},
+        {"active": "perhaps"},
+        {"search": "\0"},
+        {"kind": "x"},
+    ):
         assert (await tenant.admin.client.get(BASE, params=query)).status_code == 422
 
 

@@ -1,4 +1,5 @@
-"""Sends requests to customers' receivers: webhooks, alerts, a SIEM.
+"""Sends requests to customers' receivers (webhooks, alerts, a SIEM), and fetches documents at addresses that customers
+enter.
 
 Only HTTPS; trusts the system's authorities and `SSL_CERT_FILE`. The egress guard checks the URL and every address of
 its host, and the connection uses the checked addresses. Redirects are not followed. No proxy is used: it would resolve
@@ -9,7 +10,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import msgspec
@@ -87,14 +88,41 @@ class Receivers:
     ) -> ReceiverResponse:
         """Sends one attempt, which ends after `seconds` in any case. A response counts once its status and headers have
         arrived. Raises `UnsafeUrl` (without a connection), `ReceiverFailed`."""
-        safe = self._guard.check(url)
-        session = self._session or self._open()
         loop = asyncio.get_running_loop()
         started = loop.time()
-        deadline = started + seconds
+        response = await self._request("POST", url, seconds, data=body, headers=headers)
+        text = await _read_beginning(response, started + seconds)
+        return ReceiverResponse(response.status, text, round((loop.time() - started) * 1000, 1))
+
+    async def get(self, url: str, *, max_bytes: int, seconds: float = 10.0) -> bytes:
+        """Returns the document at this URL. Raises `UnsafeUrl` (without a connection), and `ReceiverFailed` if it does
+        not arrive whole within `seconds`, has more than `max_bytes`, or the status is not 200."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        response = await self._request("GET", url, seconds)
         try:
+            if response.status != 200:
+                raise ReceiverFailed(f"the server answered {response.status}")
+            body = bytearray()
             async with asyncio.timeout_at(deadline):
-                response = await session.post(URL(str(safe)), data=body, headers=headers, allow_redirects=False)
+                while chunk := await response.content.readany():
+                    body += chunk
+                    if len(body) > max_bytes:
+                        raise ReceiverFailed(f"the document is larger than {max_bytes // 1024} KiB")
+        except TimeoutError:
+            raise ReceiverFailed(f"the document did not arrive within {seconds:g} s") from None
+        except (aiohttp.ClientError, OSError):
+            raise ReceiverFailed("the server closed the connection") from None
+        finally:
+            response.close()
+        return bytes(body)
+
+    async def _request(self, method: str, url: str, seconds: float, **options: Any) -> aiohttp.ClientResponse:
+        """Return the response once its status and headers have arrived. Raises `UnsafeUrl`, `ReceiverFailed`."""
+        safe = self._guard.check(url)
+        session = self._session or self._open()
+        try:
+            async with asyncio.timeout(seconds):
+                return await session.request(method, URL(str(safe)), allow_redirects=False, **options)
         except HostNotFound as error:
             # Temporary: the name may resolve at the next attempt.
             raise ReceiverFailed(error.reason) from None
@@ -110,8 +138,6 @@ class Receivers:
             raise ReceiverFailed("the receiver's answer is not HTTP") from None
         except (aiohttp.ClientError, OSError):
             raise ReceiverFailed("the receiver closed the connection") from None
-        text = await _read_beginning(response, deadline)
-        return ReceiverResponse(response.status, text, round((loop.time() - started) * 1000, 1))
 
     async def close(self) -> None:
         session, self._session = self._session, None

@@ -20,10 +20,12 @@ from gatehouse.platform.access.saml.errors import FORM as SAML_FORM
 from gatehouse.platform.access.saml.routes import router as saml
 from gatehouse.platform.access.scim.provisioning import router as provisioning
 from gatehouse.platform.access.scim.routes import router as scim
+from gatehouse.platform.access.sessions.routes import of_users as user_sessions
 from gatehouse.platform.access.sessions.routes import router as sessions
 from gatehouse.platform.access.sign_in.factors import router as sign_in_factors
 from gatehouse.platform.access.sign_in.new_password import router as sign_in_new_password
 from gatehouse.platform.access.sign_in.routes import router as sign_in
+from gatehouse.platform.access.sign_in.sign_out import router as sign_out
 from gatehouse.platform.access.tenants.routes import router as tenants
 from gatehouse.platform.access.tokens.routes import router as tokens
 from gatehouse.platform.access.users.routes import router as users
@@ -85,9 +87,11 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     accounts,
     api_keys,
     sessions,
+    sign_out,
     browser_sessions,
     mfa,
     users,
+    user_sessions,
     preferences,
     # Before groups, whose {group_id} would take `model-access` for an id.
     model_access,

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from tests.platform.access.saml.conftest import IDP
 from tests.support.platform import RunningPlatform, Tenant
@@ -15,7 +16,7 @@ from tests.support.saml import Signer
 FIELDS = {
     "id", "name", "entity_id", "sso_url", "slo_url", "x509_cert", "attribute_mapping", "is_active", "created_at",
     "updated_at",
-    "allow_idp_initiated",
+    "allow_idp_initiated", "certificates",
 }  # fmt: skip
 
 
@@ -36,7 +37,7 @@ async def test_a_provider_is_created_read_listed_and_removed(tenant: Tenant, bod
     assert made.status_code == 201
     assert made.json().keys() == FIELDS
     assert made.json() == {
-        **{name: made.json()[name] for name in ("id", "created_at", "updated_at")},
+        **{name: made.json()[name] for name in ("id", "created_at", "updated_at", "certificates")},
         **body,
         "slo_url": None,
         "attribute_mapping": None,
@@ -100,6 +101,17 @@ async def test_a_certificate_is_stored_unchanged(tenant: Tenant, body: dict[str,
     for index, value in enumerate((bare, wrapped, signer.certificate, "\n" + signer.certificate * 2)):
         made = await tenant.admin.client.post(IDP, json={**body, "entity_id": f"e{index}", "x509_cert": value})
         assert (made.status_code, made.json().get("x509_cert")) == (201, value)
+
+
+async def test_the_certificates_are_shown_with_their_end_and_fingerprint(
+    tenant: Tenant, body: dict[str, Any], signer: Signer, stranger: Signer
+) -> None:
+    body["x509_cert"] = signer.certificate + stranger.certificate
+    made = (await tenant.admin.client.post(IDP, json=body)).json()
+    expected = [x509.load_pem_x509_certificate(item.certificate.encode()) for item in (signer, stranger)]
+    assert [
+        (datetime.fromisoformat(shown["expires_at"]), bytes.fromhex(shown["sha256"])) for shown in made["certificates"]
+    ] == [(certificate.not_valid_after_utc, certificate.fingerprint(SHA256())) for certificate in expected]
 
 
 def _ed25519() -> str:

@@ -73,7 +73,7 @@ async def test_a_person_signs_in_and_out_again_both_ways(page: Page, provider: I
 
     await page.get_by_role("button", name="Sign out").click()
     await page.locator("a[href*=SAMLRequest]").click()
-    await expect(page.get_by_text("You are signed out.")).to_be_visible()
+    await expect(page.get_by_text("You are signed out here and at your organization's")).to_be_visible()
     assert name in await provider.left()
 
     await sign_in(page, domain)

@@ -236,9 +236,49 @@ async def test_a_sign_out_that_begins_here_goes_to_the_provider_and_comes_back(s
     answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=result.get("ID"))
     query = saml.redirect_query("SAMLResponse", answer, sign_on.signer)
     back = await sign_on.browser.get(f"/api/saml/slo?{query}")
-    assert (back.status_code, back.headers["location"]) == (302, "/login?done=out")
+    assert (back.status_code, back.headers["location"]) == (302, "/login?done=out-everywhere")
+    assert "here and at your organization" in (await sign_on.browser.get(back.headers["location"])).text
     again = await sign_on.browser.get(f"/api/saml/slo?{query}")
     assert (again.status_code, again.json()["reason"]) == (400, "assertion_expired")
+
+
+async def test_a_provider_that_could_not_sign_out_is_not_said_to_have(sign_on: SignOn) -> None:
+    await sign_on.sign_in()
+    request_id = saml.carried(await leaving(sign_on) or "", "SAMLRequest").get("ID")
+    answer = saml.logout_response(sign_on.entity_id, BASE, in_response_to=request_id)
+    answer = answer.replace(saml.SUCCESS.encode(), b"urn:oasis:names:tc:SAML:2.0:status:Responder")
+    back = await sign_on.browser.get(f"/api/saml/slo?{saml.redirect_query('SAMLResponse', answer, sign_on.signer)}")
+    assert (back.status_code, back.headers["location"]) == (302, "/login?done=out-here")
+    assert "may still know you" in (await sign_on.browser.get(back.headers["location"])).text
+
+
+async def sign_out_at_the_api(sign_on: SignOn) -> httpx2.Response:
+    """Sign out with a token of the browser's session, as the console does."""
+    exchanged = await sign_on.browser.post("/api/auth/session/token", headers={"Origin": BASE})
+    headers = {"Authorization": f"Bearer {exchanged.json()['access_token']}"}
+    answer = await sign_on.browser.post("/api/auth/logout", params={"single_logout": True}, headers=headers)
+    assert (await sign_on.browser.get("/api/auth/sessions", headers=headers)).status_code == 401
+    return answer
+
+
+async def test_a_sign_out_at_the_api_returns_the_way_to_the_provider(sign_on: SignOn) -> None:
+    await sign_on.sign_in()
+    answer = await sign_out_at_the_api(sign_on)
+    assert (answer.status_code, answer.json()["by_identity_provider"]) == (200, True), answer.text
+    result = saml.carried(answer.json()["provider_logout_url"], "SAMLRequest")
+    assert result.findtext("saml:NameID", namespaces=NS) == "ada"
+    assert open_sessions(sign_on) == 0
+    (event,) = await sign_on.platform.audit(sign_on.tenant, "session.ended")
+    assert (event["actor_id"], event["reason"]) == (str(sign_on.tenant.user.id), "logout")
+
+
+async def test_a_sign_out_at_the_api_says_that_the_provider_may_still_know_the_user(sign_on: SignOn) -> None:
+    await sign_on.sign_in()
+    await sign_on.tenant.admin.client.put(f"/api/admin/saml/idp/{sign_on.idp_id}", json={"slo_url": None})
+    answer = await sign_out_at_the_api(sign_on)
+    assert answer.json() == {"by_identity_provider": True, "provider_logout_url": None}
+    by_password = await sign_on.tenant.user.client.post("/api/auth/logout", params={"single_logout": True})
+    assert by_password.json() == {"by_identity_provider": False, "provider_logout_url": None}
 
 
 async def test_an_answer_of_a_strangers_is_refused(sign_on: SignOn, stranger: Signer) -> None:

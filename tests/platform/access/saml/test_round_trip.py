@@ -111,8 +111,8 @@ async def test_a_person_signs_out_here_and_then_at_the_provider(
     back = await browser.get(link)
     assert name in await provider.left()
     end = await browser.get(back.headers["location"])
-    assert (end.status_code, end.headers["location"]) == (302, "/login?done=out"), end.text
-    assert "You are signed out." in (await browser.get(f"{base}{end.headers['location']}")).text
+    assert (end.status_code, end.headers["location"]) == (302, "/login?done=out-everywhere"), end.text
+    assert "You are signed out here and at" in (await browser.get(f"{base}{end.headers['location']}")).text
     query = "SELECT revoked_reason FROM sessions WHERE tenant_id = %s AND amr @> '[\"saml\"]'"
     assert platform.sql(query, [tenant.id]) == [("logout",)]
 

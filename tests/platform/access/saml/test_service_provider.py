@@ -40,6 +40,22 @@ async def public(platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch) -> 
         yield client
 
 
+async def test_administrators_see_the_addresses_that_providers_need(
+    public: httpx2.AsyncClient, platform: RunningPlatform, sign_on: SignOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, client = "/api/admin/saml/service-provider", sign_on.tenant.auditor.client
+    assert (await client.get(path)).json() == {
+        "entity_id": f"{PUBLIC}/api/saml/metadata",
+        "acs_url": f"{PUBLIC}/api/saml/acs",
+        "slo_url": f"{PUBLIC}/api/saml/slo",
+    }
+    described = saml.tree((await public.get("/api/saml/metadata")).text.partition("?>")[2])
+    assert described.get("entityID") == f"{PUBLIC}/api/saml/metadata"
+    unknown = platform.host.settings.model_copy(update={"public_url": None})
+    monkeypatch.setattr(platform.host, "settings", unknown)
+    assert set((await client.get(path, headers={"Host": "somewhere.test"})).json().values()) == {None}
+
+
 async def walk(sign_on: SignOn, browser: httpx2.AsyncClient, **query: str) -> tuple[httpx2.Response, httpx2.Response]:
     begun = await browser.get("/api/saml/login", params={"idp_id": sign_on.idp_id, **query})
     request_id = saml.carried(begun.headers["location"], "SAMLRequest").get("ID")

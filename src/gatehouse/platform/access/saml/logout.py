@@ -83,8 +83,9 @@ async def handle_logout_request(request: Request, host: Host, encoded: str, rela
     return await XML_THREADS.run(lambda: messages.redirect_url(destination, "SAMLResponse", message, relay_state, key))
 
 
-async def handle_logout_response(request: Request, host: Host, encoded: str) -> None:
-    """Check a provider's response to a logout request of ours. The session ended before the request was sent.
+async def handle_logout_response(request: Request, host: Host, encoded: str) -> bool:
+    """Check a provider's response to a logout request of ours, and return whether the provider's session ended. Ours
+    ended before the request was sent.
 
     Raises `SamlRefused`."""
     sp = service_provider.for_request(request, host)
@@ -106,6 +107,8 @@ async def handle_logout_response(request: Request, host: Host, encoded: str) -> 
             if not await table.mark_used(session, sent_request.id):
                 raise AssertionExpired
             await session.commit()
+        status = find_one(root, "samlp:Status/samlp:StatusCode")
+        return status is not None and status.get("Value") == messages.SUCCESS
     except SamlRefused as error:
         await _record_refusal(request, host, [provider] if provider else [], error)
         raise

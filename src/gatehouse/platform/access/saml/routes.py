@@ -9,13 +9,21 @@ from fastapi.responses import RedirectResponse, Response
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.http import forms
 from gatehouse.platform.access.browser import clear_cookie, set_cookie
-from gatehouse.platform.access.saml import logout, service, sign_in
-from gatehouse.platform.access.saml.errors import IdpNotFound
+from gatehouse.platform.access.saml import logout, metadata_source, service, sign_in
+from gatehouse.platform.access.saml.errors import IdpNotFound, PublicUrlMissing
 from gatehouse.platform.access.saml.protocol import keys, messages, service_provider
-from gatehouse.platform.access.saml.schemas import Idp, IdpList, IdpUpdate, NewIdp
+from gatehouse.platform.access.saml.schemas import (
+    Idp,
+    IdpList,
+    IdpMetadata,
+    IdpUpdate,
+    MetadataSource,
+    NewIdp,
+    ServiceProviderDetails,
+)
 from gatehouse.platform.access.saml.table import IdpRow
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
-from gatehouse.platform.request.injected import Changing, Session, loaded
+from gatehouse.platform.request.injected import Changing, InSplitTransactions, Session, loaded
 from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["Single sign-on"])
@@ -84,6 +92,23 @@ async def update_identity_provider(caller: AdminStepUp, idp: LoadedIdp, body: Id
 async def delete_identity_provider(caller: AdminStepUp, idp: LoadedIdp, change: Changing) -> None:
     """Removes an identity provider. Later sign-ins through it fail; open sessions continue."""
     await service.delete(change, idp)
+
+
+@router.post("/api/admin/saml/metadata", response_model=IdpMetadata, responses=RESPONSES)
+async def read_provider_metadata(
+    caller: AdminStepUp, body: MetadataSource, parts: InSplitTransactions, host: TheHost
+) -> object:
+    """Reads an identity provider's metadata, and returns its fields for `POST /api/admin/saml/idp`. Stores nothing."""
+    return await metadata_source.read(parts, host.receivers, body)
+
+
+@router.get("/api/admin/saml/service-provider", response_model=ServiceProviderDetails, responses=RESPONSES)
+async def get_service_provider(caller: AdminReader, request: Request, host: TheHost) -> object:
+    """Returns the addresses of this platform that identity providers need; null where PUBLIC_URL is not set."""
+    try:
+        return service_provider.for_request(request, host)
+    except PublicUrlMissing:
+        return ServiceProviderDetails(entity_id=None, acs_url=None, slo_url=None)
 
 
 @router.get(
@@ -164,8 +189,8 @@ async def single_logout(
     if (saml_request is None) == (saml_response is None):
         raise Unprocessable(faults=[FieldFault("SAMLRequest", "one of SAMLRequest and SAMLResponse must be sent")])
     if saml_response is not None:
-        await logout.handle_logout_response(request, host, saml_response)
-        return RedirectResponse(_SIGNED_OUT_URL, 302)
+        ended_there = await logout.handle_logout_response(request, host, saml_response)
+        return RedirectResponse("/login?done=out-everywhere" if ended_there else "/login?done=out-here", 302)
     assert saml_request is not None
     url = await logout.handle_logout_request(request, host, saml_request, relay_state)
     response = RedirectResponse(url or _SIGNED_OUT_URL, 302)

@@ -1,14 +1,15 @@
 """Request and response bodies of the identity providers' endpoints."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody, partial
 from gatehouse.platform.access.saml.protocol import certificates
+from gatehouse.platform.access.saml.protocol.trust import MAX_BYTES
 
 
 def _web_address(url: str) -> str:
@@ -92,6 +93,11 @@ class ShownMapping(ResponseBody):
     groups: str | None = None
 
 
+class IdpCertificate(ResponseBody):
+    expires_at: Annotated[datetime, Field(description="For information: an expired certificate is accepted.")]
+    sha256: Annotated[str, Field(description="The fingerprint.", examples=["5f2a..."])]
+
+
 class Idp(ResponseBody):
     id: UUID
     name: str
@@ -99,6 +105,7 @@ class Idp(ResponseBody):
     sso_url: str
     slo_url: str | None
     x509_cert: str
+    certificates: Annotated[list[IdpCertificate], Field(description="The certificates in `x509_cert`, in its order.")]
     attribute_mapping: ShownMapping | None
     is_active: bool
     allow_idp_initiated: bool
@@ -109,3 +116,47 @@ class Idp(ResponseBody):
 class IdpList(ResponseBody):
     idps: list[Idp]
     total: int
+
+
+class MetadataSource(Body):
+    """The metadata's text, or its address."""
+
+    xml: Annotated[
+        str | None,
+        StringConstraints(strip_whitespace=False, max_length=MAX_BYTES),
+        Field(description="The text of the metadata file."),
+    ] = None
+    url: Annotated[
+        str | None,
+        Field(
+            max_length=2048,
+            description="Where the provider publishes its metadata: HTTPS, on the open internet or in a network of"
+            " EGRESS_ALLOWLIST. Redirects are not followed.",
+            examples=["https://idp.acme.test/metadata"],
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.xml is None) == (self.url is None):
+            raise ValueError("send xml or url, one of them")
+        return self
+
+
+class IdpMetadata(ResponseBody):
+    """What a provider's metadata says, as fields of an identity provider."""
+
+    entity_id: str
+    sso_url: str
+    slo_url: str | None
+    x509_cert: Annotated[str, Field(description="The signing certificates, in PEM.")]
+
+
+class ServiceProviderDetails(ResponseBody):
+    """What an identity provider must know of this platform. Null where PUBLIC_URL is not set."""
+
+    entity_id: Annotated[
+        str | None, Field(description="The audience of its assertions; also the address of the metadata.")
+    ]
+    acs_url: Annotated[str | None, Field(description="The assertion consumer service, HTTP-POST.")]
+    slo_url: Annotated[str | None, Field(description="The single logout service, HTTP-Redirect.")]

@@ -14,6 +14,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
+from gatehouse.platform.access.saml.protocol import certificates
+from gatehouse.platform.access.saml.protocol.certificates import CertificateDetails
 
 
 class IdpRow(TenantRow):
@@ -31,6 +33,10 @@ class IdpRow(TenantRow):
     allow_idp_initiated: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+
+    @property
+    def certificates(self) -> list[CertificateDetails]:
+        return certificates.details(self.x509_cert)
 
 
 class RequestRow(TenantRow):

@@ -4,16 +4,19 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 
-from gatehouse.platform.access.sessions import service, table
+from gatehouse.platform.access.sessions import service
 from gatehouse.platform.access.sessions.errors import SessionNotFound
 from gatehouse.platform.access.sessions.schemas import Login, LoginRefused, Refresh, Session, Tokens
 from gatehouse.platform.access.sessions.table import SessionRow
-from gatehouse.platform.request.callers import RESPONSES, SessionUser
+from gatehouse.platform.access.users.routes import LoadedUser
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp, SessionUser
 from gatehouse.platform.request.injected import Changing, loaded
 from gatehouse.platform.request.injected import Session as DatabaseSession
 from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/auth", tags=["Sessions"])
+#: the sessions of any user, for administrators
+of_users = APIRouter(prefix="/api/admin/users", tags=["Sessions"], responses=RESPONSES)
 
 _LOGIN_REFUSED: dict[int | str, dict[str, Any]] = {
     400: {
@@ -50,18 +53,11 @@ async def refresh(body: Refresh, request: Request, host: TheHost) -> object:
     return await service.refresh(request, host, body.refresh_token)
 
 
-@router.post("/logout", status_code=204, responses=RESPONSES)
-async def log_out(caller: SessionUser, change: Changing) -> None:
-    """Ends the current session. Its tokens are refused from the moment of the response on."""
-    await service.log_out(change, caller)
-
-
 @router.get("/sessions", response_model=list[Session], responses=RESPONSES)
 async def list_sessions(caller: SessionUser, session: DatabaseSession) -> object:
     """Returns your open sessions, newest first."""
     assert caller.user_id is not None
-    rows = await table.open_sessions(session, caller.user_id)
-    return [Session.model_validate({**_fields(row), "current": row.id == caller.session_id}) for row in rows]
+    return await service.list_open(session, caller, caller.user_id)
 
 
 @router.delete("/sessions/{session_id}", status_code=204, responses=RESPONSES)
@@ -70,5 +66,19 @@ async def end_session(caller: SessionUser, ended: LoadedSession, change: Changin
     await service.end_own_session(change, caller, ended)
 
 
-def _fields(row: SessionRow) -> dict[str, object]:
-    return {column.key: getattr(row, column.key) for column in SessionRow.__table__.columns}
+@of_users.get("/{user_id}/sessions", response_model=list[Session])
+async def list_user_sessions(caller: AdminReader, user: LoadedUser, session: DatabaseSession) -> object:
+    """Returns a user's open sessions, newest first."""
+    return await service.list_open(session, caller, user.id)
+
+
+@of_users.delete("/{user_id}/sessions", status_code=204)
+async def end_user_sessions(caller: AdminStepUp, user: LoadedUser, change: Changing) -> None:
+    """Ends all sessions of a user. Their tokens are refused from the moment of the response on; API keys stay valid."""
+    await service.end_users_sessions(change, caller, user)
+
+
+@of_users.delete("/{user_id}/sessions/{session_id}", status_code=204)
+async def end_user_session(caller: AdminStepUp, user: LoadedUser, ended: LoadedSession, change: Changing) -> None:
+    """Ends one session of a user. Its tokens are refused from the moment of the response on."""
+    await service.end_users_session(change, caller, user, ended)

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
+from uuid import UUID
 
 from fastapi import Request
 from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
@@ -16,8 +18,9 @@ from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions import pending, table
 from gatehouse.platform.access.sessions.errors import InvalidRefreshToken, LoginFailed, SessionNotFound, TenantNeeded
 from gatehouse.platform.access.sessions.lifetimes import access_token_seconds, ends_at
-from gatehouse.platform.access.sessions.schemas import Login, Tokens
+from gatehouse.platform.access.sessions.schemas import Login, Session, Tokens
 from gatehouse.platform.access.sessions.table import RefreshTokenRow, SessionRow, SignInAccount, SignInCandidates
+from gatehouse.platform.access.users import rights
 from gatehouse.platform.access.users.schemas import User
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
@@ -29,6 +32,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _MAX_USER_AGENT_CHARS: Final = 255
+_ENDED_BY_ADMINISTRATOR: Final = "ended_by_administrator"
 
 
 class LoginCompletion(Protocol[T_co]):
@@ -261,6 +265,28 @@ async def end_own_session(change: Change, caller: Caller, session: SessionRow) -
         raise SessionNotFound
 
 
+async def list_open(session: AsyncSession, caller: Caller, user_id: UUID) -> list[Session]:
+    """Return the user's open sessions, newest first."""
+    rows = await table.open_sessions(session, user_id)
+    return [Session.model_validate({**_fields(row), "current": row.id == caller.session_id}) for row in rows]
+
+
+async def end_users_session(change: Change, caller: Caller, user: UserRow, session: SessionRow) -> None:
+    """End one session of a user, for an administrator. Raises `SessionNotFound` if it is another user's, or has already
+    ended; `OperatorsOnly`."""
+    rights.require_may_remove(caller, user)
+    if session.user_id != user.id or not await end_session(change, session, _ENDED_BY_ADMINISTRATOR):
+        raise SessionNotFound
+
+
+async def end_users_sessions(change: Change, caller: Caller, user: UserRow) -> None:
+    """End all sessions of a user, and sign-ins that wait for a second factor, for an administrator. Raises
+    `OperatorsOnly`."""
+    rights.require_may_remove(caller, user)
+    for session_id in await end_sessions(change, user.id, _ENDED_BY_ADMINISTRATOR):
+        change.record("session.ended", "session", session_id, reason=_ENDED_BY_ADMINISTRATOR)
+
+
 async def log_out(change: Change, caller: Caller) -> None:
     """End the caller's session."""
     session = await change.session.get(SessionRow, caller.session_id) if caller.session_id else None
@@ -302,3 +328,7 @@ async def _lock_verified_user(change: Change, account: SignInAccount) -> UserRow
     if user is None or user.password_hash != account.password_hash:
         raise LoginFailed
     return user
+
+
+def _fields(row: SessionRow) -> dict[str, object]:
+    return {column.key: getattr(row, column.key) for column in SessionRow.__table__.columns}

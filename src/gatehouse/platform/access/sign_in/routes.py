@@ -11,20 +11,16 @@ from gatehouse.foundation.http.accepts import prefers_html
 from gatehouse.platform.access import browser
 from gatehouse.platform.access.browser import open_in_browser
 from gatehouse.platform.access.pages import page
-from gatehouse.platform.access.saml import logout
-from gatehouse.platform.access.saml.errors import PublicUrlMissing
 from gatehouse.platform.access.saml.table import active_idps
 from gatehouse.platform.access.sessions import service as sessions
 from gatehouse.platform.access.sessions.errors import LoginFailed, TenantNeeded
 from gatehouse.platform.access.sessions.pending import SecondFactorNeeded
 from gatehouse.platform.access.sessions.schemas import Login
-from gatehouse.platform.access.sessions.table import SessionRow
 from gatehouse.platform.access.sign_in import half_way, paths, proof, table
 from gatehouse.platform.access.sign_in.arriving import Link
 from gatehouse.platform.access.sign_in.posted import FormFieldError, Posted, parse_body
 from gatehouse.platform.access.sign_in.showing import redirect, render_form, sign_in_browser
-from gatehouse.platform.access.users.table import UserRow
-from gatehouse.platform.request.injected import changing
+from gatehouse.platform.access.sign_in.sign_out import end_session
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
@@ -41,6 +37,9 @@ _NOTES: Final = {
     "password": "Your new password is set. Sign in with it.",
     "account": "Your account is ready. Sign in with your new password.",
     "out": "You are signed out.",
+    "out-everywhere": "You are signed out here and at your organization's identity provider.",
+    "out-here": "You are signed out here. Your organization's identity provider may still know you: on a device that"
+    " others use, sign out there too.",
     "expired": "That took too long, or was wrong too often. Sign in again.",
 }
 
@@ -175,23 +174,15 @@ async def _render_signed_in(
 @router.post("/logout")
 async def log_out(request: Request, host: TheHost, form: Posted) -> Response:
     browser_session = await browser.current_session(request, host)
-    provider_url = None if browser_session is None else await _end_session(request, host, *browser_session)
-    if provider_url is None:
-        response: Response = redirect(paths.link_to("/login", done="out"))
-    else:
+    signed_out = None
+    if browser_session is not None:
+        signed_out = await end_session(request, host, sessions.as_caller(*browser_session), single_logout=True)
+    if signed_out is not None and signed_out.provider_logout_url is not None:
         # Requires a confirmation, because it ends the user's sessions at other services too.
-        response = page("signed_out.html", provider_url=provider_url)
+        response: Response = page("signed_out.html", provider_url=signed_out.provider_logout_url)
+    else:
+        here_only = signed_out is not None and signed_out.by_identity_provider
+        response = redirect(paths.link_to("/login", done="out-here" if here_only else "out"))
     browser.clear_cookie(response, host)
     proof.clear_cookie(response)
     return response
-
-
-async def _end_session(request: Request, host: Host, user: UserRow, session: SessionRow) -> str | None:
-    """End the session. Return the URL that signs out at the identity provider that opened it, if any."""
-    caller = sessions.as_caller(user, session)
-    async with changing(request, host, user.tenant_id, caller) as change:
-        await sessions.log_out(change, caller)
-    try:
-        return await logout.logout_request_url(request, host, user.tenant_id, session.id)
-    except PublicUrlMissing:
-        return None

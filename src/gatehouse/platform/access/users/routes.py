@@ -9,6 +9,7 @@ from gatehouse.platform.access.anonymising import queue_anonymisation
 from gatehouse.platform.access.users import service
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.access.users.schemas import (
+    Kind,
     NewUser,
     PasswordResetIssued,
     RoleName,
@@ -53,9 +54,10 @@ async def list_users(
     search: Search = None,
     role: RoleName | None = None,
     active: bool | None = None,
+    kind: Annotated[Kind | None, Query(description="`service`: only service accounts.")] = None,
 ) -> object:
     """Returns the organization's users, newest first."""
-    query = matching(search=search, role=role, active=active)
+    query = matching(search=search, role=role, active=active, kind=kind)
     total = await session.scalar(count_query(query)) or 0
     return window.envelope("items", (await session.scalars(window.apply(query))).all(), total)
 

@@ -63,8 +63,8 @@ _PROVEN_BY = text(
 _KEY_IDS = text("SELECT id FROM api_keys WHERE user_id = :user")
 
 
-def matching(*, search: str | None, role: str | None, active: bool | None) -> Select[UserRow]:
-    """Return the query of users by part of address or name, role and state, newest first."""
+def matching(*, search: str | None, role: str | None, active: bool | None, kind: str | None = None) -> Select[UserRow]:
+    """Return the query of users by part of address or name, role, state and kind, newest first."""
     query = select(UserRow).order_by(UserRow.created_at.desc(), UserRow.id)
     if search:
         fields = (UserRow.email, UserRow.username, UserRow.display_name)
@@ -73,6 +73,8 @@ def matching(*, search: str | None, role: str | None, active: bool | None) -> Se
         query = query.where(UserRow.role == role)
     if active is not None:
         query = query.where(UserRow.is_active.is_(active))
+    if kind is not None:
+        query = query.where(UserRow.kind == kind)
     return query
 
 

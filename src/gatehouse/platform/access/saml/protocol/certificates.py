@@ -3,12 +3,15 @@
 import binascii
 import re
 from base64 import b64decode
+from datetime import datetime
 from typing import Final
 
+import msgspec
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
 #: Enough for a rotation. A sign-in may try all of them.
@@ -32,6 +35,21 @@ def parse(text: str) -> list[x509.Certificate]:
     if len(blocks) > MAX_CERTIFICATES:
         raise ValueError(f"may hold {MAX_CERTIFICATES} certificates at most")
     return [_parse_one(block) for block in blocks or [text]]
+
+
+class CertificateDetails(msgspec.Struct, frozen=True):
+    """What an administrator compares with the provider's own display. `sha256` is the fingerprint in hexadecimal."""
+
+    expires_at: datetime
+    sha256: str
+
+
+def details(text: str) -> list[CertificateDetails]:
+    """Return the details of certificates that `parse` accepts, in their order."""
+    return [
+        CertificateDetails(certificate.not_valid_after_utc, certificate.fingerprint(SHA256()).hex())
+        for certificate in parse(text)
+    ]
 
 
 def to_pem(certificate: x509.Certificate) -> str:

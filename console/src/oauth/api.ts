@@ -1,0 +1,62 @@
+/** OAuth clients: queries and changes. */
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+
+export type OAuthClient = Schemas["OAuthClient"];
+export type CreatedClient = Schemas["OAuthClientCreated"];
+export type RotatedSecret = Schemas["RotatedSecret"];
+export type Scope = OAuthClient["scopes"][number];
+
+export const PAGE_SIZE = 50;
+export const SCOPES: readonly Scope[] = [
+  "chat:write", "api:read", "api:write", "admin:read", "admin:write", "audit:read", "dlp:read", "groups:read", "groups:write",
+];
+export const TIERS = ["standard", "premium", "unlimited"] as const;
+
+interface Page {
+  items: OAuthClient[];
+  total: number;
+}
+
+/** A page of clients, newest first. */
+export function useClients(enabled: boolean | undefined, page: number) {
+  return useQuery({
+    queryKey: ["oauth-clients", "list", enabled, page],
+    placeholderData: keepPreviousData,
+    queryFn: async (): Promise<Page> => {
+      const list = await dataOf(api.GET("/api/admin/oauth-clients/", {
+        // Only the list of this variant has the number of all clients.
+        params: { header: { "x-api-variant": "b" }, query: { ...(enabled !== undefined && { enabled }), page, page_size: PAGE_SIZE } },
+      }));
+      return "items" in list ? list : { items: list, total: list.length };
+    },
+  });
+}
+
+function useClientChange<Input, Output>(change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => client.invalidateQueries({ queryKey: ["oauth-clients"] }),
+  });
+}
+
+export function useCreateClient() {
+  return useClientChange((body: Schemas["NewOAuthClient"]) => dataOf(api.POST("/api/admin/oauth-clients/", { body })));
+}
+
+export function useUpdateClient(id: string) {
+  return useClientChange((body: Schemas["OAuthClientUpdate"]) =>
+    dataOf(api.PATCH("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id } }, body })),
+  );
+}
+
+export function useDeleteClient(id: string) {
+  return useClientChange(() => dataOf(api.DELETE("/api/admin/oauth-clients/{client_id}", { params: { path: { client_id: id } } })));
+}
+
+export function useRotateSecret(id: string) {
+  return useClientChange((body: Schemas["SecretRotation"]) =>
+    dataOf(api.POST("/api/admin/oauth-clients/{client_id}/rotate-secret", { params: { path: { client_id: id } }, body })),
+  );
+}

@@ -1,0 +1,37 @@
+import { useRef, useState } from "react";
+import { Badge } from "../parts/Badge";
+import { Button } from "../parts/Button";
+import { ConfirmDialog } from "../parts/ConfirmDialog";
+import { Time } from "../parts/Time";
+import { texts } from "../texts";
+import type { Session } from "./api";
+import styles from "./SecurityPage.module.css";
+
+/** An open session. With `onEnd` it can be ended, unless it is the current one. */
+export function SessionRow({ session, onEnd }: { session: Session; onEnd?: ((id: string) => Promise<unknown>) | undefined }) {
+  const { security } = texts;
+  const [ending, setEnding] = useState(false);
+  const trigger = useRef<HTMLButtonElement>(null);
+  const name = session.user_agent ?? security.unknownProgram;
+  return (
+    <li className={styles["row"]}>
+      <span className={styles["names"]}>
+        <span className={styles["name"]} title={name}>{name}</span>
+        <span className={styles["muted"]}>
+          {session.ip ?? texts.none} · {security.lastSeen} <Time at={session.last_seen_at} as="relative" />
+        </span>
+      </span>
+      {session.current ? (
+        <Badge tone="success">{security.thisSession}</Badge>
+      ) : onEnd !== undefined && (
+        <Button ref={trigger} size="small" onClick={() => setEnding(true)}>{security.endSession}</Button>
+      )}
+      {onEnd !== undefined && (
+        <ConfirmDialog
+          open={ending} onClose={() => setEnding(false)} returnTo={trigger} title={security.endTitle} text={security.endText}
+          action={security.endSession} run={() => onEnd(session.id)} done={security.sessionEnded}
+        />
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,23 @@
+import { Page } from "../parts/Page";
+import { texts } from "../texts";
+import { IdentityProviders } from "./IdentityProviders";
+import { MfaForm } from "./MfaForm";
+import { Provisioning } from "./Provisioning";
+import { ServiceProvider } from "./ServiceProvider";
+import { SessionForm } from "./SessionForm";
+import styles from "./SignInPage.module.css";
+
+/** How people of the organization sign in: single sign-on, provisioning, second factors and sessions. */
+export function SignInPage() {
+  return (
+    <Page title={texts.signIn.title}>
+      <div className={styles["panels"]}>
+        <IdentityProviders />
+        <ServiceProvider />
+        <Provisioning />
+        <MfaForm />
+        <SessionForm />
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,76 @@
+/** Identity providers, provisioning tokens, and the policies for second factors and sessions. */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, dataOf, type Schemas } from "../api/client";
+
+export type Idp = Schemas["Idp"];
+export type NewIdp = Schemas["NewIdp"];
+export type IdpUpdate = Schemas["IdpUpdate"];
+export type ScimToken = Schemas["ScimToken"];
+export type MfaPolicy = Schemas["MfaPolicy"];
+export type SessionPolicy = Schemas["SessionPolicy"];
+
+/** The identity providers by name, which are at most 100 and come at once. */
+export function useIdps() {
+  return useQuery({ queryKey: ["identity-providers"], queryFn: async () => (await dataOf(api.GET("/api/admin/saml/idp"))).idps });
+}
+
+export function useServiceProvider() {
+  return useQuery({ queryKey: ["service-provider"], queryFn: () => dataOf(api.GET("/api/admin/saml/service-provider")) });
+}
+
+function useChange<Input, Output>(key: string, change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({ mutationFn: change, onSettled: () => client.invalidateQueries({ queryKey: [key] }) });
+}
+
+export function useCreateIdp() {
+  return useChange("identity-providers", (body: NewIdp) => dataOf(api.POST("/api/admin/saml/idp", { body })));
+}
+
+export function useUpdateIdp(id: string) {
+  return useChange("identity-providers", (body: IdpUpdate) =>
+    dataOf(api.PUT("/api/admin/saml/idp/{idp_id}", { params: { path: { idp_id: id } }, body })),
+  );
+}
+
+export function useDeleteIdp(id: string) {
+  return useChange("identity-providers", () => dataOf(api.DELETE("/api/admin/saml/idp/{idp_id}", { params: { path: { idp_id: id } } })));
+}
+
+/** Reads metadata of an identity provider. Nothing is stored. */
+export function useReadMetadata() {
+  return useMutation({ mutationFn: (body: Schemas["MetadataSource"]) => dataOf(api.POST("/api/admin/saml/metadata", { body })) });
+}
+
+/** The address at which a sign-in through this provider begins. */
+export function signInUrl(id: string): string {
+  return `${location.origin}/api/saml/login?idp_id=${id}`;
+}
+
+export function useScimTokens() {
+  return useQuery({ queryKey: ["scim-tokens"], queryFn: async () => (await dataOf(api.GET("/api/admin/scim/tokens"))).tokens });
+}
+
+export function useCreateScimToken() {
+  return useChange("scim-tokens", (body: Schemas["NewScimToken"]) => dataOf(api.POST("/api/admin/scim/token", { body })));
+}
+
+export function useDeleteScimToken(id: string) {
+  return useChange("scim-tokens", () => dataOf(api.DELETE("/api/admin/scim/tokens/{token_id}", { params: { path: { token_id: id } } })));
+}
+
+export function useMfaPolicy() {
+  return useQuery({ queryKey: ["mfa-policy"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/mfa-policy")) });
+}
+
+export function useUpdateMfaPolicy() {
+  return useChange("mfa-policy", (body: Schemas["MfaPolicyUpdate"]) => dataOf(api.PUT("/api/v1/admin/org/mfa-policy", { body })));
+}
+
+export function useSessionPolicy() {
+  return useQuery({ queryKey: ["session-policy"], queryFn: () => dataOf(api.GET("/api/v1/admin/org/session-policy")) });
+}
+
+export function useUpdateSessionPolicy() {
+  return useChange("session-policy", (body: Schemas["SessionPolicyUpdate"]) => dataOf(api.PUT("/api/v1/admin/org/session-policy", { body })));
+}

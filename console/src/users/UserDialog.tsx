@@ -1,0 +1,106 @@
+import { KeyRound, MonitorSmartphone, Plus } from "lucide-react";
+import { type ReactNode, useRef, useState } from "react";
+import { useRights } from "../api/queries";
+import { useServiceKeys } from "../keys/api";
+import { CreateKeyDialog } from "../keys/CreateKeyDialog";
+import { KeyActions } from "../keys/KeyActions";
+import { Badge } from "../parts/Badge";
+import { Button } from "../parts/Button";
+import { ConfirmDialog } from "../parts/ConfirmDialog";
+import { Dialog } from "../parts/Dialog";
+import { EmptyState, ErrorState, Skeleton } from "../parts/states";
+import { Time } from "../parts/Time";
+import { SessionRow } from "../security/SessionRow";
+import { texts } from "../texts";
+import { nameOf, type User, useEndUserSession, useEndUserSessions, useUser, useUserSessions } from "./api";
+import styles from "./UsersPage.module.css";
+
+/** The sessions of a person, or the API keys of a service account. */
+export function UserDialog({ id, onClose }: { id: string | undefined; onClose: () => void }) {
+  return id === undefined ? null : <OpenDialog key={id} id={id} onClose={onClose} />;
+}
+
+function OpenDialog({ id, onClose }: { id: string; onClose: () => void }) {
+  const { users } = texts;
+  const { data: user, error, refetch } = useUser(id);
+  const isService = user?.kind === "service";
+  return (
+    <Dialog
+      open onClose={onClose} wide title={user === undefined ? users.title : isService ? users.keysOf(nameOf(user)) : users.sessionsOf(nameOf(user))}
+      text={isService ? users.keysText : users.sessionsText}
+    >
+      <div className={styles["body"]}>
+        {user === undefined ? <Waiting error={error} onRetry={() => void refetch()} /> : isService ? <Keys user={user} /> : <Sessions user={user} />}
+      </div>
+    </Dialog>
+  );
+}
+
+function Waiting({ error, onRetry }: { error: unknown; onRetry: () => void }): ReactNode {
+  return error ? <ErrorState error={error} onRetry={onRetry} /> : <div role="status" aria-label={texts.loading}><Skeleton width="50%" /></div>;
+}
+
+function Sessions({ user }: { user: User }) {
+  const { users } = texts;
+  const { administers } = useRights();
+  const { data, error, refetch } = useUserSessions(user.id);
+  const end = useEndUserSession(user.id);
+  const endAll = useEndUserSessions(user.id);
+  const [ending, setEnding] = useState(false);
+  const trigger = useRef<HTMLButtonElement>(null);
+  if (data === undefined) return <Waiting error={error} onRetry={() => void refetch()} />;
+  if (data.length === 0) return <EmptyState icon={MonitorSmartphone} title={users.noSessions} />;
+  return (
+    <>
+      {administers && (
+        <div><Button ref={trigger} look="danger" size="small" onClick={() => setEnding(true)}>{users.endSessions}</Button></div>
+      )}
+      <ul className={styles["list"]} aria-label={users.sessionList}>
+        {data.map((session) => (
+          <SessionRow key={session.id} session={session} onEnd={administers ? (sessionId) => end.mutateAsync(sessionId) : undefined} />
+        ))}
+      </ul>
+      <ConfirmDialog
+        open={ending} onClose={() => setEnding(false)} returnTo={trigger} title={users.endSessionsTitle(nameOf(user))}
+        text={users.endSessionsText} action={users.endSessions} run={() => endAll.mutateAsync(undefined)} done={users.sessionsEnded(nameOf(user))}
+      />
+    </>
+  );
+}
+
+function Keys({ user }: { user: User }) {
+  const { users, keys } = texts;
+  const { administers } = useRights();
+  const { data, error, refetch } = useServiceKeys(user.id);
+  const [creating, setCreating] = useState(false);
+  const trigger = useRef<HTMLButtonElement>(null);
+  if (data === undefined) return <Waiting error={error} onRetry={() => void refetch()} />;
+  return (
+    <>
+      {administers && (
+        <div><Button ref={trigger} size="small" onClick={() => setCreating(true)}><Plus aria-hidden />{keys.create}</Button></div>
+      )}
+      {data.length === 0 ? (
+        <EmptyState icon={KeyRound} title={users.noKeys} />
+      ) : (
+        <ul className={styles["list"]} aria-label={users.keyList}>
+          {data.map((key) => (
+            <li key={key.id} className={styles["key"]}>
+              <span className={styles["person"]}>
+                <span className={styles["name"]} title={key.description}>{key.description}</span>
+                <span className={styles["muted"]}>
+                  <code>{key.key_prefix}…</code> · {keys.lastUsed.toLowerCase()} {key.last_used === null ? keys.never.toLowerCase() : <Time at={key.last_used} as="relative" />}
+                </span>
+              </span>
+              <Badge tone={key.status === "active" ? "success" : "neutral"}>{texts.keyStatusOf(key.status)}</Badge>
+              <KeyActions apiKey={key} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <CreateKeyDialog
+        open={creating} onClose={() => setCreating(false)} returnTo={trigger} serviceAccount={{ id: user.id, name: nameOf(user) }}
+      />
+    </>
+  );
+}
