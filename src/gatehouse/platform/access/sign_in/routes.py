@@ -15,7 +15,7 @@ from gatehouse.platform.access.saml import logout
 from gatehouse.platform.access.saml.errors import PublicUrlMissing
 from gatehouse.platform.access.saml.table import active_idps
 from gatehouse.platform.access.sessions import service as sessions
-from gatehouse.platform.access.sessions.errors import LoginFailed, TenantNeeded
+from gatehouse.platform.access.sessions.errors import AddressNotConfirmed, LoginFailed, TenantNeeded
 from gatehouse.platform.access.sessions.pending import SecondFactorNeeded
 from gatehouse.platform.access.sessions.schemas import Login
 from gatehouse.platform.access.sessions.table import SessionRow
@@ -29,16 +29,15 @@ from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
 
-_CONSOLE: Final = "/console"
-
 #: The response of `/` to programs.
 _SERVICE_LINKS: Final = {
-    "service": "gatehouse", "model_api": "/v1", "sign_in": "/login", "console": _CONSOLE, "documentation": "/docs",
+    "service": "gatehouse", "model_api": "/v1", "sign_in": "/login", "console": paths.CONSOLE, "documentation": "/docs",
     "openapi": "/openapi.json", "status": "/api/health/ready",
 }  # fmt: skip
 
 _NOTES: Final = {
     "password": "Your new password is set. Sign in with it.",
+    "address": "Your address is confirmed. Sign in.",
     "account": "Your account is ready. Sign in with your new password.",
     "out": "You are signed out.",
     "expired": "That took too long, or was wrong too often. Sign in again.",
@@ -54,7 +53,7 @@ async def front_page(request: Request) -> Response:
     """Leads people who open the platform's address to the console; programs get links to the services."""
     if not prefers_html(request.headers.get("accept", "")):
         return JSONResponse(_SERVICE_LINKS, headers={"Vary": "Accept"})
-    response = redirect(_CONSOLE)
+    response = redirect(paths.CONSOLE)
     response.headers["Vary"] = "Accept"
     return response
 
@@ -81,6 +80,10 @@ async def log_in(request: Request, host: TheHost, form: Posted) -> Response:
         secret = await sessions.login(request, host, body, open_in_browser)
     except SecondFactorNeeded as error:
         return half_way.redirect_to_factor(error, form.next, host)
+    except AddressNotConfirmed as error:
+        return await _render_login(
+            request, host, form.next, error.status, email=email, tenant=tenant or "", fault=error.text
+        )
     except (LoginFailed, FormFieldError):
         fault = LoginFailed.message
     except TenantNeeded as error:
@@ -133,6 +136,7 @@ async def _render_login(
         note=note,
         providers=providers,
         reset_url=paths.link_to("/login/reset", next_path),
+        forgot_url=None if host.settings.mail is None else paths.link_to("/login/forgot", next_path, email=email),
     )
 
 
