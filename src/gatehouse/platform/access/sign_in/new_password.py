@@ -72,7 +72,7 @@ _INVITATION = _NewPasswordPage(
 
 @router.get(_RESET.action)
 async def reset_page(request: Request, host: TheHost, link: Link) -> Response:
-    return await _render(request, host, _RESET, link.next, token=link.token)
+    return await _render(request, host, _RESET, link.next, token=link.token, email=link.email)
 
 
 @router.post(_RESET.action)

@@ -55,9 +55,8 @@ async def mail_on_request(
     change: Change, user: UserRow, purpose: str, sealer: Sealer, *, lifetime: timedelta | None = None
 ) -> datetime | None:
     """Mail a token that the user asked for, or somebody who knows the address. Earlier tokens stay valid, so that a
-    stranger cannot void them. Return its expiry; None if the user got too many mails in the last hour."""
-    # Locked, so that concurrent requests are counted.
-    await change.session.refresh(user, with_for_update=True)
+    stranger cannot void them. Return its expiry; None if the user got too many mails in the last hour. The user's row is
+    locked, so that concurrent requests are counted."""
     query = select(func.count()).where(
         OneTimeTokenRow.user_id == user.id,
         OneTimeTokenRow.purpose == purpose,
