@@ -55,8 +55,8 @@ async def mail_on_request(
     change: Change, user: UserRow, purpose: str, sealer: Sealer, *, lifetime: timedelta | None = None
 ) -> datetime | None:
     """Mail a token that the user asked for, or somebody who knows the address. Earlier tokens stay valid, so that a
-    stranger cannot void them. Return its expiry; None if the user got too many mails in the last hour. The user's row is
-    locked, so that concurrent requests are counted."""
+    stranger cannot void them. Return its expiry; None if the user got too many mails in the last hour. The user's row
+    must be locked, so that concurrent requests are counted."""
     query = select(func.count()).where(
         OneTimeTokenRow.user_id == user.id,
         OneTimeTokenRow.purpose == purpose,
