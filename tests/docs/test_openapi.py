@@ -27,7 +27,7 @@ SHOWN_SCHEMAS: dict[str, Any] = downgraded(DOCUMENT)["components"]["schemas"]
 #: Operations that need no credential, or have it in the body or in a cookie (docs/authentication.md).
 OPEN = {
     "POST /api/auth/login", "POST /api/auth/register", "POST /api/auth/refresh", "POST /api/auth/password/reset",
-    "POST /api/auth/session/token",
+    "POST /api/auth/session/token", "POST /api/auth/password/forgot", "POST /api/auth/email/confirm",
     "POST /oauth/token", "GET /.well-known/jwks.json", "GET /health", "GET /api/health/live", "GET /api/health/ready",
     "GET /api/health/startup", "GET /metrics",
     "GET /api/conversations/shared/{token}", "GET /oauth/authorize", "POST /oauth/authorize",

@@ -22,6 +22,7 @@ OPERATIONS: Final[list[Operation]] = [
 #: Open to everybody, or with a credential in the body or in a cookie (docs/authentication.md).
 OPEN: Final = {
     "/api/auth/login", "/api/auth/register", "/api/auth/refresh", "/api/auth/password/reset", "/oauth/token",
+    "/api/auth/password/forgot", "/api/auth/email/confirm",
     "/api/auth/session/token",
     "/oauth/authorize", "/api/saml/metadata", "/api/saml/login", "/api/saml/acs", "/api/saml/slo",
     "/api/conversations/shared/{token}", "/.well-known/jwks.json", "/.well-known/openid-configuration", "/health",

@@ -56,7 +56,11 @@ PORTAL_TELLING: Final[dict[tuple[str, str], set[str]]] = {
 PAGES: Final[dict[tuple[str, str], set[str]]] = {
     ("POST", "/login/enrol/app"): {"secret", "url"},
     ("POST", "/login/enrol/app/confirm"): {"secret", "url"},
-    **{(method, path): {"token"} for method in ("GET", "POST") for path in ("/login/reset", "/login/invitation")},
+    **{
+        (method, path): {"token"}
+        for method in ("GET", "POST")
+        for path in ("/login/reset", "/login/invitation", "/login/confirm-address")
+    },
 }
 
 _SHARE_LINKS: Final = "/api/conversations/{conversation_id}/share_links"

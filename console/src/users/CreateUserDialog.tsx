@@ -8,7 +8,7 @@ import { texts } from "../texts";
 import { nameOf, useCreateUser } from "./api";
 import { bodyOf, type UserFields, UserForm } from "./UserForm";
 
-/** Creates a user, and then shows the invitation link once. */
+/** Creates a user, and then shows the invitation link once, unless the platform has mailed it. */
 export function CreateUserDialog({ open, onClose, returnTo }: {
   open: boolean;
   onClose: () => void;
@@ -19,7 +19,7 @@ export function CreateUserDialog({ open, onClose, returnTo }: {
   async function submit(fields: UserFields) {
     const created = await create.mutateAsync({ ...bodyOf(fields), kind: fields.kind });
     if (created.invitation_token === null) {
-      toast(texts.users.created(nameOf(created)));
+      toast(created.invitation_sent_to === null ? texts.users.created(nameOf(created)) : texts.users.invitationSent(created.invitation_sent_to));
       onClose();
     } else {
       setLink(invitationLink(created.invitation_token, fields.email));

@@ -39,7 +39,11 @@ export function UserActions({ user, onOpen }: { user: User; onOpen: () => void }
 
   function showReset() {
     issueReset.mutate(undefined, {
-      onSuccess: ({ token }) => {
+      onSuccess: ({ token, sent_to }) => {
+        if (token === null) {
+          toast(users.resetSent(sent_to ?? name));
+          return;
+        }
         setLink(`${location.origin}/login/reset?token=${encodeURIComponent(token)}`);
         setOpen("reset");
       },

@@ -102,11 +102,7 @@ function columnsOf(administers: boolean, open: (user: User) => void): Column<Use
     { id: "role", header: texts.users.role, meta: { hideBelow: "tablet" }, cell: ({ row }) => texts.roleOf(row.original.role) },
     {
       id: "status", header: texts.users.status,
-      cell: ({ row }) => (
-        <Badge tone={row.original.is_active ? "success" : "neutral"}>
-          {row.original.is_active ? texts.users.active : texts.users.inactive}
-        </Badge>
-      ),
+      cell: ({ row }) => <Status user={row.original} />,
     },
     {
       id: "lastLogin", header: texts.users.lastLogin, meta: { hideBelow: "tablet" },
@@ -119,6 +115,12 @@ function columnsOf(administers: boolean, open: (user: User) => void): Column<Use
   ];
   if (administers) columns.push(actionsColumn((user) => <UserActions user={user} onOpen={() => open(user)} />));
   return columns;
+}
+
+function Status({ user }: { user: User }) {
+  if (!user.is_active) return <Badge tone="neutral">{texts.users.inactive}</Badge>;
+  if (user.awaits_confirmation) return <Badge tone="warning">{texts.users.unconfirmed}</Badge>;
+  return <Badge tone="success">{texts.users.active}</Badge>;
 }
 
 function Person({ user, onOpen }: { user: User; onOpen: (user: User) => void }) {

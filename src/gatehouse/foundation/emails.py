@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 #: the maximum length of an address (RFC 5321, 4.5.3.1)
 MAX_CHARS: Final = 254
 
-# Private networks use such domains, also for the first admin. Gatehouse sends no mail.
+# Private networks use such domains, also for the first admin.
 for _domain in ("local", "test"):
     email_validator.SPECIAL_USE_DOMAIN_NAMES.remove(_domain)
 
@@ -23,6 +23,16 @@ def normalize(address: str) -> str:
     except email_validator.EmailNotValidError as error:
         raise ValueError(str(error)) from None
     return validated.normalized.lower()
+
+
+def ascii_form(address: str) -> str:
+    """Return the address with its domain in ASCII, which every mail server can route. Raises `ValueError` if it is not
+    an address."""
+    try:
+        validated = email_validator.validate_email(address, check_deliverability=False)
+    except email_validator.EmailNotValidError:
+        raise ValueError("not an e-mail address") from None
+    return validated.ascii_email or validated.normalized
 
 
 #: Ending of the placeholder address of a user without one. The domain is reserved (RFC 2606), so that nobody can own

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -19,6 +19,9 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
+
+from gatehouse.foundation.mail.message import parse_sender
+from gatehouse.foundation.mail.smtp_url import SmtpServer, parse_smtp_url
 
 #: `private`: all addresses except those that are always refused. `public`: public addresses and EGRESS_ALLOWLIST.
 #: `listed`: only EGRESS_ALLOWLIST.
@@ -80,6 +83,22 @@ def _archive_url(value: str) -> str:
 
 
 ArchiveUrl = Annotated[str, AfterValidator(_archive_url)]
+
+
+def _smtp_url(value: SecretStr) -> SecretStr:
+    parse_smtp_url(value.get_secret_value())
+    return value
+
+
+SmtpUrl = Annotated[SecretStr, AfterValidator(_smtp_url)]
+
+
+def _mail_sender(value: str) -> str:
+    parse_sender(value)
+    return value
+
+
+MailSender = Annotated[str, AfterValidator(_mail_sender)]
 
 _BOOLEAN: Final = TypeAdapter(bool)
 
@@ -156,6 +175,14 @@ class CommonSettings(BaseModel):
     def missing(self) -> list[str]:
         """Return the missing settings, one line each."""
         return []
+
+
+class MailSettings(NamedTuple):
+    """How the platform sends mails. Links in them begin with `public_url`."""
+
+    server: SmtpServer
+    sender: str
+    public_url: str
 
 
 class Settings(CommonSettings):
@@ -243,6 +270,9 @@ class Settings(CommonSettings):
         1.0, ge=0, le=1, description="The share of requests that are traced, of those that come without a trace."
     )
 
+    smtp_url: SmtpUrl | None = Field(None, description="Mail server: smtp:// with STARTTLS, or smtps://.")
+    mail_from: MailSender | None = Field(None, description="Sender of the platform's mails.")
+
     cors_origins: Words = ()
     sandbox_enabled: bool | None = Field(None, description="The built-in sandbox provider; true only when embedded.")
 
@@ -252,6 +282,21 @@ class Settings(CommonSettings):
         if value is not None and value > info.data.get("provider_max_connections", value):
             raise ValueError("no more than PROVIDER_MAX_CONNECTIONS")
         return value
+
+    def missing(self) -> list[str]:
+        if self.smtp_url is None:
+            return [] if self.mail_from is None else ["SMTP_URL: needed with MAIL_FROM"]
+        faults = [] if self.mail_from else ["MAIL_FROM: needed with SMTP_URL; the address that mails come from"]
+        if self.public_url is None:
+            faults.append("PUBLIC_URL: needed with SMTP_URL; links in mails lead there")
+        return faults
+
+    @property
+    def mail(self) -> MailSettings | None:
+        """Return how mails are sent, or None if they are not."""
+        if self.smtp_url is None or self.mail_from is None or self.public_url is None:
+            return None
+        return MailSettings(parse_smtp_url(self.smtp_url.get_secret_value()), self.mail_from, self.public_url)
 
     @property
     def connections_each(self) -> int:

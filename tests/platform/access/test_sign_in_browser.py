@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Route, expect
+from pydantic import SecretStr
 from tests.support import chromium
 from tests.support.chromium import PHONE, needs_chromium, page_of
 from tests.support.members import Member, code_of, enrol, member
@@ -24,7 +25,9 @@ pytestmark = needs_chromium
 async def served(settings: Settings, platform: RunningPlatform) -> AsyncIterator[RunningPlatform]:
     """The platform on a real socket, with its public address."""
     port = free_port()
-    public = settings.model_copy(update={"public_url": f"http://localhost:{port}"})
+    # With all links of the pages. No mail is sent.
+    mail = {"smtp_url": SecretStr("smtp://localhost?tls=off"), "mail_from": "gatehouse@gatehouse.test"}
+    public = settings.model_copy(update={"public_url": f"http://localhost:{port}", **mail})
     async with RunningPlatform.start(public) as running, running.listening(port):
         yield running
 
@@ -264,6 +267,12 @@ async def test_another_sites_form_signs_nobody_in_or_out(served: RunningPlatform
     await expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
 
 
+_PAGES = (
+    "/login", "/login?done=password", "/login/reset", "/login/invitation", "/login/forgot", "/login/confirm-address",
+    "/login/nothing",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [PHONE, {"width": 1280, "height": 800}], ids=["phone", "desk"])
 async def test_every_page_fits_and_can_be_read(
@@ -276,7 +285,7 @@ async def test_every_page_fits_and_can_be_read(
     await served.require_mfa(fresh.id)
     shown = await chrome.new_context(base_url=served.host.settings.public_url, viewport=size, color_scheme=scheme)
     async with page_of(shown) as page:
-        for path in ("/login", "/login?done=password", "/login/reset", "/login/invitation", "/login/nothing"):
+        for path in _PAGES:
             await page.goto(path)
             await fits(page)
         await log_in(page, who)

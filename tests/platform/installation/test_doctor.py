@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from tests.support.commands import run_command
+from tests.support.mail_server import mail_server
 from tests.support.platform import RunningPlatform
 from tests.support.pooler import pooler
 
@@ -54,6 +55,17 @@ def test_a_dead_database_is_reported_in_one_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "DATABASE_URL" in done.stdout
     assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_the_mail_server_is_tried_without_a_mail(platform: RunningPlatform) -> None:
+    public, sender = "https://gatehouse.test", "gatehouse@gatehouse.test"
+    with mail_server() as server:
+        environment = {"SMTP_URL": server.url, "MAIL_FROM": sender, "PUBLIC_URL": public}
+        done = doctor(platform.installed.home, **environment)
+        assert (done.returncode, "mail: 127.0.0.1 answers" in done.stdout) == (0, True)
+        assert server.mails.empty()
+    done = doctor(platform.installed.home, **environment)
+    assert (done.returncode, "warn  mail: 127.0.0.1" in done.stdout) == (0, True)
 
 
 def test_a_redis_that_is_away_is_a_warning(platform: RunningPlatform) -> None:

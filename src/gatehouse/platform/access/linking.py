@@ -117,12 +117,13 @@ async def link_moved(change: Change, user: UserRow) -> None:
 
 
 def is_vouched_for(user: UserRow) -> bool:
-    """Return whether the organization vouches for the address: a self-registered user may have entered any address."""
-    return not user.self_registered or user.linked_at is not None
+    """Return whether the address is known to be the user's: a self-registered user may have entered any address."""
+    return not user.self_registered or user.linked_at is not None or user.address_proven_at is not None
 
 
 async def _link(change: Change, user: UserRow, source: LinkSource) -> None:
     user.linked_at = user.updated_at = utc_now()
+    user.awaits_confirmation = False
     # An outstanding invitation or reset token could set a password for an account that is now another person's.
     await one_time.revoke_unused(change, user)
     ended_credentials = EndedCredentials()

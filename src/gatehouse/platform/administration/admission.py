@@ -24,6 +24,7 @@ from gatehouse.foundation.identity import Caller
 from gatehouse.ingress.credentials import credential_of
 
 LOGIN_PATH: Final = "/api/auth/login"
+FORGOT_PATH: Final = "/api/auth/password/forgot"
 
 #: Path prefixes that answer during maintenance: probes, the endpoints needed to end it (a machine starts at the token
 #: endpoint), and the published keys with which other systems verify tokens and signatures.
@@ -132,10 +133,13 @@ def _email_of_form(body: bytes) -> str | None:
     return email if rate_limit.is_name(email) else None
 
 
-#: Parsers of the account's e-mail address, by the path that checks passwords. Both paths share the same counts.
+#: Parsers of the account's e-mail address, by path. All paths share the same counts.
 _EMAIL_PARSERS: Final[dict[str, Callable[[bytes], str | None]]] = {
     LOGIN_PATH: rate_limit.email_of,
     "/login": _email_of_form,
+    # Each of them sends mails to the address.
+    FORGOT_PATH: rate_limit.email_of,
+    "/login/forgot": _email_of_form,
 }
 #: Paths limited by client address, with or without a credential (`engine.rate_limits.selection`).
 _LIMITED_BY_ADDRESS: Final = frozenset({*_EMAIL_PARSERS, "/api/auth/register", "/api/auth/refresh"})

@@ -23,6 +23,7 @@ from gatehouse.platform.access.scim.routes import router as scim
 from gatehouse.platform.access.sessions.routes import of_users as user_sessions
 from gatehouse.platform.access.sessions.routes import router as sessions
 from gatehouse.platform.access.sign_in.factors import router as sign_in_factors
+from gatehouse.platform.access.sign_in.mailed_links import router as sign_in_mailed_links
 from gatehouse.platform.access.sign_in.new_password import router as sign_in_new_password
 from gatehouse.platform.access.sign_in.routes import router as sign_in
 from gatehouse.platform.access.sign_in.sign_out import router as sign_out
@@ -107,6 +108,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     sign_in,
     sign_in_factors,
     sign_in_new_password,
+    sign_in_mailed_links,
     console,
     # Before byoe: PATCH /providers/byoe/config is the config of a provider called `byoe`.
     providers,

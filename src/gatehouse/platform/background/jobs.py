@@ -6,6 +6,7 @@ import msgspec
 
 from gatehouse.administration.jobs import Jobs
 from gatehouse.foundation.clock import Clock
+from gatehouse.foundation.mail.sending import MailNotSent
 from gatehouse.foundation.metrics import Counter
 from gatehouse.foundation.outbound import Outbound
 from gatehouse.foundation.outbound.receivers import Receivers
@@ -30,4 +31,4 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: `keeper.duties.MODULES` lists the modules whose jobs are run.
-JOBS: Final = Jobs[Tools]()
+JOBS: Final = Jobs[Tools](expected=(MailNotSent,))

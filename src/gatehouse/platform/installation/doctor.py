@@ -1,5 +1,6 @@
 """Diagnoses an installation: each check gives one line, with what to do where something is wrong."""
 
+import asyncio
 import os
 import resource
 import socket
@@ -13,6 +14,9 @@ import msgspec
 import psycopg
 
 from gatehouse.foundation.journal.files import free_bytes, journal_bytes
+from gatehouse.foundation.mail import sending
+from gatehouse.foundation.mail.message import parse_sender
+from gatehouse.foundation.mail.sending import MailNotSent
 from gatehouse.foundation.processes.preflight import misspelt
 from gatehouse.foundation.redis.line import Address
 from gatehouse.foundation.secrets.sealing import CannotOpen, Sealer
@@ -57,6 +61,7 @@ def examine() -> Iterator[CheckResult]:
         )
     yield from _database(installed)
     yield from _redis(settings)
+    yield from _mail(settings)
     yield from _journal(installed)
     yield from _machine(settings)
 
@@ -172,6 +177,23 @@ def _redis(settings: Settings) -> Iterator[CheckResult]:
         )
         return
     yield CheckResult("redis", "ok", "answers")
+
+
+def _mail(settings: Settings) -> Iterator[CheckResult]:
+    mail = settings.mail
+    if mail is None:
+        yield CheckResult("mail", "ok", "not used: administrators pass links on")
+        return
+    try:
+        asyncio.run(sending.check(mail.server, parse_sender(mail.sender)))
+    except MailNotSent as error:
+        yield CheckResult(
+            "mail", "warn", str(error), "correct SMTP_URL, or start the server; mails wait until their links expire"
+        )
+        return
+    yield CheckResult(
+        "mail", "ok", f"{mail.server.host} answers" + (" and knows the login" if mail.server.username else "")
+    )
 
 
 def _journal(installed: Installation) -> Iterator[CheckResult]:

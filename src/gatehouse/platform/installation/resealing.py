@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gatehouse.administration import resealing
 from gatehouse.administration.resealing import ResealReport, SealedColumn
 from gatehouse.foundation.secrets.sealing import Sealer
+from gatehouse.platform.access.users.mailing import token_context as one_time_token_context
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.conversations.conversations.contents import key_context
 from gatehouse.platform.conversations.share_links.service import token_context
@@ -31,6 +32,7 @@ SEALED: Final = (
     SealedColumn("dlp_samples", ("tenant_id", "id"), "sealed_key", sample_key_context),
     SealedColumn("share_links", ("id",), "sealed_token", token_context),
     SealedColumn("webhooks", ("tenant_id", "id"), "sealed_secret", secret_context),
+    SealedColumn("one_time_tokens", ("tenant_id", "id"), "sealed_token", one_time_token_context),
     SealedColumn("siem_targets", ("tenant_id",), "sealed_secret", siem_context),
     SealedColumn("archive_files", ("tenant_id", "id"), "sealed_checkpoint", checkpoint_context),
 )

@@ -28,6 +28,7 @@ MODULES: Final = (
     "gatehouse.platform.keeper.housekeeping",
     "gatehouse.platform.spending.invoices",
     "gatehouse.platform.access.anonymising",
+    "gatehouse.platform.access.users.mailing",
     "gatehouse.platform.records.archive.jobs",
     "gatehouse.platform.operations.webhooks.delivering",
 )

@@ -1,11 +1,17 @@
 """Errors of a user's own account."""
 
-from gatehouse.foundation.errors import Forbidden
+from gatehouse.foundation.errors import Conflict, Forbidden
 
 
 class RegistrationClosed(Forbidden):
     code = "registration_closed"
     message = "Registration needs an invitation, or an address of a domain that is open for it."
+    form = "error_message"
+
+
+class MailNotConfigured(Conflict):
+    code = "mail_not_configured"
+    message = "The platform sends no mail. Ask an administrator of your organization for a link to set a new password."
     form = "error_message"
 
 

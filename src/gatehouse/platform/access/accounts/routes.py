@@ -4,7 +4,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from gatehouse.platform.access.accounts import service
-from gatehouse.platform.access.accounts.schemas import PasswordChange, PasswordReset, Registration, RegistrationAccepted
+from gatehouse.platform.access.accounts.schemas import (
+    AddressConfirmation,
+    ConfirmationMailed,
+    PasswordChange,
+    PasswordForgotten,
+    PasswordReset,
+    Registration,
+    RegistrationAccepted,
+    ResetRequested,
+)
 from gatehouse.platform.access.users.schemas import User
 from gatehouse.platform.request.callers import RESPONSES, SessionUserStepUp
 from gatehouse.platform.request.ports import TheHost
@@ -30,11 +39,13 @@ router = APIRouter(prefix="/api/auth", tags=["Sessions"])
 )
 async def register(body: Registration, request: Request, host: TheHost) -> object:
     """Sets the password of an invited user, or creates an account with the role `user` if the address's domain is
-    proven and open (`self_registration`). Then sign in at `POST /api/auth/login`."""
+    proven and open (`self_registration`). Then sign in at `POST /api/auth/login`. If mail is configured, an account
+    without an invitation must confirm its address first."""
     user = await service.register(request, host, body)
     if user is not None:
         return user
-    return JSONResponse(RegistrationAccepted().model_dump(), 202)
+    accepted = RegistrationAccepted() if host.settings.mail is None else ConfirmationMailed()
+    return JSONResponse(accepted.model_dump(), 202)
 
 
 @router.post("/password/change", status_code=204, responses=RESPONSES)
@@ -49,6 +60,33 @@ async def change_password(caller: SessionUserStepUp, body: PasswordChange, reque
     responses={400: {"description": "The token is not valid, was used already, or has expired."}},
 )
 async def reset_password(body: PasswordReset, request: Request, host: TheHost) -> None:
-    """Sets a new password with an administrator's one-time token (`POST /api/admin/users/{user_id}/password-reset`).
-    All your sessions end."""
+    """Sets a new password with a one-time token: an administrator's (`POST
+    /api/admin/users/{user_id}/password-reset`), or one from a mail. All your sessions end."""
     await service.reset_password(request, host, body)
+
+
+@router.post(
+    "/password/forgot",
+    status_code=202,
+    response_model=ResetRequested,
+    responses={409: {"description": "`mail_not_configured`"}},
+)
+async def request_password_reset(body: PasswordForgotten, request: Request, host: TheHost) -> ResetRequested:
+    """Mails a link to set a new password, valid for an hour, to each account with this address and a password. At most
+    three mails an hour are sent to an account."""
+    await service.request_password_reset(request, host, body.email)
+    return ResetRequested()
+
+
+@router.post(
+    "/email/confirm",
+    status_code=204,
+    responses={
+        400: {"description": "The token is not valid, was used already, or has expired."},
+        403: {"description": "The password is wrong."},
+    },
+)
+async def confirm_address(body: AddressConfirmation, request: Request, host: TheHost) -> None:
+    """Confirms the address of an account with the token from a mail and the account's password, so that nobody can
+    confirm an account that another person registered."""
+    await service.confirm_address(request, host, body)

@@ -26,6 +26,12 @@ class RegistrationAccepted(ResponseBody):
     message: str = "If the address had no account yet, it has one now. Sign in at POST /api/auth/login."
 
 
+class ConfirmationMailed(RegistrationAccepted):
+    """The same, if mail is configured."""
+
+    message: str = "If the address had no account yet, it has one now. Open the link in the mail that is sent to it."
+
+
 class PasswordChange(Body):
     current_password: Annotated[
         str,
@@ -36,5 +42,28 @@ class PasswordChange(Body):
 
 
 class PasswordReset(Body):
-    token: Annotated[str, Field(max_length=255, description="From an administrator.")]
+    token: Annotated[str, Field(max_length=255, description="From an administrator, or from a mail.")]
     password: Password
+
+
+class PasswordForgotten(Body):
+    email: Email
+
+
+class ResetRequested(ResponseBody):
+    """The response for every address. It does not reveal whether the address has an account."""
+
+    message: str = "If the address has an account with a password, a mail with a link is on its way."
+
+
+class AddressConfirmation(Body):
+    token: Annotated[str, Field(max_length=255, description="From the mail.")]
+    password: Annotated[
+        str,
+        StringConstraints(strip_whitespace=False, max_length=passwords.MAX_CHARS),
+        Field(
+            description="Of the account.",
+            examples=["correct horse battery staple"],
+            json_schema_extra={"format": "password"},
+        ),
+    ]

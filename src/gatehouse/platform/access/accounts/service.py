@@ -1,6 +1,8 @@
 """Registers users, and changes and resets passwords."""
 
 from contextlib import suppress
+from datetime import timedelta
+from typing import Final
 
 from fastapi import Request
 
@@ -8,12 +10,18 @@ from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.identity import Caller, TenantId
 from gatehouse.platform.access.accounts import lookups
-from gatehouse.platform.access.accounts.errors import RegistrationClosed, WrongPassword
-from gatehouse.platform.access.accounts.schemas import PasswordChange, PasswordReset, Registration
+from gatehouse.platform.access.accounts.errors import MailNotConfigured, RegistrationClosed, WrongPassword
+from gatehouse.platform.access.accounts.schemas import (
+    AddressConfirmation,
+    PasswordChange,
+    PasswordReset,
+    Registration,
+)
 from gatehouse.platform.access.accounts.table import default_group
 from gatehouse.platform.access.groups import service as groups
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions.service import as_caller
+from gatehouse.platform.access.sessions.table import login_candidates
 from gatehouse.platform.access.users import one_time
 from gatehouse.platform.access.users import service as users
 from gatehouse.platform.access.users.errors import BadOneTimeToken, EmailTaken, UsernameTaken
@@ -22,6 +30,9 @@ from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.request.injected import changing
 from gatehouse.platform.request.ports import Host
+
+#: Of a link that anybody can have sent to an address.
+_REQUESTED_RESET_LIFETIME: Final = timedelta(hours=1)
 
 
 async def register(request: Request, host: Host, body: Registration) -> UserRow | None:
@@ -59,6 +70,9 @@ async def _register_in_background(
                 async with changing(request, host, tenant_id) as change:
                     user = await _add_user(change, body, username, password_hash)
                     change.caller = as_caller(user, None)
+                    if host.settings.mail is not None:
+                        user.awaits_confirmation = True
+                        await one_time.issue(change, user, one_time.ADDRESS_CONFIRMATION, mail_with=host.sealer)
                     change.record("user.registered", "user", user.id, email=user.email, invited=False)
                 return
 
@@ -68,7 +82,7 @@ async def _accept_invitation(change: Change, body: Registration, token: str, pas
 
     Raises `RegistrationClosed`, `UsernameTaken`."""
     try:
-        user, issued_by_person = await one_time.redeem(change, token, one_time.INVITATION)
+        user, proves_address, _ = await one_time.redeem(change, token, one_time.INVITATION)
     except BadOneTimeToken:
         raise RegistrationClosed from None
     if user.email.lower() != body.email:
@@ -77,7 +91,7 @@ async def _accept_invitation(change: Change, body: Registration, token: str, pas
     profile = {"display_name": body.display_name, "username": body.username}
     await users.update(change, None, user, {name: value for name, value in profile.items() if value is not None})
     await users.set_password(change, user, password_hash)
-    if issued_by_person:
+    if proves_address:
         user.address_proven_at = utc_now()
     return user
 
@@ -124,8 +138,59 @@ async def reset_password(request: Request, host: Host, body: PasswordReset) -> N
         raise BadOneTimeToken
     password_hash = await host.passwords.hash(body.password)
     async with changing(request, host, tenant_id) as change:
-        user, _ = await one_time.redeem(change, body.token, one_time.PASSWORD_RESET)
+        user, _, by_mail = await one_time.redeem(change, body.token, one_time.PASSWORD_RESET)
+        # Otherwise whoever used the account before may have left an API key in it: see `access.linking`.
+        if by_mail and user.awaits_confirmation:
+            user.address_proven_at = utc_now()
         await users.set_password(change, user, password_hash)
         await end_sessions(change, user.id, "password_reset")
         change.caller = as_caller(user, None)
         change.record("user.password_reset", "user", user.id)
+
+
+async def request_password_reset(request: Request, host: Host, email: str) -> None:
+    """Mail links to set a new password to the accounts of an address. It finishes in the background, so that neither
+    the response nor its time reveals whether there is one. Raises `MailNotConfigured`."""
+    if host.settings.mail is None:
+        raise MailNotConfigured
+    await host.later.run(_mail_resets(request, host, email))
+
+
+async def _mail_resets(request: Request, host: Host, email: str) -> None:
+    async with host.database.service() as lookup:
+        candidates = await login_candidates(lookup, email, tenant=None)
+    for account in candidates.accounts:
+        async with changing(request, host, account.tenant_id) as change:
+            user = await change.session.get(UserRow, account.id, with_for_update=True)
+            if user is None or not user.is_active or user.password_hash is None:
+                continue
+            expires_at = await one_time.mail_on_request(
+                change, user, one_time.PASSWORD_RESET, host.sealer, lifetime=_REQUESTED_RESET_LIFETIME
+            )
+            if expires_at is not None:
+                change.record("user.password_reset_issued", "user", user.id, expires_at=expires_at, requested=True)
+
+
+async def confirm_address(request: Request, host: Host, body: AddressConfirmation) -> UserRow:
+    """Confirm an address with a mailed token and the account's password. Raises `BadOneTimeToken`, `WrongPassword`."""
+    async with host.database.service() as lookup:
+        tenant_id = await lookups.tenant_of_one_time_token(lookup, body.token)
+    if tenant_id is None:
+        raise BadOneTimeToken
+    async with changing(request, host, tenant_id) as change:
+        _, user = await one_time.find(change, body.token, one_time.ADDRESS_CONFIRMATION)
+        verified_hash = user.password_hash
+    if not await host.passwords.verify(verified_hash, body.password):
+        async with changing(request, host, tenant_id) as change:
+            reason = "wrong_password"
+            change.record("user.address_confirmed", "user", user.id, outcome="failure", reason=reason)
+        raise WrongPassword("password: this is not the account's password.")
+    async with changing(request, host, tenant_id) as change:
+        user = (await one_time.redeem(change, body.token, one_time.ADDRESS_CONFIRMATION)).user
+        if user.password_hash != verified_hash:
+            raise WrongPassword("password: this is not the account's password.")
+        user.awaits_confirmation = False
+        user.address_proven_at = utc_now()
+        change.caller = as_caller(user, None)
+        change.record("user.address_confirmed", "user", user.id)
+        return user

@@ -1,11 +1,19 @@
 """Errors of sessions. A failed sign-in has the same message for every reason."""
 
-from gatehouse.foundation.errors import BadRequest, NotFound, Unauthenticated
+from gatehouse.foundation.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 
 
 class LoginFailed(Unauthenticated):
     code = "login_failed"
     message = "The e-mail address, the user name or the password is wrong."
+
+
+class AddressNotConfirmed(Forbidden):
+    """The password is right, so the caller may learn the state of the account."""
+
+    code = "address_not_confirmed"
+    message = "Confirm your e-mail address first: open the link in the mail that was sent to it."
+    form = "error_message"
 
 
 class TenantNeeded(BadRequest):

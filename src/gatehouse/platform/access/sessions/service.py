@@ -11,16 +11,23 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.foundation import emails
 from gatehouse.foundation.clock import utc_now
+from gatehouse.foundation.errors import Refusal
 from gatehouse.foundation.identity import Caller, CallerKind, Role, TenantId
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.sessions import pending, table
-from gatehouse.platform.access.sessions.errors import InvalidRefreshToken, LoginFailed, SessionNotFound, TenantNeeded
+from gatehouse.platform.access.sessions.errors import (
+    AddressNotConfirmed,
+    InvalidRefreshToken,
+    LoginFailed,
+    SessionNotFound,
+    TenantNeeded,
+)
 from gatehouse.platform.access.sessions.lifetimes import access_token_seconds, ends_at
 from gatehouse.platform.access.sessions.schemas import Login, Session, Tokens
 from gatehouse.platform.access.sessions.table import RefreshTokenRow, SessionRow, SignInAccount, SignInCandidates
-from gatehouse.platform.access.users import rights
+from gatehouse.platform.access.users import one_time, rights
 from gatehouse.platform.access.users.schemas import User
 from gatehouse.platform.access.users.table import UserRow
 from gatehouse.platform.changes.change import Change
@@ -53,8 +60,8 @@ class LoginCompletion(Protocol[T_co]):
 async def login(request: Request, host: Host, body: Login, complete: LoginCompletion[T]) -> T:
     """Verify the password, and complete the sign-in if no second factor is required.
 
-    Raises `LoginFailed` for every reason, after the same amount of work for every account; `TenantNeeded`;
-    `SecondFactorNeeded`.
+    Raises `LoginFailed` for every reason, after the same amount of work for every account; with the right password
+    `TenantNeeded`, `AddressNotConfirmed`, `SecondFactorNeeded`.
     """
     candidates = await _login_candidates(host, body)
     # Takes no database connection meanwhile: a flood of sign-ins must not starve the administration API.
@@ -71,10 +78,15 @@ async def login(request: Request, host: Host, body: Login, complete: LoginComple
     async with changing(request, host, account.tenant_id) as change:
         user = await _lock_verified_user(change, account)
         user.password_hash = current_hash
-        requirements = await pending.factor_requirements(change.session, user)
-        if not requirements.required:
-            return await complete(change, host, user, request, amr=["pwd"])
-        error = await pending.begin_pending_login(change, user, requirements, amr=["pwd"])
+        if user.awaits_confirmation and host.settings.mail is not None:
+            # The mail may be lost, or its link may have expired.
+            await one_time.mail_on_request(change, user, one_time.ADDRESS_CONFIRMATION, host.sealer)
+            error: Refusal = AddressNotConfirmed()
+        else:
+            requirements = await pending.factor_requirements(change.session, user)
+            if not requirements.required:
+                return await complete(change, host, user, request, amr=["pwd"])
+            error = await pending.begin_pending_login(change, user, requirements, amr=["pwd"])
     # Raised only after the commit of its token.
     raise error
 

@@ -2,7 +2,9 @@
 
     /login                   e-mail and password, or links to the organization's identity providers
     /login/second-factor     verifies a second factor; /login/enrol enrols a required one
-    /login/reset, /login/invitation   set a password with an administrator's one-time token
+    /login/reset, /login/invitation   set a password with a one-time token, from an administrator or a mail
+    /login/forgot            asks for a mail with a link to /login/reset
+    /login/confirm-address   confirms the address with the token from a mail
     /logout                  ends the session of this browser
 
     anonymous -> pending     the password is right, a second factor is required: a cookie has the `mfa_token`

@@ -14,7 +14,7 @@ class _Link(BaseModel):
     email: Annotated[str, Field(max_length=255)] = ""
     #: the organization's slug
     tenant: Annotated[str, Field(max_length=255)] = ""
-    #: an administrator's one-time token
+    #: a one-time token from an administrator or a mail
     token: Annotated[str, Field(max_length=255)] = ""
     #: preceding action, for a note
     done: Annotated[str, Field(max_length=20)] = ""

@@ -1,7 +1,7 @@
-"""The pages that set a password with an administrator's one-time token: password reset and invitation."""
+"""The pages that set a password with a one-time token, from an administrator or a mail: password reset and
+invitation."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 import msgspec
 from fastapi import APIRouter, Request, Response
@@ -19,8 +19,6 @@ from gatehouse.platform.access.sign_in.showing import redirect, render_form, sig
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
-
-_CONSOLE: Final = "/console"
 
 
 async def _reset(request: Request, host: Host, form: Form) -> None:
@@ -74,7 +72,7 @@ _INVITATION = _NewPasswordPage(
 
 @router.get(_RESET.action)
 async def reset_page(request: Request, host: TheHost, link: Link) -> Response:
-    return await _render(request, host, _RESET, link.next, token=link.token)
+    return await _render(request, host, _RESET, link.next, token=link.token, email=link.email)
 
 
 @router.post(_RESET.action)
@@ -121,7 +119,7 @@ async def _sign_in(request: Request, host: Host, page: _NewPasswordPage, form: F
         except Refusal:
             pass
         else:
-            next_path = _CONSOLE if form.next == paths.HOME else form.next
+            next_path = paths.CONSOLE if form.next == paths.HOME else form.next
             return sign_in_browser(redirect(next_path), secret, host)
     return redirect(paths.link_to("/login", form.next, done=page.done, email=email))
 

@@ -4,6 +4,7 @@ from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 HOME: Final = "/login"
+CONSOLE: Final = "/console"
 _MAX_CHARS: Final = 10_000
 
 

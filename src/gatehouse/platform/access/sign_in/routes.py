@@ -13,7 +13,7 @@ from gatehouse.platform.access.browser import open_in_browser
 from gatehouse.platform.access.pages import page
 from gatehouse.platform.access.saml.table import active_idps
 from gatehouse.platform.access.sessions import service as sessions
-from gatehouse.platform.access.sessions.errors import LoginFailed, TenantNeeded
+from gatehouse.platform.access.sessions.errors import AddressNotConfirmed, LoginFailed, TenantNeeded
 from gatehouse.platform.access.sessions.pending import SecondFactorNeeded
 from gatehouse.platform.access.sessions.schemas import Login
 from gatehouse.platform.access.sign_in import half_way, paths, proof, table
@@ -25,16 +25,15 @@ from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(include_in_schema=False)
 
-_CONSOLE: Final = "/console"
-
 #: The response of `/` to programs.
 _SERVICE_LINKS: Final = {
-    "service": "gatehouse", "model_api": "/v1", "sign_in": "/login", "console": _CONSOLE, "documentation": "/docs",
+    "service": "gatehouse", "model_api": "/v1", "sign_in": "/login", "console": paths.CONSOLE, "documentation": "/docs",
     "openapi": "/openapi.json", "status": "/api/health/ready",
 }  # fmt: skip
 
 _NOTES: Final = {
     "password": "Your new password is set. Sign in with it.",
+    "address": "Your address is confirmed. Sign in.",
     "account": "Your account is ready. Sign in with your new password.",
     "out": "You are signed out.",
     "out-everywhere": "You are signed out here and at your organization's identity provider.",
@@ -53,7 +52,7 @@ async def front_page(request: Request) -> Response:
     """Leads people who open the platform's address to the console; programs get links to the services."""
     if not prefers_html(request.headers.get("accept", "")):
         return JSONResponse(_SERVICE_LINKS, headers={"Vary": "Accept"})
-    response = redirect(_CONSOLE)
+    response = redirect(paths.CONSOLE)
     response.headers["Vary"] = "Accept"
     return response
 
@@ -80,6 +79,10 @@ async def log_in(request: Request, host: TheHost, form: Posted) -> Response:
         secret = await sessions.login(request, host, body, open_in_browser)
     except SecondFactorNeeded as error:
         return half_way.redirect_to_factor(error, form.next, host)
+    except AddressNotConfirmed as error:
+        return await _render_login(
+            request, host, form.next, error.status, email=email, tenant=tenant or "", fault=error.text
+        )
     except (LoginFailed, FormFieldError):
         fault = LoginFailed.message
     except TenantNeeded as error:
@@ -132,6 +135,7 @@ async def _render_login(
         note=note,
         providers=providers,
         reset_url=paths.link_to("/login/reset", next_path),
+        forgot_url=None if host.settings.mail is None else paths.link_to("/login/forgot", next_path, email=email),
     )
 
 

@@ -83,6 +83,7 @@ async def _invite(change: Change, tenant_id: TenantId, owner: Owner) -> InvitedO
         # No caller, because the route has checked the right, and the caller has no user in this tenant.
         user, invitation = await users.create(tenant_change, None, new_user, None)
         assert invitation is not None
+        assert invitation.token is not None
         return InvitedOwner(
             id=user.id,
             email=user.email,

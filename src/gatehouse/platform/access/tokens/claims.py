@@ -23,8 +23,8 @@ async def claims_for(session: AsyncSession, user: UserRow, scopes: Collection[st
     """Return the claims that the scopes request. Claims without a value are left out.
 
     `email_verified` is true only while the user's organization has proven the address's domain, because an organization
-    cannot vouch for another's addresses. For a user who registered it is false until an identity provider or a
-    directory has linked the account: until then nobody has confirmed that the address is the user's.
+    cannot vouch for another's addresses. For a user who registered it is false until the user has confirmed the
+    address by a mailed link, or an identity provider or a directory has linked the account.
     """
     proven = (
         user.email_verified

@@ -32,6 +32,11 @@ class NoPassword(Conflict):
     message = "A service account has no password."
 
 
+class MailNotPossible(Conflict):
+    code = "mail_not_possible"
+    message = "delivery: mail is not configured (SMTP_URL), or the user has no address."
+
+
 class CannotBeOperator(Conflict):
     code = "cannot_be_operator"
     message = "An operator is an active administrator of the organization default, and a person."

@@ -1,41 +1,76 @@
-"""One-time tokens: invitations and password resets. Administrators issue and deliver them; only digests are stored."""
+"""One-time tokens: invitations, password resets and confirmations of an address.
+
+The platform mails them if it can (`users.mailing`), or an administrator delivers them. Only digests are stored, and
+until its mail is sent the sealed token.
+"""
 
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.ids import new_id
 from gatehouse.foundation.secrets import tokens
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.platform.access.users.errors import BadOneTimeToken
+from gatehouse.platform.access.users.mailing import queue_mail
 from gatehouse.platform.access.users.table import OneTimeTokenRow, UserRow
 from gatehouse.platform.changes.change import Change
 
 INVITATION: Final = "invitation"
 PASSWORD_RESET: Final = "password_reset"  # noqa: S105 - a purpose's name
+ADDRESS_CONFIRMATION: Final = "address_confirmation"
 
-_LIFETIMES: Final = {INVITATION: timedelta(days=7), PASSWORD_RESET: timedelta(hours=24)}
-_PREFIXES: Final = {INVITATION: "inv_", PASSWORD_RESET: "pwr_"}
+_LIFETIMES: Final = {
+    INVITATION: timedelta(days=7), PASSWORD_RESET: timedelta(hours=24), ADDRESS_CONFIRMATION: timedelta(days=7),
+}  # fmt: skip
+_PREFIXES: Final = {INVITATION: "inv_", PASSWORD_RESET: "pwr_", ADDRESS_CONFIRMATION: "adr_"}
+#: Mails that a user, or anybody who knows the address, can have sent to it in an hour.
+_MAX_REQUESTED_MAILS_PER_HOUR: Final = 3
 
 
 class RedeemedToken(NamedTuple):
-    """A redeemed token. `issued_by_person` is False for a token that a machine issued, whose program has seen it."""
+    """A redeemed token. `proves_address` is False for a token that a program, which issued it, has seen."""
 
     user: UserRow
-    issued_by_person: bool
+    proves_address: bool
+    by_mail: bool
 
 
 class IssuedOneTimeToken(NamedTuple):
-    """A new token in clear, and its expiry."""
+    """A new token in clear, or None if it is mailed; and its expiry."""
 
-    token: str
+    token: str | None
     expires_at: datetime
 
 
-async def issue(change: Change, user: UserRow, purpose: str) -> IssuedOneTimeToken:
-    """Issue a token for this user. Earlier tokens of any purpose become void."""
+async def issue(change: Change, user: UserRow, purpose: str, *, mail_with: Sealer | None = None) -> IssuedOneTimeToken:
+    """Issue a token for this user. Earlier tokens of any purpose become void. With a sealer it is mailed."""
     await revoke_unused(change, user)
+    return await _add(change, user, purpose, _LIFETIMES[purpose], mail_with)
+
+
+async def mail_on_request(
+    change: Change, user: UserRow, purpose: str, sealer: Sealer, *, lifetime: timedelta | None = None
+) -> datetime | None:
+    """Mail a token that the user asked for, or somebody who knows the address. Earlier tokens stay valid, so that a
+    stranger cannot void them. Return its expiry; None if the user got too many mails in the last hour. The user's row
+    must be locked, so that concurrent requests are counted."""
+    query = select(func.count()).where(
+        OneTimeTokenRow.user_id == user.id,
+        OneTimeTokenRow.purpose == purpose,
+        OneTimeTokenRow.by_mail,
+        OneTimeTokenRow.created_at > utc_now() - timedelta(hours=1),
+    )
+    if (await change.session.scalar(query) or 0) >= _MAX_REQUESTED_MAILS_PER_HOUR:
+        return None
+    return (await _add(change, user, purpose, lifetime or _LIFETIMES[purpose], sealer)).expires_at
+
+
+async def _add(
+    change: Change, user: UserRow, purpose: str, lifetime: timedelta, mail_with: Sealer | None
+) -> IssuedOneTimeToken:
     minted, now = tokens.mint_token(_PREFIXES[purpose]), utc_now()
     row = OneTimeTokenRow(
         id=new_id(),
@@ -43,17 +78,19 @@ async def issue(change: Change, user: UserRow, purpose: str) -> IssuedOneTimeTok
         user_id=user.id,
         purpose=purpose,
         digest=minted.digest,
-        expires_at=now + _LIFETIMES[purpose],
+        expires_at=now + lifetime,
         used_at=None,
         created_by=change.caller.user_id if change.caller else None,
         created_at=now,
     )
     change.session.add(row)
-    return IssuedOneTimeToken(minted.plaintext, row.expires_at)
+    if mail_with is not None:
+        await queue_mail(change, mail_with, row, minted.plaintext)
+    return IssuedOneTimeToken(None if mail_with else minted.plaintext, row.expires_at)
 
 
-async def redeem(change: Change, token: str, purpose: str) -> RedeemedToken:
-    """Use up a token and return the active user that it was issued for. Raises `BadOneTimeToken`."""
+async def find(change: Change, token: str, purpose: str) -> tuple[OneTimeTokenRow, UserRow]:
+    """Return a valid token and its active user, both locked. Raises `BadOneTimeToken`."""
     query = select(OneTimeTokenRow).where(
         OneTimeTokenRow.digest == tokens.digest(token),
         OneTimeTokenRow.purpose == purpose,
@@ -67,8 +104,14 @@ async def redeem(change: Change, token: str, purpose: str) -> RedeemedToken:
     user = await change.session.get(UserRow, row.user_id, with_for_update=True)
     if user is None or not user.is_active:
         raise BadOneTimeToken
-    row.used_at = utc_now()
-    return RedeemedToken(user, issued_by_person=row.created_by is not None)
+    return row, user
+
+
+async def redeem(change: Change, token: str, purpose: str) -> RedeemedToken:
+    """Use up a token and return the active user that it was issued for. Raises `BadOneTimeToken`."""
+    row, user = await find(change, token, purpose)
+    row.used_at, row.sealed_token = utc_now(), None
+    return RedeemedToken(user, proves_address=row.by_mail or row.created_by is not None, by_mail=row.by_mail)
 
 
 async def revoke_unused(change: Change, user: UserRow) -> None:

@@ -4,9 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
+from gatehouse.foundation import emails
 from gatehouse.foundation.http.lists import PageWindow, count_query, page_window
 from gatehouse.platform.access.anonymising import queue_anonymisation
 from gatehouse.platform.access.users import service
+from gatehouse.platform.access.users.delivery import Delivery, mail_sealer
 from gatehouse.platform.access.users.errors import UserNotFound
 from gatehouse.platform.access.users.schemas import (
     Kind,
@@ -63,15 +65,21 @@ async def list_users(
 
 
 @router.post("", status_code=201, response_model=UserCreated)
-async def create_user(caller: AdminStepUp, body: NewUser, host: TheHost, parts: InSplitTransactions) -> object:
-    """Creates a user. Without a password the response contains an invitation token, which the user redeems at
-    `POST /api/auth/register` within seven days."""
+async def create_user(
+    caller: AdminStepUp, body: NewUser, host: TheHost, parts: InSplitTransactions, delivery: Delivery = None
+) -> object:
+    """Creates a user. Without a password the user gets an invitation by mail, or the response contains its token. The
+    user redeems it at `POST /api/auth/register` within seven days."""
+    mail_with = mail_sealer(host, delivery)
     password_hash = None if body.password is None else await host.passwords.hash(body.password, about=body.email)
     async with parts.changing() as change:
-        user, invitation = await service.create(change, caller, body, password_hash)
+        user, invitation = await service.create(change, caller, body, password_hash, mail_with=mail_with)
         user_fields = User.model_validate(user).model_dump()
     token, expires_at = invitation or (None, None)
-    return UserCreated(**user_fields, invitation_token=token, invitation_expires_at=expires_at)
+    sent_to = body.email if invitation is not None and token is None else None
+    return UserCreated(
+        **user_fields, invitation_token=token, invitation_expires_at=expires_at, invitation_sent_to=sent_to
+    )
 
 
 @router.get("/{user_id}", response_model=User)
@@ -81,9 +89,12 @@ async def read_user(caller: AdminReader, user: LoadedUser) -> object:
 
 
 @router.patch("/{user_id}", response_model=User)
-async def update_user(caller: AdminStepUp, user: LoadedUser, body: UserUpdate, change: Changing) -> object:
-    """Changes the fields that are sent. Deactivation ends a user's sessions and refuses their keys at once."""
-    return await service.update(change, caller, user, body.sent())
+async def update_user(
+    caller: AdminStepUp, user: LoadedUser, body: UserUpdate, host: TheHost, change: Changing
+) -> object:
+    """Changes the fields that are sent. Deactivation ends a user's sessions and refuses their keys at once. A user with
+    a password gets a mail to confirm a new address, if mail is configured."""
+    return await service.update(change, caller, user, body.sent(), mail_with=mail_sealer(host))
 
 
 @router.delete("/{user_id}", status_code=204)
@@ -95,8 +106,12 @@ async def delete_user(caller: AdminStepUp, user: LoadedUser, change: Changing, *
 
 
 @router.post("/{user_id}/password-reset", status_code=201, response_model=PasswordResetIssued)
-async def issue_password_reset(caller: AdminStepUp, user: LoadedUser, change: Changing) -> object:
+async def issue_password_reset(
+    caller: AdminStepUp, user: LoadedUser, host: TheHost, change: Changing, delivery: Delivery = None
+) -> object:
     """Issues a token with which the user sets a new password at `POST /api/auth/password/reset`, once, within 24 hours.
-    Earlier tokens become void; the old password stays valid until then."""
-    token, expires_at = await service.issue_reset(change, caller, user)
-    return PasswordResetIssued(token=token, expires_at=expires_at)
+    The user gets it by mail, or it is in the response. Earlier tokens become void; the old password stays valid until
+    then."""
+    mail_with = mail_sealer(host, delivery, has_mailbox=emails.visible_address(user.email) is not None)
+    token, expires_at = await service.issue_reset(change, caller, user, mail_with=mail_with)
+    return PasswordResetIssued(token=token, expires_at=expires_at, sent_to=None if mail_with is None else user.email)

@@ -57,6 +57,10 @@ class User(ResponseBody):
         Field(examples=["ada@example.com"], description="Null for a directory's user without an address."),
     ]
     email_verified: Annotated[bool, Field(description="Whether the organization has proven the address's domain.")]
+    awaits_confirmation: Annotated[
+        bool,
+        Field(description="Whether the user must confirm the address by a mailed link before the first sign-in."),
+    ]
     username: str | None
     display_name: str | None
     role: RoleName
@@ -70,9 +74,15 @@ class User(ResponseBody):
 class UserCreated(User):
     invitation_token: Annotated[
         str | None,
-        Field(description="For POST /api/auth/register. It is shown only once; null if a password was sent."),
+        Field(
+            description="For POST /api/auth/register. It is shown only once; null if a password was sent, or the"
+            " invitation is sent by mail."
+        ),
     ]
     invitation_expires_at: datetime | None
+    invitation_sent_to: Annotated[
+        str | None, Field(description="The address that the invitation is sent to by mail.", examples=[None])
+    ]
 
 
 class UserPage(ResponseBody):
@@ -83,5 +93,11 @@ class UserPage(ResponseBody):
 
 
 class PasswordResetIssued(ResponseBody):
-    token: Annotated[str, Field(description="For POST /api/auth/password/reset. It is shown only once.")]
+    token: Annotated[
+        str | None,
+        Field(
+            description="For POST /api/auth/password/reset. It is shown only once; null if the link is sent by mail."
+        ),
+    ]
     expires_at: datetime
+    sent_to: Annotated[str | None, Field(description="The address that the link is sent to by mail.", examples=[None])]

@@ -11,6 +11,7 @@ from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
 from gatehouse.foundation.identity import Caller
 from gatehouse.foundation.ids import new_id
+from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.platform.access.revoking import end_sessions
 from gatehouse.platform.access.users import one_time, rights, table
 from gatehouse.platform.access.users.errors import (
@@ -35,9 +36,15 @@ _ERRORS_BY_CONSTRAINT: Final = {
 
 
 async def create(
-    change: Change, caller: Caller | None, new: NewUser, password_hash: str | None
+    change: Change,
+    caller: Caller | None,
+    new: NewUser,
+    password_hash: str | None,
+    *,
+    mail_with: Sealer | None = None,
 ) -> tuple[UserRow, IssuedOneTimeToken | None]:
-    """Create a user. Return it, and an invitation for a person without a password. `caller` None: the command line.
+    """Create a user. Return it, and an invitation for a person without a password, mailed if `mail_with` is set.
+    `caller` None: the command line.
 
     Raises `CannotGrant`, `EmailTaken`, `UsernameTaken`, `Unprocessable`.
     """
@@ -48,7 +55,7 @@ async def create(
     user = await add(change, new, password_hash)
     invitation = None
     if new.kind == "user" and password_hash is None:
-        invitation = await one_time.issue(change, user, one_time.INVITATION)
+        invitation = await one_time.issue(change, user, one_time.INVITATION, mail_with=mail_with)
     change.record(
         "user.created", "user", user.id, email=user.email, role=user.role, kind=user.kind, invited=bool(invitation)
     )
@@ -84,8 +91,11 @@ async def add(change: Change, new: NewUser, password_hash: str | None) -> UserRo
     return user
 
 
-async def update(change: Change, caller: Caller | None, user: UserRow, sent: Mapping[str, Any]) -> UserRow:
-    """Change a user. `sent` are the fields to change (`schemas.UserUpdate`). `caller` None: the command line.
+async def update(
+    change: Change, caller: Caller | None, user: UserRow, sent: Mapping[str, Any], *, mail_with: Sealer | None = None
+) -> UserRow:
+    """Change a user. `sent` are the fields to change (`schemas.UserUpdate`). `caller` None: the command line. With
+    `mail_with` a link to confirm a new address is mailed.
 
     Raises `CannotGrant`, `OperatorsOnly`, `LastAdmin`, `LastOperator`, `EmailTaken`, `UsernameTaken`.
     """
@@ -118,8 +128,17 @@ async def update(change: Change, caller: Caller | None, user: UserRow, sent: Map
     if {"is_active", "email"} & changed.keys():
         # A token that was sent to the old address must not open the account under the new one.
         await one_time.revoke_unused(change, user)
+    await _mail_confirmation(change, user, changed, mail_with)
     change.touch("user", user.id, urgent=True)
     return user
+
+
+async def _mail_confirmation(
+    change: Change, user: UserRow, changed: Mapping[str, Any], mail_with: Sealer | None
+) -> None:
+    """Mail a link to confirm a new address. Without a password an identity provider or an invitation proves it."""
+    if mail_with is not None and "email" in changed and user.password_hash is not None and user.is_active:
+        await one_time.issue(change, user, one_time.ADDRESS_CONFIRMATION, mail_with=mail_with)
 
 
 async def delete(change: Change, caller: Caller, user: UserRow) -> None:
@@ -140,13 +159,17 @@ async def delete(change: Change, caller: Caller, user: UserRow) -> None:
         change.touch("api_key", key_id, urgent=True)
 
 
-async def issue_reset(change: Change, caller: Caller | None, user: UserRow) -> IssuedOneTimeToken:
-    """Issue a one-time token for a new password. Raises `CannotGrant`, `OperatorsOnly`, `NoPassword`."""
+async def issue_reset(
+    change: Change, caller: Caller | None, user: UserRow, *, mail_with: Sealer | None = None
+) -> IssuedOneTimeToken:
+    """Issue a one-time token for a new password, mailed if `mail_with` is set.
+
+    Raises `CannotGrant`, `OperatorsOnly`, `NoPassword`."""
     if caller is not None:
         rights.require_may_change(caller, user)
     if user.kind == "service":
         raise NoPassword
-    issued = await one_time.issue(change, user, one_time.PASSWORD_RESET)
+    issued = await one_time.issue(change, user, one_time.PASSWORD_RESET, mail_with=mail_with)
     change.record("user.password_reset_issued", "user", user.id, expires_at=issued.expires_at)
     return issued
 
@@ -154,6 +177,7 @@ async def issue_reset(change: Change, caller: Caller | None, user: UserRow) -> I
 async def set_password(change: Change, user: UserRow, password_hash: str) -> None:
     """Set the password and revoke the user's one-time tokens. The caller decides which sessions end."""
     user.password_hash = password_hash
+    user.awaits_confirmation = False
     user.updated_at = utc_now()
     await one_time.revoke_unused(change, user)
 

@@ -29,7 +29,9 @@ class UserRow(TenantRow):
     email_verified: Mapped[bool]
     #: created by a registration without an invitation
     self_registered: Mapped[bool] = mapped_column(default=False)
-    #: when the user proved the address, by an invitation or at the identity provider
+    #: signs in with a password only after the address is confirmed by a mailed link
+    awaits_confirmation: Mapped[bool] = mapped_column(default=False)
+    #: when the user proved the address, by a mailed link, an invitation or at the identity provider
     address_proven_at: Mapped[datetime | None]
     #: since when an identity provider or a directory uses the account (`access.linking`); None for a local account
     linked_at: Mapped[datetime | None]
@@ -53,6 +55,11 @@ class OneTimeTokenRow(TenantRow):
     used_at: Mapped[datetime | None]
     created_by: Mapped[UUID | None]
     created_at: Mapped[datetime]
+    #: sent by mail and shown to nobody else
+    by_mail: Mapped[bool] = mapped_column(default=False)
+    #: the token, until its mail is sent or has failed
+    sealed_token: Mapped[str | None]
+    mailed_at: Mapped[datetime | None]
 
 
 _HAS_PROVEN_DOMAIN = text("SELECT 1 FROM allowed_domains WHERE domain = :domain AND verified_at IS NOT NULL")

@@ -79,8 +79,11 @@ ACTIONS: Final[dict[str, str]] = {
     "user.registered": "A user registered, or accepted an invitation.",
     "user.linked": "An identity provider or a directory took over an account that was made here, or a directory gave"
     " a linked account another address.",
+    "user.address_confirmed": "A user confirmed the address of their account, with a link from a mail.",
+    "user.mail_failed": "A mail to a user could not be sent; the reason is the mail server's.",
     "user.password_changed": "A user changed their password, or tried to.",
-    "user.password_reset_issued": "An administrator issued a token to reset a user's password.",
+    "user.password_reset_issued": "A token to reset a user's password was issued by an administrator, or asked for"
+    " on the sign-in page.",
     "user.password_reset": "A user set a new password with such a token.",
     "user.preferences_changed": "A user changed their preferences.",
     "user.avatar_set": "A user got another picture.",

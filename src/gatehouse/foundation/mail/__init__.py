@@ -1,0 +1,1 @@
+"""Mail by SMTP, to the server that the operator has configured (docs/mail.md)."""
