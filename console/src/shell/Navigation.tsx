@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, BellRing, BookOpen, Boxes, Building2, ChartColumn, Filter, Grid3x3, Group as GroupIcon, House, Inbox, KeyRound,
+  Activity, BellRing, BookOpen, Boxes, Building2, ChartColumn, Filter, Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare,
   type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Scale, ScrollText, ShieldCheck, UsersRound, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
@@ -44,6 +44,7 @@ export function Navigation() {
       )}
       <Group name={navigation.access}>
         <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
+        <Entry to="/access-requests" icon={KeySquare}>{navigation.accessRequests}</Entry>
         {seesAll && (
           <>
             <Entry to="/users" icon={UsersRound}>{navigation.users}</Entry>
@@ -80,7 +81,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
-    | "/" | "/access" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/content-filters" | "/dlp-rules" | "/groups" | "/keys"
+    | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/content-filters" | "/dlp-rules" | "/groups" | "/keys"
     | "/kill-switches" | "/models" | "/organization" | "/policies" | "/providers" | "/requests" | "/start" | "/usage" | "/users"
     | "/webhooks";
   icon: LucideIcon;

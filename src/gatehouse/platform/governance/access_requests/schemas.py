@@ -51,11 +51,11 @@ class AccessApproval(Body):
 class Granted(ResponseBody):
     """What the approval gave: a membership, or the limits of a budget."""
 
-    group_id: UUID | None = None
-    group_name: Annotated[str | None, Field(description="At the time of the approval.")] = None
-    limit_usd: ShownUsd | None = None
-    limit_requests: int | None = None
-    limit_tokens: int | None = None
+    group_id: UUID | None
+    group_name: Annotated[str | None, Field(description="At the time of the approval.")]
+    limit_usd: ShownUsd | None
+    limit_requests: int | None
+    limit_tokens: int | None
 
 
 class AccessRequest(ResponseBody):

@@ -21,6 +21,7 @@ from gatehouse.platform.governance.access_requests.errors import (
 from gatehouse.platform.governance.access_requests.schemas import (
     LIMIT_NAMES,
     AccessApproval,
+    Granted,
     NewAccessRequest,
     RequestableModel,
 )
@@ -101,9 +102,10 @@ async def approve(
         if name in foreign and value is not None:
             raise InvalidRequestField(name, f"does not apply to a request for a {row.kind}")
     if row.kind == "model":
-        row.granted = await granting.grant_model(change, row, body.group_id)
+        granted = await granting.grant_model(change, row, body.group_id)
     else:
-        row.granted = await granting.grant_limit(change, row, granting.limits_of(row, body))
+        granted = await granting.grant_limit(change, row, granting.limits_of(row, body))
+    row.granted = {**dict.fromkeys(Granted.model_fields), **granted}
     change.record(
         "access_request.approved", "access_request", row.id, reason=body.reason, **_subject(row), granted=row.granted
     )

@@ -19,7 +19,7 @@ from gatehouse.platform.routing.model_catalog.table import ModelConfigRow
 
 
 class AccessRequestRow(TenantRow):
-    """A request. `granted` has the fields of `schemas.Granted` that apply."""
+    """A request. `granted` has the fields of `schemas.Granted`."""
 
     __tablename__ = "access_requests"
 
