@@ -1,22 +1,17 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { KeySquare, SearchX, Undo2 } from "lucide-react";
 import { useRef, useState } from "react";
-import { Badge } from "../parts/Badge";
+import { Cards } from "../approvals/Cards";
 import { Button } from "../parts/Button";
 import { ConfirmDialog } from "../parts/ConfirmDialog";
-import { actionsColumn, type Column, DataTable } from "../parts/DataTable";
 import { FilterSelect } from "../parts/fields";
-import { MenuItem } from "../parts/Menu";
 import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
-import { RowMenu } from "../parts/RowMenu";
-import { RuleName } from "../parts/rules";
-import { EmptyState, ErrorState } from "../parts/states";
-import { Time } from "../parts/Time";
+import { EmptyState } from "../parts/states";
 import { texts } from "../texts";
-import { ACCESS_STATUSES, type AccessKind, type AccessRequest, type AccessStatus, PAGE_SIZE, useOwnRequests, useWithdrawRequest } from "./api";
+import { ACCESS_STATUSES, type AccessKind, type AccessRequest, type AccessStatus, useOwnRequests, useWithdrawRequest } from "./api";
+import { AccessCard } from "./AccessCard";
 import { RequestDialog } from "./RequestDialog";
-import { grantedText, subjectOf, TONES } from "./requests";
+import { subjectOf } from "./requests";
 
 const route = getRouteApi("/access-requests");
 
@@ -52,51 +47,25 @@ export function AccessRequestsPage() {
       }
     >
       <Panel label={accessRequests.title}>
-        {list.error && list.data === undefined ? (
-          <ErrorState error={list.error} onRetry={() => void list.refetch()} />
-        ) : list.data?.items.length === 0 && status !== undefined ? (
-          <EmptyState icon={SearchX} title={accessRequests.noneMatch}><Button onClick={clear}>{texts.clear}</Button></EmptyState>
-        ) : list.data?.items.length === 0 ? (
-          <EmptyState icon={KeySquare} title={accessRequests.empty} text={accessRequests.emptyText} />
-        ) : (
-          <>
-            <DataTable label={accessRequests.title} columns={COLUMNS} rows={list.data?.items} idOf={({ id }) => id} stale={list.isPlaceholderData} />
-            {list.data !== undefined && (
-              <Pager
-                page={page} size={PAGE_SIZE} total={list.data.total}
-                onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
-              />
-            )}
-          </>
-        )}
+        <Cards
+          query={list} page={page} isLive onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
+          empty={status === undefined
+            ? <EmptyState icon={KeySquare} title={accessRequests.empty} text={accessRequests.emptyText} />
+            : <EmptyState icon={SearchX} title={accessRequests.noneMatch}><Button onClick={clear}>{texts.clear}</Button></EmptyState>}
+        >
+          {(request) => (
+            <AccessCard key={request.id} request={request}>
+              {request.status === "pending" && <Withdrawal request={request} />}
+            </AccessCard>
+          )}
+        </Cards>
       </Panel>
       <RequestDialog kind={ask ?? (model === undefined ? undefined : "model")} model={model} onClose={close} />
     </Page>
   );
 }
 
-const COLUMNS: Column<AccessRequest>[] = [
-  {
-    id: "subject", header: texts.accessRequests.subject, meta: { width: "40%" },
-    cell: ({ row: { original: request } }) => <RuleName name={subjectOf(request)} detail={request.reason} />,
-  },
-  {
-    id: "status", header: texts.accessRequests.status,
-    cell: ({ row: { original: { status } } }) => <Badge tone={TONES[status]}>{texts.accessRequests.statuses[status]}</Badge>,
-  },
-  { id: "decision", header: texts.accessRequests.decision, meta: { width: "28%", hideBelow: "tablet" }, cell: ({ row }) => <Outcome request={row.original} /> },
-  { id: "created", header: texts.accessRequests.created, meta: { hideBelow: "desk" }, cell: ({ row }) => <Time at={row.original.created_at} as="relative" /> },
-  actionsColumn((request) => (request.status === "pending" ? <Actions request={request} /> : null)),
-];
-
-/** What was given, and the administrator's reason. */
-function Outcome({ request }: { request: AccessRequest }) {
-  const granted = grantedText(request);
-  const lines = [granted, request.decision_reason].filter((text) => text !== null);
-  return lines.length === 0 ? texts.none : <RuleName name={lines[0] ?? ""} detail={lines[1] ?? ""} />;
-}
-
-function Actions({ request }: { request: AccessRequest }) {
+function Withdrawal({ request }: { request: AccessRequest }) {
   const { accessRequests } = texts;
   const withdraw = useWithdrawRequest();
   const [open, setOpen] = useState(false);
@@ -104,9 +73,11 @@ function Actions({ request }: { request: AccessRequest }) {
   const subject = subjectOf(request);
   return (
     <>
-      <RowMenu label={accessRequests.actionsOf(subject)} trigger={trigger}>
-        <MenuItem danger onClick={() => setOpen(true)}><Undo2 aria-hidden size={15} />{accessRequests.withdraw}</MenuItem>
-      </RowMenu>
+      <div>
+        <Button ref={trigger} aria-label={accessRequests.withdrawOf(subject)} onClick={() => setOpen(true)}>
+          <Undo2 aria-hidden />{accessRequests.withdraw}
+        </Button>
+      </div>
       <ConfirmDialog
         open={open} onClose={() => setOpen(false)} returnTo={trigger} title={accessRequests.withdrawTitle(subject)}
         text={accessRequests.withdrawText} action={accessRequests.withdraw} run={() => withdraw.mutateAsync(request.id)}

@@ -99,7 +99,7 @@ function WishedLimits({ form }: { form: UseFormReturn<RequestFields> }) {
     <>
       <SelectField
         label={budgets.period} hint={own === undefined ? accessRequests.noOwnBudget : accessRequests.otherBudgets}
-        fault={form.formState.errors.period?.message} {...form.register("period")}
+        autoFocus fault={form.formState.errors.period?.message} {...form.register("period")}
       >
         {PERIODS.map((name) => <option key={name} value={name}>{budgets.periods[name]}</option>)}
       </SelectField>

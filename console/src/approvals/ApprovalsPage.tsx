@@ -1,16 +1,15 @@
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { Inbox } from "lucide-react";
-import type { ReactNode } from "react";
+import { AccessCard } from "../access-requests/AccessCard";
 import { ACCESS_STATUSES, type AccessStatus, useAccessRequests } from "../access-requests/api";
 import { Page, Panel } from "../parts/Page";
-import { Pager } from "../parts/Pager";
 import { Segments } from "../parts/Segments";
-import { EmptyState, ErrorState, Skeleton } from "../parts/states";
+import { EmptyState } from "../parts/states";
 import { texts } from "../texts";
-import { AccessCard } from "./AccessCard";
-import { type ApprovalStatus, PAGE_SIZE, STATUSES, useApprovals } from "./api";
+import { type ApprovalStatus, STATUSES, useApprovals } from "./api";
 import { ApprovalCard } from "./ApprovalCard";
-import styles from "./ApprovalsPage.module.css";
+import { Cards } from "./Cards";
+import { Decisions } from "./Decisions";
 
 const route = getRouteApi("/approvals");
 
@@ -59,11 +58,18 @@ function Views() {
   );
 }
 
+function usePaging() {
+  const navigate = route.useNavigate();
+  return (page: number) => void navigate({ search: (now) => ({ ...now, page }) });
+}
+
 function HeldRequests({ status }: { status: ApprovalStatus }) {
-  const { approvals } = texts;
   const { page = 1 } = route.useSearch();
   return (
-    <Cards query={useApprovals(status, page)} page={page} isWaiting={status === "pending"} emptyText={approvals.emptyText}>
+    <Cards
+      query={useApprovals(status, page)} page={page} onPage={usePaging()} isLive={status === "pending"}
+      empty={<Nothing isWaiting={status === "pending"} text={texts.approvals.emptyText} />}
+    >
       {(approval) => <ApprovalCard key={approval.id} approval={approval} />}
     </Cards>
   );
@@ -72,36 +78,15 @@ function HeldRequests({ status }: { status: ApprovalStatus }) {
 function AccessRequests({ status }: { status: AccessStatus }) {
   const { page = 1 } = route.useSearch();
   return (
-    <Cards query={useAccessRequests(status, page)} page={page} isWaiting={status === "pending"} emptyText={texts.accessRequests.noneWaitText}>
-      {(request) => <AccessCard key={request.id} request={request} />}
+    <Cards
+      query={useAccessRequests(status, page)} page={page} onPage={usePaging()} isLive={status === "pending"}
+      empty={<Nothing isWaiting={status === "pending"} text={texts.accessRequests.noneWaitText} />}
+    >
+      {(request) => <AccessCard key={request.id} request={request}><Decisions request={request} /></AccessCard>}
     </Cards>
   );
 }
 
-/** A page of cards. `isWaiting`: they wait for a decision, and new ones are announced. */
-function Cards<T>({ query: { data, error, refetch }, page, isWaiting, emptyText, children }: {
-  query: { data: { items: T[]; total: number } | undefined; error: unknown; refetch: () => Promise<unknown> };
-  page: number;
-  isWaiting: boolean;
-  emptyText: string;
-  children: (item: T) => ReactNode;
-}) {
-  const { approvals } = texts;
-  const navigate = route.useNavigate();
-  if (error && data === undefined) return <ErrorState error={error} onRetry={() => void refetch()} />;
-  if (data === undefined) {
-    return <div className={styles["loading"]} role="status" aria-label={texts.loading}><Skeleton width="50%" /><Skeleton width="35%" /></div>;
-  }
-  if (data.items.length === 0) {
-    return <EmptyState icon={Inbox} title={isWaiting ? approvals.empty : approvals.none} text={isWaiting ? emptyText : undefined} />;
-  }
-  return (
-    <>
-      <ul className={styles["list"]} aria-live={isWaiting ? "polite" : "off"}>{data.items.map(children)}</ul>
-      <Pager
-        page={page} size={PAGE_SIZE} total={data.total}
-        onPage={(next) => void navigate({ search: (now) => ({ ...now, page: next }) })}
-      />
-    </>
-  );
+function Nothing({ isWaiting, text }: { isWaiting: boolean; text: string }) {
+  return <EmptyState icon={Inbox} title={isWaiting ? texts.approvals.empty : texts.approvals.none} text={isWaiting ? text : undefined} />;
 }

@@ -13,17 +13,18 @@ export interface LimitValues {
 type LimitName = keyof LimitValues;
 
 /** The fields for the three limits of a budget, side by side. */
-export function LimitFields({ register, errors, hints = {} }: {
+export function LimitFields({ register, errors, hints = {}, autoFocus = false }: {
   register: (name: LimitName, options: Pick<RegisterOptions, "pattern">) => UseFormRegisterReturn;
   errors: { [Name in LimitName]?: { message?: string | undefined } | undefined };
   hints?: { [Name in LimitName]?: string | undefined };
+  autoFocus?: boolean;
 }) {
   const { budgets } = texts;
   const whole = { pattern: { value: /^\d*$/, message: budgets.wholeNumber } };
   return (
     <Fields>
       <TextField
-        label={budgets.limitDollars} hint={hints.limit_usd} inputMode="decimal" autoComplete="off" fault={errors.limit_usd?.message}
+        label={budgets.limitDollars} hint={hints.limit_usd} inputMode="decimal" autoComplete="off" autoFocus={autoFocus} fault={errors.limit_usd?.message}
         {...register("limit_usd", { pattern: { value: /^\d*\.?\d*$/, message: budgets.number } })}
       />
       <TextField

@@ -66,18 +66,18 @@ async def test_a_user_asks_for_a_model_and_may_use_it_when_an_administrator_has_
     await page.keyboard.press("Tab")
     await page.keyboard.type("Translations for the spring campaign.")
     await dialog.get_by_role("button", name="Send request").press("Enter")
-    row = page.get_by_role("row", name=MODEL)
-    await expect(row).to_contain_text("Waiting")
+    card = page.get_by_role("listitem").filter(has_text=MODEL)
+    await expect(card).to_contain_text("Waiting")
     await expect(page).to_have_url(re.compile("/console/access-requests$"))
     await check_screen(page)
 
     async with inbox_of(chrome, server, colleague("admin"), "/console") as inbox:
         await inbox.get_by_role("link", name="One request waits for a decision.").click()
-        card = inbox.get_by_role("listitem").filter(has_text=MODEL)
-        await expect(card).to_contain_text("Translations for the spring campaign.")
-        await expect(card).to_contain_text("A test's user")
+        waiting = inbox.get_by_role("listitem").filter(has_text=MODEL)
+        await expect(waiting).to_contain_text("Translations for the spring campaign.")
+        await expect(waiting).to_contain_text("A test's user")
         await check_screen(inbox)
-        await card.get_by_role("button", name="Approve").click()
+        await waiting.get_by_role("button", name="Approve").click()
         decision = modal(inbox)
         await expect(decision.get_by_label("Group")).to_have_value("")
         await check_screen(inbox)
@@ -87,9 +87,9 @@ async def test_a_user_asks_for_a_model_and_may_use_it_when_an_administrator_has_
         await expect(inbox.get_by_text("The request was approved.")).to_be_visible()
         assert call_model(server, key).status_code == 200
     await page.reload()
-    await expect(row).to_contain_text("Approved")
-    await expect(row).to_contain_text(f"Member of “Access to {MODEL}”")
-    await expect(row).to_contain_text("Until May.")
+    await expect(card).to_contain_text("Approved")
+    await expect(card).to_contain_text(f"Member of “Access to {MODEL}”")
+    await expect(card).to_contain_text("Until May.")
     query = "SELECT g.name FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = %s"
     assert server.sql(query, [who.id]) == [(f"Access to {MODEL}",)]
 
@@ -110,10 +110,9 @@ async def test_an_address_with_a_model_opens_the_form_and_a_request_is_withdrawn
     await expect(dialog.get_by_text("is not a model that you can ask for")).to_be_visible()
     await dialog.get_by_label("Model").fill(MODEL)
     await dialog.get_by_role("button", name="Send request").click()
-    await page.get_by_role("button", name=f"Actions for {MODEL}").click()
-    await page.get_by_role("menuitem", name="Withdraw").click()
+    await page.get_by_role("button", name=f"Withdraw {MODEL}").click()
     await modal(page).get_by_role("button", name="Withdraw").click()
-    await expect(page.get_by_role("row", name=MODEL)).to_contain_text("Withdrawn")
+    await expect(page.get_by_role("listitem").filter(has_text=MODEL)).to_contain_text("Withdrawn")
     assert server.sql("SELECT status FROM access_requests WHERE user_id = %s", [who.id]) == [("withdrawn",)]
     await page.get_by_label("Status").select_option("approved")
     await expect(page.get_by_role("heading", name="No request has this status")).to_be_visible()
@@ -173,7 +172,7 @@ async def test_a_user_asks_for_a_limit_where_their_budgets_are_shown(
     await dialog.get_by_label("Limit in dollars").fill("200.50")
     await dialog.get_by_label("Reason").fill("A large translation.")
     await dialog.get_by_role("button", name="Send request").click()
-    await expect(page.get_by_role("row", name=re.compile(r"\$200\.50 a month"))).to_contain_text("Waiting")
+    await expect(page.get_by_role("listitem").filter(has_text="$200.50 a month")).to_contain_text("Waiting")
     query = "SELECT kind, period, limit_usd::text, status FROM access_requests WHERE user_id = %s"
     assert server.sql(query, [who.id]) == [("limit", "month", "200.50", "pending")]
 

@@ -1,50 +1,24 @@
 import type { UseFormReturn } from "react-hook-form";
 import { useAccessRules } from "../access/api";
 import { type AccessRequest, useApproveRequest, useDenyRequest } from "../access-requests/api";
-import { grantedText, subjectOf, TONES } from "../access-requests/requests";
+import { subjectOf } from "../access-requests/requests";
 import { useRights, useSession } from "../api/queries";
-import { useUserName } from "../api/users";
 import { LimitFields, limitsOf } from "../budgets/LimitFields";
 import { useGroups } from "../groups/api";
-import { Badge } from "../parts/Badge";
 import { SelectField } from "../parts/fields";
-import { Time } from "../parts/Time";
 import { texts } from "../texts";
 import styles from "./ApprovalCard.module.css";
-import { Decision, type DecisionFields, Fact } from "./Decision";
+import { Decision, type DecisionFields } from "./Decision";
 
-/** One request for a model or a limit, with its decision. */
-export function AccessCard({ request }: { request: AccessRequest }) {
+/** The buttons that decide a pending access request, for administrators. */
+export function Decisions({ request }: { request: AccessRequest }) {
   const { approvals, accessRequests } = texts;
   const { administers } = useRights();
-  const { user } = useSession();
-  const person = useUserName(request.user_id);
-  const granted = grantedText(request);
-  return (
-    <li className={styles["card"]}>
-      <div className={styles["head"]}>
-        <h2 className={styles["title"]}>{subjectOf(request)}</h2>
-        <Badge tone={TONES[request.status]}>{accessRequests.statuses[request.status]}</Badge>
-      </div>
-      <p className={styles["text"]}>{request.reason}</p>
-      <dl className={styles["facts"]}>
-        <Fact name={accessRequests.person}>{person}</Fact>
-        <Fact name={accessRequests.kind}>{accessRequests.kinds[request.kind]}</Fact>
-        <Fact name={approvals.created}><Time at={request.created_at} as="relative" /></Fact>
-        {request.decided_at !== null && <Fact name={approvals.decided}><Time at={request.decided_at} as="relative" /></Fact>}
-        {request.decision_reason !== null && <Fact name={approvals.decisionReason}>{request.decision_reason}</Fact>}
-        {granted !== null && <Fact name={accessRequests.granted}>{granted}</Fact>}
-      </dl>
-      {administers && request.status === "pending" && <Decisions request={request} isOwn={request.user_id === user.id} />}
-    </li>
-  );
-}
-
-function Decisions({ request, isOwn }: { request: AccessRequest; isOwn: boolean }) {
-  const { approvals, accessRequests } = texts;
+  const isOwn = useSession().user.id === request.user_id;
   const approve = useApproveRequest(request.id);
   const deny = useDenyRequest(request.id);
   const isModel = request.kind === "model";
+  if (!administers || request.status !== "pending") return null;
   return (
     <div className={styles["actions"]}>
       {isOwn ? <span className={styles["own"]}>{approvals.own}</span> : (
@@ -57,7 +31,7 @@ function Decisions({ request, isOwn }: { request: AccessRequest; isOwn: boolean 
         >
           {(form) => (isModel
             ? <GroupField form={form} model={request.model ?? ""} />
-            : <LimitFields register={form.register} errors={form.formState.errors} />)}
+            : <LimitFields register={form.register} errors={form.formState.errors} autoFocus />)}
         </Decision>
       )}
       <Decision
