@@ -602,6 +602,7 @@ export const texts = {
     withdrawText: "You can ask again later.",
     withdrawn: "The request was withdrawn.",
     person: "Person",
+    created: "Asked",
     kind: "Kind",
     kinds: { model: "Model", limit: "Limit" },
     granted: "Given",

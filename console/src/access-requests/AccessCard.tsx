@@ -8,8 +8,8 @@ import { texts } from "../texts";
 import type { AccessRequest } from "./api";
 import { grantedText, subjectOf, TONES } from "./requests";
 
-/** One request for a model or a limit, with its decision. `children` are the actions. */
-export function AccessCard({ request, children }: { request: AccessRequest; children: ReactNode }) {
+/** One request for a model or a limit, with its decision. `own`: the user's, without the name. `children` are the actions. */
+export function AccessCard({ request, own = false, children }: { request: AccessRequest; own?: boolean; children: ReactNode }) {
   const { approvals, accessRequests } = texts;
   const person = useUserName(request.user_id);
   const granted = grantedText(request);
@@ -21,9 +21,9 @@ export function AccessCard({ request, children }: { request: AccessRequest; chil
       </div>
       <p className={styles["text"]}>{request.reason}</p>
       <dl className={styles["facts"]}>
-        <Fact name={accessRequests.person}>{person}</Fact>
+        {!own && <Fact name={accessRequests.person}>{person}</Fact>}
         <Fact name={accessRequests.kind}>{accessRequests.kinds[request.kind]}</Fact>
-        <Fact name={approvals.created}><Time at={request.created_at} as="relative" /></Fact>
+        <Fact name={accessRequests.created}><Time at={request.created_at} as="relative" /></Fact>
         {request.decided_at !== null && <Fact name={approvals.decided}><Time at={request.decided_at} as="relative" /></Fact>}
         {request.decision_reason !== null && <Fact name={approvals.decisionReason}>{request.decision_reason}</Fact>}
         {granted !== null && <Fact name={accessRequests.granted}>{granted}</Fact>}

@@ -54,7 +54,7 @@ export function AccessRequestsPage() {
             : <EmptyState icon={SearchX} title={accessRequests.noneMatch}><Button onClick={clear}>{texts.clear}</Button></EmptyState>}
         >
           {(request) => (
-            <AccessCard key={request.id} request={request}>
+            <AccessCard key={request.id} request={request} own>
               {request.status === "pending" && <Withdrawal request={request} />}
             </AccessCard>
           )}
