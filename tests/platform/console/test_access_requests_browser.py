@@ -16,8 +16,10 @@ from tests.platform.console.conftest import (
     enter_password,
     modal,
 )
-from tests.support.chromium import page_of
+from tests.support.chromium import needs_chromium, page_of
 from tests.support.server import GatehouseServer
+
+pytestmark = needs_chromium
 
 MODEL = "sandbox/echo"
 
