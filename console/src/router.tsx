@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
 import { MapPinOff } from "lucide-react";
+import { ACCESS_KINDS, ACCESS_STATUSES } from "./access-requests/api";
 import { SCOPE_TYPES } from "./budgets/api";
 import { PERIODS_DAYS } from "./compliance/api";
 import { DETECTORS } from "./dlp/detectors";
@@ -135,7 +136,11 @@ const approvals = createRoute({
   getParentRoute: () => root,
   path: "/approvals",
   validateSearch: (search: Search) =>
-    present({ status: oneOf(APPROVAL_STATUSES, search["status"]), page: pageNumber(search["page"]) }),
+    present({
+      view: oneOf(["access"], search["view"]),
+      status: oneOf([...APPROVAL_STATUSES, ...ACCESS_STATUSES], search["status"]),
+      page: pageNumber(search["page"]),
+    }),
   component: lazyRouteComponent(() => import("./approvals/ApprovalsPage"), "ApprovalsPage"),
 });
 
@@ -243,6 +248,19 @@ const groups = createRoute({
   component: lazyRouteComponent(() => import("./groups/GroupsPage"), "GroupsPage"),
 });
 
+const accessRequests = createRoute({
+  getParentRoute: () => root,
+  path: "/access-requests",
+  validateSearch: (search: Search) =>
+    present({
+      status: oneOf(ACCESS_STATUSES, search["status"]),
+      page: pageNumber(search["page"]),
+      ask: oneOf(ACCESS_KINDS, search["ask"]),
+      model: text(search["model"]),
+    }),
+  component: lazyRouteComponent(() => import("./access-requests/AccessRequestsPage"), "AccessRequestsPage"),
+});
+
 const access = createRoute({
   getParentRoute: () => root,
   path: "/access",
@@ -295,7 +313,7 @@ export const router = createRouter({
   routeTree: root.addChildren([
     overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, compliance, providers,
     models, routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
-    signIn, oauthClients,
+    signIn, oauthClients, accessRequests,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

@@ -103,6 +103,8 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         " VALUES (%s, %s, 'r', 'x', %s, now() + interval '1 hour')",
         [approval_id, other.id, platform.host.node.id],
     )
+    access_request = {"kind": "limit", "period": "month", "limit_requests": 1, "reason": "x"}
+    access_request = (await other.admin.client.post("/api/access-requests", json=access_request)).json()
     words = {"name": "x", "filter_type": "keyword_block", "config": {"keywords": ["x"]}, "scope": "org", "priority": 1}
     words = (await other.admin.client.post("/api/admin/content-filters/", json=words)).json()
     policy = {"name": "x", "condition": "false", "action": "LOG"}
@@ -155,6 +157,7 @@ async def furnished(platform: RunningPlatform) -> Furnished:
         "budget_id": budget["id"],
         "webhook_id": webhook["id"],
         "approval_id": approval_id,
+        "access_request_id": access_request["id"],
         "bundle_id": bundle["id"],
         "rule_id": rule["id"],
         "pattern_id": pattern["id"],

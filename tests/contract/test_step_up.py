@@ -15,6 +15,7 @@ _PLAIN: Final = re.compile(
     r"|/oauth/userinfo|/api/users/me/.*|/api/admin/users/\{user_id\}/avatar|/api/admin/groups(/.*)?"
     r"|/api/admin/providers/\{provider_id\}/(config|status|health-check|health-check-config)"
     r"|/api/admin/system/check-provider/.*|/api/admin/models(/.*)?|/api/admin/approvals/.*"
+    r"|/api(/admin)?/access-requests(/.*)?"
     r"|/api/admin/(compliance-bundles|compliance-bundles-export|content-filters|policies|dlp-rules|budgets)(/.*)?"
     r"|/api/admin/cost-routing/.*"
     # A test shows nothing but what the receiver said.

@@ -49,7 +49,7 @@ COMMON: Final = [operation for operation in CLOSED if operation not in SCIM and 
 #: Paths that a user may call: models, and their own resources. All others are for administrators and auditors.
 _USERS: Final = re.compile(
     r"/(v1|api)/chat/completions|/v1/(messages|responses|embeddings|scan|models(/.*)?)|/api/conversations(/.*)?"
-    r"|/api/auth/.*|/api/users/.*|/oauth/userinfo|/api/providers/health|/api/v1/usage/(records(/.*)?|summary)"
+    r"|/api/auth/.*|/api/users/.*|/api/access-requests(/.*)?|/oauth/userinfo|/api/providers/health|/api/v1/usage/(records(/.*)?|summary)"
 ).fullmatch
 ADMIN: Final = [(method, path) for method, path in COMMON if _USERS(path) is None]
 ADMIN_READS: Final = [(method, path) for method, path in ADMIN if method == "GET"]

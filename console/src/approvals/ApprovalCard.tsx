@@ -1,19 +1,12 @@
 import { Link } from "@tanstack/react-router";
-import { Check, X } from "lucide-react";
-import { type ReactNode, useRef, useState } from "react";
-import { useForm } from "react-hook-form";
 import { useRights, useSession } from "../api/queries";
 import { useUserName } from "../api/users";
 import { Badge, type Tone } from "../parts/Badge";
-import { Button } from "../parts/Button";
-import { Dialog } from "../parts/Dialog";
-import { DialogForm } from "../parts/DialogForm";
-import { TextAreaField } from "../parts/fields";
 import { Time } from "../parts/Time";
-import { toast } from "../parts/toasts";
 import { texts } from "../texts";
 import { type Approval, type ApprovalStatus, useDecision } from "./api";
 import styles from "./ApprovalCard.module.css";
+import { Decision, Fact } from "./Decision";
 
 const TONES: Record<ApprovalStatus, Tone> = {
   pending: "warning", approved: "success", denied: "danger", expired: "neutral", cancelled: "neutral",
@@ -25,6 +18,7 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
   const { administers } = useRights();
   const { user } = useSession();
   const caller = useUserName(approval.user_id);
+  const decide = useDecision();
   const isOwn = approval.user_id === user.id;
   return (
     <li className={styles["card"]}>
@@ -50,49 +44,18 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
       </dl>
       {administers && approval.status === "pending" && (
         <div className={styles["actions"]}>
-          {isOwn ? <span className={styles["own"]}>{approvals.own}</span> : <Decision approval={approval} approve />}
-          <Decision approval={approval} approve={false} />
+          {isOwn ? <span className={styles["own"]}>{approvals.own}</span> : (
+            <Decision
+              approve title={approvals.approveTitle} text={approvals.approveText} done={approvals.approved}
+              decide={({ reason }) => decide.mutateAsync({ id: approval.id, approve: true, reason: reason || null })}
+            />
+          )}
+          <Decision
+            approve={false} title={approvals.denyTitle} text={approvals.denyText} done={approvals.denied}
+            decide={({ reason }) => decide.mutateAsync({ id: approval.id, approve: false, reason: reason || null })}
+          />
         </div>
       )}
     </li>
   );
-}
-
-function Decision({ approval, approve }: { approval: Approval; approve: boolean }) {
-  const { approvals } = texts;
-  const [open, setOpen] = useState(false);
-  const trigger = useRef<HTMLButtonElement>(null);
-  const form = useForm({ defaultValues: { reason: "" } });
-  const decide = useDecision();
-  const close = () => setOpen(false);
-  const action = approve ? approvals.approve : approvals.deny;
-  return (
-    <>
-      <Button ref={trigger} look={approve ? "primary" : "plain"} onClick={() => setOpen(true)}>
-        {approve ? <Check aria-hidden /> : <X aria-hidden />}{action}
-      </Button>
-      <Dialog
-        open={open} onClose={close} returnTo={trigger} title={approve ? approvals.approveTitle : approvals.denyTitle}
-        text={approve ? approvals.approveText : approvals.denyText}
-      >
-        <DialogForm
-          form={form} action={action} look={approve ? "primary" : "danger"} onCancel={close}
-          onSubmit={async ({ reason }) => {
-            await decide.mutateAsync({ id: approval.id, approve, reason: reason.trim() || null });
-            toast(approve ? approvals.approved : approvals.denied);
-            close();
-          }}
-        >
-          <TextAreaField
-            label={approvals.yourReason} hint={approvals.yourReasonHint} autoFocus maxLength={1000} rows={3}
-            fault={form.formState.errors.reason?.message} {...form.register("reason")}
-          />
-        </DialogForm>
-      </Dialog>
-    </>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return <div className={styles["fact"]}><dt>{name}</dt><dd>{children}</dd></div>;
 }

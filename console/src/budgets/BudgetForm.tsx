@@ -1,19 +1,16 @@
 import { useForm } from "react-hook-form";
 import { DialogForm } from "../parts/DialogForm";
-import { SelectField, TextField } from "../parts/fields";
-import { Fields } from "../parts/Trial";
+import { SelectField } from "../parts/fields";
 import { texts } from "../texts";
 import { type Budget, type NewBudget, type Period, PERIODS, type ScopeType } from "./api";
+import { LimitFields, limitsOf, limitTexts, type LimitValues } from "./LimitFields";
 import { ScopeFields } from "./ScopeFields";
 
-export interface BudgetFields {
+export interface BudgetFields extends LimitValues {
   scope_type: ScopeType;
   /** Empty until it is chosen, and for the organization. */
   scope_id: string;
   period: Period;
-  limit_usd: string;
-  limit_requests: string;
-  limit_tokens: string;
   action: Budget["action"];
 }
 
@@ -29,14 +26,11 @@ export function BudgetForm({ budget, onSubmit, onCancel }: {
       scope_type: budget?.scope_type ?? "tenant",
       scope_id: budget?.scope_id ?? "",
       period: budget?.period ?? "month",
-      limit_usd: budget?.limit_usd?.toString() ?? "",
-      limit_requests: budget?.limit_requests?.toString() ?? "",
-      limit_tokens: budget?.limit_tokens?.toString() ?? "",
+      ...limitTexts(budget),
       action: budget?.action ?? "block",
     },
   });
   const { errors } = form.formState;
-  const whole = { pattern: { value: /^\d*$/, message: budgets.wholeNumber } };
   return (
     <DialogForm form={form} action={budget === undefined ? rules.create : rules.save} onSubmit={(fields) => onSubmit(bodyOf(fields))} onCancel={onCancel}>
       {budget === undefined && (
@@ -47,17 +41,7 @@ export function BudgetForm({ budget, onSubmit, onCancel }: {
           </SelectField>
         </>
       )}
-      <Fields>
-        <TextField
-          label={budgets.limitDollars} inputMode="decimal" autoComplete="off" fault={errors.limit_usd?.message}
-          {...form.register("limit_usd", { pattern: { value: /^\d*\.?\d*$/, message: budgets.number } })}
-        />
-        <TextField label={budgets.limitRequests} inputMode="numeric" autoComplete="off" fault={errors.limit_requests?.message} {...form.register("limit_requests", whole)} />
-        <TextField
-          label={budgets.limitTokens} hint={budgets.tokensHint} inputMode="numeric" autoComplete="off" fault={errors.limit_tokens?.message}
-          {...form.register("limit_tokens", whole)}
-        />
-      </Fields>
+      <LimitFields register={form.register} errors={errors} />
       <SelectField label={budgets.action} hint={budgets.actionHints[form.watch("action")]} fault={errors.action?.message} {...form.register("action")}>
         <option value="block">{budgets.actions.block}</option>
         <option value="warn">{budgets.actions.warn}</option>
@@ -66,13 +50,6 @@ export function BudgetForm({ budget, onSubmit, onCancel }: {
   );
 }
 
-/** The fields as the API takes them: an empty limit is none. Dollars stay text, which the API reads exactly. */
-function bodyOf({ scope_id, limit_usd, limit_requests, limit_tokens, ...fields }: BudgetFields): NewBudget {
-  return {
-    ...fields,
-    scope_id: scope_id || null,
-    limit_usd: limit_usd || null,
-    limit_requests: limit_requests === "" ? null : Number(limit_requests),
-    limit_tokens: limit_tokens === "" ? null : Number(limit_tokens),
-  };
+function bodyOf({ scope_id, ...fields }: BudgetFields): NewBudget {
+  return { ...fields, scope_id: scope_id || null, ...limitsOf(fields) };
 }

@@ -2,6 +2,7 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { Activity, Inbox } from "lucide-react";
 import { useMemo } from "react";
 import { useRights } from "../api/queries";
+import { useAccessRequests } from "../access-requests/api";
 import { useApprovals } from "../approvals/api";
 import { buttonClass } from "../parts/Button";
 import { DataTable } from "../parts/DataTable";
@@ -56,10 +57,12 @@ export function OverviewPage() {
 /** Leads to the requests that wait for a person; nothing where none does. */
 function Decisions() {
   const approvals = useApprovals("pending", 1, DECISIONS_MS);
-  const count = approvals.data?.total ?? 0;
+  const accessRequests = useAccessRequests("pending", 1, DECISIONS_MS);
+  const held = approvals.data?.total ?? 0;
+  const count = held + (accessRequests.data?.total ?? 0);
   if (count === 0) return null;
   return (
-    <Link to="/approvals" className={styles["decisions"]}>
+    <Link to="/approvals" search={held === 0 ? { view: "access" } : {}} className={styles["decisions"]}>
       <Inbox aria-hidden size={16} strokeWidth={1.75} />
       {texts.overview.decisions(count)}
     </Link>

@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import {
   Activity, AppWindow, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Fingerprint,
-  Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Route, Scale,
-  ScrollText, ShieldCheck, UsersRound, Webhook,
+  Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Route,
+  Scale, ScrollText, ShieldCheck, UsersRound, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -48,6 +48,7 @@ export function Navigation() {
       )}
       <Group name={navigation.access}>
         <Entry to="/keys" icon={KeyRound}>{navigation.keys}</Entry>
+        <Entry to="/access-requests" icon={KeySquare}>{navigation.accessRequests}</Entry>
         {seesAll && (
           <>
             <Entry to="/oauth-clients" icon={AppWindow}>{navigation.oauthClients}</Entry>
@@ -86,9 +87,10 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
-    | "/" | "/access" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/compliance" | "/content-filters"
-    | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/oauth-clients" | "/organization" | "/policies"
-    | "/providers" | "/registry" | "/requests" | "/routing" | "/sign-in" | "/start" | "/usage" | "/users" | "/webhooks";
+    | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/compliance"
+    | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/oauth-clients"
+    | "/organization" | "/policies" | "/providers" | "/registry" | "/requests" | "/routing" | "/sign-in" | "/start"
+    | "/usage" | "/users" | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

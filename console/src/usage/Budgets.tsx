@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { dollars, relative, wholeNumber } from "../parts/format";
 import { Panel } from "../parts/Page";
 import { texts } from "../texts";
@@ -10,7 +11,10 @@ const LITTLE_LEFT = 0.1;
 /** What is left of each budget that the user's calls count against. */
 export function Budgets({ budgets }: { budgets: BudgetLeft[] }) {
   return (
-    <Panel title={texts.usage.budgets}>
+    <Panel
+      title={texts.usage.budgets}
+      actions={<Link to="/access-requests" search={{ ask: "limit" }} className={styles["ask"]}>{texts.usage.askLimit}</Link>}
+    >
       <ul className={styles["list"]}>
         {budgets.map((budget, at) => (
           <li key={at} className={styles["budget"]}>

@@ -67,7 +67,10 @@ function Models({ models, stale, period }: { models: UsageModel[] | undefined; s
     { id: "cost", header: texts.usage.cost, meta: { align: "end" }, cell: ({ row }) => dollars(row.original.cost_usd) },
   ], [id, period]);
   return (
-    <Panel title={texts.usage.models}>
+    <Panel
+      title={texts.usage.models}
+      actions={<Link to="/access-requests" search={{ ask: "model" }} className={styles["ask"]}>{texts.usage.askModel}</Link>}
+    >
       {models?.length === 0 ? (
         <EmptyState icon={ChartColumn} title={texts.usage.empty} text={texts.usage.emptyText}>
           <Link to="/start" className={buttonClass("primary")}>{texts.overview.firstSteps}</Link>

@@ -40,6 +40,10 @@ def _post(path: str, **body: Any) -> Create:
 P = "gatehouse.platform"
 #: for each family: where its limit is, and the request that creates a row
 FAMILIES: dict[str, tuple[str, Create]] = {
+    "access requests": (
+        f"{P}.governance.access_requests.service.MAX_PENDING",
+        _post("/api/access-requests", kind="model", model="their-own/NAME", reason="x"),
+    ),
     "alerts": (
         f"{P}.operations.alerts.service.MAX_ALERT_RULES",
         _post("/api/alerts", name="NAME", metric_type="cost", threshold=1, comparison="gt", window_minutes=1),
@@ -113,6 +117,10 @@ async def test_creations_that_arrive_together_stay_within_the_limit(
         await platform.add_provider(tenant.id, "their-own", "byoe", "model")
         for group in parents:
             platform.sql("INSERT INTO groups (id, tenant_id, name) VALUES (%s, %s, %s)", [group, tenant.id, group])
+    if family == "access requests":
+        names = [f"n{number}" for number in range(_PARALLEL_REQUESTS)]
+        await platform.add_provider(tenant.id, "their-own", "byoe", *names)
+        platform.sql("UPDATE model_configs SET access = 'restricted' WHERE tenant_id = %s", [tenant.id])
     if family == "share links":
         conversation = await client.post("/api/conversations", json={"title": "x"})
         parents = [conversation.json()["id"]] * _PARALLEL_REQUESTS

@@ -50,6 +50,7 @@ class ScopedLock(Enum):
     """Locks within an organization. The key is the hash of `gatehouse.` and the value, and the hash of the scope."""
 
     # Families with a maximum number of rows in an organization.
+    ACCESS_REQUESTS = "access_requests"
     ALERTS = "alerts"
     API_KEYS = "api_keys"
     BUDGETS = "budgets"

@@ -33,6 +33,7 @@ from gatehouse.platform.access.users.routes import router as users
 from gatehouse.platform.console.routes import router as console
 from gatehouse.platform.conversations.conversations.routes import router as conversations
 from gatehouse.platform.conversations.share_links.routes import router as share_links
+from gatehouse.platform.governance.access_requests.routes import router as access_requests
 from gatehouse.platform.governance.approvals.routes import router as approvals
 from gatehouse.platform.governance.compliance_bundles.routes import router as compliance_bundles
 from gatehouse.platform.governance.config_import.routes import router as config_import
@@ -137,6 +138,7 @@ FAMILIES: Final[tuple[APIRouter, ...]] = (
     siem,
     outposts,
     approvals,
+    access_requests,
     compliance_bundles,
     content_filters,
     policies,

@@ -165,4 +165,9 @@ ACTIONS: Final[dict[str, str]] = {
     "compliance_bundle.archived": "A compliance bundle was archived: it is not in force.",
     "compliance_bundle.activated": "An archived compliance bundle was brought back.",
     "compliance_bundle.acknowledged": "A person accepted a compliance bundle as it is.",
+    "access_request.created": "A user asked for a model or for a higher limit.",
+    "access_request.withdrawn": "A user withdrew an access request.",
+    "access_request.approved": "An access request was approved, and what was asked for was given.",
+    "access_request.denied": "An access request was denied.",
+    "access_request.refused": "Somebody tried to approve an access request and may not.",
 }

@@ -21,7 +21,7 @@ class OwnRequest(MayNotApprove):
 
 class PeopleApprove(MayNotApprove):
     code = "person_required"
-    message = "Only a signed-in user can approve a held request. APPROVAL_BY_MACHINES allows keys and OAuth clients."
+    message = "Only a signed-in user can approve a request. APPROVAL_BY_MACHINES allows keys and OAuth clients."
 
 
 class NotPending(Conflict):

@@ -17,13 +17,20 @@ async def approve(
 ) -> ApprovalRow:
     """Approve the request. `by_machines`: API keys and OAuth clients may approve. Raises `MayNotApprove`,
     `NotPending`."""
+    await check_approver(change.session, caller, user_id=row.user_id, client_id=row.client_id, by_machines=by_machines)
+    return _decide(change, caller, row, "approved", decision)
+
+
+async def check_approver(
+    session: AsyncSession, caller: Caller, *, user_id: UUID | None, client_id: UUID | None = None, by_machines: bool
+) -> None:
+    """Check that the caller may approve a request of this user or OAuth client. Raises `MayNotApprove`."""
     if caller.kind is not CallerKind.USER and not by_machines:
         raise PeopleApprove
-    approvers = await _identities(change.session, caller.user_id, caller.client_id)
-    requesters = await _identities(change.session, row.user_id, row.client_id)
+    approvers = await _identities(session, caller.user_id, caller.client_id)
+    requesters = await _identities(session, user_id, client_id)
     if not approvers.isdisjoint(requesters):
         raise OwnRequest
-    return _decide(change, caller, row, "approved", decision)
 
 
 def deny(change: Change, caller: Caller, row: ApprovalRow, decision: Decision | None) -> ApprovalRow:

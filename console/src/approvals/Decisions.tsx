@@ -1,0 +1,63 @@
+import type { UseFormReturn } from "react-hook-form";
+import { useAccessRules } from "../access/api";
+import { type AccessRequest, useApproveRequest, useDenyRequest } from "../access-requests/api";
+import { subjectOf } from "../access-requests/requests";
+import { useRights, useSession } from "../api/queries";
+import { LimitFields, limitsOf } from "../budgets/LimitFields";
+import { useGroups } from "../groups/api";
+import { SelectField } from "../parts/fields";
+import { texts } from "../texts";
+import styles from "./ApprovalCard.module.css";
+import { Decision, type DecisionFields } from "./Decision";
+
+/** The buttons that decide a pending access request, for administrators. */
+export function Decisions({ request }: { request: AccessRequest }) {
+  const { approvals, accessRequests } = texts;
+  const { administers } = useRights();
+  const isOwn = useSession().user.id === request.user_id;
+  const approve = useApproveRequest(request.id);
+  const deny = useDenyRequest(request.id);
+  const isModel = request.kind === "model";
+  if (!administers || request.status !== "pending") return null;
+  return (
+    <div className={styles["actions"]}>
+      {isOwn ? <span className={styles["own"]}>{approvals.own}</span> : (
+        <Decision
+          approve title={accessRequests.approveTitle(subjectOf(request))} done={approvals.approved} limits={isModel ? undefined : request}
+          text={isModel ? accessRequests.approveModelText : accessRequests.approveLimitText}
+          decide={({ reason, group_id, ...limits }) =>
+            approve.mutateAsync({ reason: reason || null, ...(isModel ? { group_id: group_id || null } : limitsOf(limits)) })
+          }
+        >
+          {(form) => (isModel
+            ? <GroupField form={form} model={request.model ?? ""} />
+            : <LimitFields register={form.register} errors={form.formState.errors} autoFocus />)}
+        </Decision>
+      )}
+      <Decision
+        approve={false} title={approvals.denyTitle} text={accessRequests.denyText} done={approvals.denied}
+        decide={({ reason }) => deny.mutateAsync(reason || null)}
+      />
+    </div>
+  );
+}
+
+/** The group that the person joins: the model's own, or another that allows the model. */
+function GroupField({ form, model }: { form: UseFormReturn<DecisionFields>; model: string }) {
+  const { accessRequests } = texts;
+  const groups = useGroups();
+  const rules = useAccessRules();
+  const allowing = new Set(rules.data?.filter((rule) => rule.model_id === model && rule.access_type === "ALLOW").map((rule) => rule.group_id));
+  const ownName = accessRequests.ownGroup(model);
+  // A directory would undo a membership in one of its groups.
+  const choices = groups.data?.filter(({ id, name, external_group_id }) => allowing.has(id) && external_group_id === null && name !== ownName);
+  return (
+    <SelectField
+      label={accessRequests.group} hint={accessRequests.groupHint} autoFocus fault={form.formState.errors.group_id?.message}
+      {...form.register("group_id")}
+    >
+      <option value="">{ownName}</option>
+      {choices?.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
+    </SelectField>
+  );
+}
