@@ -234,10 +234,16 @@ const alerts = createRoute({
   component: lazyRouteComponent(() => import("./alerts/AlertsPage"), "AlertsPage"),
 });
 
+const system = createRoute({
+  getParentRoute: () => root,
+  path: "/system",
+  component: lazyRouteComponent(() => import("./system/SystemPage"), "SystemPage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
     overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, providers, models, keys, users,
-    groups, access, budgets, webhooks, alerts, organization, security, start,
+    groups, access, budgets, webhooks, alerts, system, organization, security, start,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import {
   Activity, BellRing, BookOpen, Boxes, Building2, ChartColumn, Filter, Grid3x3, Group as GroupIcon, House, Inbox, KeyRound,
-  type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Scale, ScrollText, ShieldCheck, UsersRound, Webhook,
+  type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Scale, ScrollText, Server, ShieldCheck, UsersRound, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -57,6 +57,7 @@ export function Navigation() {
         <Group name={navigation.operate}>
           <Entry to="/alerts" icon={BellRing}>{navigation.alerts}</Entry>
           <Entry to="/webhooks" icon={Webhook}>{navigation.webhooks}</Entry>
+          <Entry to="/system" icon={Server}>{navigation.system}</Entry>
         </Group>
       )}
       <Group name={navigation.help}>
@@ -81,7 +82,7 @@ function Group({ name, children }: { name: string; children: ReactNode }) {
 function Entry({ to, icon: Icon, exact = false, children }: {
   to:
     | "/" | "/access" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/content-filters" | "/dlp-rules" | "/groups" | "/keys"
-    | "/kill-switches" | "/models" | "/organization" | "/policies" | "/providers" | "/requests" | "/start" | "/usage" | "/users"
+    | "/kill-switches" | "/models" | "/organization" | "/policies" | "/providers" | "/requests" | "/start" | "/system" | "/usage" | "/users"
     | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
