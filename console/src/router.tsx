@@ -307,13 +307,17 @@ const oauthClients = createRoute({
   path: "/oauth-clients",
   validateSearch: (search: Search) => present({ enabled: flag(search["enabled"]), page: pageNumber(search["page"]) }),
   component: lazyRouteComponent(() => import("./oauth/ClientsPage"), "ClientsPage"),
+const system = createRoute({
+  getParentRoute: () => root,
+  path: "/system",
+  component: lazyRouteComponent(() => import("./system/SystemPage"), "SystemPage"),
 });
 
 export const router = createRouter({
   routeTree: root.addChildren([
     overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, compliance, providers,
     models, routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
-    signIn, oauthClients, accessRequests,
+    signIn, oauthClients, accessRequests, system,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

@@ -27,10 +27,11 @@ export function useSession(): Session {
   return data;
 }
 
-/** Whether the user sees all of the organization, and whether the user may change it. */
-export function useRights(): { seesAll: boolean; administers: boolean } {
-  const { role } = useSession().user;
-  return { seesAll: role !== "user", administers: role === "admin" };
+/** Whether the user sees all of the organization, whether the user may change it, and whether the user operates the
+ * platform, which all organizations share. */
+export function useRights(): { seesAll: boolean; administers: boolean; operates: boolean } {
+  const { role, operator } = useSession().user;
+  return { seesAll: role !== "user", administers: role === "admin", operates: role === "admin" && operator };
 }
 
 function leadToSignIn(error: unknown): void {

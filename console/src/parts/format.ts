@@ -9,6 +9,8 @@ const SHORT_TIME = new Intl.DateTimeFormat("en", {
 const DATE = new Intl.DateTimeFormat("en", { year: "numeric", month: "short", day: "numeric" });
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
 
+const BYTE_UNITS: readonly [string, number][] = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
+
 /** Below this many dollars two decimals would show nothing. */
 const SMALL_DOLLARS = 0.01;
 const UNITS: readonly [Intl.RelativeTimeFormatUnit, number][] = [
@@ -41,6 +43,11 @@ export function duration(milliseconds: number | null | undefined): string {
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
   if (milliseconds < 60_000) return `${(milliseconds / 1000).toFixed(2)} s`;
   return `${Math.floor(milliseconds / 60_000)} min ${Math.round((milliseconds % 60_000) / 1000)} s`;
+}
+
+export function bytes(value: number): string {
+  const unit = BYTE_UNITS.find(([, size]) => value >= size);
+  return unit === undefined ? `${WHOLE.format(value)} bytes` : `${(value / unit[1]).toFixed(1)} ${unit[0]}`;
 }
 
 export function percent(share: number): string {

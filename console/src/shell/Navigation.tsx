@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import {
   Activity, AppWindow, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Fingerprint,
   Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Route,
-  Scale, ScrollText, ShieldCheck, UsersRound, Webhook,
+  Scale, ScrollText, Server, ShieldCheck, UsersRound, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -64,6 +64,7 @@ export function Navigation() {
         <Group name={navigation.operate}>
           <Entry to="/alerts" icon={BellRing}>{navigation.alerts}</Entry>
           <Entry to="/webhooks" icon={Webhook}>{navigation.webhooks}</Entry>
+          <Entry to="/system" icon={Server}>{navigation.system}</Entry>
         </Group>
       )}
       <Group name={navigation.help}>
@@ -90,7 +91,7 @@ function Entry({ to, icon: Icon, exact = false, children }: {
     | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/compliance"
     | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/oauth-clients"
     | "/organization" | "/policies" | "/providers" | "/registry" | "/requests" | "/routing" | "/sign-in" | "/start"
-    | "/usage" | "/users" | "/webhooks";
+    | "/system" | "/usage" | "/users" | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -182,3 +182,19 @@ async def test_only_operators_with_a_valid_body_change_maintenance(
         answer = await operator.client.post(PATH, json=bad)
         assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, field)
     assert platform.host.replica.maintenance is None
+
+
+async def test_administrators_and_auditors_read_whether_maintenance_is_on(
+    platform: RunningPlatform, tenant: Tenant, operator: Person
+) -> None:
+    off = {"maintenance_enabled": False, "enabled_at": None, "message": None}
+    assert (await tenant.admin.client.get(PATH)).json() == off
+    closed = (await close(operator)).json()
+    for person in (tenant.admin, tenant.auditor, operator):
+        answer = await person.client.get(PATH)
+        assert answer.status_code == 200
+        assert answer.json() == {name: closed[name] for name in off}
+    assert (await tenant.user.client.get(PATH)).status_code == 403
+    assert (await platform.anonymous.get(PATH)).status_code == 401
+    await operator.client.post(PATH, json={"enabled": False})
+    assert (await tenant.admin.client.get(PATH)).json() == off

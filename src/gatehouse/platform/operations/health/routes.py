@@ -6,9 +6,9 @@ from fastapi import APIRouter
 
 from gatehouse import __version__
 from gatehouse.foundation.clock import utc_now
-from gatehouse.platform.operations.health import components, summary, table
+from gatehouse.platform.operations.health import components, diagnosis, summary, table
 from gatehouse.platform.operations.health.errors import ComponentNotFound
-from gatehouse.platform.operations.health.schemas import MetricsSummary, SystemHealth, Version
+from gatehouse.platform.operations.health.schemas import Diagnosis, MetricsSummary, SystemHealth, Version
 from gatehouse.platform.organization.feature_flags.table import flags
 from gatehouse.platform.request.callers import RESPONSES, AdminReader
 from gatehouse.platform.request.injected import Session
@@ -40,6 +40,13 @@ async def component_health(caller: AdminReader, host: TheHost, component: str) -
     if component not in by_name:
         raise ComponentNotFound
     return by_name[component]
+
+
+@router.get("/diagnosis", response_model=Diagnosis)
+async def system_diagnosis(caller: AdminReader, host: TheHost) -> Diagnosis:
+    """Returns the checks of `gatehouse doctor` that a running worker can make: settings, master key, database, workers,
+    clock, Redis, journal, limits and certificate. It takes a few seconds at most, even without the database."""
+    return await diagnosis.of(host, caller)
 
 
 @router.get("/version", response_model=Version)

@@ -68,6 +68,32 @@ class Version(ResponseBody):
     feature_flags: dict[str, bool]
 
 
+class Finding(ResponseBody):
+    check: Annotated[str, Field(description="What was checked.", examples=["journal"])]
+    verdict: Annotated[
+        Literal["ok", "warn", "fail"],
+        Field(description="`fail`: it must be fixed; `warn`: it works, and will not for long or not well."),
+    ]
+    message: Annotated[
+        str | None,
+        Field(
+            description="What the check saw. Only for operators, because it may name machines and paths.",
+            examples=["12 KiB wait, 80 GiB of disk are free"],
+        ),
+    ]
+    remedy: Annotated[str | None, Field(description="What to do. Null where nothing is wrong; only for operators.")]
+
+
+class Diagnosis(ResponseBody):
+    node: Annotated[
+        str | None,
+        Field(
+            description="The worker that answered: journal, limits and certificate are its machine's. For operators."
+        ),
+    ]
+    findings: list[Finding]
+
+
 class Requests(ResponseBody):
     total: int
     success: int

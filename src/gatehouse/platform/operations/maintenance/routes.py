@@ -1,14 +1,20 @@
-"""The maintenance endpoint (docs/operations.md)."""
+"""The maintenance endpoints (docs/operations.md)."""
 
 from fastapi import APIRouter
 
 from gatehouse.platform.operations.maintenance import service
-from gatehouse.platform.operations.maintenance.schemas import MaintenanceState, MaintenanceSwitch
-from gatehouse.platform.request.callers import RESPONSES, OperatorStepUp
-from gatehouse.platform.request.injected import Changing
+from gatehouse.platform.operations.maintenance.schemas import Maintenance, MaintenanceState, MaintenanceSwitch
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, OperatorStepUp
+from gatehouse.platform.request.injected import Changing, Session
 from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(prefix="/api/admin/system/maintenance", tags=["System"], responses=RESPONSES)
+
+
+@router.get("", response_model=Maintenance)
+async def read_maintenance(caller: AdminReader, session: Session) -> Maintenance:
+    """Returns whether maintenance is on, since when, and its message."""
+    return await service.current(session)
 
 
 @router.post("", response_model=MaintenanceState)

@@ -18,10 +18,13 @@ class MaintenanceSwitch(Body):
     ] = 30
 
 
-class MaintenanceState(ResponseBody):
+class Maintenance(ResponseBody):
     maintenance_enabled: bool
     enabled_at: Annotated[datetime | None, Field(description="Null when maintenance is off.")]
     message: str | None
+
+
+class MaintenanceState(Maintenance):
     active_requests_drained: Annotated[
         int, Field(description="Model calls in progress on all workers that ended while the call waited.")
     ]

@@ -4,10 +4,12 @@ import asyncio
 import time
 from typing import Any, Final
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from gatehouse.foundation.clock import iso, utc_now
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.operations.maintenance import table
-from gatehouse.platform.operations.maintenance.schemas import MaintenanceState, MaintenanceSwitch
+from gatehouse.platform.operations.maintenance.schemas import Maintenance, MaintenanceState, MaintenanceSwitch
 from gatehouse.platform.request.injected import commit
 from gatehouse.platform.request.ports import Host
 
@@ -19,7 +21,7 @@ _POLL_INTERVAL_SECONDS: Final = 0.25
 
 async def switch(change: Change, host: Host, body: MaintenanceSwitch) -> MaintenanceState:
     """Store the state, wait until every worker has confirmed it, then for the requests admitted before."""
-    before = await table.state(change.session)
+    before = await table.state_for_change(change.session)
     value = _enabled(before, body) if body.enabled else {"enabled": False}
     await table.store(change.session, value)
     if body.enabled:
@@ -31,12 +33,19 @@ async def switch(change: Change, host: Host, body: MaintenanceSwitch) -> Mainten
     await commit(change, host)
     assert change.revision is not None
     drained = await _drain(host, change.revision, body.drain_timeout_seconds) if body.enabled else 0
-    return MaintenanceState(
-        maintenance_enabled=body.enabled,
-        enabled_at=value.get("enabled_at"),
-        message=value.get("message") or None,
-        active_requests_drained=drained,
-    )
+    return MaintenanceState(**_shown(value), active_requests_drained=drained)
+
+
+async def current(session: AsyncSession) -> Maintenance:
+    return Maintenance(**_shown(await table.state(session)))
+
+
+def _shown(value: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "maintenance_enabled": value.get("enabled", False),
+        "enabled_at": value.get("enabled_at"),
+        "message": value.get("message") or None,
+    }
 
 
 def _enabled(before: dict[str, Any], body: MaintenanceSwitch) -> dict[str, Any]:

@@ -37,6 +37,11 @@ class PlatformState(Row):
 
 
 async def state(session: AsyncSession) -> dict[str, Any]:
+    """Return the stored state. Empty if maintenance was never on."""
+    return await session.scalar(select(PlatformState.value).where(PlatformState.key == _KEY)) or {}
+
+
+async def state_for_change(session: AsyncSession) -> dict[str, Any]:
     """Return the stored state, locked until the transaction ends. Empty if maintenance was never on."""
     # Insert the row if it is missing, so that it can be locked and concurrent changes run one after the other.
     empty = insert(PlatformState).values(key=_KEY, value={}, updated_at=func.now()).on_conflict_do_nothing()

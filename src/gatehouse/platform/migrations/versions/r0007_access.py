@@ -1,10 +1,10 @@
-"""The table of access requests."""
+"""Applications that act for people, one-time tokens that are sent by mail, and the table of access requests."""
 
 from pathlib import Path
 
 from alembic import op
 
-revision = "0008"
+revision = "0007"
 down_revision = "0006"
 
 
@@ -14,6 +14,7 @@ def upgrade() -> None:
     # An earlier migration of the same session may have created `tenant_table`.
     cursor.execute("DROP FUNCTION IF EXISTS pg_temp.tenant_table")
     cursor.execute((here / "r0003_tenant_table.sql").read_text())
-    cursor.execute((here / "r0008_access_requests.sql").read_text())
-    # The migration only adds a table, so processes of version 0006 can continue to serve.
+    for part in ("applications", "mail", "access_requests"):
+        cursor.execute((here / f"r0007_{part}.sql").read_text())
+    # Everything is only added, so the processes of version 0006 can go on serving.
     cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0006}'::text[]")

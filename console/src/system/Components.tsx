@@ -1,0 +1,55 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { Badge } from "../parts/Badge";
+import { bytes, duration } from "../parts/format";
+import { texts } from "../texts";
+import type { Component, Status } from "./api";
+import styles from "./SystemPage.module.css";
+import { STATUS_TONES } from "./tones";
+
+/** From bad to good: the status of several is the first that one of them has. */
+const STATUSES: readonly Status[] = ["unhealthy", "degraded", "unknown", "healthy"];
+
+/** The components of the system, each with its status and what is known of it. */
+export function Components({ components, providers }: { components: Record<string, Component>; providers: readonly Status[] }) {
+  const { system } = texts;
+  return (
+    <ul className={styles["list"]} aria-label={system.components}>
+      {Object.entries(components).map(([name, component]) => (
+        <Row key={name} name={system.componentOf(name)} status={component.status}>{detailOf(component)}</Row>
+      ))}
+      {providers.length > 0 && (
+        <Row name={system.providers} status={STATUSES.find((status) => providers.includes(status)) ?? "unknown"}>
+          <Link to="/providers">
+            {STATUSES.filter((status) => providers.includes(status))
+              .map((status) => system.providersOf(providers.filter((other) => other === status).length, status)).join(", ")}
+          </Link>
+        </Row>
+      )}
+    </ul>
+  );
+}
+
+function Row({ name, status, children }: { name: string; status: Status; children: ReactNode }) {
+  return (
+    <li className={styles["row"]}>
+      <span className={styles["names"]}>
+        <span className={styles["name"]}>{name}</span>
+        {children !== "" && <span className={styles["muted"]}>{children}</span>}
+      </span>
+      <Badge tone={STATUS_TONES[status]}>{texts.system.statuses[status]}</Badge>
+    </li>
+  );
+}
+
+function detailOf({ detail, latency_ms: latency, pool, workers, waiting_jobs: waiting, bytes: stored }: Component): string {
+  const { system } = texts;
+  return [
+    detail,
+    typeof latency === "number" && system.answersIn(duration(latency)),
+    pool !== undefined && system.connections(pool.in_use, pool.max),
+    workers !== undefined && system.jobProcesses(workers),
+    waiting !== undefined && system.waitingJobs(waiting),
+    stored !== undefined && system.journalSize(bytes(stored)),
+  ].filter((part) => typeof part === "string" && part !== "").join(" · ");
+}

@@ -1,0 +1,137 @@
+"""Checks of an installation that `gatehouse doctor` and a running worker share: each gives one result, with what to do
+where something is wrong."""
+
+import os
+import resource
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from gatehouse.foundation.journal.files import free_bytes, journal_bytes
+from gatehouse.foundation.processes.preflight import misspelt
+from gatehouse.foundation.settings import Settings
+from gatehouse.foundation.storage.roles import APP_ROLE, SERVICE_ROLE
+
+Verdict = Literal["ok", "warn", "FAIL"]
+
+_MIN_FREE_BYTES: Final = 1024**3
+_MIN_OPEN_FILES: Final = 4096
+_CERTIFICATE_WARNING_DAYS: Final = 21
+_MAX_CLOCK_DIFFERENCE_SECONDS: Final = 5.0
+
+#: Queries whose results the functions of the same name judge.
+BYPASSING_ROLES: Final = (
+    f"SELECT rolname FROM pg_roles WHERE rolname IN ('{APP_ROLE}', '{SERVICE_ROLE}') AND (rolsuper OR rolbypassrls)"  # noqa: S608
+)
+ACTIVE_OPERATORS: Final = "SELECT count(*) FROM users WHERE operator AND is_active"
+SILENT_WORKERS: Final = (
+    "SELECT name FROM nodes WHERE seen_at < now() - interval '15 seconds' AND seen_at > now() - interval '1 hour'"
+    " ORDER BY name"
+)
+DATABASE_TIME: Final = "SELECT EXTRACT(EPOCH FROM clock_timestamp())::float8"
+
+
+class CheckResult(msgspec.Struct, frozen=True):
+    """The result of a check. `remedy` is what to do, empty if nothing is wrong."""
+
+    check: str
+    verdict: Verdict
+    message: str
+    remedy: str = ""
+
+
+def misspelt_settings() -> Iterator[CheckResult]:
+    for name, similar in misspelt(Settings):
+        yield CheckResult(
+            "settings", "warn", f"{name} is no setting and has no effect", f"name it {similar}, or remove it"
+        )
+
+
+def master_key(*, opens: bool) -> CheckResult:
+    if opens:
+        return CheckResult("master key", "ok", "opens what is sealed")
+    remedy = "set GATEHOUSE_MASTER_KEY to the key that sealed this database's secrets"
+    return CheckResult("master key", "FAIL", "it does not open what is sealed in the database", remedy)
+
+
+def bypassing_roles(names: Sequence[str]) -> CheckResult:
+    if names:
+        remedy = f"ALTER ROLE {names[0]} NOSUPERUSER NOBYPASSRLS"
+        return CheckResult("roles", "FAIL", "a role of the application bypasses row-level security", remedy)
+    return CheckResult("roles", "ok", "own nothing, bypass nothing")
+
+
+def active_operators(count: int) -> CheckResult:
+    if count == 0:
+        return CheckResult(
+            "operators", "warn", "nobody active can operate the platform", "gatehouse users operator EMAIL"
+        )
+    return CheckResult("operators", "ok", f"{count} active")
+
+
+def silent_workers(names: Sequence[str]) -> CheckResult:
+    if names:
+        return CheckResult(
+            "workers", "warn", f"not seen for 15 s: {', '.join(names)}", "look at their logs; restart what is stuck"
+        )
+    return CheckResult("workers", "ok", "all that should be there were seen")
+
+
+def clock(database_time: float) -> CheckResult:
+    difference = abs(database_time - time.time())
+    if difference > _MAX_CLOCK_DIFFERENCE_SECONDS:
+        return CheckResult("clock", "warn", f"{difference:.0f} s apart from the database's", "run NTP on both machines")
+    return CheckResult("clock", "ok", "agrees with the database's")
+
+
+def journal(folder: Path, max_bytes: int) -> CheckResult:
+    if not os.access(folder, os.W_OK):
+        return CheckResult(
+            "journal", "FAIL", f"{folder} cannot be written", f"chown it to the user that serves: {folder}"
+        )
+    size, free = journal_bytes(folder), free_bytes(folder)
+    if free < _MIN_FREE_BYTES:
+        return CheckResult(
+            "journal", "FAIL", f"{free // 1024**2} MiB of disk are left", "make room below GATEHOUSE_HOME"
+        )
+    if size > max_bytes // 2:
+        remedy = "see that a keeper runs and the database takes rows"
+        return CheckResult(
+            "journal", "warn", f"{size // 1024**2} of {max_bytes // 1024**2} MiB wait for the database", remedy
+        )
+    return CheckResult("journal", "ok", f"{size // 1024} KiB wait, {free // 1024**3} GiB of disk are free")
+
+
+def machine(settings: Settings) -> Iterator[CheckResult]:
+    """Yields the checks of this machine's limits, and of the certificate if there is one."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files < _MIN_OPEN_FILES:
+        remedy = f"ulimit -n {_MIN_OPEN_FILES * 4}, or LimitNOFILE= in the unit"
+        yield CheckResult("open files", "warn", f"{files} a process, two for each request in progress", remedy)
+    else:
+        yield CheckResult("open files", "ok", f"{files} a process")
+    if settings.tls_cert_path is not None:
+        yield _certificate(settings.tls_cert_path, settings.tls_key_path)
+
+
+def _certificate(certificate: Path, key: Path | None) -> CheckResult:
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        from cryptography import x509  # noqa: PLC0415 - only where there is a certificate
+
+        expires = x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+    except (OSError, ssl.SSLError, ValueError) as error:
+        return CheckResult(
+            "TLS", "FAIL", f"the certificate cannot be loaded ({error})", "mend TLS_CERT_PATH, TLS_KEY_PATH"
+        )
+    days = (expires - datetime.now(UTC)).days
+    if days < _CERTIFICATE_WARNING_DAYS:
+        verdict: Verdict = "FAIL" if days < 0 else "warn"
+        return CheckResult("TLS", verdict, f"the certificate ends in {days} days", "renew it, then restart")
+    return CheckResult("TLS", "ok", f"the certificate is good for {days} days")
