@@ -307,6 +307,8 @@ const oauthClients = createRoute({
   path: "/oauth-clients",
   validateSearch: (search: Search) => present({ enabled: flag(search["enabled"]), page: pageNumber(search["page"]) }),
   component: lazyRouteComponent(() => import("./oauth/ClientsPage"), "ClientsPage"),
+});
+
 const system = createRoute({
   getParentRoute: () => root,
   path: "/system",

@@ -1,0 +1,135 @@
+"""Takes the screenshots of docs/console.md (`make screenshots`): a platform with made-up data, in Chromium.
+
+Writes docs/images/console-SCREEN-SCHEME.png for each screen, light and dark. Needs Chromium (`.ci/run` installs it).
+"""
+
+import asyncio
+import sys
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+from playwright.async_api import Page, async_playwright
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.support import required_programs  # noqa: E402
+from tests.support.server import ADMIN_EMAIL, ADMIN_PASSWORD, GatehouseServer  # noqa: E402
+
+IMAGES: Final = ROOT / "docs" / "images"
+SIZE: Final = {"width": 1280, "height": 800}
+#: the screens: their names, paths, and a text that is there when they are loaded
+SCREENS: Final = {
+    "overview": ("/console", "Requests"),
+    "requests": ("/console/requests", "Grace Hopper"),
+    "dlp-rules": ("/console/dlp-rules", "Project names"),
+    "access": ("/console/access", "Engineering"),
+    "budgets": ("/console/budgets", "Engineering"),
+    "kill-switches": ("/console/kill-switches", "sandbox"),
+}
+
+PEOPLE: Final = {
+    "Ada Lovelace": "Research", "Grace Hopper": "Engineering", "Alan Turing": "Research",
+    "Katherine Johnson": "Engineering", "Dorothy Vaughan": "Support",
+}  # fmt: skip
+PROMPTS: Final = (
+    "Summarise the minutes of yesterday's meeting.",
+    "Write an answer to mary.smith@example.org about her invoice.",
+    "Which of these functions is recursive?",
+    "Is 4111 1111 1111 1111 a valid card number?",
+    "Translate the release notes into French.",
+    "What do we know about Project Nightjar?",
+    "Explain this stack trace.",
+)
+MODELS: Final = ("sandbox/echo", "sandbox/tokens-1000-200", "sandbox/slow-200ms", "sandbox/echo", "sandbox/status-503")
+CALLS: Final = 60
+
+
+def main() -> None:
+    tiers = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
+    with GatehouseServer(env={"RATE_LIMIT_TIERS": tiers}) as server:
+        fill(server)
+        asyncio.run(take_all(server.url))
+
+
+def fill(server: GatehouseServer) -> None:
+    """Create people, groups, rules and budgets, and call models."""
+    with httpx2.Client(base_url=server.url, timeout=60) as client:
+        signed_in = created(client.post("/api/auth/login", json={"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}))
+        client.headers["Authorization"] = f"Bearer {signed_in['access_token']}"
+        created(client.put("/api/v1/admin/org/settings", json={"display_name": "Analytical Engines"}))
+        rule = {
+            "detector_name": "Project names", "detector_type": "regex", "entity_type": "PROJECT",
+            "action_tier": "block", "config_json": {"pattern": r"Project [A-Z][a-z]+"},
+        }  # fmt: skip
+        created(client.post("/api/admin/dlp-rules/", json=rule))
+        groups = {name: group_of(client, name) for name in sorted(set(PEOPLE.values()))}
+        created(client.post(f"/api/admin/groups/{groups['Support']}/model-access", json=DENIED))
+        keys = [key_of(client, name, groups[group]) for name, group in PEOPLE.items()]
+        budget = {"scope_type": "group", "period": "month", "limit_usd": 500, "limit_requests": 100}
+        created(client.post("/api/admin/budgets", json={**budget, "scope_id": groups["Engineering"]}))
+        created(
+            client.post("/api/admin/budgets", json={"scope_type": "tenant", "period": "day", "limit_tokens": 50_000})
+        )
+        for key, prompt, model, _ in zip(cycle(keys), cycle(PROMPTS), cycle(MODELS), range(CALLS), strict=False):
+            body = {"model": model, "messages": [{"role": "user", "content": prompt}]}
+            client.post("/v1/chat/completions", json=body, headers={"Authorization": f"Bearer {key}"})
+        created(client.post("/api/v1/admin/kill-switch/models/garbage/disable", json={"reason": "other"}))
+
+
+DENIED: Final = {"model_id": "sandbox/tools", "access_type": "DENY"}
+
+
+def created(answer: httpx2.Response) -> Any:
+    """Return the body of an answer. Raises `SystemExit` if it is not a success."""
+    if not answer.is_success:
+        raise SystemExit(f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.text}")
+    return answer.json() if answer.content else None
+
+
+def group_of(client: httpx2.Client, name: str) -> str:
+    return str(created(client.post("/api/admin/groups", json={"name": name}))["id"])
+
+
+def key_of(client: httpx2.Client, name: str, group: str) -> str:
+    """Create a person in a group, and return a key of theirs."""
+    email = f"{name.lower().replace(' ', '.')}@example.com"
+    body = {"email": email, "display_name": name, "password": ADMIN_PASSWORD}
+    user = created(client.post("/api/admin/users", json=body))
+    created(client.post(f"/api/admin/groups/{group}/members", json={"user_id": user["id"]}))
+    signed_in = created(client.post("/api/auth/login", json={"email": email, "password": ADMIN_PASSWORD}))
+    token = {"Authorization": f"Bearer {signed_in['access_token']}"}
+    return str(created(client.post("/api/auth/api-keys", json={"description": "laptop"}, headers=token))["api_key"])
+
+
+async def take_all(url: str) -> None:
+    IMAGES.mkdir(exist_ok=True)
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=required_programs.find("chromium"), args=["--headless", "--no-sandbox", "--disable-gpu"]
+        )
+        context = await browser.new_context(base_url=url, viewport=SIZE)  # type: ignore[arg-type]
+        page = await context.new_page()
+        await page.goto("/console")
+        await page.get_by_label("E-mail or user name").fill(ADMIN_EMAIL)
+        await page.get_by_label("Password", exact=True).fill(ADMIN_PASSWORD)
+        await page.keyboard.press("Enter")
+        await page.get_by_role("button", name="Account").wait_for()
+        for name, (path, text) in SCREENS.items():
+            await take(page, name, path, text)
+        await browser.close()
+
+
+async def take(page: Page, name: str, path: str, text: str) -> None:
+    await page.goto(path)
+    await page.get_by_role("main").get_by_text(text).first.wait_for()
+    for scheme in ("light", "dark"):
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        await page.wait_for_load_state("networkidle")
+        await page.screenshot(path=IMAGES / f"console-{name}-{scheme}.png")
+
+
+if __name__ == "__main__":
+    main()
