@@ -76,9 +76,12 @@ def fill(server: GatehouseServer) -> None:
         for key, prompt, model, _ in zip(cycle(keys), cycle(PROMPTS), cycle(MODELS), range(CALLS), strict=False):
             body = {"model": model, "messages": [{"role": "user", "content": prompt}]}
             client.post("/v1/chat/completions", json=body, headers={"Authorization": f"Bearer {key}"})
-        created(client.post("/api/v1/admin/kill-switch/models/garbage/disable", json={"reason": "other"}))
+        models = {model["model_id"]: model["id"] for model in created(client.get(CATALOG))["items"]}
+        switch = f"/api/v1/admin/kill-switch/models/{models['slow-200ms']}/disable"
+        created(client.post(switch, json={"reason": "cost_runaway"}))
 
 
+CATALOG: Final = "/api/admin/models/catalog/"
 DENIED: Final = {"model_id": "sandbox/tools", "access_type": "DENY"}
 
 

@@ -63,8 +63,8 @@ _OF_FIRST_STARTS: Final = {"DATABASE_URL", "GATEHOUSE_MASTER_KEY", "GATEHOUSE_AD
 
 class GatehouseServer:
     """Uses an embedded PostgreSQL, unless `env` has a `DATABASE_URL`. A `home` is kept; the default is a temporary one,
-    with the database of a first start that has ended. `imports_anew`: the process shares no memory with other
-    servers."""
+    with the database of a first start that has ended; with `is_first_start` it is empty. `imports_anew`: the process
+    shares no memory with other servers."""
 
     def __init__(
         self,
@@ -74,6 +74,7 @@ class GatehouseServer:
         home: Path | None = None,
         arguments: Sequence[str] = (),
         imports_anew: bool = False,
+        is_first_start: bool = False,
     ) -> None:
         # The path is short, because a socket's path may have 100 characters.
         self._made = None if home is not None else Path(tempfile.mkdtemp(prefix="gh", dir="/tmp"))
@@ -90,7 +91,7 @@ class GatehouseServer:
         self.log_path = self.home / "server.log"
         self.url = ""
         self._imports_anew = imports_anew
-        self._copies_home = self._made is not None and _OF_FIRST_STARTS.isdisjoint(env or {})
+        self._copies_home = not is_first_start and self._made is not None and _OF_FIRST_STARTS.isdisjoint(env or {})
         self._process: subprocess.Popen[bytes] | Launched | None = None
         self._owner: psycopg.Connection[Any] | None = None
 

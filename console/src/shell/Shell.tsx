@@ -9,7 +9,7 @@ import { Toaster } from "../parts/toasts";
 import { texts } from "../texts";
 import { Navigation } from "./Navigation";
 import styles from "./Shell.module.css";
-import { StepUpDialog } from "./StepUpDialog";
+import { StepUp } from "./StepUp";
 import { UserMenu } from "./UserMenu";
 
 /** The frame of all pages. It shows nothing before the session is open, and leads to the sign-in page without one. */
@@ -51,7 +51,7 @@ function Frame({ organization }: { organization: string }) {
         <UserMenu />
       </aside>
       <main className={styles["main"]} id="content" tabIndex={-1}><Outlet /></main>
-      <StepUpDialog />
+      <StepUp />
       <Toaster />
     </div>
   );

@@ -1,8 +1,7 @@
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { useForm } from "react-hook-form";
 import { api, dataOf } from "../api/client";
 import { canUsePasskeys, signWithPasskey } from "../api/passkeys";
-import { setStepUpDialog } from "../api/step-up";
 import { Button } from "../parts/Button";
 import { Dialog, DialogActions } from "../parts/Dialog";
 import { TextField } from "../parts/fields";
@@ -10,17 +9,11 @@ import { errorText } from "../parts/states";
 import { texts } from "../texts";
 import styles from "./StepUpDialog.module.css";
 
-/** Asks for the second factor that a call needs. The call goes on when it is verified, or fails when this is closed. */
-export function StepUpDialog() {
-  const [answer, setAnswer] = useState<{ end: (verified: boolean) => void } | null>(null);
-  useEffect(() => setStepUpDialog((end) => setAnswer({ end })), []);
-  const end = (verified: boolean) => {
-    answer?.end(verified);
-    setAnswer(null);
-  };
+/** Asks for a second factor. */
+export function StepUpDialog({ open, onEnd }: { open: boolean; onEnd: (verified: boolean) => void }) {
   return (
-    <Dialog open={answer !== null} onClose={() => end(false)} title={texts.stepUp.title} text={texts.stepUp.text}>
-      <Factor onEnd={end} />
+    <Dialog open={open} onClose={() => onEnd(false)} title={texts.stepUp.title} text={texts.stepUp.text}>
+      <Factor onEnd={onEnd} />
     </Dialog>
   );
 }

@@ -15,7 +15,8 @@ from gatehouse.platform.changes.change import DEFAULT_TENANT
 BASE = "/api/admin/oauth-clients"
 FIELDS = {
     "id", "client_id", "name", "scopes", "tenant_id", "created_by", "enabled", "rate_limit_tier",
-    "token_lifetime_seconds", "created_at", "last_used", "redirect_uris", "public",
+    "token_lifetime_seconds", "created_at", "last_used", "redirect_uris", "user_scopes",
+    "public",
 }  # fmt: skip
 
 

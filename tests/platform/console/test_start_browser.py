@@ -20,7 +20,7 @@ NEW_PASSWORD = "a password that nobody else has"
 @pytest.fixture
 def first_start(console: Path) -> Iterator[GatehouseServer]:
     """A server that generates its first administrator's password."""
-    server = GatehouseServer(env={"SANDBOX_ENABLED": "true"})
+    server = GatehouseServer(env={"SANDBOX_ENABLED": "true"}, is_first_start=True)
     del server.env["GATEHOUSE_ADMIN_EMAIL"], server.env["GATEHOUSE_ADMIN_PASSWORD"]
     with server:
         yield server

@@ -17,7 +17,7 @@ RULE: dict[str, Any] = {
 }
 TEXT = "Ask EMP-123456."
 #: Fields of a rule that are not set by its creator.
-COMPUTED = {"id", "stream_max_length"}
+COMPUTED = {"id", "stream_max_length", "updated_at"}
 
 
 async def made(tenant: Tenant, **changed: Any) -> dict[str, Any]:
@@ -36,7 +36,10 @@ async def action(tenant: Tenant, text: str = TEXT) -> str:
 
 async def test_a_rule_has_the_documented_fields_and_defaults(tenant: Tenant) -> None:
     rule = await made(tenant)
-    assert rule == {**RULE, "id": rule["id"], "enabled": True, "confidence_threshold": 0.5, "stream_max_length": None}
+    assert rule == {
+        **RULE, "id": rule["id"], "enabled": True, "confidence_threshold": 0.5, "stream_max_length": None,
+        "updated_at": rule["updated_at"],
+    }  # fmt: skip
     assert (await tenant.admin.client.get(f"{BASE}/{rule['id']}")).json() == rule
     assert (await tenant.auditor.client.get(f"{BASE}/")).json() == [rule]
 

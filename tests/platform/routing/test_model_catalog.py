@@ -42,7 +42,8 @@ async def test_an_entry_has_the_fields_of_both_variants(platform: RunningPlatfor
     entry = await add(sandbox)
     assert entry == {
         "id": entry["id"], "provider": "sandbox", "model_id": "echo", "display_name": None, "is_active": True,
-        "is_default": False, "access": "open", "created_at": entry["created_at"], "context_window": None,
+        "is_default": False, "access": "open", "created_at": entry["created_at"],
+        "updated_at": entry["updated_at"], "context_window": None,
         "max_output_tokens": None, "supports_vision": False,
         "capabilities": {
             "streaming": True, "function_calling": False, "vision": False, "structured_output": False,

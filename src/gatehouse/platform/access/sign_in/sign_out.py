@@ -5,18 +5,32 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import Field
 
+from gatehouse.foundation.http.bodies import ResponseBody
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.access.saml import logout
 from gatehouse.platform.access.saml.errors import PublicUrlMissing
 from gatehouse.platform.access.saml.table import SamlSessionRow
 from gatehouse.platform.access.sessions import service as sessions
-from gatehouse.platform.access.sign_in.schemas import SignedOut
 from gatehouse.platform.request.callers import RESPONSES, SessionUser
 from gatehouse.platform.request.injected import changing
 from gatehouse.platform.request.ports import Host, TheHost
 
 router = APIRouter(prefix="/api/auth", tags=["Sessions"])
+
+
+class SignedOut(ResponseBody):
+    by_identity_provider: Annotated[
+        bool, Field(description="Whether the session was opened by single sign-on, so that the provider may have one.")
+    ]
+    provider_logout_url: Annotated[
+        str | None,
+        Field(
+            description="Where the browser signs out at the identity provider, once, within minutes. Null if the"
+            " provider has no `slo_url` or is not active."
+        ),
+    ]
 
 
 @router.post(
