@@ -191,7 +191,8 @@ async def test_an_update_is_partial_and_null_takes_away(sandbox: Tenant) -> None
     entry = await add(sandbox, display_name="Echo", cost_per_input_token=0.000001, max_output_tokens=10)
     path = f"{BASE}/{entry['id']}"
     body = (await sandbox.admin.client.put(path, json={"cost_per_output_token": 0.000002})).json()
-    assert body == {**entry, "cost_per_output_token": 0.000002}
+    assert body["updated_at"] > entry["updated_at"]
+    assert body == {**entry, "cost_per_output_token": 0.000002, "updated_at": body["updated_at"]}
     nulls = {"display_name": None, "cost_per_input_token": None, "max_output_tokens": None, "is_active": None}
     body = (await sandbox.admin.client.put(path, json=nulls)).json()
     assert (body["display_name"], body["cost_per_input_token"], body["is_active"]) == (None, None, True)
