@@ -44,7 +44,7 @@ def _own_request(caller: PersonWriter, row: Annotated[AccessRequestRow, Depends(
 
 
 LoadedRequest = Annotated[AccessRequestRow, Depends(_any_request)]
-OwnRequest = Annotated[AccessRequestRow, Depends(_own_request)]
+OwnAccessRequest = Annotated[AccessRequestRow, Depends(_own_request)]
 Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
 
 
@@ -83,7 +83,7 @@ async def list_requestable_models(
 
 
 @router.delete(_OWN + "/{access_request_id}", status_code=204)
-async def withdraw_access_request(caller: PersonWriter, row: OwnRequest, change: Changing) -> None:
+async def withdraw_access_request(caller: PersonWriter, row: OwnAccessRequest, change: Changing) -> None:
     """Withdraws one of your own requests. 409 if it is not pending."""
     service.withdraw(change, row)
 
