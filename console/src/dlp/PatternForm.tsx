@@ -16,7 +16,7 @@ type PatternFields = Omit<Required<NewCustomPattern>, "context_words"> & { conte
 export function PatternForm({ pattern, onDone }: { pattern?: CustomPattern; onDone: () => void }) {
   const { dlp, patterns, rules, suppressions } = texts;
   const form = useForm<PatternFields>({ defaultValues: fieldsOf(pattern) });
-  const save = useSavePattern(pattern?.id);
+  const save = useSavePattern(pattern);
   const { errors } = form.formState;
   return (
     <DialogForm

@@ -9,8 +9,8 @@ import { shortTime } from "../parts/format";
 import { ErrorState, Skeleton } from "../parts/states";
 import { Time } from "../parts/Time";
 import { texts } from "../texts";
-import { type DlpRule, type NewDlpRule, useUpdateRule } from "./api";
-import { changesOf, type FieldChange, ruleOf, type RuleVersion, useVersions } from "./versions";
+import type { DlpRule, NewDlpRule } from "./api";
+import { changesOf, type FieldChange, ruleOf, type RuleVersion, useRestore, useVersions } from "./versions";
 import styles from "./VersionsDialog.module.css";
 
 const SHOWN_VERSIONS = 50;
@@ -87,13 +87,13 @@ function Restore({ rule, values, when }: { rule: DlpRule; values: NewDlpRule; wh
   const { versions } = texts;
   const [open, setOpen] = useState(false);
   const trigger = useRef<HTMLButtonElement>(null);
-  const update = useUpdateRule(rule.id);
+  const restore = useRestore(rule);
   return (
     <span className={styles["restore"]}>
       <Button ref={trigger} size="small" aria-label={versions.restoreThis(when)} onClick={() => setOpen(true)}>{versions.restore}</Button>
       <ConfirmDialog
         open={open} onClose={() => setOpen(false)} returnTo={trigger} look="primary" title={versions.restoreTitle(when)}
-        text={versions.restoreText} action={versions.restoreAction} run={() => update.mutateAsync(values)}
+        text={versions.restoreText} action={versions.restoreAction} run={() => restore.mutateAsync(values)}
         done={versions.restored(values.detector_name)}
       />
     </span>

@@ -1,6 +1,7 @@
 /** The library of built-in patterns, suppressions of them, and custom patterns: queries and changes. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { useIfMatch } from "../api/versions";
 
 export type LibraryPattern = Schemas["LibraryPattern"];
 export type Category = LibraryPattern["category"];
@@ -47,11 +48,12 @@ export function useEndSuppression(id: string) {
     dataOf(api.DELETE("/api/admin/dlp-rules/suppressions/{suppression_id}", { params: { path: { suppression_id: id } } })));
 }
 
-export function useSavePattern(id: string | undefined) {
+export function useSavePattern(pattern: CustomPattern | undefined) {
+  const headers = useIfMatch(pattern);
   return useChange("dlp-patterns", (body: NewCustomPattern) =>
-    id === undefined
+    pattern === undefined
       ? dataOf(api.POST("/api/admin/dlp-rules/custom-patterns", { body }))
-      : dataOf(api.PUT("/api/admin/dlp-rules/custom-patterns/{pattern_id}", { params: { path: { pattern_id: id } }, body })));
+      : dataOf(api.PUT("/api/admin/dlp-rules/custom-patterns/{pattern_id}", { params: { path: { pattern_id: pattern.id } }, body, headers })));
 }
 
 export function useSetPatternEnabled(id: string) {

@@ -1,8 +1,9 @@
 /** Versions of a rule: their query, and which fields each changed. */
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { ifMatch } from "../api/versions";
 import { texts } from "../texts";
-import type { NewDlpRule } from "./api";
+import type { DlpRule, NewDlpRule } from "./api";
 
 export type RuleVersion = Schemas["DlpRuleVersion"];
 type Values = Record<string, unknown>;
@@ -18,6 +19,16 @@ export function useVersions(ruleId: string) {
     // Changes of rules invalidate this list, too.
     queryKey: ["dlp-rules", "versions", ruleId],
     queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/{rule_id}/versions", { params: { path: { rule_id: ruleId } } })),
+  });
+}
+
+/** Gives the rule all values of an earlier version, unless somebody has changed it since it was loaded. */
+export function useRestore(rule: DlpRule) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: NewDlpRule) =>
+      dataOf(api.PUT("/api/admin/dlp-rules/{rule_id}", { params: { path: { rule_id: rule.id } }, body, headers: ifMatch(rule.updated_at) })),
+    onSettled: () => client.invalidateQueries({ queryKey: ["dlp-rules"] }),
   });
 }
 
