@@ -116,6 +116,16 @@ async def test_a_custom_pattern_is_tried_created_disabled_and_deleted(
     assert call_model(server, key, "Plans of Aurora-77").status_code == 403
 
     await page.get_by_role("button", name="Actions for Projects").click()
+    await page.get_by_role("menuitem", name="Edit").click()
+    (stored,) = admin.get(PATTERNS).json()
+    admin.put(f"{PATTERNS}/{stored['id']}", json={"category": "secret"}).raise_for_status()
+    await dialog.get_by_label("Action").select_option("redact")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("changed")
+    await dialog.get_by_role("button", name="Cancel").click()
+    assert [(row["action_tier"], row["category"]) for row in admin.get(PATTERNS).json()] == [("block", "secret")]
+
+    await page.get_by_role("button", name="Actions for Projects").click()
     await page.get_by_role("menuitem", name="Disable").click()
     await expect(row(page, "Projects")).to_contain_text("Disabled")
     assert call_model(server, key, "Plans of Aurora-77").status_code == 200
