@@ -98,7 +98,7 @@ join (select date_trunc('minute', timestamp at time zone 'UTC') at time zone 'UT
              count(*) filter (where status = 'error') as errors, sum(cost_usd) as cost_usd {_OF_THE_DAY} group by 1) s
 using (moment)
 """
-HOURS = f"insert into usage_hours {_LATENCIES.format('hour')}"
+HOURS = f"insert into usage_hours (tenant_id, hour, latency) {_LATENCIES.format('hour')}"
 
 
 def options() -> argparse.Namespace:

@@ -65,8 +65,28 @@ const dlpRules = createRoute({
     present({
       enabled: typeof search["enabled"] === "boolean" ? search["enabled"] : undefined,
       detector: oneOf(DETECTORS, search["detector"]),
+      versions: text(search["versions"]),
     }),
   component: lazyRouteComponent(() => import("./dlp/DlpRulesPage"), "DlpRulesPage"),
+});
+
+const suppressions = createRoute({
+  getParentRoute: () => root,
+  path: "/dlp-rules/suppressions",
+  validateSearch: (search: Search) => present({ pattern: text(search["pattern"]) }),
+  component: lazyRouteComponent(() => import("./dlp/SuppressionsPage"), "SuppressionsPage"),
+});
+
+const customPatterns = createRoute({
+  getParentRoute: () => root,
+  path: "/dlp-rules/patterns",
+  component: lazyRouteComponent(() => import("./dlp/PatternsPage"), "PatternsPage"),
+});
+
+const dlpReplay = createRoute({
+  getParentRoute: () => root,
+  path: "/dlp-rules/replay",
+  component: lazyRouteComponent(() => import("./dlp/ReplayPage"), "ReplayPage"),
 });
 
 const contentFilters = createRoute({
@@ -317,7 +337,8 @@ const system = createRoute({
 
 export const router = createRouter({
   routeTree: root.addChildren([
-    overview, requests, usage, audit, approvals, switches, dlpRules, contentFilters, policies, compliance, providers,
+    overview, requests, usage, audit, approvals, switches, dlpRules, suppressions, customPatterns, dlpReplay,
+    contentFilters, policies, compliance, providers,
     models, routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
     signIn, oauthClients, accessRequests, system,
   ]),

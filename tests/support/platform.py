@@ -28,7 +28,8 @@ from gatehouse.platform.installation import setup
 from gatehouse.platform.installation.bootstrap import touch
 from gatehouse.platform.installation.setup import Installation
 from gatehouse.platform.records.archive.storage.places import archive_storage
-from gatehouse.platform.records.audit.verify import Break, Verifier
+from gatehouse.platform.records.audit.checking import Break
+from gatehouse.platform.records.audit.verify import Verifier
 from gatehouse.platform.worker.app import Platform
 from gatehouse.platform.worker.host import PlatformHost
 

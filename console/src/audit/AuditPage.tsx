@@ -14,7 +14,9 @@ import { Time } from "../parts/Time";
 import { texts } from "../texts";
 import { type AuditEvent, type AuditFilters, useAuditActions, useAuditEvents } from "./api";
 import styles from "./AuditPage.module.css";
+import { ChainDialog } from "./ChainDialog";
 import { EventDialog } from "./EventDialog";
+import { ExportDialog } from "./ExportDialog";
 
 const route = getRouteApi("/audit");
 
@@ -35,6 +37,7 @@ export function AuditPage() {
     <Page
       wide
       title={texts.audit.title}
+      actions={<><ChainDialog /><ExportDialog filters={filters} /></>}
       bar={
         <>
           <FilterSelect label={texts.audit.action} value={filters.action ?? ""} onChange={({ target }) => filter({ action: target.value || undefined })}>

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Badge } from "../parts/Badge";
 import { TextAreaField } from "../parts/fields";
@@ -34,7 +35,7 @@ export function EvaluationPanel() {
 }
 
 function Explanation({ evaluation, text }: { evaluation: Evaluation; text: string }) {
-  const { dlp } = texts;
+  const { dlp, suppressions } = texts;
   const { final_action: action, matched_rules: matched } = evaluation;
   return (
     <>
@@ -53,6 +54,11 @@ function Explanation({ evaluation, text }: { evaluation: Evaluation; text: strin
                 <span className={trialStyles["muted"]}>
                   {[dlp.sources[rule.source], rule.entity_type, dlp.matches(rule.match_count)].join(" · ")}
                 </span>
+                {rule.source === "platform" && rule.detector_type === "regex" && (
+                  <Link to="/dlp-rules/suppressions" search={{ pattern: rule.rule_id }} aria-label={suppressions.suppressThis(rule.rule_name)}>
+                    {suppressions.suppress}
+                  </Link>
+                )}
               </li>
             ))}
           </ul>

@@ -1,45 +1,27 @@
 import { useState } from "react";
-import type { UseFormReturn } from "react-hook-form";
+import type { Schemas } from "../api/client";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
 import { TextAreaField } from "../parts/fields";
-import { linesOf } from "../parts/lines";
 import { Marked } from "../parts/Marked";
 import { TrialResult, trialStyles } from "../parts/Trial";
 import { texts } from "../texts";
 import { useTestPattern } from "./api";
-import type { RuleFields } from "./fields";
 
-/** The recognisers of an installation without a model of its own. A trial without names has these. */
-const ALL_ENTITIES = ["person", "organization", "location", "address", "date_of_birth"];
 const DRAFT_ENTITY = "custom";
 
-/** Tries what the form holds on a text, before it is stored. */
-export function PatternTrial({ form }: { form: UseFormReturn<RuleFields> }) {
+/** Tries what a form holds on a text, before it is stored. `draftOf` reads the form. */
+export function PatternTrial({ action, draftOf }: { action: string; draftOf: () => Omit<Schemas["NewTest"], "sample_text"> }) {
   const { dlp } = texts;
   const [sample, setSample] = useState("");
   const trial = useTestPattern();
   const { data, variables } = trial;
-  const [detector, pattern] = form.watch(["detector_type", "pattern"]);
-  // Without a pattern the rule stands for built-in ones, which the test of all rules covers.
-  if (detector === "regex" && pattern === "") return null;
-
-  function run() {
-    const { entities, entity_type: type, action_tier } = form.getValues();
-    const names = linesOf(entities);
-    trial.mutate({
-      rule_type: detector === "ner" ? "ner" : "regex",
-      pattern: detector === "ner" ? (names.length === 0 ? ALL_ENTITIES : names).join(", ") : pattern,
-      sample_text: sample,
-      entity_type: /^[A-Za-z][A-Za-z0-9_-]{0,62}$/.test(type) ? type : DRAFT_ENTITY,
-      action_tier,
-    });
-  }
-
   return (
     <div className={trialStyles["box"]}>
       <TextAreaField label={dlp.sample} hint={dlp.sampleHint} rows={3} value={sample} onChange={({ target }) => setSample(target.value)} />
-      <div><Button size="small" busy={trial.isPending} disabled={sample === ""} onClick={run}>{dlp.tryPattern}</Button></div>
+      <div>
+        <Button size="small" busy={trial.isPending} disabled={sample === ""} onClick={() => trial.mutate({ ...draftOf(), sample_text: sample })}>{action}</Button>
+      </div>
       <TrialResult data={data} error={trial.error}>
         {data !== undefined && data.error !== null && <p className={trialStyles["fault"]}>{data.error}</p>}
         {data !== undefined && data.error === null && (
@@ -55,4 +37,9 @@ export function PatternTrial({ form }: { form: UseFormReturn<RuleFields> }) {
       </TrialResult>
     </div>
   );
+}
+
+/** The typed entity type, or one for the trial while it is not valid. */
+export function draftEntity(typed: string): string {
+  return /^[A-Za-z][A-Za-z0-9_-]{0,62}$/.test(typed) ? typed : DRAFT_ENTITY;
 }

@@ -1,6 +1,7 @@
 import { useForm, type UseFormReturn } from "react-hook-form";
 import { DialogForm } from "../parts/DialogForm";
 import { CheckboxField, SelectField, TextAreaField, TextField } from "../parts/fields";
+import { linesOf } from "../parts/lines";
 import shared from "../parts/rules.module.css";
 import { toast } from "../parts/toasts";
 import { Fields } from "../parts/Trial";
@@ -8,7 +9,11 @@ import { texts } from "../texts";
 import { type DlpRule, TIERS, useSaveRule } from "./api";
 import { DETECTORS } from "./detectors";
 import { bodyOf, fieldsOf, type RuleFields } from "./fields";
-import { PatternTrial } from "./PatternTrial";
+import { draftEntity, PatternTrial } from "./PatternTrial";
+import { RuleDryRun } from "./RuleDryRun";
+
+/** The recognisers of an installation without a model of its own. A trial without names has these. */
+const ALL_ENTITIES = ["person", "organization", "location", "address", "date_of_birth"];
 
 /** Creates and edits a rule, and tries it before it is stored. */
 export function RuleForm({ rule, onDone }: { rule?: DlpRule; onDone: () => void }) {
@@ -50,8 +55,30 @@ export function RuleForm({ rule, onDone }: { rule?: DlpRule; onDone: () => void 
       </Fields>
       <DetectorFields form={form} />
       <CheckboxField label={rules.inForce} hint={rules.inForceHint} fault={errors.enabled?.message} {...form.register("enabled")} />
-      {detector !== "llm" && <PatternTrial form={form} />}
+      <Trial form={form} />
+      <RuleDryRun form={form} id={rule?.id} />
     </DialogForm>
+  );
+}
+
+/** Tries the rule on a text. A rule without a pattern stands for built-in ones, which the test of all rules covers. */
+function Trial({ form }: { form: UseFormReturn<RuleFields> }) {
+  const [detector, pattern] = form.watch(["detector_type", "pattern"]);
+  if (detector === "llm" || (detector === "regex" && pattern === "")) return null;
+  return (
+    <PatternTrial
+      action={texts.dlp.tryPattern}
+      draftOf={() => {
+        const { entities, entity_type, action_tier } = form.getValues();
+        const names = linesOf(entities);
+        return {
+          rule_type: detector,
+          pattern: detector === "ner" ? (names.length === 0 ? ALL_ENTITIES : names).join(", ") : pattern,
+          entity_type: draftEntity(entity_type),
+          action_tier,
+        };
+      }}
+    />
   );
 }
 

@@ -1,5 +1,5 @@
 /** DLP rules: queries, changes and trials. */
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, type QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
 import type { Detector } from "./detectors";
@@ -18,10 +18,18 @@ export interface RuleFilters {
 }
 
 /** The organization's rules, which are at most a thousand and come at once. */
-export function useDlpRules({ enabled, detector }: RuleFilters) {
-  return useQuery({
+export function useDlpRules(filters: RuleFilters) {
+  return useQuery({ ...rulesQuery(filters), placeholderData: keepPreviousData });
+}
+
+/** All rules, for code outside of components. */
+export function fetchDlpRules(client: QueryClient): Promise<DlpRule[]> {
+  return client.fetchQuery(rulesQuery({}));
+}
+
+function rulesQuery({ enabled, detector }: RuleFilters) {
+  return queryOptions({
     queryKey: ["dlp-rules", { enabled, detector }],
-    placeholderData: keepPreviousData,
     queryFn: () => dataOf(api.GET("/api/admin/dlp-rules/", { params: { query: { enabled, detector_type: detector } } })),
   });
 }

@@ -17,6 +17,7 @@ import { Figures } from "./Figures";
 import { Models } from "./Models";
 import styles from "./OverviewPage.module.css";
 import { Providers } from "./Providers";
+import { Series } from "./Series";
 
 const PERIODS: readonly [AnalyticsPeriod, string][] = [
   ["day", texts.overview.today], ["week", texts.overview.week], ["month", texts.overview.month],
@@ -44,6 +45,7 @@ export function OverviewPage() {
       <div className={styles["page"]}>
         {seesAll && <Decisions />}
         {seesAll && <Figures analytics={analytics} period={PERIODS.find(([value]) => value === period)?.[1] ?? ""} />}
+        {seesAll && <Series period={period} />}
         <div className={styles["columns"]} data-two={seesAll || undefined}>
           {seesAll && <Models analytics={analytics} />}
           <Providers />

@@ -1,5 +1,5 @@
 /** What the overview shows. */
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 import { useRights } from "../api/queries";
 
@@ -29,6 +29,18 @@ export function useAnalytics(period: AnalyticsPeriod) {
     enabled: seesAll,
     refetchInterval: REFRESH_MS,
     queryFn: () => dataOf(api.GET("/api/admin/cost-routing/analytics", { params: { query: { period } } })),
+  });
+}
+
+/** The organization's requests and cost over time, for those who see the organization. */
+export function useUsageSeries(period: AnalyticsPeriod) {
+  const { seesAll } = useRights();
+  return useQuery({
+    queryKey: ["usage-series", period],
+    enabled: seesAll,
+    placeholderData: keepPreviousData,
+    refetchInterval: REFRESH_MS,
+    queryFn: () => dataOf(api.GET("/api/v1/usage/series", { params: { query: { period } } })),
   });
 }
 

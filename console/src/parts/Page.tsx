@@ -3,10 +3,11 @@ import { texts } from "../texts";
 import { classes } from "./classes";
 import styles from "./Page.module.css";
 
-/** A page of the console: its heading, the actions beside it, and a bar of filters below. */
-export function Page({ title, actions, bar, children, wide = false }: {
+/** A page of the console: its heading, the actions beside it, links to the views of the same area, and a bar of filters. */
+export function Page({ title, actions, views, bar, children, wide = false }: {
   title: string;
   actions?: ReactNode;
+  views?: ReactNode;
   bar?: ReactNode;
   children: ReactNode;
   wide?: boolean;
@@ -20,6 +21,7 @@ export function Page({ title, actions, bar, children, wide = false }: {
         <h1 className={styles["title"]}>{title}</h1>
         {actions !== undefined && <div className={styles["actions"]}>{actions}</div>}
       </header>
+      {views !== undefined && <div className={styles["bar"]}>{views}</div>}
       {bar !== undefined && <div className={styles["bar"]}>{bar}</div>}
       {children}
     </div>

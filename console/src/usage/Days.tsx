@@ -1,20 +1,27 @@
-import { DayColumns, dayName } from "../parts/DayColumns";
-import { dollars, wholeNumber } from "../parts/format";
-import { Panel } from "../parts/Page";
+import { count, dollars } from "../parts/format";
+import { TimeChart } from "../parts/TimeChart";
 import { texts } from "../texts";
 import type { UsageDay } from "./api";
-import styles from "./Days.module.css";
+import styles from "./UsagePage.module.css";
 
-/** Requests of each day. */
+/** Requests and cost of each day. */
 export function Days({ days, zone }: { days: UsageDay[]; zone: string }) {
+  const { usage } = texts;
+  const axis = { starts: days.map(({ day }) => day), step: "day" } as const;
   return (
-    <Panel title={texts.usage.days} actions={<span className={styles["zone"]}>{texts.usage.zone(zone)}</span>}>
-      <DayColumns
-        label={texts.usage.days}
-        days={days.map((day) => ({
-          day: day.day, value: day.requests, text: texts.usage.dayOf(dayName(day.day), wholeNumber(day.requests), dollars(day.cost_usd)),
-        }))}
+    <div className={styles["charts"]}>
+      <TimeChart
+        {...axis} title={usage.days} note={usage.zone(zone)} isCount valueText={count}
+        series={[
+          { name: usage.requests, tone: "accent", values: days.map(({ requests }) => requests) },
+          { name: usage.redacted, tone: "info", values: days.map(({ redacted }) => redacted) },
+          { name: usage.refused, tone: "danger", values: days.map(({ refused }) => refused) },
+        ]}
       />
-    </Panel>
+      <TimeChart
+        {...axis} title={usage.costDays} isCount={false} valueText={dollars}
+        series={[{ name: usage.cost, tone: "accent", values: days.map(({ cost_usd: cost }) => cost) }]}
+      />
+    </div>
   );
 }

@@ -19,6 +19,9 @@ MAX_RUNTIME_PACKAGES = 15
 #: The same with their dependencies.
 MAX_INSTALLED_RUNTIME_PACKAGES = 40
 
+#: Compressed scripts and styles that the page itself names.
+MAX_FIRST_LOAD_BYTES = 250_000
+
 EXACT_VERSION = re.compile(r"\d+\.\d+\.\d+")
 #: Addresses that are never opened: XML namespaces, and pages that React's error messages name.
 NAMES = re.compile(r"http://www\.w3\.org/(2000/svg|1999/xlink|1998/Math/MathML|1999/xhtml|XML/1998/namespace)")
@@ -77,6 +80,15 @@ def test_the_page_has_no_inline_script_or_style(console: Path) -> None:
     assert scripts
     assert all('src="/console/' in attributes and not text.strip() for attributes, text in scripts)
     assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<base\b|http-equiv", page)
+
+
+def test_the_first_load_is_small_and_has_no_charts(console: Path) -> None:
+    page = (console / "index.html").read_text()
+    loaded = [console / path for path in re.findall(r'(?:src|href)="/console/(assets/[^"]+\.(?:js|css))"', page)]
+    assert len(loaded) >= 2
+    assert sum(path.with_name(f"{path.name}.gz").stat().st_size for path in loaded) <= MAX_FIRST_LOAD_BYTES
+    charts = next(path for path in (console / "assets").glob("*.js") if "u-over" in path.read_text())
+    assert charts not in loaded
 
 
 def test_every_text_file_has_its_compressed_forms(console: Path) -> None:

@@ -1,6 +1,8 @@
 """Kill switches, approvals, compliance, the audit log and users in Chromium: the main task of each, by clicking."""
 
 import asyncio
+import csv
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,8 @@ from tests.platform.console.conftest import (
 )
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
+
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 pytestmark = needs_chromium
 
@@ -161,6 +165,67 @@ async def test_older_events_are_loaded_on_request(
     await expect(rows).to_have_count(101)
     await page.get_by_role("button", name="Show older events").click()
     await expect(rows.nth(101)).to_be_visible()
+
+
+async def test_the_chain_is_verified_and_a_break_is_named(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    client = api(server, colleague("user"))
+    for number in range(3):
+        client.post("/api/auth/api-keys", json={"description": f"key {number}"}).raise_for_status()
+    await sign_in("auditor", "/console/audit")
+    await page.get_by_role("button", name="Verify chain…").press("Enter")
+    dialog = modal(page)
+    await dialog.get_by_role("button", name="Verify", exact=True).press("Enter")
+    result = dialog.get_by_role("status")
+    await expect(result).to_contain_text("The chain is whole")
+    head = "SELECT sequence, encode(hash, 'hex') FROM audit_heads WHERE tenant_id = %s"
+    [(newest, newest_hash)] = server.sql(head, [DEFAULT_TENANT])
+    await expect(dialog.get_by_label("Hash of the newest event")).to_have_text(f"{newest} {newest_hash}")
+    await check_screen(page)
+
+    change = "UPDATE audit_events SET reason = %s WHERE tenant_id = %s AND sequence = 2"
+    [(reason,)] = server.sql("SELECT reason FROM audit_events WHERE tenant_id = %s AND sequence = 2", [DEFAULT_TENANT])
+    server.sql(change, ["forged", DEFAULT_TENANT])
+    try:
+        await dialog.get_by_role("button", name="Verify", exact=True).press("Enter")
+        await expect(result).to_contain_text("The chain is broken")
+        places = result.get_by_role("region", name="Where the chain is broken")
+        await expect(places.get_by_role("listitem")).to_have_text("Event 2 changed: its hash is another")
+        await is_accessible(page)
+    finally:
+        server.sql(change, [reason, DEFAULT_TENANT])
+
+
+async def test_filtered_events_of_a_period_are_exported(
+    server: GatehouseServer, page: Page, sign_in: SignIn, colleague: Callable[[str], Colleague]
+) -> None:
+    who = colleague("user")
+    client = api(server, who)
+    ids = [client.post("/api/auth/api-keys", json={"description": "x"}).json()["id"] for _ in range(2)]
+    await sign_in("auditor", f"/console/audit?action=api_key.created&actor_id={who.id}")
+    await page.get_by_role("button", name="Export…").press("Enter")
+    dialog = modal(page)
+    await expect(dialog).to_contain_text(f"api_key.created · {who.id}")
+    await check_screen(page)
+    for file_format, suffix in (("csv", ".csv"), ("jsonl", ".jsonl")):
+        await dialog.get_by_label("Format").select_option(file_format)
+        async with page.expect_download() as started:
+            await dialog.get_by_role("button", name="Export", exact=True).press("Enter")
+        download = await started.value
+        assert download.suggested_filename.endswith(suffix)
+        lines = (await download.path()).read_text().splitlines()
+        events = list(csv.DictReader(lines)) if file_format == "csv" else [json.loads(line) for line in lines]
+        assert [event["resource_id"] for event in events] == ids
+        assert {event["actor_id"] for event in events} == {str(who.id)}
+        await expect(dialog.get_by_role("status")).to_have_text("2 events were exported.")
+    await dialog.get_by_label("To and including").fill("2020-01-31")
+    await dialog.get_by_label("From").fill("2020-02-01")
+    await dialog.get_by_role("button", name="Export", exact=True).click()
+    await expect(dialog.get_by_role("alert")).to_have_text("The first day is after the last.")
+    await dialog.get_by_label("From").fill("2020-01-31")
+    await dialog.get_by_role("button", name="Export", exact=True).click()
+    await expect(dialog.get_by_role("status")).to_have_text("No event matches.")
 
 
 # users --------------------------------------------------------------------------------------------------------------

@@ -357,7 +357,9 @@ async def test_an_auditor_sees_the_rules_without_buttons(page: Page, sign_in: Si
         await page.get_by_role("link", name=link).click()
         await expect(row(page, name)).to_be_visible()
         main = page.get_by_role("main")
-        await expect(main.get_by_role("button")).to_have_count(0)
+        # The name of a DLP rule opens its versions, which change nothing.
+        changing = main.get_by_role("button").and_(page.locator(":not([data-open])"))
+        await expect(changing).to_have_count(0)
         await expect(main.get_by_role("heading", name=re.compile("^Test"))).to_have_count(0)
         await check_screen(page)
 

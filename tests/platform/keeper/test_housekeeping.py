@@ -34,11 +34,13 @@ async def test_housekeeping_removes_what_is_over_and_nothing_else(
     platform.sql(
         "INSERT INTO changes (revision, topic, key, at) VALUES (-7, 'x', %s, now() - interval '2 days')", [str(dead)]
     )
-    for age in ("7 days", "8 days"):
+    for table, days in (("usage_minutes", 7), ("usage_minutes", 8), ("usage_hours", 31), ("usage_hours", 32)):
+        column = table.removeprefix("usage_").removesuffix("s")
         platform.sql(
-            "INSERT INTO usage_minutes VALUES (%s, now() - %s::interval, 1, 0, 0, 0, 0, '{}')", [tenant.id, age]
+            f"INSERT INTO {table} (tenant_id, {column}, requests, errors, blocked, dlp_triggers, cost_usd, latency)"
+            " VALUES (%s, now() - make_interval(days => %s), 1, 0, 0, 0, 0, '{}')",
+            [tenant.id, days],
         )
-        platform.sql("INSERT INTO usage_hours VALUES (%s, now() - %s::interval, '{}')", [tenant.id, age])
     before = platform.sql("SELECT count(*) FROM sessions")
     await housekeeping.prune(tools)
     for table in ("usage_minutes", "usage_hours"):

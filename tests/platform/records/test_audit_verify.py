@@ -1,6 +1,6 @@
-"""`gatehouse audit verify` detects changes of the chain by the owner of the database."""
+"""`gatehouse audit verify` and GET /v1/audit/verification detect changes of the chain by the owner of the database."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
 import pytest
@@ -11,22 +11,42 @@ from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.cli.main import cli
 from gatehouse.platform.changes.chain.links import AuditEvent, link
-from gatehouse.platform.records.audit.verify import Break
+from gatehouse.platform.records.audit.checking import Break
+
+VERIFICATION = "/v1/audit/verification"
+Chain = Callable[[str], Awaitable[list[int]]]
+
+
+async def verified(tenant: Tenant, limit: int) -> tuple[list[Break], int]:
+    """Verify the chain by the API in parts of `limit` events. Return its breaks and the number of events."""
+    breaks, events, after = [], 0, 0
+    while after is not None:
+        answer = await tenant.auditor.client.get(VERIFICATION, params={"after": after, "limit": limit})
+        assert answer.status_code == 200, answer.text
+        part = answer.json()
+        assert part["break_count"] == len(part["breaks"])
+        breaks += [Break(**place) for place in part["breaks"]]
+        events, after = events + part["events"], part["next_after"]
+    return breaks, events
 
 
 @pytest.fixture
-async def chain(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> Callable[[str], list[int]]:
+async def chain(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> Chain:
     """Create eight events of administration and the gateway, run a statement on them, and return where the chain
-    breaks."""
+    breaks, by the command and by the API."""
     await make_events(tenant, 3)
     await journal.append(*(outcome(tenant.id, user_id=tenant.user.id, ip=f"203.0.113.{item}") for item in range(3)))
     await journal.drain()
     await make_events(tenant, 2)
 
-    def tampered(statement: str) -> list[int]:
+    async def tampered(statement: str) -> list[int]:
         assert platform.breaks(tenant) == []
+        assert await verified(tenant, 3) == ([], 8)
         platform.sql(statement.replace("THE_CHAIN", f"tenant_id = '{tenant.id}'"))
-        return [gap.sequence for gap in platform.breaks(tenant)]
+        breaks = platform.breaks(tenant)
+        for limit in (3, 5_000):
+            assert (await verified(tenant, limit))[0] == breaks
+        return [gap.sequence for gap in breaks]
 
     return tampered
 
@@ -40,12 +60,12 @@ async def chain(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> 
         "personal_digest = sha256('x')", "actor_type = 'system'", "resource_id = 'x'",
     ],
 )  # fmt: skip
-async def test_a_changed_event_is_named(chain: Callable[[str], list[int]], change: str) -> None:
-    assert chain(f"UPDATE audit_events SET {change} WHERE THE_CHAIN AND sequence = 5") == [5]
+async def test_a_changed_event_is_named(chain: Chain, change: str) -> None:
+    assert await chain(f"UPDATE audit_events SET {change} WHERE THE_CHAIN AND sequence = 5") == [5]
 
 
-async def test_a_changed_hash_breaks_the_event_and_the_one_after_it(chain: Callable[[str], list[int]]) -> None:
-    assert chain("UPDATE audit_events SET hash = sha256('x') WHERE THE_CHAIN AND sequence = 5") == [5, 6]
+async def test_a_changed_hash_breaks_the_event_and_the_one_after_it(chain: Chain) -> None:
+    assert await chain("UPDATE audit_events SET hash = sha256('x') WHERE THE_CHAIN AND sequence = 5") == [5, 6]
 
 
 class Forger:
@@ -96,45 +116,45 @@ async def test_a_chain_rewritten_to_its_end_is_named_by_the_head(platform: Runni
     assert [broken.sequence for broken in platform.breaks(tenant)] == [8]
 
 
-async def test_a_removed_event_is_named(chain: Callable[[str], list[int]]) -> None:
-    assert chain("DELETE FROM audit_events WHERE THE_CHAIN AND sequence = 4") == [4]
+async def test_a_removed_event_is_named(chain: Chain) -> None:
+    assert await chain("DELETE FROM audit_events WHERE THE_CHAIN AND sequence = 4") == [4]
 
 
-async def test_a_removed_beginning_is_named(chain: Callable[[str], list[int]]) -> None:
-    assert chain("DELETE FROM audit_events WHERE THE_CHAIN AND sequence <= 2") == [1]
+async def test_a_removed_beginning_is_named(chain: Chain) -> None:
+    assert await chain("DELETE FROM audit_events WHERE THE_CHAIN AND sequence <= 2") == [1]
 
 
-async def test_a_removed_end_is_named(chain: Callable[[str], list[int]]) -> None:
-    assert chain("DELETE FROM audit_events WHERE THE_CHAIN AND sequence >= 7") == [7]
+async def test_a_removed_end_is_named(chain: Chain) -> None:
+    assert await chain("DELETE FROM audit_events WHERE THE_CHAIN AND sequence >= 7") == [7]
 
 
-async def test_two_events_that_changed_places_are_named(chain: Callable[[str], list[int]]) -> None:
-    result = chain("UPDATE audit_events SET sequence = 9 - sequence WHERE THE_CHAIN AND sequence IN (4, 5)")
+async def test_two_events_that_changed_places_are_named(chain: Chain) -> None:
+    result = await chain("UPDATE audit_events SET sequence = 9 - sequence WHERE THE_CHAIN AND sequence IN (4, 5)")
     assert {4, 5} <= set(result)
 
 
-async def test_an_event_put_in_is_named(chain: Callable[[str], list[int]]) -> None:
+async def test_an_event_put_in_is_named(chain: Chain) -> None:
     columns = "actor_type, action, outcome, salt, personal_digest, prev_hash, hash"
     copied = f"SELECT tenant_id, sequence, gen_random_uuid(), timestamp + interval '1 second', {columns}"
     into = f"INSERT INTO audit_events (tenant_id, sequence, id, timestamp, {columns})"
-    assert set(chain(f"{into} {copied} FROM audit_events WHERE THE_CHAIN AND sequence = 3")) == {3}
+    assert set(await chain(f"{into} {copied} FROM audit_events WHERE THE_CHAIN AND sequence = 3")) == {3}
 
 
-async def test_an_event_put_behind_the_end_is_named(chain: Callable[[str], list[int]]) -> None:
+async def test_an_event_put_behind_the_end_is_named(chain: Chain) -> None:
     columns = "actor_type, action, outcome, salt, personal_digest, prev_hash"
     copied = f"SELECT tenant_id, 9, gen_random_uuid(), timestamp, {columns}, hash"
     into = f"INSERT INTO audit_events (tenant_id, sequence, id, timestamp, {columns}, hash)"
-    assert set(chain(f"{into} {copied} FROM audit_events WHERE THE_CHAIN AND sequence = 8")) == {9}
+    assert set(await chain(f"{into} {copied} FROM audit_events WHERE THE_CHAIN AND sequence = 8")) == {9}
 
 
-async def test_a_head_that_was_set_back_is_named(chain: Callable[[str], list[int]]) -> None:
-    assert chain("UPDATE audit_heads SET sequence = 7 WHERE THE_CHAIN") == [8]
+async def test_a_head_that_was_set_back_is_named(chain: Chain) -> None:
+    assert await chain("UPDATE audit_heads SET sequence = 7 WHERE THE_CHAIN") == [8]
 
 
-async def test_an_anonymised_event_still_holds(chain: Callable[[str], list[int]]) -> None:
+async def test_an_anonymised_event_still_holds(chain: Chain) -> None:
     """Its personal fields and their salt are removed. The hash covers the other fields and the digest, which stays."""
     forgotten = "actor_id = NULL, ip = NULL, details = '{}', salt = NULL"
-    assert chain(f"UPDATE audit_events SET {forgotten} WHERE THE_CHAIN AND sequence = 5") == []
+    assert await chain(f"UPDATE audit_events SET {forgotten} WHERE THE_CHAIN AND sequence = 5") == []
 
 
 async def test_the_command_says_where_and_ends_with_1(
@@ -151,3 +171,40 @@ async def test_the_command_says_where_and_ends_with_1(
     unknown = CliRunner().invoke(cli, ["audit", "verify", "--tenant", f"t-{uuid4()}"])
     assert unknown.exit_code == 1
     assert "there is no organization with the slug" in unknown.output
+
+
+async def test_the_api_verifies_after_an_event_and_names_the_head(tenant: Tenant) -> None:
+    await make_events(tenant, 4)
+    part = (await tenant.admin.client.get(VERIFICATION, params={"after": 2, "limit": 1})).json()
+    events = (await tenant.admin.client.get("/v1/audit/events")).json()["events"]
+    assert part == {
+        "first_sequence": 3, "last_sequence": 3, "events": 1, "archived_until": 0, "head_sequence": 4,
+        "head_hash": events[-1]["hash"], "breaks": [], "break_count": 0, "gaps": [], "next_after": 3,
+    }  # fmt: skip
+    end = (await tenant.admin.client.get(VERIFICATION, params={"after": 100})).json()
+    assert (end["events"], end["last_sequence"], end["next_after"], end["breaks"]) == (0, 4, None, [])
+
+
+async def test_the_api_verifies_an_empty_chain(tenant: Tenant) -> None:
+    assert await verified(tenant, 5_000) == ([], 0)
+
+
+async def test_only_those_who_read_the_audit_log_verify_it(platform: RunningPlatform, tenant: Tenant) -> None:
+    assert (await platform.anonymous.get(VERIFICATION)).status_code == 401
+    assert (await tenant.user.client.get(VERIFICATION)).status_code == 403
+
+
+async def test_another_organizations_chain_is_not_verified(
+    platform: RunningPlatform, tenant: Tenant, other_tenant: Tenant
+) -> None:
+    await make_events(tenant, 2)
+    platform.sql("UPDATE audit_events SET reason = 'x' WHERE tenant_id = %s", [tenant.id])
+    assert (await verified(tenant, 5_000))[1] == 2
+    assert await verified(other_tenant, 5_000) == ([], 0)
+
+
+@pytest.mark.parametrize(("name", "value"), [("limit", 0), ("limit", 5_001), ("after", -1), ("after", 2**63)])
+async def test_a_bad_part_names_the_parameter(tenant: Tenant, name: str, value: int) -> None:
+    answer = await tenant.admin.client.get(VERIFICATION, params={name: value})
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"] == ["query", name]

@@ -13,7 +13,15 @@ from gatehouse.engine.records.outcome import Outcome
 
 SUMMARY = "/api/v1/usage/summary"
 BUDGETS = "/api/admin/budgets"
-NOTHING = {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "cost_usd": 0}
+NOTHING = {
+    "requests": 0,
+    "refused": 0,
+    "redacted": 0,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cached_tokens": 0,
+    "cost_usd": 0,
+}
 
 
 @pytest.fixture
@@ -32,7 +40,7 @@ async def test_a_summary_has_the_callers_own_usage_by_day_and_model(
 ) -> None:
     now = datetime.now(UTC)
     await journal.append(
-        call(tenant, now, cached_tokens=2),
+        call(tenant, now, cached_tokens=2, dlp_action="REDACT"),
         call(tenant, now, provider="openai", model_id="large", cost_usd="0.5"),
         call(tenant, now - timedelta(days=2)),
         call(tenant, now, provider=None, model_id=None, outcome="refused", cost_usd=None, input_tokens=None),
@@ -42,7 +50,8 @@ async def test_a_summary_has_the_callers_own_usage_by_day_and_model(
     await journal.drain()
     summary = (await tenant.user.client.get(SUMMARY)).json()
     assert summary["total"] == {
-        "requests": 4, "input_tokens": 9, "output_tokens": 20, "cached_tokens": 2, "cost_usd": 0.500026,
+        "requests": 4, "refused": 1, "redacted": 1, "input_tokens": 9, "output_tokens": 20, "cached_tokens": 2,
+        "cost_usd": 0.500026,
     }  # fmt: skip
     assert [(model["provider"], model["model_id"], model["requests"]) for model in summary["models"]] == [
         ("openai", "large", 1), ("sandbox", "echo", 2), (None, None, 1),

@@ -32,7 +32,8 @@ _PRUNE: Final = tuple(
         ("outbox", "dispatched_at < now() - interval '1 hour'"),
         # The longest window of an alert rule is a week.
         ("usage_minutes", "minute < now() - interval '8 days'"),
-        ("usage_hours", "hour < now() - interval '8 days'"),
+        # The longest series of usage is 30 days.
+        ("usage_hours", "hour < now() - interval '32 days'"),
         # Samples of a deleted organization are deleted at once; under a legal hold, none are.
         ("dlp_samples", "NOT EXISTS (SELECT FROM legal_holds h WHERE h.tenant_id = dlp_samples.tenant_id)"
          " AND EXISTS (SELECT FROM tenants t WHERE t.id = dlp_samples.tenant_id AND (t.deleted_at IS NOT NULL"

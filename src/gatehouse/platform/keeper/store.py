@@ -102,11 +102,7 @@ _ADD_MINUTES: Final = (
     " blocked = held.blocked + excluded.blocked, dlp_triggers = held.dlp_triggers + excluded.dlp_triggers,"
     f" cost_usd = held.cost_usd + excluded.cost_usd, latency = {_ADD_LATENCY}"
 )
-_ADD_HOURS: Final = (
-    "INSERT INTO usage_hours AS held (tenant_id, hour, latency) SELECT tenant_id, to_timestamp(hour), latency::bigint[]"  # noqa: S608
-    " FROM unnest(%s::uuid[], %s::bigint[], %s::text[]) AS more (tenant_id, hour, latency)"
-    f" ON CONFLICT (tenant_id, hour) DO UPDATE SET latency = {_ADD_LATENCY}"
-)
+_ADD_HOURS: Final = _ADD_MINUTES.replace("minute", "hour")
 _ADD_DAYS: Final = (
     "INSERT INTO routing_days AS held (tenant_id, day, provider, model_id, routing_policy_id, group_id, requests,"
     " cost_usd, fallbacks, cost_cap_blocks, cache_hits, input_tokens, output_tokens)"
@@ -276,8 +272,7 @@ class Store:
             self._insert("usage_count_deltas_all", counts.COLUMNS, columns)
             self._connection.execute(_ADD_DAYS, _columns(prepared.days.rows()))
             self._connection.execute(_ADD_MINUTES, _columns(prepared.minutes.minutes()))
-        if hours := prepared.minutes.hours():
-            self._connection.execute(_ADD_HOURS, _columns(hours))
+            self._connection.execute(_ADD_HOURS, _columns(prepared.minutes.hours()))
 
     def _spend(self, prepared: Prepared) -> None:
         if rows := prepared.spent.rows():

@@ -128,6 +128,25 @@ async def test_latencies_of_hours_and_minutes_are_the_same_requests(
                 assert sum((await latencies(session, since, until)).values()) == expected, (since, until)
 
 
+async def test_hours_add_up_what_minutes_count(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
+    at = MOMENT.timestamp()
+    for _ in range(2):
+        await journal.append(
+            outcome(tenant.id, timestamp=at, latency_ms=0),
+            outcome(tenant.id, timestamp=at - 600, outcome="error", status=502),
+            outcome(tenant.id, timestamp=at - 1200, dlp_events=[dlp_event("r", "redact")]),
+            outcome(tenant.id, timestamp=at - 4000, **{**REFUSED, "status": 403, "error_code": "dlp_violation"}),
+        )
+        await journal.drain()
+    sums = "sum(requests), sum(errors), sum(blocked), sum(dlp_triggers), sum(cost_usd)"
+    hour = "date_trunc('hour', minute, 'UTC')"
+    by_minute = f"SELECT {hour}, {sums} FROM usage_minutes WHERE tenant_id = %s GROUP BY 1 ORDER BY 1"
+    by_hour = f"SELECT hour, {sums} FROM usage_hours WHERE tenant_id = %s GROUP BY 1 ORDER BY 1"
+    expected = platform.sql(by_minute, [tenant.id])
+    assert [tuple(row[1:5]) for row in expected] == [(2, 0, 2, 0), (6, 2, 0, 2)]
+    assert platform.sql(by_hour, [tenant.id]) == expected
+
+
 async def test_packing_latencies_loses_none(platform: RunningPlatform, tenant: Tenant, journal: Journal) -> None:
     at = MOMENT.replace(second=0).timestamp()
     for batch in range(4):

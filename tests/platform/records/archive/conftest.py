@@ -19,7 +19,8 @@ from gatehouse.platform.background.jobs import Tools
 from gatehouse.platform.records.archive import jobs
 from gatehouse.platform.records.archive.querying import query
 from gatehouse.platform.records.archive.storage.places import archive_storage
-from gatehouse.platform.records.audit.verify import Break, Verifier
+from gatehouse.platform.records.audit.checking import Break
+from gatehouse.platform.records.audit.verify import Verifier
 
 NOW = datetime.now(UTC)
 

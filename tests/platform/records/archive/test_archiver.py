@@ -126,6 +126,9 @@ async def test_what_comes_late_is_archived_the_next_time(
     assert run(tenant) == 2
     # Its audit event is in the chain after one in the hot window, and is archived with that.
     assert counted(platform, tenant, "audit_events") == 2
+    # The part that is not archived is verified from where the archive ends.
+    part = (await tenant.admin.client.get("/v1/audit/verification")).json()
+    assert (part["archived_until"], part["events"], part["breaks"]) == (1, 2, [])
     assert late[0] in {row[0] for row in platform.sql("SELECT id FROM audit_events")}
     assert run(tenant, NOW + timedelta(days=120)) == 4
     assert [row["sequence"] for row in ask(tenant, "SELECT sequence FROM audit_events ORDER BY 1")] == [1, 2, 3]

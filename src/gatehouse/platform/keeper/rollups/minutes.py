@@ -1,8 +1,9 @@
-"""Totals of a batch's requests by the minute in which they ended. `records/minutes` defines the counts."""
+"""Totals of a batch's requests by the minute and hour in which they ended. `records/minutes` defines the counts."""
 
 from collections import Counter
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,6 +17,9 @@ _BLOCKED_CODES: Final = frozenset(
 )  # fmt: skip
 _BLOCKED_STATUSES: Final = frozenset({402, 403, 429})
 _NO_COST: Final = Decimal(0)
+
+#: A row of `usage_minutes` or `usage_hours`, without the name of the column of its time.
+TotalsRow: TypeAlias = tuple[str, int, int, int, int, int, Decimal, str]
 
 
 class MinuteKey(NamedTuple):
@@ -33,6 +37,14 @@ class MinuteTotals(msgspec.Struct):
     cost_usd: Decimal = _NO_COST
     #: number of requests by latency bucket
     latency: Counter[int] = msgspec.field(default_factory=Counter)
+
+    def add(self, other: "MinuteTotals") -> None:
+        self.requests += other.requests
+        self.errors += other.errors
+        self.blocked += other.blocked
+        self.dlp_triggers += other.dlp_triggers
+        self.cost_usd += other.cost_usd
+        self.latency.update(other.latency)
 
 
 class MinuteRows(msgspec.Struct):
@@ -59,23 +71,23 @@ class MinuteRows(msgspec.Struct):
         if latency is not None and outcome.outcome != "refused":
             totals.latency[bucket(latency)] += 1
 
-    def minutes(self) -> list[tuple[str, int, int, int, int, int, Decimal, str]]:
+    def minutes(self) -> list[TotalsRow]:
         """Return the rows of `usage_minutes`, sorted, so that concurrent keepers lock rows in the same order."""
-        return [
-            (
-                *minute, totals.requests, totals.errors, totals.blocked, totals.dlp_triggers, totals.cost_usd,
-                _array(totals.latency),
-            )
-            for minute, totals in sorted(self.by_minute.items())
-        ]  # fmt: skip
+        return _rows(self.by_minute)
 
-    def hours(self) -> list[tuple[str, int, str]]:
+    def hours(self) -> list[TotalsRow]:
         """Return the rows of `usage_hours`, sorted for the same reason."""
-        by_hour: dict[MinuteKey, Counter[int]] = {}
+        by_hour: dict[MinuteKey, MinuteTotals] = {}
         for (tenant_id, start), totals in self.by_minute.items():
-            if totals.latency:
-                by_hour.setdefault(MinuteKey(tenant_id, start - start % 3600), Counter()).update(totals.latency)
-        return [(*hour, _array(latency)) for hour, latency in sorted(by_hour.items())]
+            by_hour.setdefault(MinuteKey(tenant_id, start - start % 3600), MinuteTotals()).add(totals)
+        return _rows(by_hour)
+
+
+def _rows(totals: Mapping[MinuteKey, MinuteTotals]) -> list[TotalsRow]:
+    return [
+        (*key, row.requests, row.errors, row.blocked, row.dlp_triggers, row.cost_usd, _array(row.latency))
+        for key, row in sorted(totals.items())
+    ]
 
 
 def blocked(outcome: Outcome[str]) -> bool:

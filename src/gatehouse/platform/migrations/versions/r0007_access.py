@@ -1,4 +1,5 @@
-"""Applications that act for people, one-time tokens that are sent by mail, and the table of access requests."""
+"""Applications that act for people, one-time tokens that are sent by mail, the table of access requests, and counts of
+requests by the hour."""
 
 from pathlib import Path
 
@@ -14,7 +15,7 @@ def upgrade() -> None:
     # An earlier migration of the same session may have created `tenant_table`.
     cursor.execute("DROP FUNCTION IF EXISTS pg_temp.tenant_table")
     cursor.execute((here / "r0003_tenant_table.sql").read_text())
-    for part in ("applications", "mail", "access_requests"):
+    for part in ("applications", "mail", "access_requests", "figures"):
         cursor.execute((here / f"r0007_{part}.sql").read_text())
     # Everything is only added, so the processes of version 0006 can go on serving.
     cursor.execute("UPDATE schema_compatibility SET serves = serves || '{0006}'::text[]")

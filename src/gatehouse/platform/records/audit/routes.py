@@ -1,15 +1,22 @@
 """The audit endpoints (docs/records.md)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Query
 
 from gatehouse.foundation.http.lists import CursorWindow, cursor_window
 from gatehouse.platform.changes.chain.actions import ACTIONS
 from gatehouse.platform.changes.chain.table import AuditEventRow
+from gatehouse.platform.records.audit import verification
 from gatehouse.platform.records.audit.listing import events_after
-from gatehouse.platform.records.audit.schemas import ActionList, ActionShown, AuditEventShown, AuditEventsPage
+from gatehouse.platform.records.audit.schemas import (
+    ActionList,
+    ActionShown,
+    AuditEventShown,
+    AuditEventsPage,
+    AuditVerification,
+)
 from gatehouse.platform.records.filters import ExactFilter, From, To
 from gatehouse.platform.request.callers import RESPONSES, AuditReader
 from gatehouse.platform.request.injected import Session
@@ -18,7 +25,8 @@ from gatehouse.platform.request.ports import TheHost
 router = APIRouter(tags=["Audit"], responses=RESPONSES)
 
 Window = Annotated[CursorWindow, Depends(cursor_window(default=50, maximum=500))]
-
+#: Number of events that one call verifies at most.
+_MAX_VERIFIED_EVENTS: Final = 5_000
 
 Order = Annotated[
     Literal["asc", "desc"] | None, Query(description="`desc`: newest first. The default `asc` is oldest first.")
@@ -75,3 +83,18 @@ async def list_audit_actions(caller: AuditReader) -> ActionList:
     return ActionList(
         actions=[ActionShown(action=name, description=ACTIONS[name]) for name in sorted(ACTIONS)],
     )
+
+
+@router.get("/v1/audit/verification", response_model=AuditVerification)
+async def verify_audit_chain(
+    caller: AuditReader,
+    session: Session,
+    host: TheHost,
+    after: Annotated[int, Query(ge=0, le=2**63 - 1, description="Check the events after this sequence.")] = 0,
+    limit: Annotated[
+        int, Query(ge=1, le=_MAX_VERIFIED_EVENTS, description="Number of events to check at most.")
+    ] = _MAX_VERIFIED_EVENTS,
+) -> AuditVerification:
+    """Checks that no event of a part of the chain was changed, removed, inserted or moved. Call it again with
+    `next_after` until that is null. Archived events are not read: the chain must continue where the archive ends."""
+    return await verification.verification(session, host.sealer, after, limit)

@@ -54,3 +54,28 @@ class ActionShown(ResponseBody):
 
 class ActionList(ResponseBody):
     actions: list[ActionShown]
+
+
+class ChainPlace(ResponseBody):
+    sequence: Annotated[int, Field(description="Of the event, or of the first missing one.", examples=[17])]
+    reason: Annotated[str, Field(examples=["does not follow the event before it"])]
+
+
+class AuditVerification(ResponseBody):
+    first_sequence: Annotated[int, Field(description="The event from which on the chain was checked.")]
+    last_sequence: Annotated[int, Field(description="The last event that was checked.")]
+    events: Annotated[int, Field(description="Number of events that were checked.")]
+    archived_until: Annotated[
+        int,
+        Field(description="Events up to this one are in the archive, which `gatehouse audit verify` reads. 0: none."),
+    ]
+    head_sequence: Annotated[int, Field(description="The newest event of the chain.")]
+    head_hash: Annotated[Hash, Field(description="The newest event's hash. Store it elsewhere, to compare it later.")]
+    breaks: Annotated[list[ChainPlace], Field(description="Where the chain is broken: the first 100 places.")]
+    break_count: Annotated[int, Field(description="Number of all places of this part.")]
+    gaps: Annotated[
+        list[ChainPlace], Field(description="Events that document records lost by an outpost: the first 100.")
+    ]
+    next_after: Annotated[
+        int | None, Field(description="Pass it back as `after` to go on. Null: the end of the chain was checked.")
+    ]

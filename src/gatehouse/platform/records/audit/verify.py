@@ -20,18 +20,13 @@ from psycopg.rows import class_row, namedtuple_row
 from gatehouse.foundation.secrets.sealing import Sealer
 from gatehouse.foundation.storage import roles
 from gatehouse.foundation.storage.roles import SERVICE_ROLE
-from gatehouse.platform.changes.chain.actions import RECORDS_LOST
-from gatehouse.platform.changes.chain.links import (
-    GENESIS,
-    AuditEvent,
-    link,
-    personal_digest,
-)
+from gatehouse.platform.changes.chain.links import GENESIS
 from gatehouse.platform.records.archive import verifying
 from gatehouse.platform.records.archive.storage import manifest
 from gatehouse.platform.records.archive.storage.manifest import ArchiveFile
 from gatehouse.platform.records.archive.storage.places import ArchiveStorage
 from gatehouse.platform.records.archive.verifying import DamagedFile
+from gatehouse.platform.records.audit.checking import Break, Gap, check_event, gap_of
 
 #: Number of events read at a time.
 _BATCH_EVENTS: Final = 2_000
@@ -50,20 +45,6 @@ class AuditChain(NamedTuple):
     slug: str
     sequence: int
     hash: bytes
-
-
-class Break(NamedTuple):
-    """A place where the chain is broken, and the reason."""
-
-    sequence: int
-    reason: str
-
-
-class Gap(NamedTuple):
-    """An event that documents records lost by an outpost."""
-
-    sequence: int
-    reason: str
 
 
 class Verifier:
@@ -125,29 +106,6 @@ class Verifier:
             sequence, previous = row.sequence, row.hash
 
     def _check_event(self, row: Any, last: int, previous: bytes) -> Iterator[Break]:
-        if row.action == RECORDS_LOST:
-            details = row.details
-            amount = f"{details['records']} records" if details.get("records") else f"{details.get('bytes')} bytes"
-            self.gaps.append(Gap(row.sequence, f"{row.reason}: {amount} of outpost {row.resource_id}"))
-        yield from _check_event(row, last, previous)
-
-
-def _check_event(row: Any, last: int, previous: bytes) -> Iterator[Break]:
-    if row.sequence <= last:
-        yield Break(row.sequence, "there twice")
-    elif row.sequence > last + 1:
-        yield Break(last + 1, "missing" if row.sequence == last + 2 else f"missing, up to {row.sequence - 1}")
-    elif row.prev_hash != previous:
-        yield Break(row.sequence, "does not follow the event before it")
-    event = AuditEvent(**{name: getattr(row, name) for name in AuditEvent.__struct_fields__})
-    if not _is_forgotten(event) if event.salt is None else personal_digest(event) != row.personal_digest:
-        yield Break(row.sequence, "actor, address or details were changed")
-    elif link(row.prev_hash, row.tenant_id, row.sequence, event, row.personal_digest) != row.hash:
-        yield Break(row.sequence, "changed: its hash is another")
-
-
-def _is_forgotten(event: AuditEvent) -> bool:
-    """Return whether an event without its salt, whose personal fields cannot be checked, is as `gatehouse_anonymise`
-    leaves it: without the actor if that was a removed person, or without details if the resource was one."""
-    actor_removed = event.actor_id is None and event.ip is None
-    return actor_removed or (event.resource_type == "user" and event.details == {})
+        if (gap := gap_of(row)) is not None:
+            self.gaps.append(gap)
+        yield from check_event(row, last, previous)

@@ -1,8 +1,8 @@
-"""Totals of an organization's requests by the minute (UTC). Alerts and the summary of the last hour read them instead
-of the records.
+"""Totals of an organization's requests by the minute and by the hour (UTC). Alerts, the summary of the last hour and
+the series of usage read them instead of the records.
 
     latency  the histogram of latencies
-    table    the totals of a window
+    table    the totals of a window, and of each hour or day
 
 The keeper adds to them (`keeper/minutes.py`) in the transaction that stores the records. A request counts in the minute
 in which it ended, so that a request of ten minutes is in a window of five. The end of an interrupted stream is unknown,

@@ -1,8 +1,9 @@
-"""Totals of the session's tenant in a window from `since` until before `until`, both whole minutes (UTC)."""
+"""Totals of the session's tenant in a window from `since` until before `until`, both whole minutes (UTC), and of each
+hour or day since a moment."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -26,6 +27,11 @@ _TOTALS: Final = text(
     " COALESCE(sum(dlp_triggers), 0)::bigint, COALESCE(sum(cost_usd), 0) FROM usage_minutes"
     " WHERE tenant_id = :tenant AND minute >= :since AND minute < :until"
 )
+_SERIES: Final = text(
+    "SELECT date_trunc(:step, hour, 'UTC') AS start, sum(requests)::bigint, sum(errors)::bigint, sum(blocked)::bigint,"
+    " sum(dlp_triggers)::bigint, sum(cost_usd) FROM usage_hours"
+    " WHERE tenant_id = :tenant AND hour >= :since GROUP BY 1"
+)
 # Whole hours from `usage_hours`, the rest at both ends from `usage_minutes`. `latency` is an array of integers: the
 # bucket in the upper 32 bits, its number of requests in the lower.
 _LATENCIES: Final = text("""
@@ -42,6 +48,12 @@ SELECT packed >> 32 AS bucket, sum(packed & 4294967295)::bigint AS requests FROM
 async def totals(session: AsyncSession, since: datetime, until: datetime) -> Totals:
     values = {"tenant": session.info["tenant_id"], "since": since, "until": until}
     return Totals(*(await session.execute(_TOTALS, values)).one())
+
+
+async def series(session: AsyncSession, since: datetime, step: Literal["hour", "day"]) -> dict[datetime, Totals]:
+    """Return the totals of each hour or day (UTC) with requests, by its beginning."""
+    values = {"tenant": session.info["tenant_id"], "since": since, "step": step}
+    return {start: Totals(*totals) for start, *totals in await session.execute(_SERIES, values)}
 
 
 async def latencies(session: AsyncSession, since: datetime, until: datetime) -> dict[int, int]:

@@ -12,11 +12,11 @@ from gatehouse.foundation.http.lists import OffsetWindow, offset_window
 from gatehouse.foundation.identity import Caller, CallerKind, Role
 from gatehouse.platform.records.by_day import RecordFilters
 from gatehouse.platform.records.filters import ExactFilter, From, To
-from gatehouse.platform.records.usage import listing
+from gatehouse.platform.records.usage import listing, series
 from gatehouse.platform.records.usage.errors import UsageRecordNotFound
-from gatehouse.platform.records.usage.schemas import UsageRecord, UsageRecordsPage
+from gatehouse.platform.records.usage.schemas import SeriesPeriod, UsageRecord, UsageRecordsPage, UsageSeries
 from gatehouse.platform.records.usage.table import UsageRecordRow
-from gatehouse.platform.request.callers import RESPONSES, ApiReader
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, ApiReader
 from gatehouse.platform.request.injected import Session
 
 router = APIRouter(tags=["Usage"], responses=RESPONSES)
@@ -71,6 +71,13 @@ async def read_usage_record(caller: ApiReader, session: Session, record_id: Path
     if row is None:
         raise UsageRecordNotFound
     return _response(_shown(row))
+
+
+@router.get("/api/v1/usage/series", response_model=UsageSeries)
+async def read_usage_series(caller: AdminReader, session: Session, *, period: SeriesPeriod = "day") -> UsageSeries:
+    """Returns the organization's requests and cost by the hour for today, or by the day for the last 7 or 30 days (UTC)
+    with today. A request counts when it ends."""
+    return await series.usage_series(session, period)
 
 
 def _shown(row: UsageRecordRow) -> dict[str, Any]:

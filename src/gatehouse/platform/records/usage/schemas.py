@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 from uuid import UUID
 
 from pydantic import Field, PlainSerializer
@@ -56,3 +56,22 @@ class UsageRecordsPage(ResponseBody):
     total: int
     limit: int
     offset: int
+
+
+SeriesPeriod: TypeAlias = Literal["day", "week", "month"]
+SeriesStep: TypeAlias = Literal["hour", "day"]
+
+
+class UsagePoint(ResponseBody):
+    start: Annotated[datetime, Field(description="The first moment of the hour or day.")]
+    requests: Annotated[int, Field(description="Requests that ended in it, refused ones included.")]
+    errors: Annotated[int, Field(description="Requests in which the provider or the gateway failed.")]
+    blocked: Annotated[int, Field(description="Requests that a rule, a limit, a budget or a kill switch stopped.")]
+    dlp_triggers: Annotated[int, Field(description="Requests in which a DLP rule acted. Logging alone does not count.")]
+    cost_usd: Annotated[Cost, Field(description="Without requests whose price is unknown.", examples=[1.25])]
+
+
+class UsageSeries(ResponseBody):
+    period: SeriesPeriod
+    step: Annotated[SeriesStep, Field(description="Length of a point: `hour` for `day`, otherwise `day`.")]
+    points: Annotated[list[UsagePoint], Field(description="Every hour or day until now, oldest first: at most 30.")]

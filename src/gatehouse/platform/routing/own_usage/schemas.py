@@ -15,6 +15,8 @@ ShownUsd = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 
 class UsageTotals(ResponseBody):
     requests: Annotated[int, Field(description="All requests with a record, refused ones included.")]
+    refused: Annotated[int, Field(description="Requests that the gateway refused.")]
+    redacted: Annotated[int, Field(description="Requests in which DLP redacted something.")]
     input_tokens: Annotated[int, Field(description="Without tokens read from the provider's cache.")]
     output_tokens: int
     cached_tokens: int

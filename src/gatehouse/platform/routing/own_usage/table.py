@@ -11,7 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 #: Rows by day, rows by model, and the total, from one scan of the user's records by their index.
 _TOTALS: Final = text(
     "SELECT grouping(day) = 0 AS by_day, grouping(provider) = 0 AS by_model, day, provider, model_id,"
-    " count(*) AS requests, coalesce(sum(input_tokens), 0)::bigint AS input_tokens,"
+    " count(*) AS requests, count(*) FILTER (WHERE status = 'refused') AS refused,"
+    " count(*) FILTER (WHERE dlp_action = 'REDACT') AS redacted,"
+    " coalesce(sum(input_tokens), 0)::bigint AS input_tokens,"
     " coalesce(sum(output_tokens), 0)::bigint AS output_tokens,"
     " coalesce(sum(cached_tokens), 0)::bigint AS cached_tokens, coalesce(sum(cost_usd), 0) AS cost_usd"
     " FROM (SELECT *, (timestamp AT TIME ZONE :zone)::date AS day FROM usage_records"
@@ -50,6 +52,8 @@ class TotalsRow(NamedTuple):
     provider: str | None
     model_id: str | None
     requests: int
+    refused: int
+    redacted: int
     input_tokens: int
     output_tokens: int
     cached_tokens: int

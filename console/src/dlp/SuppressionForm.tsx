@@ -1,0 +1,48 @@
+import { useForm } from "react-hook-form";
+import { DialogForm } from "../parts/DialogForm";
+import { SelectField, TextAreaField } from "../parts/fields";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { CATEGORIES, type LibraryPattern, type Suppression, useSuppress } from "./customization";
+
+/** Suppresses a built-in pattern that is in force. */
+export function SuppressionForm({ patternId = "", suppressed, library = [], onDone }: {
+  patternId?: string | undefined;
+  suppressed: Suppression[];
+  library?: LibraryPattern[] | undefined;
+  onDone: () => void;
+}) {
+  const { dlp, suppressions } = texts;
+  const suppress = useSuppress();
+  const form = useForm({ values: { pattern_id: patternId, reason: "" }, resetOptions: { keepDirtyValues: true } });
+  const { errors } = form.formState;
+  const taken = new Set(suppressed.map((row) => row.pattern_id));
+  const options = library.filter(({ id }) => !taken.has(id));
+  const chosen = library.find(({ id }) => id === form.watch("pattern_id"));
+  return (
+    <DialogForm
+      form={form} action={suppressions.suppress} onCancel={onDone}
+      onSubmit={async ({ pattern_id, reason }) => {
+        await suppress.mutateAsync({ pattern_id, reason: reason.trim() || null });
+        toast(suppressions.done(chosen?.name ?? pattern_id));
+        onDone();
+      }}
+    >
+      <SelectField
+        // The options arrive after the form where the page opens with a pattern.
+        key={String(library.length > 0)}
+        label={suppressions.pattern} fault={errors.pattern_id?.message}
+        hint={chosen && suppressions.patternText(chosen.entity_type, dlp.tiers[chosen.action_tier])}
+        {...form.register("pattern_id", { required: suppressions.patternRequired })}
+      >
+        <option value="">{suppressions.choose}</option>
+        {CATEGORIES.map((category) => (
+          <optgroup key={category} label={suppressions.categories[category]}>
+            {options.filter((pattern) => pattern.category === category).map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
+          </optgroup>
+        ))}
+      </SelectField>
+      <TextAreaField label={suppressions.reason} hint={suppressions.reasonHint} rows={2} maxLength={1000} fault={errors.reason?.message} {...form.register("reason")} />
+    </DialogForm>
+  );
+}

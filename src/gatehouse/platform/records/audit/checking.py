@@ -1,0 +1,53 @@
+"""Checks one event of the audit chain against the event before it."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from gatehouse.platform.changes.chain.actions import RECORDS_LOST
+from gatehouse.platform.changes.chain.links import AuditEvent, link, personal_digest
+
+
+class Break(NamedTuple):
+    """A place where the chain is broken, and the reason."""
+
+    sequence: int
+    reason: str
+
+
+class Gap(NamedTuple):
+    """An event that documents records lost by an outpost."""
+
+    sequence: int
+    reason: str
+
+
+def check_event(row: Any, last: int, previous: bytes) -> Iterator[Break]:
+    """Yield the breaks of an event, a row of `audit_events`. The event before it has the sequence `last` and the hash
+    `previous`."""
+    if row.sequence <= last:
+        yield Break(row.sequence, "there twice")
+    elif row.sequence > last + 1:
+        yield Break(last + 1, "missing" if row.sequence == last + 2 else f"missing, up to {row.sequence - 1}")
+    elif row.prev_hash != previous:
+        yield Break(row.sequence, "does not follow the event before it")
+    event = AuditEvent(**{name: getattr(row, name) for name in AuditEvent.__struct_fields__})
+    if not _is_forgotten(event) if event.salt is None else personal_digest(event) != row.personal_digest:
+        yield Break(row.sequence, "actor, address or details were changed")
+    elif link(row.prev_hash, row.tenant_id, row.sequence, event, row.personal_digest) != row.hash:
+        yield Break(row.sequence, "changed: its hash is another")
+
+
+def gap_of(row: Any) -> Gap | None:
+    """Return the gap that the event documents, if it does."""
+    if row.action != RECORDS_LOST:
+        return None
+    details = row.details
+    amount = f"{details['records']} records" if details.get("records") else f"{details.get('bytes')} bytes"
+    return Gap(row.sequence, f"{row.reason}: {amount} of outpost {row.resource_id}")
+
+
+def _is_forgotten(event: AuditEvent) -> bool:
+    """Return whether an event without its salt, whose personal fields cannot be checked, is as `gatehouse_anonymise`
+    leaves it: without the actor if that was a removed person, or without details if the resource was one."""
+    actor_removed = event.actor_id is None and event.ip is None
+    return actor_removed or (event.resource_type == "user" and event.details == {})
