@@ -335,12 +335,24 @@ const system = createRoute({
   component: lazyRouteComponent(() => import("./system/SystemPage"), "SystemPage"),
 });
 
+const siem = createRoute({
+  getParentRoute: () => root,
+  path: "/siem",
+  component: lazyRouteComponent(() => import("./siem/SiemPage"), "SiemPage"),
+});
+
+const retention = createRoute({
+  getParentRoute: () => root,
+  path: "/retention",
+  component: lazyRouteComponent(() => import("./retention/RetentionPage"), "RetentionPage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
     overview, requests, usage, audit, approvals, switches, dlpRules, suppressions, customPatterns, dlpReplay,
     contentFilters, policies, compliance, providers,
     models, routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
-    signIn, oauthClients, accessRequests, system,
+    signIn, oauthClients, accessRequests, system, siem, retention,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

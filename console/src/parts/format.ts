@@ -7,6 +7,7 @@ const SHORT_TIME = new Intl.DateTimeFormat("en", {
   month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
 });
 const DATE = new Intl.DateTimeFormat("en", { year: "numeric", month: "short", day: "numeric" });
+const DATE_UTC = new Intl.DateTimeFormat("en", { year: "numeric", month: "short", day: "numeric", timeZone: "UTC" });
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
 
 const BYTE_UNITS: readonly [string, number][] = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
@@ -61,6 +62,11 @@ export function shortTime(moment: string): string {
 
 export function date(moment: string): string {
   return DATE.format(new Date(moment));
+}
+
+/** A day of UTC, for periods that begin at midnight there. */
+export function dateUtc(moment: Date): string {
+  return DATE_UTC.format(moment);
 }
 
 export function utc(moment: string): string {

@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import {
-  Activity, AppWindow, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Fingerprint,
-  Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, PiggyBank, Plug, PowerOff, Rocket, Route,
-  Scale, ScrollText, Server, ShieldCheck, UsersRound, Webhook,
+  Activity, AppWindow, Archive, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Fingerprint,
+  Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, PiggyBank, Plug, PowerOff, RadioTower, Rocket,
+  Route, Scale, ScrollText, Server, ShieldCheck, UsersRound, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -64,6 +64,8 @@ export function Navigation() {
         <Group name={navigation.operate}>
           <Entry to="/alerts" icon={BellRing}>{navigation.alerts}</Entry>
           <Entry to="/webhooks" icon={Webhook}>{navigation.webhooks}</Entry>
+          <Entry to="/siem" icon={RadioTower}>{navigation.siem}</Entry>
+          <Entry to="/retention" icon={Archive}>{navigation.retention}</Entry>
           <Entry to="/system" icon={Server}>{navigation.system}</Entry>
         </Group>
       )}
@@ -90,8 +92,8 @@ function Entry({ to, icon: Icon, exact = false, children }: {
   to:
     | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/compliance"
     | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/oauth-clients"
-    | "/organization" | "/policies" | "/providers" | "/registry" | "/requests" | "/routing" | "/sign-in" | "/start"
-    | "/system" | "/usage" | "/users" | "/webhooks";
+    | "/organization" | "/policies" | "/providers" | "/registry" | "/requests" | "/retention" | "/routing" | "/siem" | "/sign-in"
+    | "/start" | "/system" | "/usage" | "/users" | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;
   children: string;

@@ -1,11 +1,12 @@
 import { Plus } from "lucide-react";
 import { useRef, useState } from "react";
+import { newSecret } from "../api/secrets";
 import { Button } from "../parts/Button";
 import { Dialog, DialogActions } from "../parts/Dialog";
 import { Secret } from "../parts/Secret";
 import { toast } from "../parts/toasts";
 import { texts } from "../texts";
-import { newSecret, useCreateWebhook } from "./api";
+import { useCreateWebhook } from "./api";
 import { WebhookForm } from "./WebhookForm";
 
 /** Creates a webhook, and then shows its secret once. */

@@ -14,7 +14,6 @@ export const EVENT_TYPES: readonly EventType[] = [
   "new_conversation", "dlp_trigger", "quota_exceeded", "usage_threshold", "bundle_state_change", "invoice_generated",
 ];
 const REFRESH_MS = 3_000;
-const SECRET_BYTES = 32;
 
 /** All webhooks, newest first, which are at most 500 and come at once. */
 export function useWebhooks() {
@@ -73,9 +72,4 @@ export function useDeleteWebhook(id: string) {
 
 export function useTestWebhook(id: string) {
   return useWebhookChange(() => dataOf(api.POST("/api/admin/webhooks/{webhook_id}/test", { params: { path: { webhook_id: id } } })));
-}
-
-/** A random secret, in hexadecimal. */
-export function newSecret(): string {
-  return [...crypto.getRandomValues(new Uint8Array(SECRET_BYTES))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,6 +1,8 @@
 """System, SIEM, retention and outposts in Chromium: the main task of each, by clicking."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import httpx2
@@ -8,11 +10,38 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, enter_password, is_accessible, modal
 from tests.support.chromium import needs_chromium
+from tests.support.receiver import HERE, Receiver, certificate
 from tests.support.server import GatehouseServer
+
+from gatehouse.platform.changes.change import DEFAULT_TENANT
 
 pytestmark = needs_chromium
 
 MAINTENANCE = "/api/admin/system/maintenance"
+SIEM = "/api/v1/admin/siem"
+RETENTION = "/api/v1/admin/retention/policy"
+HOLD = "/api/v1/admin/retention/legal-hold"
+FLAGS = "/api/v1/admin/org/feature-flags"
+
+
+@pytest.fixture(scope="module")
+def server(console: Path) -> Iterator[GatehouseServer]:
+    """A server that may reach receivers on this machine."""
+    tiers = '{"/login": 100000000, "/console": 100000000, "POST /api/auth/session/token": 100000000}'
+    env = {"RATE_LIMIT_TIERS": tiers, "EGRESS_ALLOWLIST": ",".join(HERE), "SSL_CERT_FILE": str(certificate())}
+    with GatehouseServer(env=env) as running:
+        yield running
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver.listening() as listening:
+        yield listening
+
+
+@pytest.fixture
+def admin(server: GatehouseServer, colleague: Callable[[str], Colleague]) -> httpx2.Client:
+    return api(server, colleague("admin"))
 
 
 @pytest.fixture
@@ -106,13 +135,136 @@ async def test_an_operator_sees_workers_and_what_to_do(
     await expect(panel(page, "Versions")).to_contain_text("Database schema")
 
 
+# SIEM ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_receiver(server: GatehouseServer, admin: httpx2.Client) -> Iterator[None]:
+    """Leaves no receiver behind."""
+    yield
+    admin.patch(f"{FLAGS}/audit_log_streaming", json={"enabled": False}).raise_for_status()
+    for table in ("siem_queue", "siem_cursors", "siem_targets"):
+        server.sql(f"DELETE FROM {table}")
+
+
+@pytest.mark.usefixtures("no_receiver")
+async def test_a_receiver_is_set_up_tested_paused_and_resumed(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client, receiver: Receiver
+) -> None:
+    await sign_in("admin", "/console/siem")
+    dialog = modal(page)
+    await expect(page.get_by_role("heading", name="No receiver yet")).to_be_visible()
+    await check_screen(page)
+    await page.get_by_role("button", name="Set up a receiver").press("Enter")
+    await expect(dialog.get_by_role("option", name="File on the server")).to_have_count(0)
+    await dialog.get_by_label("Type").select_option("Splunk HTTP Event Collector")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_label("Token")).to_have_attribute("aria-invalid", "true")
+    await dialog.get_by_label("URL").fill("https://10.1.2.3/")
+    await dialog.get_by_label("Token").fill("5f1c2a9e-1111-4222-8333")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_label("URL")).to_have_attribute("aria-invalid", "true")
+    await is_accessible(page)
+    # A webhook without a secret gets one, which is shown once.
+    await dialog.get_by_label("Type").select_option("Webhook")
+    await dialog.get_by_label("URL").fill(receiver.url)
+    await dialog.get_by_role("button", name="Save").click()
+    secret = await dialog.locator("code").inner_text()
+    assert len(secret) == 64
+    await dialog.get_by_role("button", name="Done").click()
+    await expect(dialog).to_be_hidden()
+    assert secret not in await page.content()
+    forwarding, target = panel(page, "Forwarding"), panel(page, "Receiver")
+    await expect(forwarding).to_contain_text("Feature is off")
+    await expect(target).to_contain_text(receiver.url)
+
+    receiver.answers.append(503)
+    await target.get_by_role("button", name="Send a test event").click()
+    await expect(target.get_by_role("status")).to_contain_text("The receiver did not accept it")
+    await target.get_by_role("button", name="Send a test event").click()
+    await expect(target.get_by_role("status")).to_contain_text("The receiver accepted it in")
+    assert receiver.got[-1].json["payload"]["events"][0]["event"]["dataset"] == "gatehouse.test"
+
+    receiver.otherwise = 503
+    admin.patch(f"{FLAGS}/audit_log_streaming", json={"enabled": True}).raise_for_status()
+    await expect(forwarding).to_contain_text("Failing")
+    await expect(forwarding).to_contain_text("503")
+    await check_screen(page)
+    receiver.otherwise = 200
+    # Saved anew, it is tried at once. The secret that is stored stays.
+    await page.get_by_role("button", name="Edit").click()
+    await dialog.get_by_label("URL").fill(f"{receiver.url}events")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_be_hidden()
+    await expect(forwarding).to_contain_text("Active")
+    await expect(forwarding).not_to_contain_text("Last error")
+
+    await target.get_by_role("button", name="Pause").press("Enter")
+    await dialog.get_by_role("button", name="Pause forwarding").press("Enter")
+    await expect(forwarding).to_contain_text("Nothing is sent.")
+    assert admin.get(SIEM).json()["enabled"] is False
+    await target.get_by_role("button", name="Resume").click()
+    await dialog.get_by_role("button", name="Resume forwarding").click()
+    await expect(forwarding).to_contain_text("Active")
+    stored = admin.get(SIEM).json()
+    assert (stored["type"], stored["url"], stored["enabled"]) == ("webhook", f"{receiver.url}events", True)
+    assert stored["secret_configured"] is True
+
+
+# retention ----------------------------------------------------------------------------------------------------------
+
+
+async def test_retention_is_shortened_and_held(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client
+) -> None:
+    await sign_in("admin", "/console/retention")
+    policy, hold, dialog = (
+        panel(page, "Audit events, usage records and DLP events"),
+        panel(page, "Legal hold"),
+        modal(page),
+    )
+    await expect(policy).to_contain_text("90 days")
+    await expect(policy.get_by_text("Default", exact=True)).to_have_count(4)
+    await check_screen(page)
+    await policy.get_by_role("button", name="Edit").press("Enter")
+    await dialog.get_by_label("Archiver runs").fill("daily")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_label("Archiver runs")).to_have_attribute("aria-invalid", "true")
+    await dialog.get_by_label("Archiver runs").fill("30 3 * * *")
+    await dialog.get_by_label("In the database (days)").fill("30")
+    day = datetime.now(UTC) - timedelta(days=30)
+    await expect(dialog.get_by_role("status")).to_contain_text(f"Lists end at {day:%b} {day.day}, {day.year}")
+    await is_accessible(page)
+    await dialog.get_by_role("button", name="Shorten the retention").click()
+    await expect(dialog).to_be_hidden()
+    await expect(policy.get_by_text("Set by the organization")).to_have_count(2)
+    await expect(policy).to_contain_text("30 days")
+    query = "SELECT retention_policy FROM tenants WHERE id = %s"
+    assert server.sql(query, [DEFAULT_TENANT]) == [({"hot_retention_days": 30, "archiver_schedule": "30 3 * * *"},)]
+
+    await hold.get_by_role("button", name="Set a hold").press("Enter")
+    await dialog.get_by_role("button", name="Set the hold").click()
+    await expect(dialog.get_by_role("alert")).to_have_text("Enter a reason.")
+    await dialog.get_by_label("Reason").fill("Case 24-1815")
+    await dialog.get_by_role("button", name="Set the hold").press("Enter")
+    await expect(hold).to_contain_text("Case 24-1815")
+    await expect(policy).to_contain_text("The legal hold keeps everything.")
+    assert admin.get(HOLD).json()["active"] is True
+    await check_screen(page)
+    await hold.get_by_role("button", name="Release").press("Enter")
+    await dialog.get_by_role("button", name="Release the hold").press("Enter")
+    await expect(hold).to_contain_text("Records are removed when their time is over.")
+    assert server.sql("SELECT count(*) FROM legal_holds") == [(0,)]
+    server.sql("UPDATE tenants SET retention_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
+
+
 # who sees what ------------------------------------------------------------------------------------------------------
 
 
 async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_there(
     page: Page, sign_in: SignIn
 ) -> None:
-    navigation = page.get_by_role("navigation", name="Main")
+    navigation, main = page.get_by_role("navigation", name="Main"), page.get_by_role("main")
     await sign_in("auditor")
     await navigation.get_by_role("link", name="System").click()
     await expect(panel(page, "Maintenance")).to_contain_text("Only operators of the platform can change this.")
@@ -120,10 +272,16 @@ async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_
     await expect(page.get_by_role("button", name="maintenance")).to_have_count(0)
     await expect(panel(page, "Workers")).to_contain_text("processes were seen in the last two minutes")
     await check_screen(page)
+    await navigation.get_by_role("link", name="SIEM").click()
+    await expect(page.get_by_role("heading", name="No receiver yet")).to_be_visible()
+    await expect(main.get_by_role("button")).to_have_count(0)
+    await navigation.get_by_role("link", name="Retention").click()
+    await expect(panel(page, "Legal hold")).to_contain_text("Off")
+    await expect(main.get_by_role("button")).to_have_count(0)
 
     await page.context.clear_cookies()
     await sign_in("user")
-    for entry in ("System",):
+    for entry in ("System", "SIEM", "Retention"):
         await expect(navigation.get_by_role("link", name=entry)).to_have_count(0)
     await page.goto("/console/system")
     await expect(page.get_by_role("alert").first).to_be_visible()

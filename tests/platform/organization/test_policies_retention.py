@@ -14,6 +14,9 @@ async def test_an_organization_that_set_nothing_has_the_defaults_and_no_archival
         "warm_retention_days": 365,
         "cold_retention_years": 7,
         "archiver_schedule": "0 2 * * *",
+        "sources": dict.fromkeys(
+            ("hot_retention_days", "warm_retention_days", "cold_retention_years", "archiver_schedule"), "default"
+        ),
         "last_archival_run": None,
         "last_archival_status": None,
         "rows_archived_last_run": None,
@@ -25,8 +28,11 @@ async def test_only_the_sent_fields_change_and_are_audited(
 ) -> None:
     before = (await tenant.admin.client.get(BASE)).json()
     answer = await tenant.admin.client.put(BASE, json={"hot_retention_days": 30})
-    assert (answer.status_code, answer.json()) == (200, {**before, "hot_retention_days": 30})
-    assert (await tenant.admin.client.get(BASE)).json()["hot_retention_days"] == 30
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {**before, "hot_retention_days": 30, "sources": {**before["sources"], "hot_retention_days": "organization"}},
+    )
+    assert (await tenant.admin.client.get(BASE)).json() == answer.json()
     assert (await other_tenant.admin.client.get(BASE)).json() == before
     await tenant.admin.client.put(BASE, json={"hot_retention_days": 30})
     (event,) = await platform.audit(tenant, "retention_policy.changed")

@@ -1,13 +1,16 @@
 """Endpoints of the policies for sessions, second factors and retention."""
 
+from typing import Any
+
 import msgspec
 from fastapi import APIRouter
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gatehouse.platform.organization.policies import schemas, service
 from gatehouse.platform.organization.policies.table import last_run, read_session_policy
-from gatehouse.platform.organization.policies.values import HotRetention, read_retention_policy
+from gatehouse.platform.organization.policies.values import read_retention_policy
 from gatehouse.platform.organization.tenants.own import OwnTenant
+from gatehouse.platform.organization.tenants.table import TenantRecord
 from gatehouse.platform.request.callers import RESPONSES, AdminReader, AdminStepUp
 from gatehouse.platform.request.injected import Changing, Session
 
@@ -51,7 +54,7 @@ async def update_mfa_policy(
 @router.get("/retention/policy", response_model=schemas.RetentionPolicy)
 async def read_retention_policy_in_force(caller: AdminReader, tenant: OwnTenant, session: Session) -> object:
     """Returns the retention of records, and the result of the archiver's last run."""
-    return await _with_last_run(session, read_retention_policy(tenant.retention_policy))
+    return await _retention(session, tenant)
 
 
 @router.put("/retention/policy", response_model=schemas.RetentionPolicy)
@@ -60,12 +63,18 @@ async def update_retention_policy(
 ) -> object:
     """Changes the fields in the body. A shorter window hides records when the response arrives. The archiver moves them
     at its next run."""
-    return await _with_last_run(change.session, service.set_retention_policy(change, tenant, body.sent()))
+    service.set_retention_policy(change, tenant, body.sent())
+    return await _retention(change.session, tenant)
 
 
-async def _with_last_run(session: AsyncSession, policy: HotRetention) -> schemas.RetentionPolicy:
+async def _retention(session: AsyncSession, tenant: TenantRecord) -> schemas.RetentionPolicy:
     run = await last_run(session)
-    shown = schemas.RetentionPolicy(**msgspec.to_builtins(policy))
+    policy: dict[str, Any] = msgspec.to_builtins(read_retention_policy(tenant.retention_policy))
+    # The stored policy contains only the fields that were set.
+    sources: dict[str, Any] = {
+        field: "organization" if field in tenant.retention_policy else "default" for field in policy
+    }
+    shown = schemas.RetentionPolicy(**policy, sources=sources)
     if run is not None:
         shown.last_archival_run, shown.last_archival_status, shown.rows_archived_last_run = run
     return shown

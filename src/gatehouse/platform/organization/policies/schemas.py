@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from croniter import croniter
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
@@ -121,6 +121,13 @@ class RetentionPolicy(ResponseBody):
     warm_retention_days: Annotated[int, Field(description="Days in the archive after that.")]
     cold_retention_years: Annotated[int, Field(description="Years under the archive's cold prefix after that.")]
     archiver_schedule: str
+    sources: Annotated[
+        dict[str, Literal["default", "organization"]],
+        Field(
+            description="Where each value comes from, by field: `organization` where it was set.",
+            examples=[{"hot_retention_days": "organization", "warm_retention_days": "default"}],
+        ),
+    ]
     last_archival_run: datetime | None = None
     last_archival_status: str | None = None
     rows_archived_last_run: int | None = None

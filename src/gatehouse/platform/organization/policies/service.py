@@ -18,7 +18,6 @@ from gatehouse.platform.organization.policies.table import (
     second_factor_in_force,
 )
 from gatehouse.platform.organization.policies.values import (
-    HotRetention,
     MfaRules,
     SessionRules,
     read_retention_policy,
@@ -67,11 +66,10 @@ async def set_mfa_policy(change: Change, tenant: TenantRecord, changes: Mapping[
     return await mfa_policy_in_force(change.session, tenant)
 
 
-def set_retention_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> HotRetention:
+def set_retention_policy(change: Change, tenant: TenantRecord, changes: Mapping[str, Any]) -> None:
     before = read_retention_policy(tenant.retention_policy)
     after = read_retention_policy({**tenant.retention_policy, **changes})
     store_changes(change, tenant, "retention_policy", before, after)
-    return after
 
 
 def _store(change: Change, tenant: TenantRecord, name: str, before: msgspec.Struct, after: msgspec.Struct) -> None:

@@ -8,12 +8,11 @@ from gatehouse.platform.live.replica.sign_in_policies import (
     MfaRules,
     SessionRules,
 )
-from gatehouse.platform.records.hot import HotRetention, read_retention_policy
+from gatehouse.platform.records.hot import read_retention_policy
 
 __all__ = [
     "Concurrency",
     "Enforcement",
-    "HotRetention",
     "MfaMethod",
     "MfaRules",
     "SessionRules",

@@ -1,0 +1,8 @@
+/** Secrets that the console generates for receivers. */
+
+const SECRET_BYTES = 32;
+
+/** A random secret, in hexadecimal. */
+export function newSecret(): string {
+  return [...crypto.getRandomValues(new Uint8Array(SECRET_BYTES))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

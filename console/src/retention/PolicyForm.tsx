@@ -1,0 +1,54 @@
+import { useForm } from "react-hook-form";
+import { DialogForm } from "../parts/DialogForm";
+import { TextField } from "../parts/fields";
+import { dateUtc } from "../parts/format";
+import { toast } from "../parts/toasts";
+import { texts } from "../texts";
+import { firstDays, type Retention, useUpdateRetention } from "./api";
+import styles from "./RetentionPage.module.css";
+
+/** Edits the periods, and says which records the new ones hide and remove. */
+export function PolicyForm({ policy, onDone }: { policy: Retention; onDone: () => void }) {
+  const { retention } = texts;
+  const update = useUpdateRetention(policy);
+  const form = useForm({
+    defaultValues: {
+      hot_retention_days: policy.hot_retention_days,
+      warm_retention_days: policy.warm_retention_days,
+      cold_retention_years: policy.cold_retention_years,
+      archiver_schedule: policy.archiver_schedule,
+    },
+  });
+  const { errors, dirtyFields } = form.formState;
+  const { hot_retention_days: hot, warm_retention_days: warm, cold_retention_years: coldYears } = form.watch();
+  const isWhole = [hot, warm, coldYears].every((value) => Number.isInteger(value) && value >= 0 && value <= 3650);
+  const before = firstDays({ hot: policy.hot_retention_days, warm: policy.warm_retention_days, coldYears: policy.cold_retention_years });
+  const after = isWhole ? firstDays({ hot, warm, coldYears }) : before;
+  const isShorter = after.database > before.database || after.archive > before.archive;
+  const number = { valueAsNumber: true, required: retention.numberRequired, validate: (value: number) => Number.isInteger(value) || retention.numberRequired };
+  return (
+    <DialogForm
+      form={form} action={isShorter ? retention.shorten : texts.rules.save} look={isShorter ? "danger" : "primary"} onCancel={onDone}
+      onSubmit={async (fields) => {
+        // Fields that are not sent keep their values, and where these come from.
+        await update.mutateAsync(Object.fromEntries(Object.entries(fields).filter(([name]) => name in dirtyFields)));
+        toast(retention.saved);
+        onDone();
+      }}
+    >
+      <TextField label={retention.hotDays} hint={retention.hotHint} type="number" min={1} step={1} autoFocus fault={errors.hot_retention_days?.message} {...form.register("hot_retention_days", number)} />
+      <TextField label={retention.warmDays} hint={retention.warmHint} type="number" min={0} step={1} fault={errors.warm_retention_days?.message} {...form.register("warm_retention_days", number)} />
+      <TextField label={retention.coldYears} hint={retention.coldHint} type="number" min={0} step={1} fault={errors.cold_retention_years?.message} {...form.register("cold_retention_years", number)} />
+      <TextField
+        label={retention.schedule} hint={retention.scheduleHint} autoComplete="off" spellCheck={false} fault={errors.archiver_schedule?.message}
+        {...form.register("archiver_schedule", { required: retention.scheduleRequired })}
+      />
+      {isWhole && (
+        <div className={styles["effects"]} role="status">
+          <p>{retention.leavesLists(dateUtc(after.database))}</p>
+          <p>{retention.isRemoved(dateUtc(after.archive))}</p>
+        </div>
+      )}
+    </DialogForm>
+  );
+}

@@ -1,0 +1,47 @@
+import { Pencil, Plus } from "lucide-react";
+import { useRef, useState } from "react";
+import { Button } from "../parts/Button";
+import { Dialog, DialogActions } from "../parts/Dialog";
+import { Secret } from "../parts/Secret";
+import { toast } from "../parts/toasts";
+import { useResetOnOpen } from "../parts/useResetOnOpen";
+import { texts } from "../texts";
+import type { Siem } from "./api";
+import { ReceiverForm } from "./ReceiverForm";
+
+/** Sets the receiver up or edits it. A secret that was generated is shown once afterwards. */
+export function EditButton({ siem: shown }: { siem: Siem }) {
+  const { siem } = texts;
+  const isNew = shown.type === null;
+  const [open, setOpen] = useState(false);
+  const [secret, setSecret] = useResetOnOpen<string | null>(open, null);
+  const trigger = useRef<HTMLButtonElement>(null);
+  const close = () => setOpen(false);
+  return (
+    <>
+      <Button ref={trigger} look={isNew ? "primary" : "plain"} onClick={() => setOpen(true)}>
+        {isNew ? <Plus aria-hidden /> : <Pencil aria-hidden />}{isNew ? siem.setUp : siem.edit}
+      </Button>
+      <Dialog
+        open={open} onClose={close} returnTo={trigger} persistent={secret !== null}
+        title={secret !== null ? siem.secretTitle : isNew ? siem.setUpTitle : siem.editTitle} text={secret !== null ? siem.secretText : isNew ? siem.setUpText : siem.editText}
+      >
+        {secret === null ? (
+          <ReceiverForm
+            siem={shown} onCancel={close}
+            onSaved={(generated) => {
+              toast(siem.saved);
+              if (generated === null) close();
+              else setSecret(generated);
+            }}
+          />
+        ) : (
+          <>
+            <Secret label={siem.secret} text={secret} />
+            <DialogActions><Button look="primary" onClick={close}>{texts.done}</Button></DialogActions>
+          </>
+        )}
+      </Dialog>
+    </>
+  );
+}
