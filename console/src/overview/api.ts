@@ -40,7 +40,7 @@ export function useUsageSeries(period: AnalyticsPeriod) {
     enabled: seesAll,
     placeholderData: keepPreviousData,
     refetchInterval: REFRESH_MS,
-    queryFn: () => dataOf(api.GET("/api/v1/usage/series", { params: { query: { period } } })),
+    queryFn: () => dataOf(api.GET("/api/admin/usage/series", { params: { query: { period } } })),
   });
 }
 

@@ -1,4 +1,4 @@
-"""GET /api/v1/usage/series (docs/records.md)."""
+"""GET /api/admin/usage/series (docs/records.md)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,7 @@ import pytest
 from tests.support.journal import Journal, outcome
 from tests.support.platform import RunningPlatform, Tenant
 
-SERIES = "/api/v1/usage/series"
+SERIES = "/api/admin/usage/series"
 NOTHING = {"requests": 0, "errors": 0, "blocked": 0, "dlp_triggers": 0, "cost_usd": 0}
 
 

@@ -73,7 +73,7 @@ async def read_usage_record(caller: ApiReader, session: Session, record_id: Path
     return _response(_shown(row))
 
 
-@router.get("/api/v1/usage/series", response_model=UsageSeries)
+@router.get("/api/admin/usage/series", response_model=UsageSeries)
 async def read_usage_series(caller: AdminReader, session: Session, *, period: SeriesPeriod = "day") -> UsageSeries:
     """Returns the organization's requests and cost by the hour for today, or by the day for the last 7 or 30 days (UTC)
     with today. A request counts when it ends."""
