@@ -347,12 +347,19 @@ const retention = createRoute({
   component: lazyRouteComponent(() => import("./retention/RetentionPage"), "RetentionPage"),
 });
 
+const outposts = createRoute({
+  getParentRoute: () => root,
+  path: "/outposts",
+  validateSearch: (search: Search) => present({ page: pageNumber(search["page"]) }),
+  component: lazyRouteComponent(() => import("./outposts/OutpostsPage"), "OutpostsPage"),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
     overview, requests, usage, audit, approvals, switches, dlpRules, suppressions, customPatterns, dlpReplay,
     contentFilters, policies, compliance, providers,
     models, routing, registry, keys, users, groups, access, budgets, webhooks, alerts, organization, security, start,
-    signIn, oauthClients, accessRequests, system, siem, retention,
+    signIn, oauthClients, accessRequests, system, siem, retention, outposts,
   ]),
   basepath: "/console",
   defaultPreload: "intent",

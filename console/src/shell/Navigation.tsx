@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import {
   Activity, AppWindow, Archive, BadgeCheck, BellRing, BookOpen, Boxes, Building2, ChartColumn, ClipboardList, Filter, Fingerprint,
   Grid3x3, Group as GroupIcon, House, Inbox, KeyRound, KeySquare, type LucideIcon, PiggyBank, Plug, PowerOff, RadioTower, Rocket,
-  Route, Scale, ScrollText, Server, ShieldCheck, UsersRound, Webhook,
+  Route, Scale, ScrollText, Server, ShieldCheck, UsersRound, Warehouse, Webhook,
 } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRights } from "../api/queries";
@@ -64,6 +64,7 @@ export function Navigation() {
         <Group name={navigation.operate}>
           <Entry to="/alerts" icon={BellRing}>{navigation.alerts}</Entry>
           <Entry to="/webhooks" icon={Webhook}>{navigation.webhooks}</Entry>
+          <Entry to="/outposts" icon={Warehouse}>{navigation.outposts}</Entry>
           <Entry to="/siem" icon={RadioTower}>{navigation.siem}</Entry>
           <Entry to="/retention" icon={Archive}>{navigation.retention}</Entry>
           <Entry to="/system" icon={Server}>{navigation.system}</Entry>
@@ -92,7 +93,7 @@ function Entry({ to, icon: Icon, exact = false, children }: {
   to:
     | "/" | "/access" | "/access-requests" | "/alerts" | "/approvals" | "/audit" | "/budgets" | "/compliance"
     | "/content-filters" | "/dlp-rules" | "/groups" | "/keys" | "/kill-switches" | "/models" | "/oauth-clients"
-    | "/organization" | "/policies" | "/providers" | "/registry" | "/requests" | "/retention" | "/routing" | "/siem" | "/sign-in"
+    | "/organization" | "/outposts" | "/policies" | "/providers" | "/registry" | "/requests" | "/retention" | "/routing" | "/siem" | "/sign-in"
     | "/start" | "/system" | "/usage" | "/users" | "/webhooks";
   icon: LucideIcon;
   exact?: boolean;

@@ -1,5 +1,6 @@
 """System, SIEM, retention and outposts in Chromium: the main task of each, by clicking."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -230,6 +231,14 @@ async def test_retention_is_shortened_and_held(
     await dialog.get_by_label("Archiver runs").fill("daily")
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog.get_by_label("Archiver runs")).to_have_attribute("aria-invalid", "true")
+    # The first of two administrators was faster.
+    admin.put(RETENTION, json={"warm_retention_days": 400}).raise_for_status()
+    await dialog.get_by_label("Archiver runs").fill("30 3 * * *")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("Somebody else has changed it")
+    await dialog.get_by_role("button", name="Cancel").click()
+    await expect(policy).to_contain_text("400 days")
+    await policy.get_by_role("button", name="Edit").click()
     await dialog.get_by_label("Archiver runs").fill("30 3 * * *")
     await dialog.get_by_label("In the database (days)").fill("30")
     day = datetime.now(UTC) - timedelta(days=30)
@@ -237,10 +246,12 @@ async def test_retention_is_shortened_and_held(
     await is_accessible(page)
     await dialog.get_by_role("button", name="Shorten the retention").click()
     await expect(dialog).to_be_hidden()
-    await expect(policy.get_by_text("Set by the organization")).to_have_count(2)
+    await expect(policy.get_by_text("Set by the organization")).to_have_count(3)
     await expect(policy).to_contain_text("30 days")
     query = "SELECT retention_policy FROM tenants WHERE id = %s"
-    assert server.sql(query, [DEFAULT_TENANT]) == [({"hot_retention_days": 30, "archiver_schedule": "30 3 * * *"},)]
+    assert server.sql(query, [DEFAULT_TENANT]) == [
+        ({"hot_retention_days": 30, "warm_retention_days": 400, "archiver_schedule": "30 3 * * *"},)
+    ]
 
     await hold.get_by_role("button", name="Set a hold").press("Enter")
     await dialog.get_by_role("button", name="Set the hold").click()
@@ -256,6 +267,67 @@ async def test_retention_is_shortened_and_held(
     await expect(hold).to_contain_text("Records are removed when their time is over.")
     assert server.sql("SELECT count(*) FROM legal_holds") == [(0,)]
     server.sql("UPDATE tenants SET retention_policy = '{}' WHERE id = %s", [DEFAULT_TENANT])
+
+
+# outposts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def known_outposts(server: GatehouseServer) -> Iterator[list[str]]:
+    """An outpost that waits for its next policy, one that was revoked, and one that was never there."""
+    ids, org = [str(uuid4()) for _ in range(3)], str(uuid4())
+    named = [
+        {"outpost_id": ids[0], "org_id": org, "serials": ["a1"]},
+        {"outpost_id": ids[2], "org_id": org, "serials": ["c3"]},
+    ]
+    server.sql(
+        "INSERT INTO outpost_trust (key, ca_certificates, organizations, outposts) VALUES ('portal', '[]', %s, %s)",
+        [json.dumps({org: str(DEFAULT_TENANT)}), json.dumps(named)],
+    )
+    for outpost, seen in ((ids[0], "now() + interval '1 hour'"), (ids[1], "now() - interval '3 days'")):
+        server.sql(
+            "INSERT INTO outpost_nodes (tenant_id, outpost_id, version, seen_at, certificate_serial, certificate_ends)"
+            f" VALUES (%s, %s, 1, {seen}, 'a1', now() + interval '3 days')",
+            [DEFAULT_TENANT, outpost],
+        )
+    server.sql(
+        "INSERT INTO outpost_positions (tenant_id, outpost_id, journal_id, sequence) VALUES (%s, %s, %s, 1234)",
+        [DEFAULT_TENANT, ids[0], uuid4()],
+    )
+    yield ids
+    for table in ("outpost_trust", "outpost_nodes", "outpost_positions", "system_config"):
+        server.sql(f"DELETE FROM {table}")
+    server.sql("UPDATE tenants SET feature_flags = feature_flags - 'outpost_enabled' WHERE id = %s", [DEFAULT_TENANT])
+
+
+async def test_outposts_are_listed_and_get_credentials(
+    server: GatehouseServer, page: Page, sign_in: SignIn, admin: httpx2.Client, known_outposts: list[str]
+) -> None:
+    await sign_in("admin", "/console/outposts")
+    dialog, settings = modal(page), panel(page, "Settings of all outposts")
+    connected, revoked, unseen = (page.get_by_role("row").filter(has_text=outpost[:8]) for outpost in known_outposts)
+    await expect(connected).to_contain_text("Connected")
+    await expect(connected).to_contain_text("1,234")
+    await expect(revoked).to_contain_text("Revoked")
+    await expect(revoked).to_contain_text("Last contact 3 days ago")
+    await expect(unseen).to_contain_text("Never seen")
+    await expect(page.get_by_role("main").get_by_role("status").first).to_contain_text("their records are refused")
+    await check_screen(page)
+    admin.patch(f"{FLAGS}/outpost_enabled", json={"enabled": True}).raise_for_status()
+    await expect(page.get_by_text("their records are refused")).to_have_count(0)
+
+    await expect(settings).to_contain_text("Not sent")
+    await expect(settings.get_by_text("Default", exact=True)).to_be_visible()
+    await settings.get_by_role("button", name="Send credentials").press("Enter")
+    await dialog.get_by_role("button", name="Send credentials").press("Enter")
+    await expect(settings).to_contain_text("sealed to each outpost's certificate")
+    await expect(settings.get_by_text("Set by the organization")).to_be_visible()
+    query = "SELECT value FROM system_config WHERE key = 'outpost_provider_credentials'"
+    assert server.sql(query) == [("sealed",)]
+    await settings.get_by_role("button", name="Stop sending").click()
+    await dialog.get_by_role("button", name="Stop sending").click()
+    await expect(settings).to_contain_text("Not sent")
+    assert server.sql(query) == [("off",)]
 
 
 # who sees what ------------------------------------------------------------------------------------------------------
@@ -275,13 +347,16 @@ async def test_auditors_see_everything_and_change_nothing_and_users_are_not_led_
     await navigation.get_by_role("link", name="SIEM").click()
     await expect(page.get_by_role("heading", name="No receiver yet")).to_be_visible()
     await expect(main.get_by_role("button")).to_have_count(0)
+    await navigation.get_by_role("link", name="Outposts").click()
+    await expect(page.get_by_role("heading", name="No outposts yet")).to_be_visible()
+    await expect(main.get_by_role("button")).to_have_count(0)
     await navigation.get_by_role("link", name="Retention").click()
     await expect(panel(page, "Legal hold")).to_contain_text("Off")
     await expect(main.get_by_role("button")).to_have_count(0)
 
     await page.context.clear_cookies()
     await sign_in("user")
-    for entry in ("System", "SIEM", "Retention"):
+    for entry in ("System", "SIEM", "Retention", "Outposts"):
         await expect(navigation.get_by_role("link", name=entry)).to_have_count(0)
     await page.goto("/console/system")
     await expect(page.get_by_role("alert").first).to_be_visible()

@@ -26,7 +26,7 @@ async def test_every_entry_shows_its_category_default_and_editability(tenant: Te
         "max_conversation_messages", "unregistered_model_tier", "registry_enforcement",
     }  # fmt: skip
     for one in entries:
-        assert set(one) == {"key", "category", "value", "default", "editable", "description"}
+        assert set(one) == {"key", "category", "value", "default", "source", "editable", "description"}
         assert isinstance(one["value"], str)
     assert (await entry(tenant, "unregistered_model_tier"))["default"] == "tier_4"
 
@@ -34,13 +34,18 @@ async def test_every_entry_shows_its_category_default_and_editability(tenant: Te
 async def test_a_value_comes_from_the_organization_then_the_environment_then_the_default(
     tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (await entry(tenant, "max_conversation_messages"))["value"] == "1000"
+    async def shown(owner: Tenant) -> tuple[object, object]:
+        listed = await entry(owner, "max_conversation_messages")
+        return listed["value"], listed["source"]
+
+    assert await shown(tenant) == ("1000", "default")
     monkeypatch.setenv("MAX_CONVERSATION_MESSAGES", "77")
-    assert (await entry(tenant, "max_conversation_messages"))["value"] == "77"
+    assert await shown(tenant) == ("77", "environment")
     answer = await tenant.admin.client.put(f"{BASE}/max_conversation_messages", json={"value": "12"})
     assert (answer.status_code, answer.json()["value"], answer.json()["default"]) == (200, "12", "1000")
-    assert (await entry(tenant, "max_conversation_messages"))["value"] == "12"
-    assert (await entry(other_tenant, "max_conversation_messages"))["value"] == "77"
+    assert answer.json()["source"] == "organization"
+    assert await shown(tenant) == ("12", "organization")
+    assert await shown(other_tenant) == ("77", "environment")
 
 
 @pytest.mark.parametrize(

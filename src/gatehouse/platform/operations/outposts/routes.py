@@ -4,15 +4,18 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
+from gatehouse.foundation.http.lists import PageWindow, page_window
 from gatehouse.ingress.credentials import credential_of
 from gatehouse.platform.operations.outposts import polling, service
 from gatehouse.platform.operations.outposts.polling import WaitingOutposts
-from gatehouse.platform.operations.outposts.schemas import NewTrust, Records, RecordsStored, Trust
-from gatehouse.platform.request.callers import RESPONSES, OutpostCaller, PlatformClient
+from gatehouse.platform.operations.outposts.schemas import NewTrust, OutpostList, Records, RecordsStored, Trust
+from gatehouse.platform.request.callers import RESPONSES, AdminReader, OutpostCaller, PlatformClient
 from gatehouse.platform.request.injected import Changing
 from gatehouse.platform.request.ports import TheHost
 
 router = APIRouter(tags=["Outposts"], responses=RESPONSES)
+
+Window = Annotated[PageWindow, Depends(page_window(default=50, maximum=200))]
 
 #: Less than the usual response time-out of proxies, 60 s.
 MAX_WAIT_SECONDS: Final = 55
@@ -35,6 +38,13 @@ def _waiting(request: Request) -> WaitingOutposts:
         state.outposts_waiting = WaitingOutposts()
     waiting: WaitingOutposts = state.outposts_waiting
     return waiting
+
+
+@router.get("/api/v1/admin/outposts", response_model=OutpostList)
+async def list_outposts(caller: AdminReader, window: Window, host: TheHost) -> object:
+    """Returns the organization's outposts: when each was last seen, the policy in force there, its certificate, and the
+    records that it has handed in. The portal registers, names and revokes them."""
+    return await service.listed(caller, host, window)
 
 
 @router.put("/v1/platform/outpost-trust", response_model=Trust)

@@ -1,7 +1,7 @@
 """Bodies of the outposts' endpoints (docs/outpost-protocol.md)."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -75,3 +75,32 @@ class RecordsStored(ResponseBody):
     next_sequence: Annotated[int, Field(description="The number of the next record to send.")]
     stored: Annotated[int, Field(description="How many of these records are new; those stored before do not count.")]
     rejected: list[RejectedRecord]
+
+
+class ListedOutpost(ResponseBody):
+    outpost_id: UUID
+    state: Annotated[
+        Literal["connected", "silent", "unseen", "revoked"],
+        Field(
+            description="`connected`: it was seen in the last 90 seconds; `silent`: not since; `unseen`: never;"
+            " `revoked`: none of its certificates is valid any more."
+        ),
+    ]
+    seen_at: Annotated[datetime | None, Field(description="When it last asked for its policy.")]
+    policy_version: Annotated[int | None, Field(description="Version of the policy in force there; null without one.")]
+    policy_is_current: Annotated[
+        bool, Field(description="Whether that policy contains the organization's latest change.")
+    ]
+    certificates: Annotated[int, Field(description="Valid certificates, as the portal named them.")]
+    certificate_serial: Annotated[str | None, Field(description="Of the certificate that it used last.")]
+    certificate_ends_at: datetime | None
+    records_stored: Annotated[int, Field(description="Records that it has handed in, of all its journals.")]
+    records_stored_at: Annotated[datetime | None, Field(description="When it last handed in any.")]
+
+
+class OutpostList(ResponseBody):
+    enabled: Annotated[bool, Field(description="The feature flag `outpost_enabled`: without it they are refused.")]
+    outposts: Annotated[list[ListedOutpost], Field(description="The one that was seen last comes first.")]
+    total: int
+    page: int
+    page_size: int

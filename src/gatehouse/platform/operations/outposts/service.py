@@ -10,12 +10,20 @@ from cryptography.x509 import Certificate
 from gatehouse.foundation.certificates.x5c import parse_authority
 from gatehouse.foundation.clock import utc_now
 from gatehouse.foundation.errors import FieldFault, Unprocessable
+from gatehouse.foundation.http.lists import PageWindow
 from gatehouse.foundation.identity import Caller
 from gatehouse.platform.changes.change import Change
 from gatehouse.platform.live.outpost_records import Stored, Upload
 from gatehouse.platform.operations.outposts import table
 from gatehouse.platform.operations.outposts.errors import OutpostsDisabled, TooManyRecords
-from gatehouse.platform.operations.outposts.schemas import MAX_RECORDS, Authority, NewTrust, Records, Trust
+from gatehouse.platform.operations.outposts.schemas import (
+    MAX_RECORDS,
+    Authority,
+    ListedOutpost,
+    NewTrust,
+    Records,
+    Trust,
+)
 from gatehouse.platform.operations.outposts.table import OutpostTrustRow
 from gatehouse.platform.request.ports import Host
 
@@ -24,10 +32,23 @@ _FLAG: Final = "outpost_enabled"
 
 async def enabled(caller: Caller, host: Host) -> None:
     """Raises `OutpostsDisabled` if the caller's organization has the feature flag off."""
+    if not await _is_enabled(caller, host):
+        raise OutpostsDisabled
+
+
+async def _is_enabled(caller: Caller, host: Host) -> bool:
     assert caller.tenant_id is not None
     policy = await host.ports.policies.current(caller.tenant_id)
-    if not policy.feature_flags.get(_FLAG, False):
-        raise OutpostsDisabled
+    return policy.feature_flags.get(_FLAG, False)
+
+
+async def listed(caller: Caller, host: Host, window: PageWindow) -> dict[str, Any]:
+    """Return a page of the outposts of the caller's organization."""
+    assert caller.tenant_id is not None
+    async with host.database.service() as session:
+        rows, total = await table.listed(session, caller.tenant_id, limit=window.limit, offset=window.offset)
+    outposts = [ListedOutpost.model_validate(row) for row in rows]
+    return {"enabled": await _is_enabled(caller, host), **window.envelope("outposts", outposts, total)}
 
 
 async def trust(change: Change, new: NewTrust) -> Trust:

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody
+from gatehouse.platform.organization.system_config.keys import Source
 
 
 class NewValue(Body):
@@ -18,5 +19,6 @@ class Entry(ResponseBody):
         str, Field(description="The organization's own value, or that of the environment, or the default.")
     ]
     default: str
+    source: Annotated[Source, Field(description="Where `value` comes from.")]
     editable: bool
     description: str

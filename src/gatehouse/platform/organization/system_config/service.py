@@ -7,7 +7,7 @@ from gatehouse.platform.changes.change import Change
 from gatehouse.platform.organization.policies.service import require_caller_factor
 from gatehouse.platform.organization.system_config import table
 from gatehouse.platform.organization.system_config.errors import BadValue, EntryNotFound, NotEditable
-from gatehouse.platform.organization.system_config.keys import KEYS, ConfigKey, to_text
+from gatehouse.platform.organization.system_config.keys import KEYS, ConfigKey, Source, to_text
 from gatehouse.platform.organization.system_config.schemas import Entry
 
 
@@ -20,10 +20,8 @@ def require_key(name: str) -> ConfigKey:
 
 
 async def entries(session: AsyncSession, settings: Settings) -> list[Entry]:
-    values = await table.values(session)
-    return [
-        _entry(key, values[name] if key.editable else to_text(getattr(settings, name))) for name, key in KEYS.items()
-    ]
+    stored = await table.own_values(session)
+    return [_editable(key, stored.get(key.name)) if key.editable else _fixed(key, settings) for key in KEYS.values()]
 
 
 async def put(change: Change, key: ConfigKey, value: str) -> Entry:
@@ -36,7 +34,7 @@ async def put(change: Change, key: ConfigKey, value: str) -> Entry:
     stored = await table.own_value(change.session, key.name)
     if stored == value:
         # `updated_at` must not change: the grace period of `mfa_required` starts at it.
-        return _entry(key, value)
+        return _editable(key, value)
     previous = table.effective_value(key.name, stored)
     await table.store(change.session, change.tenant_id, key.name, value)
     change.record("system_config.changed", "system_config", key.name, was=previous, value=value)
@@ -46,15 +44,25 @@ async def put(change: Change, key: ConfigKey, value: str) -> Entry:
         change.touch("tenant", change.tenant_id, urgent=True)
         await require_caller_factor(change)
     change.touch("policy", change.tenant_id, urgent=True)
-    return _entry(key, value)
+    return _editable(key, value)
 
 
-def _entry(key: ConfigKey, value: str) -> Entry:
+def _editable(key: ConfigKey, stored: str | None) -> Entry:
+    return _entry(key, table.effective_value(key.name, stored), table.source(key.name, stored))
+
+
+def _fixed(key: ConfigKey, settings: Settings) -> Entry:
+    source: Source = "environment" if key.name in settings.model_fields_set else "default"
+    return _entry(key, to_text(getattr(settings, key.name)), source)
+
+
+def _entry(key: ConfigKey, value: str, source: Source) -> Entry:
     return Entry(
         key=key.name,
         category=key.category,
         value=value,
         default=key.default,
+        source=source,
         editable=key.editable,
         description=key.description,
     )

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from gatehouse.foundation.identity import TenantId
 from gatehouse.foundation.storage.rows import TenantRow
-from gatehouse.platform.organization.system_config.keys import KEYS, environment_value
+from gatehouse.platform.organization.system_config.keys import KEYS, Source, environment_value
 
 
 class ConfigRow(TenantRow):
@@ -21,9 +21,14 @@ class ConfigRow(TenantRow):
     updated_at: Mapped[datetime]
 
 
+async def own_values(session: AsyncSession) -> dict[str, str]:
+    """Return the session's tenant's own values by key."""
+    return {row.key: row.value for row in (await session.scalars(select(ConfigRow))).all()}
+
+
 async def values(session: AsyncSession) -> dict[str, str]:
     """Return the values in force of all editable keys, for the session's tenant."""
-    stored = {row.key: row.value for row in (await session.scalars(select(ConfigRow))).all()}
+    stored = await own_values(session)
     return {name: effective_value(name, stored.get(name)) for name, key in KEYS.items() if key.editable}
 
 
@@ -54,3 +59,11 @@ def effective_value(name: str, stored: str | None) -> str:
         return stored
     value = environment_value(KEYS[name])
     return KEYS[name].default if value is None else value
+
+
+def source(name: str, stored: str | None) -> Source:
+    """Return where the value in force of an editable key comes from. `stored` is the organization's own value, or
+    None."""
+    if stored is not None:
+        return "organization"
+    return "default" if environment_value(KEYS[name]) is None else "environment"
