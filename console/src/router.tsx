@@ -1,21 +1,22 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link } from "@tanstack/react-router";
 import { MapPinOff } from "lucide-react";
-import { ACCESS_KINDS, ACCESS_STATUSES } from "./access-requests/api";
-import { SCOPE_TYPES } from "./budgets/api";
-import { PERIODS_DAYS } from "./compliance/api";
+import { ACCESS_KINDS, ACCESS_STATUSES } from "./access-requests/choices";
+import { SCOPE_TYPES } from "./budgets/choices";
+import { PERIODS_DAYS } from "./compliance/choices";
 import { DETECTORS } from "./dlp/detectors";
 import type { AnalyticsPeriod } from "./overview/api";
 import { buttonClass } from "./parts/Button";
 import { Page } from "./parts/Page";
 import { EmptyState, ErrorState } from "./parts/states";
-import { STATUSES as APPROVAL_STATUSES } from "./approvals/api";
-import { type Period, STATUSES as RECORD_STATUSES } from "./requests/api";
-import { STATUSES as REGISTRY_STATUSES, TIERS } from "./registry/api";
-import { STRATEGIES } from "./routing/api";
+import { STATUSES as APPROVAL_STATUSES } from "./approvals/choices";
+import type { Period } from "./requests/api";
+import { STATUSES as RECORD_STATUSES } from "./requests/choices";
+import { STATUSES as REGISTRY_STATUSES, TIERS } from "./registry/choices";
+import { STRATEGIES } from "./routing/choices";
 import { Shell } from "./shell/Shell";
 import { texts } from "./texts";
 import type { UsagePeriod } from "./usage/api";
-import { KINDS, ROLES } from "./users/api";
+import { KINDS, ROLES } from "./users/choices";
 
 type Search = Record<string, unknown>;
 

@@ -2,14 +2,14 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 
+export { ACCESS_KINDS, ACCESS_STATUSES } from "./choices";
+
 export type AccessRequest = Schemas["AccessRequest"];
 export type NewAccessRequest = Schemas["NewAccessRequest"];
 export type AccessApproval = Schemas["AccessApproval"];
 export type AccessStatus = AccessRequest["status"];
 export type AccessKind = AccessRequest["kind"];
 
-export const ACCESS_STATUSES: readonly AccessStatus[] = ["pending", "approved", "denied", "withdrawn"];
-export const ACCESS_KINDS: readonly AccessKind[] = ["model", "limit"];
 export const PAGE_SIZE = 50;
 const OWN_REFRESH_MS = 15_000;
 const PENDING_REFRESH_MS = 3_000;

@@ -2,10 +2,11 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 
+export { STATUSES } from "./choices";
+
 export type Approval = Schemas["Approval"];
 export type ApprovalStatus = Approval["status"];
 
-export const STATUSES: readonly ApprovalStatus[] = ["pending", "approved", "denied", "expired", "cancelled"];
 export const PAGE_SIZE = 50;
 const REFRESH_MS = 3_000;
 

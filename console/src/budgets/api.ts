@@ -3,6 +3,8 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tansta
 import { api, dataOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
 
+export { SCOPE_TYPES } from "./choices";
+
 export type Budget = Schemas["Budget"];
 export type NewBudget = Schemas["NewBudget"];
 export type BudgetUpdate = Schemas["BudgetUpdate"];
@@ -10,7 +12,6 @@ export type ScopeType = Budget["scope_type"];
 export type Period = Budget["period"];
 
 export const PAGE_SIZE = 50;
-export const SCOPE_TYPES: readonly ScopeType[] = ["tenant", "group", "user", "api_key", "oauth_client"];
 export const PERIODS: readonly Period[] = ["month", "day", "minute"];
 
 /** A page of budgets, newest first, each with what is spent of it. */

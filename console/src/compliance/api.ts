@@ -1,6 +1,9 @@
 /** Compliance bundles and their figures: queries, changes and files. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
+import { PERIODS_DAYS } from "./choices";
+
+export { PERIODS_DAYS } from "./choices";
 
 export type Bundle = Schemas["Bundle"];
 export type NewBundle = Schemas["NewBundle"];
@@ -13,7 +16,6 @@ export type EntityType = Schemas["EntityTypeShown"];
 export type Framework = Bundle["regulatory_framework"];
 
 export const PAGE_SIZE = 50;
-export const PERIODS_DAYS = [7, 30, 90, 365] as const;
 export type PeriodDays = (typeof PERIODS_DAYS)[number];
 export const DEFAULT_DAYS: PeriodDays = 30;
 export const FRAMEWORKS: readonly Framework[] = [

@@ -1,13 +1,11 @@
 import { Dialog as Base } from "@base-ui/react/dialog";
 import { X } from "lucide-react";
-import { createContext, type ReactNode, type RefObject } from "react";
+import type { ReactNode, RefObject } from "react";
 import { texts } from "../texts";
 import { buttonClass } from "./Button";
 import { classes } from "./classes";
 import styles from "./Dialog.module.css";
-
-/** Whether the place is in a dialog, which lies above the page's landmarks. */
-export const InDialog = createContext(false);
+import { InDialog } from "./in-dialog";
 
 /** A modal dialog. With `persistent` it ends by its own buttons only, because what it shows would be lost. `wide` is
  * for editors. At its end the focus goes to `returnTo`. */

@@ -1,7 +1,7 @@
 import { Menu as Base } from "@base-ui/react/menu";
 import { type ComponentProps, type ReactNode, use, useEffect, useState } from "react";
 import { classes } from "./classes";
-import { InDialog } from "./Dialog";
+import { InDialog } from "./in-dialog";
 import styles from "./Menu.module.css";
 
 /** The popup of a menu. It opens within the landmark that has the id `within`, so that no content is outside of all; in a

@@ -2,6 +2,8 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, dataOf, type Schemas } from "../api/client";
 
+export { STATUSES, TIERS } from "./choices";
+
 export type RegisteredModel = Schemas["RegisteredModel"];
 export type NewRegisteredModel = Schemas["NewRegisteredModel"];
 export type RegisteredModelUpdate = Schemas["RegisteredModelUpdate"];
@@ -13,10 +15,6 @@ export type RiskTier = RegisteredModel["risk_tier"];
 export type Status = RegisteredModel["validation_status"];
 
 export const PAGE_SIZE = 50;
-export const TIERS = ["tier_1", "tier_2", "tier_3", "tier_4", "unclassified"] as const satisfies readonly RiskTier[];
-export const STATUSES = [
-  "draft", "unclassified", "pending_validation", "in_validation", "validated", "needs_remediation", "deprecated",
-] as const satisfies readonly Status[];
 
 /** Reads in variant B, whose tags have values. */
 const READING = { header: { "x-api-variant": "b" } } as const;

@@ -5,13 +5,14 @@ import { ApiError } from "../api/errors";
 import { useRights } from "../api/queries";
 import type { paths } from "../api/schema";
 
+export { STATUSES } from "./choices";
+
 export type UsageRecord = Schemas["UsageRecord"];
 export type AuditEvent = Schemas["AuditEventShown"];
 type ListQuery = NonNullable<paths["/api/v1/usage/records"]["get"]["parameters"]["query"]>;
 export type RecordStatus = NonNullable<ListQuery["status"]>;
 export type Period = "hour" | "day" | "week" | "month" | "all";
 
-export const STATUSES: readonly RecordStatus[] = ["success", "refused", "error", "cancelled", "interrupted"];
 export const PAGE_SIZE = 50;
 const REFRESH_MS = 15_000;
 const FIRST_RECORD_MS = 2_000;

@@ -3,6 +3,8 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tansta
 import { api, dataOf, type Schemas } from "../api/client";
 import type { paths } from "../api/schema";
 
+export { STRATEGIES } from "./choices";
+
 type List = paths["/api/admin/cost-routing/policies"];
 export type RoutingPolicy = List["get"]["responses"][200]["content"]["application/json"]["policies"][number];
 export type NewRoutingPolicy = List["post"]["requestBody"]["content"]["application/json"];
@@ -13,9 +15,6 @@ export type Simulation = Schemas["Simulation"];
 export type Simulated = Schemas["Simulated"];
 export type ConsideredModel = Simulated["candidates"][number];
 
-export const STRATEGIES = [
-  "cost_optimized", "quality_optimized", "latency_optimized", "balanced", "round_robin", "manual_fallback",
-] as const satisfies readonly Strategy[];
 export const CAPABILITIES: readonly Capability[] = ["vision", "function_calling", "json_mode", "streaming", "code_execution"];
 export const CAP_ACTIONS: readonly CapAction[] = ["block", "use_cheapest", "warn"];
 

@@ -3,14 +3,14 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tansta
 import { api, dataOf, type Schemas } from "../api/client";
 import { useIfMatch } from "../api/versions";
 
+export { KINDS, ROLES } from "./choices";
+
 export type User = Schemas["User"];
 export type Role = User["role"];
 export type NewUser = Schemas["NewUser"];
 export type UserUpdate = Schemas["UserUpdate"];
 
 export const PAGE_SIZE = 50;
-export const ROLES: readonly Role[] = ["user", "auditor", "admin"];
-export const KINDS: readonly User["kind"][] = ["user", "service"];
 
 export interface UserFilters {
   search?: string | undefined;

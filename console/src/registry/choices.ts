@@ -1,0 +1,7 @@
+/** What a filter of the page can be. Apart from the queries, so that the paths need no more than this. */
+import type { RiskTier, Status } from "./api";
+
+export const STATUSES = [
+  "draft", "unclassified", "pending_validation", "in_validation", "validated", "needs_remediation", "deprecated",
+] as const satisfies readonly Status[];
+export const TIERS = ["tier_1", "tier_2", "tier_3", "tier_4", "unclassified"] as const satisfies readonly RiskTier[];
