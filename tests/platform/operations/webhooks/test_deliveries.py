@@ -293,11 +293,11 @@ async def test_the_lease_of_a_turn_is_renewed_while_its_process_lives(
     hooks: Hooks, platform: RunningPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer takes longer than the lease: no other process sends meanwhile."""
-    monkeypatch.setattr(queue, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(queue, "LEASE_SECONDS", 3.0)
     monkeypatch.setattr(delivering, "_EXTEND_INTERVAL_SECONDS", 0.2)
 
     async def slow(_: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(3)
+        await asyncio.sleep(5)
         return web.Response()
 
     hooks.receiver.otherwise = slow
@@ -306,7 +306,7 @@ async def test_the_lease_of_a_turn_is_renewed_while_its_process_lives(
     await hooks.dispatch()
     running = asyncio.create_task(hooks.deliveries.run())
     await hooks.receiver.until(1)
-    for _ in range(4):
+    for _ in range(8):
         await asyncio.sleep(0.5)
         async with platform.host.database.at_once() as connection:
             assert await queue.take(connection, 10) == []
