@@ -13,7 +13,7 @@ import binascii
 import hashlib
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
@@ -95,10 +95,12 @@ class OffsetWindow:
         return {name: items, "total": total, "limit": self.limit, "offset": self.offset}
 
 
-def page_window(*, default: int = 50, maximum: int = 200, size_name: str = "page_size") -> Callable[..., PageWindow]:
+def page_window(
+    *, default: int = 50, maximum: int = 200, size_name: str = "page_size"
+) -> Callable[..., Awaitable[PageWindow]]:
     """Return the dependency of a list in page style."""
 
-    def window(
+    async def window(
         page: Annotated[int, Query(ge=1, le=_MAX_OFFSET, description="Counts from 1.")] = 1,
         size: Annotated[int, Query(alias=size_name, ge=1, le=maximum, description="Rows a page.")] = default,
     ) -> PageWindow:
@@ -107,10 +109,10 @@ def page_window(*, default: int = 50, maximum: int = 200, size_name: str = "page
     return window
 
 
-def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., OffsetWindow]:
+def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., Awaitable[OffsetWindow]]:
     """Return the dependency of a list in offset style."""
 
-    def window(
+    async def window(
         limit: Annotated[int, Query(ge=1, le=maximum, description="Rows to return at most.")] = default,
         offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET, description="Rows to skip.")] = 0,
     ) -> OffsetWindow:
@@ -119,12 +121,14 @@ def offset_window(*, default: int = 50, maximum: int = 200) -> Callable[..., Off
     return window
 
 
-def by_variant(*, a: Callable[..., Window], b: Callable[..., Window]) -> Callable[..., Window]:
+def by_variant(
+    *, a: Callable[..., Awaitable[Window]], b: Callable[..., Awaitable[Window]]
+) -> Callable[..., Awaitable[Window]]:
     """Return the dependency of a list whose style depends on the variant. Variant C uses that of A."""
 
     names_of_a, names_of_b = _parameters(a), _parameters(b)
 
-    def window(
+    async def window(
         request: Request,
         variant: RequestVariant,
         of_a: Annotated[Any, Depends(a)],
@@ -139,7 +143,7 @@ def by_variant(*, a: Callable[..., Window], b: Callable[..., Window]) -> Callabl
     return window
 
 
-def _parameters(window: Callable[..., Window]) -> frozenset[str]:
+def _parameters(window: Callable[..., Awaitable[Window]]) -> frozenset[str]:
     """Return the query parameters of a window's dependency."""
     dependant = get_dependant(path="", call=window)
     return frozenset(field.alias for field in dependant.query_params)
@@ -253,10 +257,10 @@ class OpenCursor:
         return {name: [shown(row) for row in page], "next_cursor": next_cursor, "has_more": has_more}
 
 
-def cursor_window(*, default: int = 50, maximum: int = 500) -> Callable[..., CursorWindow]:
+def cursor_window(*, default: int = 50, maximum: int = 500) -> Callable[..., Awaitable[CursorWindow]]:
     """Return the dependency of a list in cursor style."""
 
-    def window(
+    async def window(
         limit: Annotated[int, Query(ge=1, le=maximum, description="Rows to return at most.")] = default,
         cursor: Annotated[str | None, Query(description="`next_cursor` of the answer before, unchanged.")] = None,
     ) -> CursorWindow:

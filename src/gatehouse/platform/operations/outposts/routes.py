@@ -31,7 +31,7 @@ _BUNDLE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def _waiting(request: Request) -> WaitingOutposts:
+async def _waiting(request: Request) -> WaitingOutposts:
     """Return the worker's registry of waiting outposts; the first call makes it."""
     state = request.app.state
     if not hasattr(state, "outposts_waiting"):
