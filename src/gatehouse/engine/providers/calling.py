@@ -19,6 +19,7 @@ from gatehouse.engine.conversation.errors import InvalidField, NotConvertible
 from gatehouse.engine.providers.credentials import lacks_secret
 from gatehouse.engine.providers.failure import ProviderFailed, of_transport
 from gatehouse.engine.providers.kind import Endpoint, NoEmbeddings, ProviderKind, ProviderNotConfigured, ProviderTarget
+from gatehouse.engine.providers.rate_limit_headers import exhausted_seconds
 from gatehouse.engine.providers.registry import KINDS, SPOKEN
 from gatehouse.engine.providers.reply import Reply
 from gatehouse.engine.providers.streams import Converting, Passing, Stream
@@ -79,8 +80,9 @@ async def call_provider(
         if not 200 <= reply.status < 300:
             raise await _failure(kind, reply, secret)  # noqa: TRY301 - closed below, as every other failure
         if stream is None:
-            return await _whole_reply(reply, call, candidate, parties, max_response_bytes, sent_bytes=size)
-        return await Reply.streaming(reply, stream, call, sent_bytes=size)
+            answer = await _whole_reply(reply, call, candidate, parties, max_response_bytes, sent_bytes=size)
+        else:
+            answer = await Reply.streaming(reply, stream, call, sent_bytes=size)
     except OutboundFailed as error:
         await reply.close()
         raise of_transport(error, reply.status) from None
@@ -91,6 +93,8 @@ async def call_provider(
     except BaseException:
         await reply.close()
         raise
+    answer.exhausted_seconds = exhausted_seconds(reply.headers)
+    return answer
 
 
 class _Parties(NamedTuple):

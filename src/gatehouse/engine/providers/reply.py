@@ -57,13 +57,18 @@ class Reply:
     estimate, because a provider charges all tokens that it produced: see `usage_estimated`.
     """
 
-    __slots__ = ("_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "events", "headers", "status")
+    __slots__ = (
+        "_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "events", "exhausted_seconds", "headers",
+        "status",
+    )  # fmt: skip
 
     def __init__(self, status: int, headers: Mapping[str, str], *, body: bytes | None = None) -> None:
         self.status = status
         self.headers = headers
         self.body = body
         self.events: AsyncIterator[bytes] | None = None
+        #: seconds until the provider's rate limit resets, which this answer has exhausted; None: it has not
+        self.exhausted_seconds: float | None = None
         self._usage: Usage | None = None
         self._stream: Stream | None = None
         self._upstream: OutboundReply | None = None

@@ -10,9 +10,10 @@ from gatehouse.engine.conversation.errors import UnknownUpstream
 from gatehouse.engine.exchange import Admitted, Attempt, Exchange
 from gatehouse.engine.ports import Ports
 from gatehouse.engine.providers import Reply, call_provider
-from gatehouse.engine.providers.failure import ProviderFailed, sentence
+from gatehouse.engine.providers.failure import RATE_LIMITED, ProviderFailed, sentence
 from gatehouse.engine.records import tracing
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
+from gatehouse.engine.routing.cooldowns import Cooldowns
 from gatehouse.engine.stages.candidates.kill_switch import ProviderUnavailable
 from gatehouse.foundation.deadlines import Deadlines
 from gatehouse.foundation.errors import BadGateway, GatewayTimeout, Refusal, Unauthenticated, Unavailable
@@ -64,6 +65,7 @@ class Attempts:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self.circuits = Circuits(ports.clock, ports.circuit_failures, ports.circuit_seconds)
+        self.cooldowns = Cooldowns(ports.clock)
         self._deadlines = Deadlines(ports.request_deadline_seconds)
 
     async def answer(self, x: Admitted, answered: Exchange) -> Reply:
@@ -149,6 +151,8 @@ class Attempts:
             if failed.reason != OutboundTimeout.reason:
                 # The provider has answered, with an error.
                 del answered.unanswered[unanswered:]
+            if failed.reason == RATE_LIMITED:
+                self.cooldowns.begin(key, failed.retry_after)
             if failed.retryable:
                 (circuits.failed if sent else circuits.not_connected)(key)
             else:
@@ -158,6 +162,8 @@ class Attempts:
             circuits.released(key)
             raise
         circuits.succeeded(key)
+        if reply.exhausted_seconds is not None:
+            self.cooldowns.begin(key, reply.exhausted_seconds)
         latency_ms = (self._ports.clock.monotonic() - started) * 1000
         self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
         return reply
