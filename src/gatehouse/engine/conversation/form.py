@@ -102,6 +102,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     reasoning_effort: str | None = None
     #: fields of the request that its dialect does not define; a provider's dialect passes on those that it knows
     extra: dict[str, Any] = {}
+    #: names of the client's fields that the internal form cannot express
+    lost: tuple[str, ...] = ()
 
 
 class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):

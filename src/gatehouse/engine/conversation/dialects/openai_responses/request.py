@@ -10,8 +10,9 @@ from gatehouse.engine.conversation.decoding.optional_fields import (
     text,
 )
 from gatehouse.engine.conversation.dialects.openai_responses.items import read_items
+from gatehouse.engine.conversation.dialects.openai_responses.tools import read_choice, read_tools
 from gatehouse.engine.conversation.errors import InvalidField
-from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text, Tool, ToolChoice
+from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text
 
 #: fields of this dialect; other fields are extensions of a provider
 _DIALECT_FIELDS: Final = frozenset(
@@ -26,18 +27,21 @@ _DIALECT_FIELDS: Final = frozenset(
 
 
 def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
-    messages = read_items(body["input"])
+    tools = read_tools(body)
+    lost = dict(tools.lost)
+    messages = read_items(body["input"], tools, lost)
     instructions = text(body, "instructions")
     if instructions:
         messages.insert(0, FormMessage("system", (Text(instructions),)))
     if not any(message.parts for message in messages):
         raise InvalidField("input", "`input` holds nothing to answer: no text, image, tool call or result.")
+    tool_choice, functions = read_choice(body.get("tool_choice"), tools)
     return Request(
         model=model,
         stream=stream,
         messages=tuple(messages),
-        tools=tuple(_read_tool(tool, f"tools[{index}]") for index, tool in enumerate(body.get("tools") or ())),
-        tool_choice=_read_choice(body.get("tool_choice")),
+        tools=functions,
+        tool_choice=tool_choice,
         parallel_tool_calls=boolean(body, "parallel_tool_calls"),
         response_format=_read_format((body.get("text") or {}).get("format")),
         user=text(body, "user"),
@@ -48,31 +52,8 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
             temperature=number(body, "temperature"),
             top_p=number(body, "top_p"),
         ),
+        lost=tuple(lost),
     )
-
-
-def _read_tool(tool: Mapping[str, Any], path: str) -> Tool:
-    name, parameters = tool.get("name"), tool.get("parameters")
-    if not isinstance(name, str) or not name:
-        raise InvalidField(f"{path}.name", f"`{path}.name` is required.")
-    if parameters is not None and not isinstance(parameters, dict):
-        raise InvalidField(f"{path}.parameters", f"`{path}.parameters` must be an object.")
-    return Tool(
-        name=name,
-        description=text(tool, "description"),
-        parameters=parameters,
-        strict=boolean(tool, "strict"),
-    )
-
-
-def _read_choice(choice: Any) -> ToolChoice | None:
-    if choice is None:
-        return None
-    if choice in ("auto", "none", "required"):
-        return ToolChoice(choice)
-    if isinstance(choice, dict) and choice.get("type") == "function" and isinstance(choice.get("name"), str):
-        return ToolChoice("named", choice["name"])
-    raise InvalidField("tool_choice", "`tool_choice` must be `auto`, `none`, `required` or name a function.")
 
 
 def _read_format(value: Any) -> ResponseFormat | None:
