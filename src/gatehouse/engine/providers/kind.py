@@ -85,6 +85,9 @@ class ProviderKind(Protocol):
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         """Adapt a body that was converted from another dialect to the kind."""
 
+    def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
+        """Return whether a body that was converted from another dialect may have a `prompt_cache_key`."""
+
     def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
         """Remove or replace fields that this configuration of the provider refuses, in every body."""
 

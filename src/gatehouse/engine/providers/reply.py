@@ -57,13 +57,17 @@ class Reply:
     estimate, because a provider charges all tokens that it produced: see `usage_estimated`.
     """
 
-    __slots__ = ("_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "events", "headers", "status")
+    __slots__ = (
+        "_call", "_sent_bytes", "_stream", "_upstream", "_usage", "body", "dropped", "events", "headers", "status",
+    )  # fmt: skip
 
     def __init__(self, status: int, headers: Mapping[str, str], *, body: bytes | None = None) -> None:
         self.status = status
         self.headers = headers
         self.body = body
         self.events: AsyncIterator[bytes] | None = None
+        #: the names of the client's fields that the provider did not receive, separated by commas
+        self.dropped = ""
         self._usage: Usage | None = None
         self._stream: Stream | None = None
         self._upstream: OutboundReply | None = None

@@ -92,6 +92,10 @@ class Wire:
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         return body
 
+    def has_prompt_cache_key(self, config: ProviderConfig) -> bool:
+        # Servers that only resemble OpenAI's may refuse the field.
+        return False
+
     def fit(self, body: dict[str, Any], config: ProviderConfig) -> dict[str, Any]:
         return body
 

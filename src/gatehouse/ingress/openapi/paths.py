@@ -117,6 +117,7 @@ _HEADERS: Final = {
     "X-Gateway-Fallbacks": "How many candidates failed before.",
     "X-Gateway-Cache": "`hit`: answered before; `miss`. Absent where no answers are kept.",
     "X-Gateway-Warning": "Why the organization's model registry objects to the model; absent where it does not.",
+    "X-Gateway-Dropped": "The request's fields that the provider's API cannot express; absent if there is none.",
     "X-Gateway-Timing": "Where the time went, in the form of Server-Timing; for administrators who send this header.",
     "X-DLP-Action": "What DLP did with the request.",
     "X-Cost-USD": "What the call cost; absent from streams and where the price is unknown.",

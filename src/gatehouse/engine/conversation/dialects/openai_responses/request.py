@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gatehouse.engine.conversation.conversion import effort
+from gatehouse.engine.conversation.conversion.lost import unread
 from gatehouse.engine.conversation.decoding.optional_fields import (
     boolean,
     integer,
@@ -14,6 +16,13 @@ from gatehouse.engine.conversation.dialects.openai_responses.tools import read_c
 from gatehouse.engine.conversation.errors import InvalidField
 from gatehouse.engine.conversation.form import FormMessage, Request, ResponseFormat, Sampling, Text
 
+#: fields that are converted, or do not concern the provider
+_CONVERTED_FIELDS: Final = frozenset(
+    {
+        "input", "instructions", "max_output_tokens", "model", "parallel_tool_calls", "prompt_cache_key", "reasoning",
+        "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_p", "user",
+    }
+)  # fmt: skip
 #: fields of this dialect; other fields are extensions of a provider
 _DIALECT_FIELDS: Final = frozenset(
     {
@@ -22,13 +31,20 @@ _DIALECT_FIELDS: Final = frozenset(
         "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options",
         "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store", "stream",
         "stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
+        "client_metadata",
     }
 )  # fmt: skip
 
 
 def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
     tools = read_tools(body)
-    lost = dict(tools.lost)
+    reasoning, text_options = body.get("reasoning") or {}, body.get("text") or {}
+    lost = (
+        unread(body, _CONVERTED_FIELDS | (body.keys() - _DIALECT_FIELDS))
+        | unread(reasoning, frozenset({"effort"}), "reasoning.")
+        | unread(text_options, frozenset({"format"}), "text.")
+        | tools.lost
+    )
     messages = read_items(body["input"], tools, lost)
     instructions = text(body, "instructions")
     if instructions:
@@ -43,9 +59,10 @@ def read(body: Mapping[str, Any], model: str, stream: bool) -> Request:
         tools=functions,
         tool_choice=tool_choice,
         parallel_tool_calls=boolean(body, "parallel_tool_calls"),
-        response_format=_read_format((body.get("text") or {}).get("format")),
+        response_format=_read_format(text_options.get("format")),
         user=text(body, "user"),
-        reasoning_effort=text(body.get("reasoning") or {}, "effort"),
+        effort=effort.of_openai(text(reasoning, "effort"), "reasoning.effort"),
+        prompt_cache_key=text(body, "prompt_cache_key"),
         extra={name: value for name, value in body.items() if name not in _DIALECT_FIELDS},
         sampling=Sampling(
             max_tokens=integer(body, "max_output_tokens"),
