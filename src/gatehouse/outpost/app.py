@@ -24,7 +24,7 @@ from gatehouse.outpost.host import OutpostHost
 #: Paths of the gateway that the proxy serves.
 SERVED: Final = frozenset(
     {"/v1/chat/completions", "/api/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/models",
-     "/v1/scan"}
+     "/v1/scan", "/v1/messages/count_tokens", "/v1/responses/input_tokens"}
 )  # fmt: skip
 
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gatehouse.engine.conversation.call import ModelCall
 from gatehouse.engine.conversation.form import Delta
 from gatehouse.engine.conversation.usage import Usage
 from gatehouse.engine.conversation.view import EventView, Growth
 from gatehouse.foundation.errors import Refusal
+
+#: `count_tokens` has no answer of a model
+Operation: TypeAlias = Literal["chat", "embeddings", "count_tokens"]
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -74,7 +77,7 @@ class Dialect(Protocol):
     def name(self) -> str: ...
 
     @property
-    def operation(self) -> Literal["chat", "embeddings"]: ...
+    def operation(self) -> Operation: ...
 
     def decode(self, body: bytes, headers: Mapping[str, str] = NO_HEADERS) -> ModelCall:
         """Return the model call of a client's body and headers (names in lower case). Raises a subclass of `BadRequest`

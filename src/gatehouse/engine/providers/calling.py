@@ -97,6 +97,24 @@ async def call_provider(
         raise
 
 
+def dropped_fields(call: ModelCall, candidate: Candidate) -> str:
+    """Return the names of the fields that the candidate's provider does not receive, for an answer from the cache."""
+    client, kind, config = DIALECTS[call.dialect], KINDS.get(candidate.provider.kind), candidate.provider.config
+    try:
+        name = None if kind is None else kind.dialect(client.operation, config)
+        if kind is None or name is None or name == client.name:
+            return ""
+        request = _for_candidate(client.to_internal(call), candidate, kind, None)
+    except (ProviderNotConfigured, InvalidField):
+        return ""
+    return _dropped(request, client, SPOKEN[name])
+
+
+def _dropped(request: Request | EmbeddingsRequest, client: Dialect, spoken: ProviderDialect) -> str:
+    unwritten, extra_fields = spoken.unwritten(request), spoken.extra_fields
+    return lost.header(lost.lost_fields(request, unwritten, extra_fields, client.feature_fields))
+
+
 class _Parties(NamedTuple):
     """The client's dialect, the provider's dialect and the provider's kind."""
 
@@ -139,9 +157,7 @@ def _request(call: ModelCall, candidate: Candidate, parties: _Parties) -> tuple[
             client.refuse_unconvertible(call)
             request = _for_candidate(client.to_internal(call), candidate, kind, limit)
             body = kind.adapt(spoken.from_internal(request))
-            dropped = lost.header(
-                lost.lost_fields(request, spoken.unwritten(request), spoken.extra_fields, client.feature_fields)
-            )
+            dropped = _dropped(request, client, spoken)
         except InvalidField as error:
             raise ProviderFailed("refused", client_error=error) from None
         if call.stream:
