@@ -75,7 +75,10 @@ def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
     handlers: dict[Any, Callable[..., Any]] = {Refusal: refused, 404: refused}
     return Starlette(
         routes=[
-            Route("/api/health/live", live), Route("/api/health/ready", ready), Route("/metrics", metrics),
+            Route("/", live),
+            Route("/api/health/live", live),
+            Route("/api/health/ready", ready),
+            Route("/metrics", metrics),
         ],
         exception_handlers=handlers,
     )  # fmt: skip
