@@ -6,10 +6,11 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
+from gatehouse.engine.conversation.dialects.token_counts import COUNTING
 from gatehouse.engine.conversation.errors import UnknownUpstream
 from gatehouse.engine.exchange import Admitted, Attempt, Exchange
 from gatehouse.engine.ports import Ports
-from gatehouse.engine.providers import Reply, call_provider
+from gatehouse.engine.providers import Reply, call_provider, count_tokens
 from gatehouse.engine.providers.failure import RATE_LIMITED, ProviderFailed, sentence
 from gatehouse.engine.records import tracing
 from gatehouse.engine.routing.circuits import CircuitKey, Circuits
@@ -165,7 +166,8 @@ class Attempts:
         if reply.exhausted_seconds is not None:
             self.cooldowns.begin(key, reply.exhausted_seconds)
         latency_ms = (self._ports.clock.monotonic() - started) * 1000
-        self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
+        if x.call_request.call.dialect not in COUNTING:
+            self._ports.latencies.answered(candidate.model.id, latency_ms, stream=x.call_request.call.stream)
         return reply
 
     async def _traced_call(
@@ -198,6 +200,7 @@ class Attempts:
         switches, credentials, tenant_id = ports.switches, ports.credentials, identified.policy.tenant_id
 
         unanswered = len(answered.unanswered)
+        ask = count_tokens if x.call_request.call.dialect in COUNTING else call_provider
 
         def still_allowed() -> None:
             """Check that the permission was not revoked while the request waited."""
@@ -221,7 +224,7 @@ class Attempts:
                     still_allowed()
                 elif not switches.up_to_date():
                     continue
-                return await call_provider(
+                return await ask(
                     x.call_request.call,
                     candidate,
                     secret=ports.secrets.open(tenant_id, provider.id, provider.sealed_credentials),

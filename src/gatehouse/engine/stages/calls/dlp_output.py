@@ -24,8 +24,8 @@ _decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, 
 
 def inspect(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
     """Inspect a whole answer. Waits for approval where a rule demands it."""
-    if x.inspection is None or DIALECTS[x.call.dialect].operation == "embeddings":
-        # Vectors have no text, and in base64 they resemble anything.
+    if x.inspection is None or DIALECTS[x.call.dialect].operation != "chat":
+        # Vectors have no text, and in base64 they resemble anything. Token counts are numbers.
         return ALLOW
     return _inspect(x, x.inspection, body, ports)
 
@@ -75,10 +75,12 @@ def stream_hold(x: CallRequest, hit: Hit, ports: Ports) -> Hold:
 
 
 async def approved(x: CallRequest, hold: Hold, ports: Ports) -> bool:
-    """Wait for the decision and note it. A request that is cancelled while it waits counts as not approved."""
+    """Wait for the decision and note it. A request that is cancelled while it waits counts as not approved. Nobody is
+    asked for a token count, which is not approved."""
     decision = False
     try:
-        decision = await ports.approvals.decision(x, hold.ask)
+        if DIALECTS[x.call.dialect].operation != "count_tokens":
+            decision = await ports.approvals.decision(x, hold.ask)
     finally:
         if hold.settled is not None:
             hold.settled(decision)

@@ -62,8 +62,8 @@ async def _choose(x: CallRequest) -> Verdict:
 
 
 def note_answer(x: CallRequest, body: bytes, ports: Ports) -> MaybeVerdict:
-    """Keep a whole answer. Embeddings have no text."""
-    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation != "embeddings":
+    """Keep a whole answer of a chat. Others have no text."""
+    if x.sample is not None and len(body) <= MAX_ANSWER_BYTES and DIALECTS[x.call.dialect].operation == "chat":
         x.sample.answer = [body]
     return ALLOW
 

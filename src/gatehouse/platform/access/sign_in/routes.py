@@ -47,7 +47,7 @@ _NOTES: Final = {
 _SIGN_IN_AGAIN_PREFIXES: Final = ("/oauth/authorize", "/api/saml/")
 
 
-@router.get("/")
+@router.api_route("/", methods=["GET", "HEAD"])
 async def front_page(request: Request) -> Response:
     """Leads people who open the platform's address to the console; programs get links to the services."""
     if not prefers_html(request.headers.get("accept", "")):
