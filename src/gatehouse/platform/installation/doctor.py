@@ -121,7 +121,7 @@ _DATABASE_CHECKS: Final[tuple[Callable[[Connection, Installation], CheckResult],
 
 def _redis(settings: Settings) -> CheckResult:
     if settings.redis_url is None:
-        return CheckResult("redis", "ok", "not used: each worker counts for itself")
+        return CheckResult("redis", "ok", "not used: each worker counts separately")
     try:
         address = Address.parse(settings.redis_url)
         if address.socket is None:
