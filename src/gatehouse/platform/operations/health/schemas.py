@@ -99,15 +99,13 @@ class Diagnosis(ResponseBody):
 class Requests(ResponseBody):
     total: int
     success: int
-    error: Annotated[
-        int, Field(description="All requests that did not succeed, including refused and cancelled requests.")
-    ]
+    error: Annotated[int, Field(description="All requests without success, including refused and cancelled requests.")]
     error_rate: Annotated[
         float,
         Field(
             ge=0,
             le=1,
-            description="`error` as a share of `total`. The `error_rate` of alerts is in percent and counts only failures.",
+            description="`error` as a share of `total`. Alerts' `error_rate` is in percent and counts only failures.",
         ),
     ]
 
