@@ -1,5 +1,5 @@
 """The outpost's identity: the certificate and key of its registration, and tokens signed with the key
-(docs/outpost-protocol.md, "How an outpost proves itself").
+(docs/outpost-protocol.md, "Authentication of an outpost").
 
 A renewal may replace the files while the process runs: the next token and the next connection use the new ones.
 """
