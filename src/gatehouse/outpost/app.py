@@ -49,7 +49,7 @@ class OutpostProxy:
 
 
 def _probes(host: OutpostHost, addresses: ClientAddresses) -> Starlette:
-    """Return the application for all paths that the gateway does not serve."""
+    """Returns the application for all paths that the gateway does not serve."""
     allowed_networks = [network(cidr) for cidr in host.settings.metrics_allowed_cidrs]
 
     async def live(request: Request) -> Response:
