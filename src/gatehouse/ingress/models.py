@@ -19,7 +19,7 @@ from gatehouse.foundation.http.envelopes import ANTHROPIC, GATEWAY, ErrorForm
 from gatehouse.policy.records import ModelRecord
 
 #: maximum of `limit`, and its default
-MAX_PAGE_SIZE: Final = 1000
+MAX_PAGE_MODELS: Final = 1000
 
 
 class Model(msgspec.Struct):
@@ -100,9 +100,9 @@ def _anthropic_page(usable: Mapping[str, ModelRecord], query: str) -> AnthropicM
 
 def _limit(value: str | None) -> int:
     if value is None:
-        return MAX_PAGE_SIZE
-    if not (value.isascii() and value.isdecimal()) or len(value) > 4 or not 1 <= int(value) <= MAX_PAGE_SIZE:
-        raise InvalidField("limit", f"`limit` must be a whole number from 1 to {MAX_PAGE_SIZE}.")
+        return MAX_PAGE_MODELS
+    if not (value.isascii() and value.isdecimal()) or len(value) > 4 or not 1 <= int(value) <= MAX_PAGE_MODELS:
+        raise InvalidField("limit", f"`limit` must be a whole number from 1 to {MAX_PAGE_MODELS}.")
     return int(value)
 
 
