@@ -3,15 +3,12 @@
 import os
 import re
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from gatehouse.foundation import settings
 from gatehouse.foundation.settings import BadSettings, Settings
-
-#: Where a value in force comes from.
-Source = Literal["organization", "environment", "default"]
 
 #: Returns the fault of a value, or None if it is valid.
 Validator = Callable[[str], str | None]

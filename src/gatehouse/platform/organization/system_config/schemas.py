@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gatehouse.foundation.http.bodies import Body, ResponseBody
-from gatehouse.platform.organization.system_config.keys import Source
+from gatehouse.platform.organization.tenants.sources import Source
 
 
 class NewValue(Body):
