@@ -21,4 +21,8 @@ class Entry(ResponseBody):
     default: str
     source: Annotated[Source, Field(description="Where `value` comes from.")]
     editable: bool
+    choices: Annotated[
+        list[str] | None,
+        Field(description="The valid values. Null if they cannot be listed.", examples=[["true", "false"]]),
+    ]
     description: str

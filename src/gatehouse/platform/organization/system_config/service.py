@@ -65,5 +65,6 @@ def _entry(key: ConfigKey, value: str, source: Source) -> Entry:
         default=key.default,
         source=source,
         editable=key.editable,
+        choices=None if key.choices is None else list(key.choices),
         description=key.description,
     )
