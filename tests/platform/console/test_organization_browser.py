@@ -1,10 +1,11 @@
 """Settings, feature flags, mail domains, allowlist and configuration of the organization in Chromium."""
 
+import asyncio
 import re
 from collections.abc import Callable
 from uuid import uuid4
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, is_accessible, modal
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
@@ -240,6 +241,35 @@ async def test_a_domain_is_added_checked_and_removed(server: GatehouseServer, pa
     await expect(dialog).to_be_hidden()
     await expect(row).to_have_count(0)
     assert server.sql(query, [domain]) == []
+
+
+async def test_a_list_whose_first_load_is_under_way_shows_what_was_added(
+    server: GatehouseServer, page: Page, sign_in: SignIn
+) -> None:
+    """The first answer, from before the change, arrives after it."""
+    domain = f"{uuid4().hex[:10]}.test"
+    loads: list[Route] = []
+    added = asyncio.Event()
+
+    async def hold_first_load(route: Route) -> None:
+        loads.append(route)
+        if route.request.method != "GET" or len(loads) > 1:
+            await route.continue_()
+            return
+        answer = await route.fetch()
+        await added.wait()
+        await route.fulfill(response=answer)
+
+    await page.route("**/api/v1/admin/org/allowed-domains", hold_first_load)
+    await sign_in("admin", "/console/organization")
+    await page.get_by_role("button", name="Add domain").click()
+    await modal(page).get_by_label("Domain").fill(domain)
+    async with page.expect_response(lambda response: response.request.method == "POST"):
+        await modal(page).get_by_role("button", name="Add domain").click()
+    added.set()
+    await expect(modal(page)).to_be_hidden()
+    await expect(page.get_by_role("listitem").filter(has_text=domain)).to_be_visible()
+    server.sql("DELETE FROM allowed_domains WHERE domain = %s", [domain])
 
 
 async def test_auditors_look_and_change_nothing(page: Page, sign_in: SignIn) -> None:
