@@ -6,7 +6,8 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from playwright.async_api import Locator, Page, Route, expect
-from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, is_accessible, modal
+from tests.platform.console.conftest import Colleague, SignIn, api, check_screen, modal
+from tests.support.accessibility import is_accessible
 from tests.support.chromium import needs_chromium
 from tests.support.server import GatehouseServer
 
