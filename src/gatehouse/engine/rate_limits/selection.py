@@ -39,8 +39,9 @@ CLIENT_TIERS: Final[dict[str, int | None]] = {"standard": 1000, "premium": 5000,
 _PATHS_BY_ADDRESS: Final = frozenset(
     {LOGIN, "/api/auth/register", "/api/auth/refresh", "/api/health/live", "/api/health/ready", "/api/health/startup"}
 )
-#: Expensive, and called only by administrators and machines, whose own limits would otherwise replace the path's.
-_FOR_ALL_CALLERS: Final = frozenset({("POST", "/api/admin/dlp-rules/test")})
+#: Expensive, or with an effect outside, and called only by administrators and machines, whose own limits would
+#: otherwise replace the path's.
+_FOR_ALL_CALLERS: Final = frozenset({("POST", "/api/admin/dlp-rules/test"), ("POST", "/api/admin/mail/test")})
 #: Kinds of callers that are limited by a tier; SCIM tokens and outposts have `premium`.
 _MACHINES: Final = frozenset({CallerKind.OAUTH_CLIENT, CallerKind.SCIM, CallerKind.OUTPOST})
 
