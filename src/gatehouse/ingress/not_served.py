@@ -7,7 +7,7 @@ from gatehouse.foundation.errors import NotFound, Refusal
 from gatehouse.foundation.http.handlers import MethodNotAllowed
 from gatehouse.ingress.gateway import ALIASES, GATEWAY_PATHS, MODEL_CALLS, MODELS, SCAN
 
-#: names of OpenAI's and Anthropic's APIs that Gatehouse does not serve, by the path below `/v1`
+#: the APIs of OpenAI and Anthropic that Gatehouse does not serve: maps the path below `/v1` to a name for the message
 _APIS: Final = {
     "assistants": "assistants",
     "audio": "audio",
@@ -40,14 +40,14 @@ _APIS: Final = {
     "vector_stores": "vector stores",
     "videos": "videos",
 }
-#: the served paths for the message; paths below other prefixes than `/v1` are left out
+#: the served paths, for the message; only paths below `/v1` are listed
 _SERVED: Final = ", ".join([*(f"POST {path}" for path in MODEL_CALLS if path.startswith("/v1/")), f"POST {SCAN}",
                             f"GET {MODELS}"])  # fmt: skip
 _MAX_SHOWN_PATH_CHARACTERS: Final = 100
 
 
 class NotServed(NotFound):
-    """A known model API that Gatehouse does not serve."""
+    """The path belongs to a known model API that Gatehouse does not serve."""
 
     code = "not_served"
     form = "gateway"
@@ -69,7 +69,7 @@ class UnknownPathToAnthropic(NotFound):
 
 
 def refusal(method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
-    """Return the error for a path that no route serves, or None if the path belongs to no model API."""
+    """Return the error for a path that no route serves, or None if the path does not belong to a model API."""
     path = path.rstrip("/")
     allowed = GATEWAY_PATHS.get(path) or ("GET" if path.startswith((MODELS + "/", "/models/")) else None)
     if allowed is not None:
