@@ -201,7 +201,7 @@ def test_a_damaged_record_of_what_is_spent_is_no_new_beginning(trust: Trust) -> 
         file = outpost.home / "outpost" / "spent"
         content = file.read_bytes()
         file.write_bytes(content[:30] + b"x" + content[31:])
-        with pytest.raises(AssertionError, match="it says what is spent"):
+        with pytest.raises(AssertionError, match="it has the spent amounts"):
             outpost.start()
         outpost.process = None
         file.write_bytes(content)

@@ -190,7 +190,7 @@ async def test_a_peer_tells_of_itself_alone(ours: Ours, other: Other) -> None:
     other.claimed_fields = {"id": uuid4(), "stopped": True}
     ours.peers.start()
     await until(lambda: bool(ours.fault))
-    assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
+    assert (ours.fault, ours.state.stopped) == ("another outpost than before has this address", False)
 
 
 async def test_an_answer_that_its_peer_has_not_proven_is_none(
@@ -200,7 +200,7 @@ async def test_an_answer_that_its_peer_has_not_proven_is_none(
     other.claimed_fields, other.gives = {"stopped": True}, lambda _: (0, 5)
     ours.peers.start()
     await until(lambda: bool(ours.fault))
-    assert (ours.fault, ours.state.stopped) == ("another outpost than before answers there", False)
+    assert (ours.fault, ours.state.stopped) == ("another outpost than before has this address", False)
     assert await ours.calls(6) == 5
 
 

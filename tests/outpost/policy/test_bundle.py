@@ -94,7 +94,7 @@ CONTENTS: dict[str, tuple[dict[str, Any], str]] = {
     "of another organization": ({"tenant_id": uuid4()}, "its policy is another organization's"),
     "of another organization throughout": (
         {"tenant_id": OTHERS, "policy": TenantRecords(tenant_id=OTHERS, revision=0)},
-        f"it is organization {OTHERS}'s",
+        f"it belongs to organization {OTHERS}",
     ),
     "without callers that can be read": ({"callers": {"keys": [{"id": 3}]}}, "it cannot be read"),
     "without a policy": ({"policy": None}, "it cannot be read"),
