@@ -283,7 +283,9 @@ async def test_a_client_certificate_must_match_the_tokens(portal: RunningPortal,
             answer = await client.post(HEARTBEAT, json={}, headers=headers)
             assert answer.status_code == status
             # The token is good: what is missing is told.
-            assert status == 200 or answer.json()["detail"] == "Show the token's certificate in the TLS handshake too."
+            assert (
+                status == 200 or answer.json()["detail"] == "Present the token's certificate in the TLS handshake, too."
+            )
 
 
 async def test_the_outpost_of_a_cancelled_organization_is_not_found(portal: RunningPortal, org: Org) -> None:

@@ -214,7 +214,7 @@ async def test_the_policy_that_was_kept_says_whose_an_outpost_is(platform: FakeP
     await anew.load_kept()
     others = signed(11, tenant_id=OTHERS, policy=TenantRecords(tenant_id=OTHERS, revision=0))
     assert not await anew.take(others, "platform")
-    assert f"this outpost {TENANT}'s" in (anew.status.fault or "")
+    assert f"this outpost to {TENANT}" in (anew.status.fault or "")
     assert await anew.take(signed(11), "platform")
 
 

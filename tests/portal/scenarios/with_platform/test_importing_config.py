@@ -83,14 +83,14 @@ async def test_a_dry_run_stores_nothing(
 @pytest.mark.parametrize(
     ("content", "status", "words"),
     [
-        (b"", 422, ("file", "no JSON")),
+        (b"", 422, ("file", "not JSON")),
         (b'{\n  "version": "1.0",\n  oops\n}', 422, ("file", "line 3, column 3")),
         (b"\xff\xfe{}", 422, ("file",)),
         (b"[]", 422, ("file", "not an outpost's configuration")),
         (b'{"a": 1}', 422, ("file", "not an outpost's configuration")),
         (b"[" * 100_000, 422, ("file",)),
-        (b'{"version": "2.0"}', 422, ("file: is not good at version: must be 1.0, or a later one of 1.x",)),
-        (b'{"version": "1.0", "dlp_rules": {}}', 422, ("file: is not good at dlp_rules: ",)),
+        (b'{"version": "2.0"}', 422, ("file: is not valid at version: must be 1.0, or a later one of 1.x",)),
+        (b'{"version": "1.0", "dlp_rules": {}}', 422, ("file: is not valid at dlp_rules: ",)),
         (b'{"version": "1.0", "x": "' + b" " * 1024 * 1024 + b'"}', 413, ("file", "1048576")),
         (b" " * 3 * 1024 * 1024, 413, ("bytes",)),
     ],
@@ -187,5 +187,5 @@ async def test_the_settings_screen_shows_what_is_wrong_with_a_file(lasting: Prov
         files={"file": ("x.json", b"<script>")},
         headers={"Origin": surfer.portal, "Accept": "text/html"},
     )
-    assert (surfer.page.status_code, "The file is no JSON: line 1" in surfer.page.text) == (422, True)
+    assert (surfer.page.status_code, "The file is not JSON: line 1" in surfer.page.text) == (422, True)
     assert "<script>" not in surfer.page.text

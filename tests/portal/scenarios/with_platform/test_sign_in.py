@@ -429,7 +429,7 @@ async def test_a_token_of_the_admin_key_is_not_a_session(org: Provisioned) -> No
     session = (await org.client.get(f"{SSO}/session")).json()
     assert (session["user_id"], session["email"], session["role"]) == (None, None, "admin")
     answer = await org.client.post(f"{SSO}/select-org", json={"org_id": str(org.id)})
-    assert (answer.status_code, "belongs to no person" in answer.json()["detail"]) == (403, True)
+    assert (answer.status_code, "needs a member's token" in answer.json()["detail"]) == (403, True)
 
 
 async def test_signing_out_revokes_the_token(portal: RunningPortal, new_org: Provisioned, surfer: Surfer) -> None:
