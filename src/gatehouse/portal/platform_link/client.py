@@ -115,8 +115,8 @@ class PlatformClient:
         return True
 
     async def register_owner(self, tenant_id: UUID, *, email: str | None, key_prefix: str, digest: bytes) -> str:
-        """Registers the tenant's owner, who is created if no user has the address, with the key of this hash. Return
-        the platform's id of the user."""
+        """Registers the owner of the tenant and the owner's API key, of which only the hash is sent. The platform
+        creates the user if no user has the address. Returns the user's id on the platform."""
         body = {"email": email, "key_prefix": key_prefix, "key_sha256": digest.hex()}
         response = await self.call("PUT", f"/v1/platform/tenants/{tenant_id}/owner", body)
         return str(response["user_id"])

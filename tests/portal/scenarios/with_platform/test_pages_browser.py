@@ -143,7 +143,7 @@ async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, othe
     await expect(field).to_be_focused()
     await field.fill("inv_made-up")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("alert")).to_contain_text("no such invitation")
+    await expect(page.get_by_role("alert")).to_contain_text("The invitation does not exist")
     await page.get_by_label("Token of the invitation").fill(await town.invite(org, who.email))
     await page.get_by_role("button", name="Join").click()
     await expect(page.get_by_role("heading", name=org.name)).to_be_visible()

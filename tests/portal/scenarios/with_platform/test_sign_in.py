@@ -332,9 +332,9 @@ async def test_an_unverified_address_cannot_accept_an_invitation(
     twin = town.person(other, email=address)
     await stranger.sign_in(twin)
     answer = await stranger.send(f"{SSO}/accept-invite", {"invite_token": token})
-    assert (answer.status_code, "not proven its domain" in answer.json()["detail"]) == (403, True)
+    assert (answer.status_code, "not verified its domain" in answer.json()["detail"]) == (403, True)
     await stranger.submit("/invitation", invite_token=token)
-    assert (stranger.page.status_code, "not proven its domain" in stranger.page.text) == (403, True)
+    assert (stranger.page.status_code, "not verified its domain" in stranger.page.text) == (403, True)
     assert stranger.cookie() is None
     town.server.sql("UPDATE users SET is_active = false WHERE id = %s", [twin.id])
     await surfer.sign_in(town.person(org, email=address))
