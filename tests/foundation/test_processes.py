@@ -23,7 +23,7 @@ def output_of(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_child_has_what_its_parent_has_and_a_name_of_its_own() -> None:
+def test_a_child_shares_the_modules_of_its_parent_and_has_its_own_title() -> None:
     program = """
 kept = {"only": "here"}
 read, write = os.pipe()
@@ -39,7 +39,7 @@ print(child.wait(10))
     assert output_of(program).splitlines() == ["here | gatehouse: a test", "-9"]
 
 
-def test_it_ends_as_its_work_does_and_not_with_its_parents_words() -> None:
+def test_a_child_has_the_exit_code_of_its_work_and_does_not_run_its_parents_cleanup() -> None:
     program = """
 def fails():
     raise SystemExit(3)
@@ -58,7 +58,7 @@ print(*codes, sleeping.wait(10), ended)
     assert output_of(program) == "0 3 waits -15 []"
 
 
-def test_a_flag_that_a_child_raises_is_up_for_all() -> None:
+def test_a_flag_that_a_child_sets_is_set_in_all_processes() -> None:
     program = """
 flag = SharedFlag()
 before = bool(flag)
@@ -69,7 +69,7 @@ print(before, child.wait(10))
     assert output_of(program) == "False 0"
 
 
-def test_a_large_block_goes_back_to_the_system_when_it_is_free() -> None:
+def test_a_large_block_is_returned_to_the_system() -> None:
     program = """
 import ctypes
 library = ctypes.CDLL(None)

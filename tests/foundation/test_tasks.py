@@ -5,7 +5,7 @@ import asyncio
 from gatehouse.foundation.tasks import is_running
 
 
-async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_same() -> None:
+async def test_a_lost_cancellation_still_ends_the_task() -> None:
     began = asyncio.Event()
 
     async def wait_long() -> None:
@@ -33,7 +33,7 @@ async def test_a_cancellation_that_was_taken_for_an_error_ends_the_task_all_the_
         assert await task == 1
 
 
-async def test_a_time_limit_that_is_over_is_no_end() -> None:
+async def test_a_timeout_does_not_end_the_task() -> None:
     turns = 0
     while is_running() and turns < 2:
         try:

@@ -49,5 +49,5 @@ async def test_what_the_platform_signs_for_the_portal_otherwise_is_no_notice(
     assert await status(notified, **({} if token_type is None else {"token_type": token_type})) == 401
 
 
-async def test_a_notice_of_the_platform_is_taken(notified: RunningPortal) -> None:
+async def test_a_notice_of_the_platform_is_accepted(notified: RunningPortal) -> None:
     assert await status(notified, token_type="platform_notice") == 200

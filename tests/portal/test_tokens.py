@@ -32,14 +32,14 @@ async def test_a_token_has_the_documented_claims_and_a_published_key(portal: Run
     assert not {"d", "p", "q"} & {name for key in published["keys"] for name in key}
 
 
-async def test_without_a_body_it_has_the_organizations_plan_for_an_hour(portal: RunningPortal) -> None:
+async def test_by_default_a_token_has_the_organizations_plan_for_an_hour(portal: RunningPortal) -> None:
     org = await portal.new_org("starter")
     issued = (await portal.admin.post(f"{org.path}/tokens", json={})).json()
     claims = await portal.host.keys.verify(issued["token"])
     assert (claims["plan"], issued["expires_in"]) == ("starter", 3600)
 
 
-async def test_its_issue_is_in_the_audit_without_the_token(portal: RunningPortal, org: Org) -> None:
+async def test_the_issue_of_a_token_is_in_the_audit_without_the_token(portal: RunningPortal, org: Org) -> None:
     (row,) = portal.audit(org.id, "token.issued")
     assert (row["actor_type"], row["resource_id"]) == ("admin_key", org.jti)
     assert "eyJ" not in str(row)
@@ -84,7 +84,7 @@ async def test_a_token_issued_at_the_same_moment_is_revoked_too(portal: RunningP
         assert (await portal.client(token).get(org.path)).status_code == status
 
 
-async def test_one_token_is_revoked_by_name(portal: RunningPortal, org: Org) -> None:
+async def test_one_token_is_revoked_by_its_jti(portal: RunningPortal, org: Org) -> None:
     other = portal.client((await portal.admin.post(f"{org.path}/tokens", json={})).json()["token"])
     assert (await org.client.get(org.path)).status_code == 200
     answer = await portal.admin.post(f"{org.path}/tokens/revoke/{org.jti}", json={"reason": "lost laptop"})

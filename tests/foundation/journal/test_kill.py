@@ -91,7 +91,7 @@ def test_every_acknowledged_record_of_a_killed_writer_is_stored_once(tmp_path: P
     assert not list(journal.iterdir())
 
 
-def test_a_living_process_is_never_taken_for_dead(tmp_path: Path) -> None:
+def test_a_living_writer_is_never_finished(tmp_path: Path) -> None:
     appender = Appender(tmp_path / "journal", tmp_path / "told", "write", 1_000_000)
     reader = JournalReader(tmp_path / "journal")
     try:

@@ -82,7 +82,7 @@ async def test_proxies_of_the_environment_are_not_used(
         assert response.status == 200
 
 
-async def test_a_response_in_parts_is_read_whole_up_to_its_limit(server: Recorded, client: OperatorClient) -> None:
+async def test_a_response_is_read_up_to_its_limit(server: Recorded, client: OperatorClient) -> None:
     url = server.url("/parts")
     async with client.request("GET", url, headers={}, seconds=5) as response:
         assert await read_bounded(response, 1000) == b"x" * 1000

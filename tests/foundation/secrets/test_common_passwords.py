@@ -13,7 +13,7 @@ ADDRESS = "ada.lovelace@analytical-engines.example"
     ["password", "Password1", "PASSW0RD", "qwerty123", "changeme", "\uff50assword", "gatehouse", "Gatehouse2026!",
      ADDRESS, "ada.lovelace", "Ada.Lovelace1", "analytical-engines", "analytical-engines.example"],
 )  # fmt: skip
-def test_what_is_tried_first_is_common(password: str) -> None:
+def test_a_password_that_attackers_try_first_is_common(password: str) -> None:
     assert is_common(password, ADDRESS)
 
 

@@ -62,7 +62,7 @@ async def test_every_other_kind_of_connection_has_its_role_too(database: Databas
         assert await (await pooled.execute("SELECT current_user")).fetchone() == (SERVICE_ROLE,)
 
 
-async def test_both_sides_notice_within_half_a_minute_that_the_other_is_gone(platform: RunningPlatform) -> None:
+async def test_client_and_server_detect_a_lost_connection_within_half_a_minute(platform: RunningPlatform) -> None:
     """Of a peer that says nothing any more a system knows after two hours, and its session's locks last as long."""
     with relay(platform.host.settings.gatehouse_home / "postgres" / ".s.PGSQL.5432") as way:
         database = Database(way.url)
@@ -86,7 +86,7 @@ def keepalive(descriptor: int) -> tuple[int, ...]:
         return on, *(own.getsockopt(socket.IPPROTO_TCP, option) for option in expected)
 
 
-async def test_a_session_whose_role_was_lost_goes_no_further_and_its_connection_is_not_used_again(
+async def test_a_session_without_its_role_fails_and_its_connection_is_closed(
     database: Database, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roles, "_logged_roles", set())
@@ -104,9 +104,7 @@ async def test_a_session_whose_role_was_lost_goes_no_further_and_its_connection_
         assert (await session.execute(WHO)).scalar() == APP_ROLE
 
 
-async def test_whoever_falls_silent_in_a_transaction_loses_it_with_its_locks(
-    database: Database, tenant: Tenant
-) -> None:
+async def test_an_idle_transaction_is_ended_and_its_locks_are_released(database: Database, tenant: Tenant) -> None:
     lock = text("SELECT pg_advisory_xact_lock(20261122)")
     async with database.tenant(TenantId(tenant.id)) as silent:
         # Longer than that nobody waits for a worker that was cut off in the midst of a change; this test, for less.

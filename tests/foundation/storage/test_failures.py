@@ -29,7 +29,7 @@ from gatehouse.foundation.storage.roles import wrong_role
         ),
     ],
 )
-def test_an_error_is_one_line_that_says_what_to_do(error: Exception, words: str) -> None:
+def test_an_error_is_one_line_with_advice(error: Exception, words: str) -> None:
     line = describe(error)
     assert words in line
     assert "\n" not in line

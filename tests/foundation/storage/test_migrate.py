@@ -43,7 +43,7 @@ def newer(directory: Path, *statements: str) -> Path:
     return scripts
 
 
-def test_a_newer_schema_that_names_this_version_is_served(make: Make, tmp_path: Path) -> None:
+def test_a_newer_schema_that_names_this_version_is_accepted(make: Make, tmp_path: Path) -> None:
     url, here = make(), migrate.head(SCRIPTS)
     migrate.upgrade(url, newer(tmp_path, f"UPDATE schema_compatibility SET serves = '{{{here}}}'"))
     migrate.check(url, SCRIPTS)
@@ -61,7 +61,7 @@ def test_a_newer_schema_that_names_this_version_is_served(make: Make, tmp_path: 
         "DROP TABLE schema_compatibility",
     ],
 )
-def test_a_newer_schema_that_does_not_is_refused(make: Make, tmp_path: Path, statement: str) -> None:
+def test_a_newer_schema_that_does_not_name_this_version_is_refused(make: Make, tmp_path: Path, statement: str) -> None:
     url = make()
     migrate.upgrade(url, newer(tmp_path, statement))
     for refused in (migrate.check, migrate.upgrade):
@@ -69,7 +69,9 @@ def test_a_newer_schema_that_does_not_is_refused(make: Make, tmp_path: Path, sta
             refused(url, SCRIPTS)
 
 
-def test_what_a_login_may_not_read_is_no_consent(make: Make, tmp_path: Path, platform: RunningPlatform) -> None:
+def test_an_unreadable_compatibility_table_is_no_declaration(
+    make: Make, tmp_path: Path, platform: RunningPlatform
+) -> None:
     url, name = make(), f"login_{uuid4().hex}"
     serves = f"UPDATE schema_compatibility SET serves = '{{{migrate.head(SCRIPTS)}}}'"
     migrate.upgrade(url, newer(tmp_path, serves))
@@ -93,7 +95,7 @@ def test_an_empty_or_older_schema_asks_for_migrate(make: Make, tmp_path: Path) -
         migrate.check(url, newer(tmp_path))
 
 
-def test_first_starts_at_once_make_one_installation(make: Make, platform: RunningPlatform) -> None:
+def test_concurrent_first_starts_create_one_installation(make: Make, platform: RunningPlatform) -> None:
     url, running = make(), platform.installed
     installed = Installation(running.settings, url, url, running.master_keys)
     with ThreadPoolExecutor(4) as pool:

@@ -57,7 +57,7 @@ def test_requests_are_answered_until_the_budget_is_spent(outpost: OutpostServer,
     assert operator.get(ROUTE).json()["status"] is None
 
 
-def test_answers_warn_from_eighty_percent_on(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_responses_have_a_warning_from_eighty_percent_on(outpost: OutpostServer, operator: httpx2.Client) -> None:
     used = spent(operator)
     operator.put(ROUTE, json={"monthly_requests": (used + 1) * 10})
     assert outpost.ask().headers["X-Budget-Status"] == "ok"
@@ -65,7 +65,7 @@ def test_answers_warn_from_eighty_percent_on(outpost: OutpostServer, operator: h
     assert outpost.ask().headers["X-Budget-Status"] == "warning"
 
 
-def test_a_call_that_no_provider_answered_costs_nothing(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_a_call_without_a_response_of_a_provider_costs_nothing(outpost: OutpostServer, operator: httpx2.Client) -> None:
     used = spent(operator)
     failed = outpost.ask(model="sandbox/status-503")
     assert (failed.status_code, failed.headers["X-Budget-Status"]) == (502, "ok")
@@ -106,7 +106,7 @@ def test_under_a_budget_in_dollars_a_model_without_a_price_is_refused(
     assert outpost.ask().status_code == 200
 
 
-def test_parallel_requests_never_pass_the_limit_and_use_all_of_it(
+def test_parallel_requests_use_the_whole_limit_and_never_exceed_it(
     outpost: OutpostServer, operator: httpx2.Client
 ) -> None:
     operator.put(ROUTE, json={"monthly_requests": spent(operator) + 20})
@@ -115,7 +115,7 @@ def test_parallel_requests_never_pass_the_limit_and_use_all_of_it(
     assert (answers.count(200), answers.count(429)) == (20, 40)
 
 
-def test_what_is_spent_survives_a_kill(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_spent_amounts_survive_a_kill(outpost: OutpostServer, operator: httpx2.Client) -> None:
     used = spent(operator)
     operator.put(ROUTE, json={"monthly_requests": used + 3})
     for number in range(3):
@@ -127,7 +127,7 @@ def test_what_is_spent_survives_a_kill(outpost: OutpostServer, operator: httpx2.
     is_budget_exceeded(outpost.ask())
 
 
-def test_a_call_that_a_kill_cut_short_is_taken_for_spent(
+def test_a_call_that_a_kill_interrupts_counts_as_spent(
     outpost: OutpostServer, operator: httpx2.Client, slow: str
 ) -> None:
     used = spent(operator)
@@ -169,7 +169,7 @@ def test_an_expired_budget_refuses_calls_until_it_is_set_again(outpost: OutpostS
         ({}, "monthly_requests"),
     ],
 )
-def test_what_is_wrong_with_a_budget_is_named(operator: httpx2.Client, body: dict[str, Any], field: str) -> None:
+def test_an_invalid_budget_is_refused_by_field(operator: httpx2.Client, body: dict[str, Any], field: str) -> None:
     answer = operator.put(ROUTE, json=body)
     assert answer.status_code == 422, answer.text
     assert field in answer.text
@@ -194,7 +194,7 @@ def test_the_settings_say_the_budget_until_an_operator_does(trust: Trust) -> Non
         )  # fmt: skip
 
 
-def test_a_damaged_record_of_what_is_spent_is_no_new_beginning(trust: Trust) -> None:
+def test_a_damaged_file_of_spent_amounts_prevents_the_start(trust: Trust) -> None:
     with OutpostServer(trust, BUDGET_MONTHLY_REQUESTS="5") as outpost:
         outpost.ask()
         outpost.kill()
@@ -239,7 +239,7 @@ class TestTheOrganizations:
             for item in made:
                 admin.delete(f"/api/admin/budgets/{item}")
 
-    def test_hold_here_by_what_this_outpost_has_spent(
+    def test_budgets_apply_to_the_amounts_of_this_outpost(
         self, outpost: OutpostServer, trust: Trust, budget: Callable[..., str]
     ) -> None:
         made = budget(limit_requests=3)
@@ -262,13 +262,13 @@ class TestTheOrganizations:
             admin.put(f"/api/admin/budgets/{made}", json={"limit_requests": 1_000})
         until(lambda: outpost.ask().status_code == 200)
 
-    def test_that_warn_refuse_nothing(self, outpost: OutpostServer, budget: Callable[..., str]) -> None:
+    def test_budgets_that_only_warn_refuse_nothing(self, outpost: OutpostServer, budget: Callable[..., str]) -> None:
         budget(limit_requests=1, action="warn")
         until(lambda: "X-Budget-Limit-Requests" in outpost.ask().headers)
         answer = outpost.ask()
         assert (answer.status_code, answer.headers["X-Budget-Remaining-Requests"]) == (200, "0")
 
-    def test_are_taken_out_of_force_by_the_feature_flag_and_the_outposts_own_is_not(
+    def test_the_feature_flag_disables_budgets_except_the_outposts_own(
         self, outpost: OutpostServer, operator: httpx2.Client, trust: Trust, budget: Callable[..., str]
     ) -> None:
         budget(limit_requests=1)

@@ -135,7 +135,7 @@ async def run(folder: Path, steps: list[tuple[str, int, int, int, str]]) -> None
 
 @settings(deadline=None)
 @given(STEPS)
-def test_all_together_never_have_more_than_the_limit(steps: list[tuple[str, int, int, int, str]]) -> None:
+def test_the_shares_of_all_outposts_never_exceed_the_limit(steps: list[tuple[str, int, int, int, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder), steps))
 
@@ -148,7 +148,7 @@ async def pair(tmp_path: Path) -> tuple[Node, Node]:
     return one, other
 
 
-async def test_a_lost_answer_is_requested_again_and_granted_once(pair: tuple[Node, Node]) -> None:
+async def test_a_lost_response_is_requested_again_and_given_once(pair: tuple[Node, Node]) -> None:
     one, other = pair
     await ask(one, other, 10, "answer")
     assert (one.share, other.share) == (50, 25)
@@ -170,7 +170,7 @@ async def test_an_answer_is_taken_once(pair: tuple[Node, Node]) -> None:
     assert one.share + other.share == 100
 
 
-async def test_a_giver_whose_disk_fails_gives_nothing_until_it_is_kept(pair: tuple[Node, Node]) -> None:
+async def test_a_giver_whose_disk_fails_gives_nothing_until_the_transfer_is_stored(pair: tuple[Node, Node]) -> None:
     one, other = pair
     transfer = await one.leases.ask(MONTH, other.address)
     other.dies = "before"
@@ -186,7 +186,7 @@ async def test_a_giver_whose_disk_fails_gives_nothing_until_it_is_kept(pair: tup
     assert other.share == 25
 
 
-async def test_what_is_wanted_is_given_whole_where_it_is_there_and_half_of_the_rest_ahead(
+async def test_a_giver_gives_the_requested_amount_or_half_of_its_unused_amount(
     pair: tuple[Node, Node],
 ) -> None:
     _, other = pair
@@ -195,7 +195,9 @@ async def test_what_is_wanted_is_given_whole_where_it_is_there_and_half_of_the_r
         assert other.share == left
 
 
-async def test_who_comes_in_the_midst_of_a_month_begins_with_nothing(pair: tuple[Node, Node], tmp_path: Path) -> None:
+async def test_an_outpost_that_joins_during_a_month_begins_without_a_part(
+    pair: tuple[Node, Node], tmp_path: Path
+) -> None:
     one, other = pair
     newcomer = Node(tmp_path, 2, 3)
     await begin(newcomer, [one, other])
@@ -209,7 +211,7 @@ async def test_who_comes_in_the_midst_of_a_month_begins_with_nothing(pair: tuple
     assert (one.share, other.share) == (25, 50)
 
 
-async def test_who_takes_anothers_place_or_has_lost_its_disk_begins_with_nothing(
+async def test_an_outpost_that_replaces_another_or_lost_its_disk_begins_without_a_part(
     pair: tuple[Node, Node], tmp_path: Path
 ) -> None:
     one, other = pair
@@ -220,7 +222,7 @@ async def test_who_takes_anothers_place_or_has_lost_its_disk_begins_with_nothing
     assert one.share + other.share == 100
 
 
-async def test_what_cannot_be_divided_is_the_first_ones(tmp_path: Path) -> None:
+async def test_the_remainder_of_the_division_belongs_to_the_first_outpost(tmp_path: Path) -> None:
     nodes = [Node(tmp_path, number, 3, place=number) for number in range(3)]
     for node in nodes:
         await begin(node, [item for item in nodes if item is not node])
@@ -231,21 +233,21 @@ async def test_what_cannot_be_divided_is_the_first_ones(tmp_path: Path) -> None:
     assert twin.share == 0
 
 
-async def test_without_a_word_from_any_peer_each_has_its_part(tmp_path: Path) -> None:
+async def test_without_responses_of_peers_each_outpost_has_its_part(tmp_path: Path) -> None:
     one, other = Node(tmp_path, 0, 2), Node(tmp_path, 1, 2)
     for node in (one, other):
         await begin(node, [])
     assert (one.share, other.share) == (50, 50)
 
 
-async def test_nobody_may_spend_more_than_a_limit_that_was_lowered(pair: tuple[Node, Node]) -> None:
+async def test_a_lowered_limit_also_limits_received_amounts(pair: tuple[Node, Node]) -> None:
     one, other = pair
     await ask(one, other, 50, "")
     assert [item.leases.share(MONTH, LeaseLimits(None, 60))[1] for item in (one, other)] == [60, -20]
     assert (one.share, other.share) == (100, 0)
 
 
-async def test_a_part_that_is_given_up_is_less_at_once_and_after_a_restart(pair: tuple[Node, Node]) -> None:
+async def test_a_part_that_is_given_up_is_gone_immediately_and_after_a_restart(pair: tuple[Node, Node]) -> None:
     one, other = pair
     await ask(one, other, 10, "")
     one.dies = "before"
@@ -267,7 +269,7 @@ async def test_the_last_month_that_has_begun_is_known_after_a_restart(pair: tupl
     assert one.leases.latest == MONTH + 31 * 86_400
 
 
-async def test_a_month_that_is_over_is_forgotten(tmp_path: Path) -> None:
+async def test_an_ended_month_is_deleted(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "share.json", parts=1)
     await leases.begin(MONTH, owns=True)
     await leases.begin(MONTH + 31 * 86_400, owns=True)
@@ -276,7 +278,7 @@ async def test_a_month_that_is_over_is_forgotten(tmp_path: Path) -> None:
     assert again.share(MONTH + 31 * 86_400, LeaseLimits(5, None)) == (5, None)
 
 
-async def test_the_next_months_claims_may_come_before_it_has_begun_here(pair: tuple[Node, Node]) -> None:
+async def test_claims_for_the_next_month_are_decided_before_it_begins(pair: tuple[Node, Node]) -> None:
     one, other = pair
     later = Claim(MONTH + 31 * 86_400, uuid4(), 2)
     assert await one.leases.grant(other.id, later)
@@ -286,13 +288,13 @@ async def test_the_next_months_claims_may_come_before_it_has_begun_here(pair: tu
     assert one.share == 50
 
 
-def test_a_damaged_file_is_no_new_beginning(tmp_path: Path) -> None:
+def test_a_damaged_file_of_shares_prevents_the_start(tmp_path: Path) -> None:
     durable_files.write(tmp_path / "share.json", b'[{"claim"')
     with pytest.raises(BadSettings):
         Leases(tmp_path / "share.json", parts=1)
 
 
-async def test_one_that_is_cancelled_leaves_no_write_behind(tmp_path: Path) -> None:
+async def test_a_cancelled_change_waits_for_its_write(tmp_path: Path) -> None:
     going = asyncio.Event()
     loop = asyncio.get_running_loop()
     active, most = 0, 0

@@ -90,7 +90,7 @@ def status_of(outpost: OutpostServer) -> dict[str, Any]:
         return body
 
 
-def test_the_portal_hears_of_the_outpost_and_how_it_is(
+def test_the_portal_receives_the_state_of_the_outpost(
     portal: PortalServer, registration: dict[str, Any], beating: OutpostServer
 ) -> None:
     until(lambda: status_of(beating)["portal"]["taken_at"])
@@ -135,7 +135,7 @@ def test_an_unreachable_portal_is_reported_only_in_the_status(
         portal.start()
 
 
-def test_a_refusal_of_the_portal_is_reported_with_its_reason(
+def test_a_refusal_by_the_portal_is_reported_with_its_reason(
     portal: PortalServer, registration: dict[str, Any], served: Served
 ) -> None:
     environment = {
@@ -147,6 +147,6 @@ def test_a_refusal_of_the_portal_is_reported_with_its_reason(
         assert "outpost.heartbeat" not in outpost.log
 
 
-def test_without_a_portal_there_are_none(portal: PortalServer, registration: dict[str, Any]) -> None:
+def test_without_a_portal_no_heartbeats_are_sent(portal: PortalServer, registration: dict[str, Any]) -> None:
     with RegisteredOutpost(portal.platform, registration) as outpost:
         assert status_of(outpost)["portal"] is None

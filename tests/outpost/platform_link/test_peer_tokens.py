@@ -42,7 +42,7 @@ def stranger(tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuth
     return result
 
 
-def test_outposts_of_one_organization_know_each_other_whichever_authority_issued_them(
+def test_outposts_of_one_organization_are_peers_whichever_authority_issued_their_certificates(
     tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
     one, other = uuid4(), uuid4()
@@ -69,7 +69,7 @@ def test_a_peer_of_another_organization_is_refused(
         ours.verified(theirs.token(one))
 
 
-def test_nobody_speaks_in_anothers_name(
+def test_a_token_must_name_the_outpost_of_its_certificate(
     tmp_path: Path, portal: tuple[CertificateAuthority, CertificateAuthority], stranger: CertificateAuthority
 ) -> None:
     one, other = uuid4(), uuid4()
@@ -80,7 +80,7 @@ def test_nobody_speaks_in_anothers_name(
             ours.verified(theirs.token(one))
 
 
-def test_certificates_without_an_organization_make_peers_of_one_authority_alone(tmp_path: Path) -> None:
+def test_certificates_without_an_organization_need_the_same_authority(tmp_path: Path) -> None:
     own, public = OwnAuthority("made by hand"), OwnAuthority("public")
     authorities = tmp_path / "authorities.pem"
     authorities.write_text(own.pem + public.pem)

@@ -97,7 +97,7 @@ def test_two_peers_share_a_budget_under_parallel_load(peers: Both) -> None:
     assert sum(budget(peer)["share_requests"] for peer in peers) == 100
 
 
-def test_one_alone_spends_what_the_other_does_not_need(peers: Both) -> None:
+def test_one_outpost_spends_the_share_that_its_peer_does_not_need(peers: Both) -> None:
     used = spent(peers)
     limit(peers, used + 60)
 
@@ -111,7 +111,7 @@ def test_one_alone_spends_what_the_other_does_not_need(peers: Both) -> None:
     assert spent(peers) <= used + 60
 
 
-def test_below_what_is_spent_nobody_spends_any_more(peers: Both) -> None:
+def test_under_a_limit_below_the_spent_amount_no_outpost_spends(peers: Both) -> None:
     one, other = peers
     used = spent(peers)
     limit(peers, used + 40)
@@ -125,7 +125,7 @@ def test_below_what_is_spent_nobody_spends_any_more(peers: Both) -> None:
     until(lambda: budget(other)["status"] == "exceeded")
 
 
-def test_cut_apart_each_keeps_to_its_share(peers: Both) -> None:
+def test_disconnected_peers_spend_only_their_shares(peers: Both) -> None:
     one, other = peers
     limit(peers, spent(peers) + 60)
     state = budget(one)
@@ -146,7 +146,7 @@ def test_cut_apart_each_keeps_to_its_share(peers: Both) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_kills_in_the_midst_of_it_give_nobody_more(peers: Both) -> None:
+def test_kills_during_transfers_increase_no_share(peers: Both) -> None:
     used = spent(peers)
     whole = used + 80
     limit(peers, whole)
@@ -206,7 +206,7 @@ def test_an_engaged_kill_switch_stops_the_peers_until_it_is_released_where_it_wa
         assert others.get("/admin/api/status").json()["kill_switch"]["active"] is False
 
 
-def test_one_that_is_gone_for_good_does_not_stop_the_others_for_ever(peers: Both) -> None:
+def test_the_kill_switch_of_a_peer_that_is_gone_can_be_released(peers: Both) -> None:
     one, other = peers
     with one.admin() as operator, other.admin() as others:
         operator.post(SWITCH, json={"active": True})
@@ -219,7 +219,7 @@ def test_one_that_is_gone_for_good_does_not_stop_the_others_for_ever(peers: Both
         until(lambda: [peer.ask().status_code for peer in peers] == [200, 200])
 
 
-def test_strangers_are_no_peers(peers: Both, trust: Trust) -> None:
+def test_messages_of_strangers_are_refused(peers: Both, trust: Trust) -> None:
     one, _ = peers
     limit(peers, 10**6)
     payload = {"id": str(uuid4()), "stopped": True, "month": 0}
@@ -250,7 +250,7 @@ def test_strangers_are_no_peers(peers: Both, trust: Trust) -> None:
     assert large.status_code == 413
 
 
-def test_without_peers_nobody_is_one(outpost: OutpostServer) -> None:
+def test_without_peers_the_peer_endpoints_do_not_exist(outpost: OutpostServer) -> None:
     assert httpx2.get(outpost.admin_url + "/peer/id").status_code == 404
 
 

@@ -174,26 +174,26 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_peer_takes_nothing_away_by_giving(ours: Ours, other: Other) -> None:
+async def test_a_peer_cannot_send_negative_amounts(ours: Ours, other: Other) -> None:
     other.gives = lambda _: (0, -3)
     assert await ours.calls(6) == 5
     assert ours.share == 5
     assert "amounts must not be negative" in ours.fault
 
 
-async def test_whatever_a_peer_gives_nobody_spends_more_than_the_limit(ours: Ours, other: Other) -> None:
+async def test_received_amounts_never_exceed_the_limit(ours: Ours, other: Other) -> None:
     other.gives = lambda _: (10**30, 10**30)
     assert await ours.calls(12) == 10
 
 
-async def test_a_peer_tells_of_itself_alone(ours: Ours, other: Other) -> None:
+async def test_a_peer_reports_only_its_own_state(ours: Ours, other: Other) -> None:
     other.claimed_fields = {"id": uuid4(), "stopped": True}
     ours.peers.start()
     await until(lambda: bool(ours.fault))
     assert (ours.fault, ours.state.stopped) == ("another outpost than before has this address", False)
 
 
-async def test_an_answer_that_its_peer_has_not_proven_is_none(
+async def test_an_unauthenticated_response_is_refused(
     ours: Ours, other: Other, tmp_path: Path, authority: Authority
 ) -> None:
     other.proof = proof(tmp_path, authority, uuid4())
@@ -209,7 +209,7 @@ async def test_an_answer_that_its_peer_has_not_proven_is_none(
     [(-3600.0, 0), (3600.0, 5), (None, 5)],
     ids=["who has begun before", "who begins later", "who has not begun"],
 )
-async def test_a_part_is_refused_by_who_has_begun_before(
+async def test_an_outpost_whose_claim_is_earlier_refuses_a_claim(
     ours: Ours, other: Other, later: float | None, share: int
 ) -> None:
     await ours.leases.prepare(ours.start)
@@ -218,9 +218,7 @@ async def test_a_part_is_refused_by_who_has_begun_before(
     assert ours.share == share
 
 
-async def test_of_two_who_begin_in_the_same_moment_and_refuse_each_other_one_has_its_part(
-    ours: Ours, other: Other
-) -> None:
+async def test_of_two_simultaneous_claims_that_refuse_each_other_one_is_valid(ours: Ours, other: Other) -> None:
     await ours.leases.prepare(ours.start)
     other.claimed_fields = {"granted": False, "claim": ours.claim(0)}
     await ours.peers.begin(ours.start)
@@ -228,7 +226,7 @@ async def test_of_two_who_begin_in_the_same_moment_and_refuse_each_other_one_has
     assert ours.share == 5
 
 
-async def test_who_has_reached_nobody_gives_up_later_what_is_not_its_own(ours: Ours, other: Other) -> None:
+async def test_an_outpost_gives_up_its_part_when_it_learns_of_a_refusal(ours: Ours, other: Other) -> None:
     """And what it has spent of it by then is taken from the others' shares."""
     other.claimed_fields = None
     ours.peers.start()
@@ -241,7 +239,7 @@ async def test_who_has_reached_nobody_gives_up_later_what_is_not_its_own(ours: O
     assert not ours.leases.owns(ours.start)
 
 
-async def test_a_newcomers_refusal_takes_nobodys_part(ours: Ours, other: Other) -> None:
+async def test_the_refusal_of_a_newcomer_has_no_effect(ours: Ours, other: Other) -> None:
     ours.peers.start()
     await until(lambda: ours.share == 5)
     other.claimed_fields, other.heard = {"granted": False, "claim": ours.claim(60), "free": (0, 5)}, None
@@ -252,7 +250,7 @@ async def test_a_newcomers_refusal_takes_nobodys_part(ours: Ours, other: Other) 
     assert (ours.share, other.share_requests) == (5, [])
 
 
-async def test_a_budget_that_all_together_have_spent_is_exceeded_before_anybody_asks(ours: Ours, other: Other) -> None:
+async def test_a_budget_that_all_peers_have_spent_is_exceeded_without_a_request(ours: Ours, other: Other) -> None:
     other.claimed_fields = {"spent": (0, 4)}
     ours.peers.start()
     await until(lambda: ours.share == 5)
@@ -262,7 +260,7 @@ async def test_a_budget_that_all_together_have_spent_is_exceeded_before_anybody_
     await until(lambda: ours.spend.status() == "exceeded")
 
 
-async def test_what_is_spent_beyond_a_lowered_limit_is_asked_for_where_there_is_any(ours: Ours, other: Other) -> None:
+async def test_amounts_spent_beyond_a_lowered_limit_are_requested_from_peers(ours: Ours, other: Other) -> None:
     other.gives = lambda request: request.amounts
     ours.peers.start()
     await until(lambda: ours.share == 5)

@@ -120,31 +120,33 @@ def assert_refused(outpost: OutpostServer, why: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_a_bundle_is_refused_for_what_it_says(platform: FakePlatform, outpost: OutpostServer, name: str) -> None:
+def test_a_bundle_with_invalid_content_is_refused(platform: FakePlatform, outpost: OutpostServer, name: str) -> None:
     fields, why = CONTENTS[name]
     platform.send(platform.bundle(outpost.id, 11, **fields))
     assert_refused(outpost, why)
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_bundle_is_refused_for_its_signature(platform: FakePlatform, outpost: OutpostServer, name: str) -> None:
+def test_a_bundle_with_an_invalid_signature_is_refused(
+    platform: FakePlatform, outpost: OutpostServer, name: str
+) -> None:
     signed = signing.sign(platform.bundle(outpost.id, 11), platform.signer)
     platform.send_signed(FORMS[name](signed))
     assert_refused(outpost, "its signature is not good")
 
 
-def test_a_key_that_is_not_the_platforms_signs_nothing(platform: FakePlatform, outpost: OutpostServer) -> None:
+def test_a_bundle_signed_by_another_key_is_refused(platform: FakePlatform, outpost: OutpostServer) -> None:
     platform.send(platform.bundle(outpost.id, 11), signer=STRANGER)
     assert_refused(outpost, "its signature is not good")
 
 
-def test_another_document_of_the_platform_is_no_bundle(platform: FakePlatform, outpost: OutpostServer) -> None:
+def test_another_signed_document_of_the_platform_is_refused(platform: FakePlatform, outpost: OutpostServer) -> None:
     document = platform.bundle(outpost.id, 11)
     platform.send_signed(jwt.sign_document(document, platform.signer, kind="gatehouse-archive"))
     assert_refused(outpost, "its signature is not good")
 
 
-def test_after_a_refusal_a_good_one_is_taken_and_the_fault_is_gone(
+def test_after_a_refusal_a_valid_bundle_is_accepted_and_clears_the_fault(
     platform: FakePlatform, fresh: OutpostServer
 ) -> None:
     platform.send(platform.bundle(fresh.id, 9))
@@ -165,7 +167,7 @@ def test_a_new_signing_key_is_fetched_at_once(platform: FakePlatform, fresh: Out
     assert policy(fresh)["fault"] is None
 
 
-def test_a_refused_bundle_is_not_what_a_restart_begins_with(platform: FakePlatform, fresh: OutpostServer) -> None:
+def test_a_refused_bundle_is_not_loaded_after_a_restart(platform: FakePlatform, fresh: OutpostServer) -> None:
     platform.send(platform.bundle(fresh.id, 12), signer=STRANGER)
     assert_refused(fresh, "its signature is not good")
     fresh.kill()
@@ -177,7 +179,7 @@ def test_a_refused_bundle_is_not_what_a_restart_begins_with(platform: FakePlatfo
     assert fresh.ask("zanzibar").status_code == 403
 
 
-def test_a_kept_bundle_that_was_tampered_with_is_not_begun_with(platform: FakePlatform, fresh: OutpostServer) -> None:
+def test_a_stored_bundle_that_was_changed_is_not_loaded(platform: FakePlatform, fresh: OutpostServer) -> None:
     fresh.kill()
     kept = fresh.home / "outpost" / "bundle.jws"
     kept.write_text(changed(kept.read_text()))
@@ -188,7 +190,7 @@ def test_a_kept_bundle_that_was_tampered_with_is_not_begun_with(platform: FakePl
     assert "its signature is not good" in policy(fresh)["fault"]
 
 
-async def test_the_first_bundle_is_kept_before_anybody_is_answered_by_it(
+async def test_the_first_bundle_is_stored_before_requests_are_served_with_it(
     platform: FakePlatform, tmp_path: Path
 ) -> None:
     outpost_id, there = uuid4(), []
@@ -198,7 +200,9 @@ async def test_the_first_bundle_is_kept_before_anybody_is_answered_by_it(
     assert there == [True]
 
 
-async def test_the_policy_that_was_kept_says_whose_an_outpost_is(platform: FakePlatform, tmp_path: Path) -> None:
+async def test_the_stored_policy_determines_the_organization_of_an_outpost(
+    platform: FakePlatform, tmp_path: Path
+) -> None:
     outpost_id = uuid4()
 
     def started() -> BundleStore:
@@ -218,7 +222,7 @@ async def test_the_policy_that_was_kept_says_whose_an_outpost_is(platform: FakeP
     assert await anew.take(signed(11), "platform")
 
 
-def test_refusals_do_not_make_it_ask_without_a_pause(platform: FakePlatform, outpost: OutpostServer) -> None:
+def test_the_outpost_pauses_between_polls_after_refusals(platform: FakePlatform, outpost: OutpostServer) -> None:
     platform.send(platform.bundle(outpost.id, 9))
     assert_refused(outpost, "older than 10")
     before = platform.polls

@@ -106,7 +106,7 @@ def kept_files(folder: Path) -> bytes:
 
 
 @pytest.mark.usefixtures("provider")
-def test_a_provider_is_called_with_what_came_sealed(trust: Trust) -> None:
+def test_a_provider_is_called_with_sealed_credentials(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         with outpost.admin() as admin:
@@ -123,13 +123,13 @@ def test_a_provider_is_called_with_what_came_sealed(trust: Trust) -> None:
 
 
 @pytest.mark.usefixtures("provider")
-def test_the_environments_own_come_first(trust: Trust) -> None:
+def test_credentials_of_the_environment_take_precedence(trust: Trust) -> None:
     with OutpostServer(trust, PROVIDER_OWN_PLACE_API_KEY="sk-of-this-machine") as outpost:
         assert used(outpost) == "Bearer sk-of-this-machine"
 
 
 @pytest.mark.usefixtures("provider")
-def test_they_go_on_over_a_renewal_and_a_change(trust: Trust) -> None:
+def test_sealed_credentials_work_after_a_renewal_and_a_change(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         outpost.enrol()
@@ -168,7 +168,7 @@ def test_credentials_sealed_to_a_lost_key_are_reported_and_fetched_again(trust: 
 
 
 @pytest.mark.usefixtures("provider")
-def test_they_cross_an_air_gap_and_a_renewal_there(trust: Trust) -> None:
+def test_sealed_credentials_work_across_an_air_gap_and_a_renewal(trust: Trust) -> None:
     outpost = OutpostServer(trust, OUTPOST_AIRGAP="true")
     bundle, keys = outpost.home / "carried.jws", outpost.home / "carried.json"
     outpost.environment.update(OUTPOST_BUNDLE_PATH=str(bundle), OUTPOST_KEYS_PATH=str(keys))
@@ -187,7 +187,7 @@ def test_they_cross_an_air_gap_and_a_renewal_there(trust: Trust) -> None:
         assert used(outpost) == f"Bearer {SECRET}"
 
 
-def test_a_bundle_opens_with_the_former_key_too_and_shows_nothing() -> None:
+def test_credentials_are_decrypted_with_the_former_key_and_not_shown() -> None:
     outpost_id, tenant_id = UUID(int=1), TenantId(UUID(int=2))
     former, present, stranger = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     bundle = PolicyBundle(

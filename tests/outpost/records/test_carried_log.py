@@ -63,7 +63,7 @@ def hand_in(outpost: OutpostServer, *files: Path) -> subprocess.CompletedProcess
     return run_command("outpost", "hand-in", *map(str, files), environment=environment)
 
 
-def test_what_was_answered_can_be_carried_away_and_is_the_platforms_once(
+def test_exported_records_are_stored_at_the_platform_once(
     outpost: OutpostServer, operator: httpx2.Client, trust: Trust, tmp_path: Path
 ) -> None:
     first = request_ids_of(outpost, 5)
@@ -99,7 +99,7 @@ def test_what_was_answered_can_be_carried_away_and_is_the_platforms_once(
     assert "the chain is whole" in verified(trust)
 
 
-def test_what_was_carried_is_not_handed_in_again_when_there_is_a_way(
+def test_confirmed_records_are_not_uploaded_again_when_the_platform_is_reachable(
     outpost: OutpostServer, operator: httpx2.Client, trust: Trust
 ) -> None:
     before = stored(trust, outpost)

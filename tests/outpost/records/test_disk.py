@@ -60,14 +60,14 @@ def monitored(outpost: OutpostFiles, disk: Disk) -> DiskMonitor:
         (100, "journal_detail", 0),
     ],
 )
-def test_detail_goes_step_by_step(outpost: OutpostFiles, percent: float, shed: Shed, files: int) -> None:
+def test_audit_data_is_dropped_step_by_step(outpost: OutpostFiles, percent: float, shed: Shed, files: int) -> None:
     monitor = monitored(outpost, Disk(outpost, percent))
     monitor.look()
     assert (monitor.status.shed, len(outpost.audit.files())) == (shed, files)
     assert monitor.status.files_removed == 5 - files
 
 
-def test_the_oldest_files_go_first(outpost: OutpostFiles) -> None:
+def test_the_oldest_files_are_removed_first(outpost: OutpostFiles) -> None:
     before = requests(outpost.exported())
     monitored(outpost, Disk(outpost, 81.5)).look()
     left = requests(outpost.exported())
@@ -75,7 +75,7 @@ def test_the_oldest_files_go_first(outpost: OutpostFiles) -> None:
     assert left == before[-len(left) :]
 
 
-def test_lines_are_kept_again_once_there_is_room(outpost: OutpostFiles) -> None:
+def test_lines_are_written_again_when_the_disk_has_room(outpost: OutpostFiles) -> None:
     disk = Disk(outpost, 90)
     monitor = monitored(outpost, disk)
     monitor.look()
@@ -96,7 +96,7 @@ def test_lines_are_kept_again_once_there_is_room(outpost: OutpostFiles) -> None:
 
 
 @pytest.mark.parametrize("shed", ["nothing", "audit_files", "audit_lines", "journal_detail"])
-async def test_only_the_last_step_costs_records_their_detail(tmp_path: Path, shed: Shed) -> None:
+async def test_only_the_last_step_removes_detail_from_records(tmp_path: Path, shed: Shed) -> None:
     status = DiskUsage(shed=shed)
     writer = JournalWriter(tmp_path)
     journal = ThinningJournal(writer, status)
@@ -123,7 +123,7 @@ def test_an_unreadable_disk_is_reported(tmp_path: Path) -> None:
         used_percent(tmp_path / "nothing")
 
 
-def test_an_outpost_on_a_full_disk_serves_and_says_what_it_sheds(trust: Trust) -> None:
+def test_an_outpost_on_a_full_disk_serves_and_reports_dropped_data(trust: Trust) -> None:
     """Every disk is fuller than one percent."""
     with OutpostServer(trust, DISK_MONITOR_THRESHOLD="1", DISK_MONITOR_CHECK_INTERVAL="0.1") as outpost:
         with outpost.admin() as operator:

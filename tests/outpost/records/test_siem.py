@@ -74,7 +74,7 @@ def stored(trust: Trust, request_id: str) -> list[Any]:
     return trust.server.sql("SELECT id, action, details FROM audit_events WHERE request_id = %s", [request_id])
 
 
-async def test_a_collector_hears_the_same_of_a_request_as_the_platform(trust: Trust) -> None:
+async def test_a_collector_receives_the_same_events_as_the_platform(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **collecting(receiver)) as outpost:
             request_id = await ask(outpost, CARD)
@@ -98,7 +98,7 @@ async def test_a_collector_hears_the_same_of_a_request_as_the_platform(trust: Tr
             assert TOKEN not in figures + outpost.log + json.dumps(status)
 
 
-async def test_what_a_collector_has_not_taken_waits_for_it_over_kills_of_the_outpost(trust: Trust) -> None:
+async def test_unsent_events_survive_kills_of_the_outpost(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         receiver.otherwise = 503
         with OutpostServer(trust, **collecting(receiver)) as outpost:
@@ -163,7 +163,7 @@ def _cut_off(outpost: OutpostServer) -> str:
         return str(answer.headers["x-request-id"])
 
 
-async def test_what_is_too_large_is_sent_in_parts_and_at_last_passed_over(trust: Trust) -> None:
+async def test_a_large_batch_is_split_and_a_single_large_event_is_skipped(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **collecting(receiver)) as outpost:
             receiver.otherwise = 503
@@ -191,7 +191,7 @@ async def test_what_is_too_large_is_sent_in_parts_and_at_last_passed_over(trust:
             assert "siem_event_too_large" in outpost.log
 
 
-async def test_syslog_gets_each_event_as_a_message(trust: Trust) -> None:
+async def test_syslog_receives_each_event_as_a_message(trust: Trust) -> None:
     async with listening(tls()) as log:
         siem = {
             "SIEM_DIRECT_TYPE": "syslog",
@@ -206,7 +206,7 @@ async def test_syslog_gets_each_event_as_a_message(trust: Trust) -> None:
         assert request_id.encode() in message
 
 
-async def test_a_webhook_gets_signed_batches(trust: Trust) -> None:
+async def test_a_webhook_receives_signed_batches(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **{**collecting(receiver), "SIEM_DIRECT_TYPE": "webhook"}) as outpost:
             request_id = await ask(outpost)
@@ -237,7 +237,7 @@ async def test_a_file_gets_requests_and_operators_calls_below_the_organizations_
         assert rows == [(event["event"]["id"],)]
 
 
-async def test_an_operator_can_try_the_receiver_out(trust: Trust) -> None:
+async def test_an_operator_can_test_the_receiver(trust: Trust) -> None:
     async with Receiver.listening() as receiver:
         with OutpostServer(trust, **collecting(receiver)) as outpost, outpost.admin() as operator:
             body = (await asyncio.to_thread(operator.post, "/admin/api/siem/test")).json()
@@ -249,7 +249,7 @@ async def test_an_operator_can_try_the_receiver_out(trust: Trust) -> None:
             assert outpost.log.count("outpost.siem_tested") == 2
 
 
-def test_without_a_receiver_there_is_nothing_to_try(outpost: OutpostServer, operator: httpx2.Client) -> None:
+def test_without_a_receiver_the_test_is_refused(outpost: OutpostServer, operator: httpx2.Client) -> None:
     answer = operator.post("/admin/api/siem/test")
     assert (answer.status_code, answer.json()["error"]) == (409, "siem_not_configured")
     assert operator.get("/admin/api/status").json()["siem"] is None

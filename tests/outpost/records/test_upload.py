@@ -64,7 +64,7 @@ class Callers:
                 time.sleep(0.01)
 
 
-def test_requests_are_the_platforms_records_within_seconds(trust: Trust, outpost: OutpostServer) -> None:
+def test_records_of_requests_are_uploaded_within_seconds(trust: Trust, outpost: OutpostServer) -> None:
     for _ in range(3):
         assert outpost.ask().status_code == 200
     until(lambda: len(stored(trust, outpost)) == 3)
@@ -73,7 +73,7 @@ def test_requests_are_the_platforms_records_within_seconds(trust: Trust, outpost
     assert status["journal"]["fault"] is None
 
 
-def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
+def test_kill_9_loses_and_duplicates_no_complete_response(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         callers = Callers(outpost)
         for _ in range(KILLS):
@@ -96,7 +96,7 @@ def test_kill_9_loses_no_complete_answer_and_doubles_none(trust: Trust) -> None:
         assert "the chain is whole" in verified(trust)
 
 
-def test_a_day_without_the_platform_is_handed_in_when_it_is_back(trust: Trust) -> None:
+def test_the_records_of_a_day_without_the_platform_are_uploaded_afterwards(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         assert outpost.ask().status_code == 200
         until(lambda: len(stored(trust, outpost)) == 1)
@@ -158,7 +158,7 @@ def test_a_full_journal_refuses_requests_and_loses_none(trust: Trust) -> None:
         assert outpost.ask().status_code == 200
 
 
-def test_a_platform_that_went_back_gets_again_what_it_lacks(trust: Trust) -> None:
+def test_a_platform_restored_from_a_backup_receives_the_missing_records(trust: Trust) -> None:
     """As one does that was restored from a backup."""
     with OutpostServer(trust) as outpost, outpost.admin() as operator:
         back = "UPDATE outpost_positions SET sequence = sequence - 3 WHERE outpost_id = %s"
@@ -190,7 +190,7 @@ def test_a_platform_that_went_back_gets_again_what_it_lacks(trust: Trust) -> Non
         ask_until_stored(20)
 
 
-def test_without_the_note_of_what_was_handed_in_nothing_is_lost_or_doubled(trust: Trust) -> None:
+def test_without_the_stored_position_no_record_is_lost_or_duplicated(trust: Trust) -> None:
     with OutpostServer(trust) as outpost:
         for _ in range(3):
             assert outpost.ask().status_code == 200

@@ -26,7 +26,7 @@ def newest(admin: httpx2.Client, outpost: UUID, topic: str) -> dict[str, Any] | 
     return result if result is not None and result["confirmed_at"] is not None else None
 
 
-def test_a_kill_switch_reaches_every_outpost_and_the_report_says_when(trust: Trust, outpost: OutpostServer) -> None:
+def test_a_kill_switch_reaches_every_outpost_and_the_time_is_reported(trust: Trust, outpost: OutpostServer) -> None:
     with OutpostServer(trust) as other, trust.admin() as admin:
         outposts = (outpost, other)
         providers = admin.get("/api/v1/admin/kill-switch/providers").json()
@@ -50,7 +50,7 @@ def test_a_kill_switch_reaches_every_outpost_and_the_report_says_when(trust: Tru
         until(lambda: all(outpost.ask().status_code == 200 for outpost in outposts))
 
 
-def test_a_change_that_an_outpost_is_not_sent_is_confirmed_too(trust: Trust, outpost: OutpostServer) -> None:
+def test_a_change_that_does_not_concern_an_outpost_is_confirmed(trust: Trust, outpost: OutpostServer) -> None:
     """A session that ends is nothing to it: otherwise it would look as if it lagged behind for ever."""
     with trust.admin() as admin:
         made = admin.post("/api/auth/login", json={"email": "root@gatehouse.test", "password": PASSWORD})
@@ -62,7 +62,7 @@ def test_a_change_that_an_outpost_is_not_sent_is_confirmed_too(trust: Trust, out
         until(lambda: newest(admin, outpost.id, "revocation"))
 
 
-def test_the_end_of_each_outposts_certificate_is_a_figure(trust: Trust, outpost: OutpostServer) -> None:
+def test_the_expiry_of_each_outposts_certificate_is_a_metric(trust: Trust, outpost: OutpostServer) -> None:
     def ends(url: str) -> float | None:
         name = f'service_outpost_mtls_cert_expiry_timestamp_seconds{{outpost_id="{outpost.id}"}} '
         lines = httpx2.get(url + "/metrics").text.splitlines()
@@ -73,7 +73,7 @@ def test_the_end_of_each_outposts_certificate_is_a_figure(trust: Trust, outpost:
     assert until(lambda: ends(trust.server.url)) == there
 
 
-def test_a_waiting_outpost_is_refused_at_once_after_its_revocation(trust: Trust) -> None:
+def test_a_polling_outpost_is_refused_immediately_after_its_revocation(trust: Trust) -> None:
     with OutpostServer(trust) as outpost, outpost.admin() as operator:
         until(lambda: operator.get("/admin/api/status").json()["platform"]["heard_at"])
         trust.serials[outpost.id] = []
@@ -84,7 +84,7 @@ def test_a_waiting_outpost_is_refused_at_once_after_its_revocation(trust: Trust)
         assert outpost.ask().status_code == 200
 
 
-def test_a_renewed_certificate_is_taken_without_a_stop(trust: Trust) -> None:
+def test_a_renewed_certificate_is_used_without_a_restart(trust: Trust) -> None:
     with OutpostServer(trust) as outpost, outpost.admin() as operator:
         old = operator.get("/admin/api/status").json()["certificate"]["serial"]
         new = outpost.enrol(days=8)

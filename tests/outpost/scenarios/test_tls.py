@@ -106,7 +106,7 @@ def test_a_token_is_valid_only_on_a_connection_with_its_certificate(
         assert (refused.status_code, refused.json()["error"]) == (401, "client_certificate_missing")
 
 
-def test_everybody_else_may_do_without(asking: Trust, secured: OutpostServer, served: Served) -> None:
+def test_other_clients_need_no_certificate(asking: Trust, secured: OutpostServer, served: Served) -> None:
     with asking.admin() as admin:
         assert admin.get("/api/admin/config").status_code == 200
     context = served.trusted(secured.certificate, secured.key)

@@ -35,7 +35,7 @@ async def result_for(answer: Any, *, status: int = 200, after: float = 0.0, **ho
             await outbound.close()
 
 
-async def test_a_call_is_waited_for_as_long_as_its_caller_says() -> None:
+async def test_a_call_has_the_timeout_of_its_caller() -> None:
     assert await result_for({}, after=0.6, timeout_seconds=5) == {}
     with pytest.raises(PortalPlatformUnavailable, match="timeout"):
         await result_for({}, after=0.6, timeout_seconds=0.2)

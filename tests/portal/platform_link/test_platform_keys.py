@@ -47,7 +47,7 @@ async def keys_of(address: str, home: Path) -> AsyncIterator[PlatformKeys]:
         await outbound.close()
 
 
-async def test_of_a_platform_that_fails_many_strangers_ask_once(tmp_path: Path) -> None:
+async def test_after_a_failed_fetch_callers_do_not_fetch_again_immediately(tmp_path: Path) -> None:
     async with (
         answering(b"{}", b"503 Service Unavailable") as (address, request),
         keys_of(address, tmp_path) as keys,
@@ -64,7 +64,7 @@ async def test_of_a_platform_that_fails_many_strangers_ask_once(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"7", b'{"keys": 7}', b'{"keys": [7, null]}'])
-async def test_what_answers_otherwise_is_no_platform(body: bytes, tmp_path: Path) -> None:
+async def test_another_server_is_not_accepted_as_the_platform(body: bytes, tmp_path: Path) -> None:
     async with answering(body) as (address, _), keys_of(address, tmp_path) as keys:
         with pytest.raises(PlatformKeysUnavailable):
             await keys.verify("x.y.z", audience="here")

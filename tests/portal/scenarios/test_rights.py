@@ -75,7 +75,7 @@ async def status(client: httpx2.AsyncClient, method: str, path: str, org: Org, *
     return answer.status_code
 
 
-def test_every_operation_says_who_may_call_it() -> None:
+def test_every_operation_declares_its_callers() -> None:
     """One that asks for nothing is entered above, by hand."""
     result = {(method, path) for method, path, operation in OPERATIONS if "security" not in operation}
     assert result == OPEN

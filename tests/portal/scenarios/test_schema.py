@@ -60,7 +60,7 @@ def test_row_level_security_shows_only_one_organizations_rows(portal: RunningPor
     }
 
 
-async def test_a_session_sees_its_organizations_rows_whatever_a_query_forgot(
+async def test_a_session_sees_only_its_organizations_rows_even_if_a_query_has_no_condition(
     portal: RunningPortal, org: Org, other_org: Org
 ) -> None:
     await portal.new_member(org)

@@ -48,7 +48,7 @@ def test_an_operation_is_described_and_its_errors_have_the_portals_form(name: st
             assert schemas(answer) == [{"$ref": "#/components/schemas/PortalError"}]
 
 
-def test_the_command_line_prints_it_without_a_database() -> None:
+def test_the_command_line_prints_the_document_without_a_database() -> None:
     command = [sys.executable, "-P", "-m", "gatehouse", "openapi", "portal"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert json.loads(printed) == DOCUMENT

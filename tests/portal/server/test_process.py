@@ -140,14 +140,14 @@ def test_a_bad_setting_is_named(environment: dict[str, str], message: str) -> No
     assert "too short" not in str(refused.value)
 
 
-def test_of_admin_keys_the_digests_are_kept() -> None:
+def test_the_settings_contain_only_digests_of_admin_keys() -> None:
     first, second = "a first key, long enough", "a second key, long enough"
     settings = PortalSettings.from_environment({"PORTAL_ADMIN_API_KEY": f"{first}, {second}".replace("key,", "key")})
     assert len(settings.portal_admin_api_key) == 2
     assert "long enough" not in repr(settings)
 
 
-def test_every_setting_is_explained_and_no_other() -> None:
+def test_the_documentation_lists_exactly_the_settings() -> None:
     page = (Path(__file__).parents[3] / "docs/portal.md").read_text("utf-8")
     variables = re.findall(r"^\| `([A-Z_]+)` \| .+ \| .+ \|$", page, re.MULTILINE)
     assert sorted(name.lower() for name in variables) == sorted(PortalSettings.model_fields)

@@ -75,7 +75,7 @@ async def fits(page: Page) -> bool:
     return size is not None and max(box["x"] + box["width"] for box in boxes if box) <= size["width"]
 
 
-async def test_somebody_signs_in_sees_the_dashboard_and_signs_out(
+async def test_a_person_signs_in_sees_the_dashboard_and_signs_out(
     portal: RunningPortal, new_org: Provisioned, page: Page
 ) -> None:
     outpost(portal, new_org)
@@ -98,7 +98,7 @@ async def test_somebody_signs_in_sees_the_dashboard_and_signs_out(
     await expect(page.get_by_label("E-mail or user name")).to_be_visible()
 
 
-async def test_the_keyboard_is_enough(new_org: Provisioned, page: Page) -> None:
+async def test_the_pages_can_be_used_with_the_keyboard(new_org: Provisioned, page: Page) -> None:
     await sign_in(page, new_org.owner)
     await expect(page.get_by_role("heading", name=new_org.name)).to_be_visible()
     for name in ("Skip to the content", "Dashboard", "Settings"):
@@ -156,7 +156,7 @@ async def test_the_selector_and_an_invitation(town: Town, org: Provisioned, othe
     assert await fits(page)
 
 
-async def test_a_page_that_is_not_there_says_so_and_nothing_of_others_is_let_in(page: Page) -> None:
+async def test_an_unknown_page_is_reported_and_no_foreign_content_is_loaded(page: Page) -> None:
     for path, status in (("/dashboard/nowhere", 404), ("/v1/auth/sso/callback?code=x&state=y", 400), ("/login", 200)):
         answer = await page.goto(path)
         assert answer is not None
