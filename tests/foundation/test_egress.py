@@ -220,7 +220,7 @@ def test_every_text_is_accepted_or_refused_as_unsafe(text):
 
 @pytest.fixture
 async def lookups(monkeypatch):
-    """Names answer what a test says; patched around the guard because a real name server is not at hand."""
+    """Replaces the system's resolver, because tests have no name server. Each test sets the addresses of names."""
     answer: list[str] = []
 
     def getaddrinfo(host, port, **_):

@@ -1,4 +1,4 @@
-"""Addresses: one spelling each, judged by their form alone."""
+"""E-mail addresses are normalized, and validated only by their syntax."""
 
 import pytest
 

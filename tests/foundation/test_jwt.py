@@ -39,7 +39,7 @@ def hmac_signed(secret: bytes) -> str:
 
 
 def resigned(**header) -> str:
-    """Signed rightly, by our own key, under a header that should not be."""
+    """Returns a token with a valid signature of our key and a header that must be refused."""
 
     body = f"{encoded({'alg': 'RS256', 'kid': KEY.kid, **header})}.{encoded(GOOD)}"
     return f"{body}.{encoded(KEY.key.private_key.sign(body.encode(), padding.PKCS1v15(), SHA256()))}"

@@ -9,7 +9,7 @@ from gatehouse.foundation import jwt, log
 from gatehouse.foundation.log import REDACTED, configure, redacted
 from gatehouse.foundation.secrets import tokens
 
-# Of the form alone: nobody was given it.
+# This key has only the form of an API key, and was never issued.
 KEY = "gk_" + "Ab3" * 12 + "xy"
 JWT = jwt.sign({"sub": "u1"}, jwt.SigningKey.generate())
 

@@ -1,4 +1,4 @@
-"""Figures of several processes as one."""
+"""The metrics of several processes are combined."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from gatehouse.foundation.metrics import MAX_SERIES, Counter, Family, Gauge, His
 
 
 class Process:
-    """What one process counts in. All are this one; their files differ all the same."""
+    """The metrics of one process. All instances are in the process of the tests, but have different files."""
 
     def __init__(self, directory: Path) -> None:
         self.requests = Counter(Family("t_requests_total", "Requests.", ("status",)))

@@ -1,4 +1,4 @@
-"""Children that go on from what their parent is. Each in an interpreter of its own: the tests' has threads."""
+"""Forked children. Each test uses an interpreter of its own, because the interpreter of the tests has threads."""
 
 import subprocess
 import sys
@@ -94,5 +94,5 @@ print(left_over())
         int(subprocess.run([*code, *words], capture_output=True, text=True, timeout=30, check=True).stdout)
         for words in ([], ["return"])
     )
-    # The first is what the C library does by itself; where it does not, there is nothing to mend.
+    # The first number is the behaviour of the C library without the setting. If it returns memory, nothing is tested.
     assert returned <= 1 <= kept

@@ -1,4 +1,4 @@
-"""The settings of mail belong together."""
+"""The settings of mail are required together."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A task that was told to end ends, whatever it awaits makes of that."""
+"""A cancelled task ends, even if the awaited code loses the cancellation."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ async def test_a_lost_cancellation_still_ends_the_task() -> None:
         try:
             await asyncio.sleep(60)
         finally:
-            # As a connection does that cannot say goodbye.
+            # A connection that cannot be closed cleanly raises such an error.
             raise ConnectionError
 
     async def work() -> int:

@@ -1,4 +1,4 @@
-"""The outpost's administration: who may call, overrides and what they do to requests, status, configuration."""
+"""The outpost's administration API: access, overrides and their effect on requests, status, configuration."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def test_without_a_configured_token_all_calls_are_refused(trust: Trust) -> None:
 
 
 def test_guesses_are_limited_and_an_operators_kill_switch_is_not(trust: Trust) -> None:
-    """Neither by the operator's own calls, nor by those of a stranger behind the same address."""
+    """The kill switch is limited neither by calls of the operator nor by calls of a stranger at the same address."""
     status, switch = "/admin/api/status", "/admin/api/override/kill-switch"
     with OutpostServer(trust, RATE_LIMIT_ADMIN_PER_MINUTE="3") as outpost, outpost.admin() as operator:
         wrong = {"Authorization": "Bearer a guess of somebody"}
@@ -55,7 +55,7 @@ def test_guesses_are_limited_and_an_operators_kill_switch_is_not(trust: Trust) -
         ]
         assert [answer.status_code for answer in guesses] == [401] * 3 + [429] * 3
         assert all(0 < int(answer.headers["Retry-After"]) <= 60 for answer in guesses[3:])
-        # The guesses have taken nothing from the operator's limit.
+        # Wrong tokens do not count against the operator's limit.
         assert [operator.get(status).status_code for _ in range(4)] == [200] * 3 + [429]
         for active in (True, False, True, False, True):
             answer = operator.post(switch, json={"active": active})
@@ -64,7 +64,7 @@ def test_guesses_are_limited_and_an_operators_kill_switch_is_not(trust: Trust) -
 
 
 async def answered(url: str, head: str) -> bytes:
-    """To a request whose body stays away but for its first byte."""
+    """Returns the response to a request of which only the first byte of the body is sent."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
@@ -75,7 +75,7 @@ async def answered(url: str, head: str) -> bytes:
 
 
 async def test_the_body_of_a_stranger_is_not_read(outpost: OutpostServer) -> None:
-    """Nor held: the requests of the proxy share the process' memory."""
+    """The body is not stored in memory either, because the proxy's requests need the memory of the process."""
     for sent, status in (
         ("POST /admin/config/import", b"401"),
         ("PUT /admin/api/budget", b"401"),
@@ -177,7 +177,7 @@ def test_a_model_may_be_routed_to_another_entry(outpost: OutpostServer, operator
         assert outpost.ask(model="gpt-of-somebody").headers["x-gateway-model"] == "echo"
         refused = outpost.ask(model="sandbox/slow-200ms")
         assert (refused.status_code, refused.json()["error"]["type"]) == (503, "override_error")
-        # They outlive the process.
+        # They are still set after a restart.
         outpost.kill()
         outpost.start()
         outpost.wait()
@@ -241,7 +241,7 @@ def exported(operator: httpx2.Client) -> list[dict[str, Any]]:
 
 
 def test_operators_calls_are_in_the_audit_export_and_on_the_platform(trust: Trust) -> None:
-    """Also what was called before the first policy had come."""
+    """Calls before the first policy are also recorded."""
     outpost = OutpostServer(trust, PLATFORM_MANAGEMENT_URL="http://127.0.0.1:9")
     outpost.start()
     try:

@@ -1,4 +1,4 @@
-"""What operators have said, whatever else is written down at the same moment."""
+"""The state that operators set, with concurrent writes."""
 
 import asyncio
 from pathlib import Path

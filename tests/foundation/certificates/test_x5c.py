@@ -1,4 +1,4 @@
-"""Tokens that bring their certificate."""
+"""Tokens that contain the certificate of their signing key."""
 
 import base64
 import json
@@ -50,7 +50,7 @@ def test_a_chain_may_contain_an_intermediate_authority() -> None:
 
 
 def test_each_of_several_authorities_is_trusted() -> None:
-    """While one takes the other's place, both have the same name."""
+    """During a rotation, both authorities have the same name."""
     old, new, own = Authority(), Authority(), key()
     for authority in (old, new):
         token = x5c.sign(CLAIMS, own, [authority.issue(own)])

@@ -100,7 +100,7 @@ def test_no_60_seconds_exceed_the_limit_and_waiting_for_retry_after_succeeds(lim
             taken = counters.take_now(("k", limit))
         assert taken.allowed
         admitted.append(clock.monotonic())
-        # The counter resolves microseconds.
+        # The counter has a resolution of one microsecond.
         assert sum(clock.monotonic() - t < 60 - 2e-6 for t in admitted) <= limit
 
 
@@ -115,7 +115,7 @@ def test_no_60_seconds_exceed_the_limit_and_waiting_for_retry_after_succeeds(lim
     ).map(sorted),
 )
 def test_no_60_seconds_exceed_the_limit_whenever_requests_arrive(limit: int, moments: list[float]) -> None:
-    """Of clients that do not wait as told, and come at any fraction of a second."""
+    """The clients do not wait for `retry_after`, and send requests at any fraction of a second."""
     clock = HandClock()
     counters = MemoryCounters(clock)
     admitted: list[float] = []

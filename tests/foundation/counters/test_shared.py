@@ -1,5 +1,5 @@
-"""The sliding window of rate limits in a real Redis (docs/rate-limits.md). Tests that do not concern time give a call a
-long timeout, so that a busy machine does not decide the result."""
+"""The sliding window of rate limits in a real Redis (docs/rate-limits.md). Tests that are not about timeouts use a long
+timeout, so that their result does not depend on the load of the machine."""
 
 import asyncio
 import socket
@@ -133,7 +133,7 @@ async def test_a_lowered_limit_is_refused_until_enough_requests_have_left(server
             await asyncio.sleep(0.3)
         refused = await counters.take("user:a", 2)
         assert not refused.allowed
-        # The third of four has to leave, and it came 0.6 s after the first.
+        # The third of four requests has to leave the window. It was sent 0.6 s after the first.
         assert (await counters.take("user:a", 4)).retry_after < refused.retry_after == 12
 
 
@@ -222,7 +222,7 @@ async def test_a_password_and_a_database_are_used(server: RedisServer) -> None:
 
 
 def authority(folder: Path) -> tuple[Path, Path]:
-    """A certificate for localhost that vouches for itself, and its key."""
+    """A self-signed certificate for localhost, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     today = datetime.now(UTC)
@@ -311,7 +311,7 @@ def test_an_unencoded_password_is_not_shown() -> None:
 
 
 async def test_a_clock_set_back_frees_no_slot(server: RedisServer) -> None:
-    """Redis's own clock, which a script cannot choose: here it reads a key in its place."""
+    """The script of this test reads a key instead of Redis's clock, because a test cannot set the clock."""
     script = Script(60.0).source.replace("redis.call('TIME')", "{redis.call('GET', 'clock'), 0}")
     assert "'GET', 'clock'" in script
     client = redis.Redis.from_url(server.url)
@@ -322,7 +322,7 @@ async def test_a_clock_set_back_frees_no_slot(server: RedisServer) -> None:
         return bool(allowed), wait / 1_000_000
 
     assert [take(1000.0)[0], take(1010.0)[0]] == [True, True]
-    # An hour back: the window stands still, so nobody waits for an hour either.
+    # The clock is set back by an hour. The window does not move, so no client has to wait for an hour.
     allowed, wait = take(1010.0 - 3600)
     assert not allowed
     assert 0 < wait <= 60

@@ -14,7 +14,7 @@ GUARD = EgressGuard()
 
 @pytest.fixture
 def over(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Names that begin with `slow` are answered when this is set, which gives their threads back."""
+    """Yields an event. Names that begin with `slow` are resolved when it is set, so that their threads end."""
     event = threading.Event()
 
     def getaddrinfo(host: str, port: int, *_: object, **__: object) -> list[tuple[Any, ...]]:

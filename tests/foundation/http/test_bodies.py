@@ -1,4 +1,4 @@
-"""What every body has in common."""
+"""The common behaviour of all bodies."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Real processes, really killed: what was acknowledged is there, once; what was torn is not."""
+"""Real processes are killed. Acknowledged records are then stored once, and torn records are not stored."""
 
 import random
 import signal
@@ -35,7 +35,7 @@ class Appender:
         return UUID(lines[0])
 
     def kill(self) -> set[tuple[UUID, str]]:
-        """What it had acknowledged."""
+        """Kills the process and returns the records that it had acknowledged."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         writer_id, *records = self.lines()
@@ -43,7 +43,8 @@ class Appender:
 
 
 class Keeper:
-    """Stores rows and positions in one step, as a transaction does; sometimes fails before it, or dies after it."""
+    """Stores rows and positions in one step, as a transaction does. Sometimes it fails before this step, or ends after
+    it."""
 
     def __init__(self, journal: Path, chance: random.Random) -> None:
         self._journal = journal

@@ -209,7 +209,7 @@ async def test_the_torn_end_of_a_dead_writer_is_not_a_record(
 async def test_a_position_beyond_the_file_is_its_end(
     writer: JournalWriter, reader: JournalReader, tmp_path: Path
 ) -> None:
-    """A loss of power can take what the database already has."""
+    """After a loss of power, the file may lack records that the database already has."""
     await write(writer, 0)
     await writer.close()
     reader.resume({writer.writer_id: Position(1, 10 * LINE)})
@@ -265,7 +265,7 @@ async def test_records_that_a_follower_has_not_read_are_not_deleted(
     assert numbers(last := follower.batch()) == [4, 5, 6, 7, 8]
     assert follower.release(last) == [writer.writer_id]
     assert not directory.exists()
-    # And whoever was there first hears of it.
+    # The first reader also reports the deleted writer.
     assert reader.release(Batch()) == [writer.writer_id]
 
 
@@ -295,7 +295,8 @@ async def test_a_new_reader_skips_writers_that_only_a_follower_still_needs(
 def test_a_writer_that_dies_between_two_looks_is_not_finished_with_records_unread(
     reader: JournalReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it lives is looked at before its segments are listed: what it wrote in between is read next."""
+    """The reader checks whether the writer lives before it lists the segments. So it reads records that are written in
+    between with the next batch."""
     directory = tmp_path / str(uuid4())
     directory.mkdir()
     lock = files.lock(directory / files.LOCK)

@@ -1,4 +1,4 @@
-"""Messages: two parts, and no header that a name or an address adds."""
+"""Messages have two parts, and neither names nor addresses can add headers to them."""
 
 from email import message_from_bytes, policy
 

@@ -31,7 +31,7 @@ def server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
-    """Certificates of an authority that this process trusts."""
+    """Returns certificates of an authority that this process trusts."""
     served = Served(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(served.authority))
     return served
@@ -115,7 +115,7 @@ async def test_a_server_that_is_down_is_a_temporary_fault() -> None:
 
 @asynccontextmanager
 async def silent_server() -> AsyncIterator[int]:
-    """A server that takes connections and says nothing."""
+    """Yields a server that accepts connections and sends nothing."""
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     async with server:
         yield server.sockets[0].getsockname()[1]

@@ -1,4 +1,4 @@
-"""What every carrier does, whichever it is: the same table over both."""
+"""The common behaviour of both HTTP clients. Each test runs with both."""
 
 import asyncio
 import base64
@@ -200,7 +200,8 @@ async def test_the_size_of_a_compressed_body_is_its_decompressed_size(outbound):
 
 
 async def packed_stream(connection: Connection, pieces: list[bytes]) -> AsyncIterator[int]:
-    """Sends them as gzip in chunks of a byte; yields when one has been sent as far as it can be unpacked."""
+    """Sends chunks as gzip, each compressed byte in a chunk of its own. Yields after a chunk has been sent so far that
+    it can be decompressed."""
     packing = zlib.compressobj(wbits=31)
     await connection.send(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"
@@ -224,7 +225,7 @@ async def test_a_compressed_stream_is_decompressed_as_it_arrives(outbound):
 
     async def behave(connection: Connection) -> None:
         async for _ in packed_stream(connection, PIECES):
-            # Nothing more is sent until this one is there.
+            # Send nothing more until this chunk has arrived.
             await asyncio.wait_for(taken.wait(), 5)
             taken.clear()
 
@@ -238,7 +239,7 @@ async def test_a_compressed_stream_is_decompressed_as_it_arrives(outbound):
                 taken.set()
         await reply.close()
         assert seen == b"".join(PIECES)
-        # Its connection has been read to the end.
+        # The connection has been read to the end of the response.
         assert not server.closed_by_client.is_set()
 
 
@@ -305,7 +306,7 @@ async def test_a_full_pool_refuses_after_the_connect_timeout_as_no_free_connecti
 
 @contextlib.asynccontextmanager
 async def hung(carrier, calls: int) -> AsyncIterator[str]:
-    """A provider that never answers, and so many calls to it: some in progress, the rest waiting."""
+    """Yields a provider that never responds, with calls to it: some in progress, and the others waiting."""
 
     async def behave(connection: Connection) -> None:
         await asyncio.sleep(60)
@@ -486,7 +487,7 @@ async def test_the_wait_for_a_connection_is_part_of_the_total_timeout(make):
     async with upstream(behave) as server:
         before = asyncio.ensure_future(carrier.send(post(server.url)))
         await asyncio.sleep(0)
-        # Its turn comes after 0.4 seconds, when 0.2 are left of its own.
+        # The call gets a connection after 0.4 seconds, when 0.2 seconds of its total time are left.
         behind = asyncio.ensure_future(carrier.send(post(server.url, total_timeout=0.6)))
         await (await before).close()
         with pytest.raises(OutboundTimeout):
@@ -540,7 +541,7 @@ async def test_a_slow_client_slows_the_provider(outbound):
         chunks = reply.chunks()
         await anext(chunks)
         await asyncio.sleep(0.5)
-        # The rest lies in the system's buffers on both sides.
+        # The other data is in the system's buffers on both sides.
         assert sent < 20 * 1024 * 1024
         size = 0
         async for chunk in chunks:
@@ -607,7 +608,7 @@ async def test_a_connection_that_was_idle_too_long_is_not_used_again(make):
 
 
 def negotiated(connection: Connection) -> str | None:
-    """The server would rather speak HTTP/2, and says nothing to who names no protocol."""
+    """Yields a server that prefers HTTP/2, and does not respond to clients that offer no protocol."""
     return connection.writer.get_extra_info("ssl_object").selected_alpn_protocol()
 
 
@@ -686,7 +687,7 @@ async def test_a_name_without_a_response_is_a_failed_connect_and_delays_nothing(
 
 async def test_another_address_of_the_name_is_used_if_one_is_unreachable(make, monkeypatch):
     async with upstream(echo) as server:
-        # Nobody listens on the first one.
+        # No server listens on the first address.
         addresses = ["127.0.0.99", "127.0.0.1"]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (a, 0)) for a in addresses])
         reply = await make().send(post(server.url.replace("127.0.0.1", "provider.example")))
@@ -694,7 +695,7 @@ async def test_another_address_of_the_name_is_used_if_one_is_unreachable(make, m
 
 
 class Tunnels:
-    """A proxy that connects to `to`, wherever it is asked for, or answers `refusal`."""
+    """A proxy that connects every tunnel to `to`, or responds with `refusal`."""
 
     def __init__(self, to: str, refusal: bytes = b"") -> None:
         self.to, self.refusal = to, refusal
@@ -736,7 +737,7 @@ async def test_https_goes_through_the_proxys_tunnel_and_is_verified_at_its_end(m
         tunnels(server.url, tls=serving() if secure else None) as (url, proxy),
     ):
         monkeypatch.setenv("https_proxy", url)
-        # The certificate is for localhost; the proxy would take any name there.
+        # The certificate is for localhost. The proxy connects any other name to the same server.
         monkeypatch.setattr("gatehouse.foundation.outbound.proxies._LOOPBACK", lambda host: False)
         carrier = make(tls=trusting())
         for _ in range(2):
@@ -750,7 +751,7 @@ async def test_https_goes_through_the_proxys_tunnel_and_is_verified_at_its_end(m
         assert head.startswith(f"CONNECT localhost:{server.url.rpartition(':')[2]} HTTP/1.1\r\n")
         assert base64.b64encode(b"me:se@cret").decode() in head
         if not secure:
-            # asyncio of Python 3.11 stumbles over a handshake that fails inside another TLS; uvloop does not.
+            # asyncio of Python 3.11 cannot handle a handshake that fails inside another TLS connection. uvloop can.
             with pytest.raises(ConnectFailed):
                 await make(tls=trusting()).send(post("https://provider.example/v1"))
 

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 from gatehouse.foundation.outbound.operator_client import OperatorClient, OversizedResponse, read_bounded
 
 SOURCE = Path(__file__).parents[3] / "src" / "gatehouse"
-#: Modules that open sessions, all named in docs/security.md, "Outgoing connections".
+#: Modules that open sessions. docs/security.md, "Outgoing connections", names all of them.
 CLIENTS = {
     "foundation/outbound/aiohttp_client.py",
     "foundation/outbound/receivers.py",

@@ -31,7 +31,7 @@ async def receivers(receiver: Receiver) -> AsyncIterator[Receivers]:
 
 @pytest.fixture
 async def strict() -> AsyncIterator[Receivers]:
-    """Nothing is allowed that is not on the open internet."""
+    """Returns receivers whose guard permits only public addresses."""
     sending = Receivers(EgressGuard())
     yield sending
     await sending.close()
@@ -192,7 +192,7 @@ async def test_a_name_that_later_changes_to_a_blocked_address_is_refused(
 async def test_the_connection_uses_the_checked_address(
     receiver: Receiver, receivers: Receivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whoever looked a second time would get the address that the guard refuses.
+    # A second look-up would return an address that the guard refuses.
     queries = resolving(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
     port = receiver.url.rpartition(":")[2]
     with pytest.raises(ReceiverFailed, match="certificate"):

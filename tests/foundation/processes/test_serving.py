@@ -1,4 +1,4 @@
-"""What a process says that cannot have its home folder."""
+"""Errors of a process that cannot use its home folder."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""Against a real Redis. Where nothing is said of time, the budget of a call is wide: see the counters' tests."""
+"""The response cache in a real Redis. Tests that are not about timeouts use a long timeout, as the tests of
+counters."""
 
 import asyncio
 import time
@@ -29,7 +30,7 @@ async def test_workers_share_answers_until_they_expire(server: RedisServer) -> N
     async with caching(server.url) as one, caching(server.url) as other:
         assert await other.get(KEY) is None
         one.put(KEY, b"answer", 60)
-        # Redis has answered `one` by then, and so has it.
+        # The reply to a later command shows that Redis has executed the earlier one.
         await one.get(KEY)
         assert await other.get(KEY) == b"answer"
     [name] = server.client.keys()
@@ -98,7 +99,7 @@ async def test_a_paused_redis_delays_one_call_and_is_used_again(server: RedisSer
         began = time.monotonic()
         assert await asyncio.gather(*[cache.get(KEY) for _ in range(200)]) == [None] * 200
         cache.put(KEY, b"lost", 60)
-        # One after the other they would take ten seconds.
+        # Sequential timeouts would take ten seconds.
         assert time.monotonic() - began < 5.0
         server.resume()
         for _ in range(1000):

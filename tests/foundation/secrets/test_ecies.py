@@ -15,7 +15,7 @@ SEALED = ecies.seal(b"sk-verysecret", KEY.public_key(), context=CONTEXT)
 
 
 def recoded(sealed: str, change: int) -> str:
-    """With one bit of the byte at `change` turned."""
+    """Returns the text with one changed bit in the byte at `change`."""
     raw = bytearray(urlsafe_b64decode(sealed.partition(".")[2]))
     raw[change] ^= 1
     return f"e1.{urlsafe_b64encode(raw).decode()}"

@@ -28,7 +28,7 @@ GOOD = KEY + tokens._checksum(KEY)
 
 
 def test_the_checksum_is_the_same_in_every_version():
-    # Keys that were given out must stay good: this value may never change.
+    # Issued keys must stay valid, so this value must never change.
     assert GOOD == "gk_000000000000000000000000000000001ojHud"
 
 

@@ -1,4 +1,4 @@
-"""What the command line says of a database's errors: one line, with the mend, without the password."""
+"""The command line's description of database errors: one line with advice and without the password."""
 
 import psycopg
 import pytest

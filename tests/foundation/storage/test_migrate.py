@@ -1,4 +1,4 @@
-"""Which schemas a version serves on, with revisions made up behind the real ones."""
+"""Which schemas a version accepts. The tests add revisions after the real ones."""
 
 import shutil
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Make = Callable[[], str]
 
 @pytest.fixture
 def make(platform: RunningPlatform) -> Make:
-    """URLs of new empty databases."""
+    """Returns a function that creates an empty database and returns its URL."""
 
     def made() -> str:
         name = f"m_{uuid4().hex}"
@@ -32,7 +32,7 @@ def make(platform: RunningPlatform) -> Make:
 
 
 def newer(directory: Path, *statements: str) -> Path:
-    """The scripts of a version that has one revision more."""
+    """Returns the scripts of a version with one more revision."""
     scripts = directory / "migrations"
     shutil.copytree(SCRIPTS, scripts, ignore=shutil.ignore_patterns("__pycache__"))
     body = "\n".join(f"    op.execute({statement!r})" for statement in statements) or "    pass"
@@ -47,7 +47,7 @@ def test_a_newer_schema_that_names_this_version_is_accepted(make: Make, tmp_path
     url, here = make(), migrate.head(SCRIPTS)
     migrate.upgrade(url, newer(tmp_path, f"UPDATE schema_compatibility SET serves = '{{{here}}}'"))
     migrate.check(url, SCRIPTS)
-    # An older version's `migrate` leaves it as it is.
+    # `migrate` of an older version does not change the schema.
     migrate.upgrade(url, SCRIPTS)
     assert migrate.current(url) == "9999"
 

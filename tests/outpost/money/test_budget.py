@@ -20,7 +20,7 @@ def without_budget(operator: httpx2.Client) -> Iterator[None]:
 
 
 def spent(operator: httpx2.Client) -> int:
-    """What is on record of the month, in requests."""
+    """Returns the number of requests that the file records for the month."""
     operator.put(ROUTE, json={"monthly_requests": 10**9})
     spent_requests: int = operator.get(ROUTE).json()["spent_requests"]
     return spent_requests
@@ -81,14 +81,14 @@ def test_dollars_are_reserved_before_a_call_and_settled_after_it(
     assert cost > 0
     after = operator.get(ROUTE).json()["spent_usd"]
     assert after - before == pytest.approx(cost, abs=1e-8)
-    # Less than what a call may cost at most is left.
+    # The remaining amount is less than the maximum cost of a call.
     operator.put(ROUTE, json={"monthly_usd": round(after + cost / 100, 9)})
     is_budget_exceeded(outpost.ask())
 
 
 @pytest.fixture(scope="module")
 def slow(outpost: OutpostServer, trust: Trust) -> str:
-    """A model that takes its time, and has no price."""
+    """Yields a slow model without a price."""
     with trust.admin() as admin:
         model = {"provider": "sandbox", "model_id": "slow-1500ms"}
         made = admin.post("/api/admin/models/catalog", json=model)
@@ -148,7 +148,7 @@ def test_an_expired_budget_refuses_calls_until_it_is_set_again(outpost: OutpostS
     until(lambda: outpost.ask().status_code == 429, 5)
     is_budget_exceeded(outpost.ask())
     with outpost.client() as client:
-        # What calls no model costs nothing.
+        # Requests without a model call cost nothing.
         assert client.post("/v1/scan", json={"text": "x"}).status_code == 200
         assert client.get("/v1/models").status_code == 200
     assert operator.get(ROUTE).json()["status"] == "exceeded"
@@ -182,7 +182,7 @@ def test_the_settings_say_the_budget_until_an_operator_does(trust: Trust) -> Non
         assert (state["monthly_requests"], state["monthly_usd"], state["source"]) == (1, 12.5, "settings")
         assert state["ignored_settings"] == []
         assert [outpost.ask().status_code for _ in range(2)] == [200, 429]
-        # Null: there is none, whatever the settings say; also after a start.
+        # With null there is no budget, whatever the settings are. This is also so after a restart.
         operator.put(ROUTE, json={"monthly_requests": None})
         outpost.kill()
         outpost.start()
@@ -220,11 +220,11 @@ def test_two_outposts_do_not_spend_from_one_home(trust: Trust, outpost: OutpostS
 
 
 class TestTheOrganizations:
-    """Budgets that come with the bundle."""
+    """The organization's budgets, which are part of the bundle."""
 
     @pytest.fixture
     def budget(self, trust: Trust) -> Iterator[Callable[..., str]]:
-        """Makes budgets, which go when the test ends."""
+        """Yields a function that creates budgets. They are deleted at the end of the test."""
         made: list[str] = []
 
         def make(**fields: Any) -> str:
@@ -244,19 +244,19 @@ class TestTheOrganizations:
     ) -> None:
         made = budget(limit_requests=3)
         with trust.admin() as admin:
-            # A new budget begins with what the organization has used today.
+            # A new budget includes the amounts that the organization has used today.
             before = admin.get(f"/api/admin/budgets/{made}").json()["current"]["spent_requests"]
         until(lambda: "X-Budget-Limit-Requests" in outpost.ask().headers)
         refused = until(lambda: (answer := outpost.ask()).status_code == 429 and answer)
         error = refused.json()["error"]
         assert (error["type"], error["code"], error["tier"]) == ("rate_limit_error", "quota_exceeded", "tenant:day")
         assert int(refused.headers["X-RateLimit-Reset"]) > time.time()
-        # Also when it starts anew.
+        # The budget also applies after a restart.
         outpost.kill()
         outpost.start()
         outpost.wait()
         assert outpost.ask().status_code == 429
-        # The platform counts what the records name.
+        # The platform counts the amounts in the records.
         with trust.admin() as admin:
             until(lambda: admin.get(f"/api/admin/budgets/{made}").json()["current"]["spent_requests"] == before + 3)
             admin.put(f"/api/admin/budgets/{made}", json={"limit_requests": 1_000})

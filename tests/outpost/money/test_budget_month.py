@@ -1,4 +1,5 @@
-"""The outpost's own month: its turn, and clocks that go back. Real files and no process."""
+"""The month of the outpost's own budget: its beginning, and clocks that are set back. The tests use real files and no
+process."""
 
 import asyncio
 from collections.abc import Callable
@@ -35,7 +36,7 @@ def at(text: str) -> float:
 
 @dataclass
 class Hands:
-    """A clock that is set."""
+    """A clock that the test sets."""
 
     time: float
 
@@ -48,7 +49,7 @@ class Hands:
 
 @dataclass
 class Alone:
-    """An outpost without peers, whose budget is 5 requests. `restart` begins from its files."""
+    """An outpost without peers, with a budget of 5 requests. `restart` reads its files again."""
 
     folder: Path
     clock: Hands = field(default_factory=lambda: Hands(at("2026-05-20")))
@@ -126,7 +127,7 @@ async def test_an_exhausted_month_stays_exhausted_when_the_clock_is_set_back(alo
     alone.clock.time = at("2026-06-02")
     await alone.state.change(budget=BudgetSet(expires_at=at("2026-06-01")))
     await alone.none_left()
-    # Nobody has called: the outpost itself has begun the month.
+    # No call was made. The outpost has begun the month without one.
     await alone.spend.peers.begin(alone.spend.month().start)
     alone.clock.time = at("2026-05-01")
     await alone.none_left()
@@ -160,7 +161,7 @@ async def test_an_expired_budget_stays_expired_when_the_clock_is_set_back(alone:
 
 async def test_no_call_is_made_if_its_amount_cannot_be_stored(alone: Alone) -> None:
     await alone.calls(1)
-    # From now on nothing is taken there.
+    # From now on, writes fail.
     alone.tally.close()
     with pytest.raises(OutpostBudgetUnavailable):
         await alone.calls(1)

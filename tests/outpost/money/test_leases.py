@@ -1,4 +1,4 @@
-"""Shares of a month's budget, whatever gets lost between peers or ends in the midst of a write."""
+"""Shares of a month's budget, with lost messages between peers, and processes that end during a write."""
 
 import asyncio
 import tempfile
@@ -28,7 +28,7 @@ class Crash(Exception):
 
 
 class Node:
-    """One outpost: its file outlives it, and what it has spent."""
+    """One outpost. Its file and its spent amounts survive a crash."""
 
     def __init__(self, folder: Path, number: int, parts: int, place: int | None = None) -> None:
         self.id = UUID(int=number + 1)
@@ -36,7 +36,7 @@ class Node:
         self.parts, self.place = parts, place
         self.file = folder / f"{uuid4()}.json"
         self.spent = 0
-        #: "before" or "after" the next write the process ends
+        #: whether the process ends "before" or "after" its next write
         self.dies: str | None = None
         self.leases: Leases
         self.start()
@@ -66,7 +66,7 @@ class Node:
             self.spent += max(0, min(amount, self.share - self.spent))
 
 
-#: what happens: who, to whom, how much, and what goes wrong
+#: an event: the acting outpost, the other outpost, the amount, and the fault
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["spend", "ask", "ask", "begin", "restart", "lose the disk"]),
@@ -121,7 +121,8 @@ async def run(folder: Path, steps: list[tuple[str, int, int, int, str]]) -> None
             elif what == "restart":
                 node.start()
             elif what == "lose the disk" and node is not nodes[2]:
-                # Somebody has to remember. What it has spent stays spent, whether it knows it or not.
+                # At least one outpost must have its file. Spent amounts stay spent, even if the outpost has lost its
+                # file.
                 gone, node.spent = gone + node.spent, 0
                 node.file.unlink(missing_ok=True)
                 node.start()
@@ -176,7 +177,7 @@ async def test_a_giver_whose_disk_fails_gives_nothing_until_the_transfer_is_stor
     other.dies = "before"
     with pytest.raises(Crash):
         await other.leases.give(MONTH, one.id, transfer, (0, 10), other.unused)
-    # It cannot be spent here any more: it may have been written.
+    # The giver can no longer spend the amount, because the transfer may have been stored.
     assert other.share == 25
     other.dies = "before"
     with pytest.raises(Crash):
@@ -204,7 +205,7 @@ async def test_an_outpost_that_joins_during_a_month_begins_without_a_part(
     assert newcomer.share == 0
     await ask(newcomer, one, 10, "")
     assert (newcomer.share, one.share, other.share) == (25, 25, 50)
-    # The others' lists are longer now, too: the month goes on as it began.
+    # The lists of the other outposts are longer now, too. The division of the month does not change.
     for item in (one, other):
         item.parts = 3
         item.start()
@@ -227,7 +228,7 @@ async def test_the_remainder_of_the_division_belongs_to_the_first_outpost(tmp_pa
     for node in nodes:
         await begin(node, [item for item in nodes if item is not node])
     assert [node.share for node in nodes] == [34, 33, 33]
-    # Two who both take themselves for the first do not both have it.
+    # If two outposts both claim the first place, only one of them has the remainder.
     twin = Node(tmp_path, 7, 3, place=0)
     await begin(twin, nodes[:1])
     assert twin.share == 0
@@ -261,7 +262,7 @@ async def test_a_part_that_is_given_up_is_gone_immediately_and_after_a_restart(p
 
 async def test_the_last_month_that_has_begun_is_known_after_a_restart(pair: tuple[Node, Node]) -> None:
     one, other = pair
-    # Another's next month is not this one's.
+    # The next month has not begun at the other outpost.
     await one.leases.grant(other.id, Claim(MONTH + 31 * 86_400, uuid4(), 2))
     assert one.leases.latest == MONTH
     await one.leases.begin(MONTH + 31 * 86_400, owns=True)

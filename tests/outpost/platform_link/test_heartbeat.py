@@ -1,5 +1,5 @@
-"""An outpost tells the portal that it is there: platform, portal and outpost as processes, and the portal's listener
-asks for certificates."""
+"""Heartbeats from an outpost to the portal. Platform, portal and outpost are processes, and the portal's listener
+requests certificates."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def portal() -> Iterator[PortalServer]:
 
 @pytest.fixture(scope="module")
 def registration(portal: PortalServer, served: Served, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What was answered; the portal has come back since, with TLS and the authority that it has issued with."""
+    """Returns the response of the registration. Afterwards the portal was restarted with TLS and its own authority."""
     org_id, key = portal.new_org(tenant_id=str(DEFAULT_TENANT))
     enabled = httpx2.patch(
         f"{portal.platform.url}/api/v1/admin/org/feature-flags/outpost_enabled",
@@ -124,7 +124,7 @@ def test_an_unreachable_portal_is_reported_only_in_the_status(
     until(lambda: status_of(beating)["portal"]["taken_at"])
     portal.kill()
     try:
-        # At its start it beats at once, rather than after half a minute.
+        # The first heartbeat is sent at the start, and not after half a minute.
         beating.kill()
         beating.start()
         beating.wait()

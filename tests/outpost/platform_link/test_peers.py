@@ -1,4 +1,4 @@
-"""Outposts that share a budget and their kill switches, as processes of their own."""
+"""Outposts that share a budget and their kill switches. Each is a process."""
 
 import signal
 import threading
@@ -35,7 +35,8 @@ def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
 
 @contextmanager
 def mesh(trust: Trust, folder: Path, *, requests: int) -> Iterator[tuple[OutpostServer, OutpostServer]]:
-    """Two that share a budget. The one names all addresses and its own, the other those of the others alone."""
+    """Yields two outposts that share a budget. One lists all addresses and sets its own, and the other lists only the
+    addresses of its peers."""
     authorities = folder / "authorities.pem"
     authorities.write_text(trust.authority.pem)
     addresses = [f"http://127.0.0.1:{free_port()}" for _ in range(2)]
@@ -56,7 +57,7 @@ def budget(outpost: OutpostServer) -> dict[str, Any]:
 
 
 def begun(outpost: OutpostServer) -> bool:
-    """Whether it has its share and hears its peer."""
+    """Returns whether the outpost has its share and receives messages of its peer."""
     state = budget(outpost)
     return state["share_requests"] > 0 and all(peer["heard_at"] for peer in state["peers"])
 
@@ -68,7 +69,8 @@ def limit(outposts: Sequence[OutpostServer], requests: int) -> None:
 
 
 def load(outposts: Sequence[OutpostServer], requests: int, threads: int = 24) -> int:
-    """How many of so many parallel requests, in turns to each, are answered; the others are over the budget."""
+    """Sends parallel requests to the outposts in turn. Returns the number of served requests. The other requests exceed
+    the budget."""
     with ExitStack() as stack, ThreadPoolExecutor(threads) as pool:
         clients = [stack.enter_context(outpost.client()) for outpost in outposts]
         send = lambda n: clients[n % len(clients)].post("/v1/chat/completions", json=asking("Hello"))  # noqa: E731
@@ -102,7 +104,7 @@ def test_one_outpost_spends_the_share_that_its_peer_does_not_need(peers: Both) -
     limit(peers, used + 60)
 
     def is_spent() -> bool:
-        # A request waits half a second for the other's part; on a busy machine a later one has it.
+        # A request waits half a second for an amount of the peer. On a busy machine only a later request receives it.
         load(peers[:1], 120)
         return spent(peers) >= used + 57
 
@@ -119,7 +121,7 @@ def test_under_a_limit_below_the_spent_amount_no_outpost_spends(peers: Both) -> 
     room = state["share_requests"] - state["spent_requests"]
     assert load([one], room, threads=4) == room
     limit(peers, used + room)
-    # What the other has left by its own share is spent already.
+    # The remaining share of the other outpost has already been spent.
     until(lambda: budget(other)["share_requests"] <= budget(other)["spent_requests"])
     assert other.ask().status_code == 429
     until(lambda: budget(other)["status"] == "exceeded")
@@ -133,12 +135,12 @@ def test_disconnected_peers_spend_only_their_shares(peers: Both) -> None:
     assert other.process is not None
     other.process.send_signal(signal.SIGSTOP)
     try:
-        # What the other may have given before it was stopped is nothing.
+        # The other outpost has given nothing before it was stopped.
         assert load([one], room + 20, threads=8) == room
     finally:
         other.process.send_signal(signal.SIGCONT)
     until(lambda: begun(one) and not budget(one)["peers"][0]["fault"])
-    # What it was asked for while it was stopped is given once, and nothing is lost.
+    # The amount that was requested while it was stopped is given once, and nothing is lost.
     whole = budget(one)["monthly_requests"]
     until(lambda: sum(budget(peer)["share_requests"] for peer in peers) == whole)
     assert load(peers, 100) >= 55 - room
@@ -191,10 +193,10 @@ def test_an_engaged_kill_switch_stops_the_peers_until_it_is_released_where_it_wa
         operator.post(SWITCH, json={"active": True})
         refused = until(lambda: (answer := other.ask()).status_code == 503 and answer, 5)
         assert refused.json()["error"]["code"] == "kill_switch_active"
-        # Not there, as long as the one who has engaged it is heard.
+        # It cannot be released here while the outpost that has engaged it sends messages.
         body = others.post(SWITCH, json={"active": False}).json()
         assert (body["active"], body["engaged_by"]) == (True, str(one.id))
-        # It is not forgotten while the other is away.
+        # It stays engaged while the other outpost is unavailable.
         one.kill()
         other.kill()
         other.start()
@@ -242,7 +244,7 @@ def test_messages_of_strangers_are_refused(peers: Both, trust: Trust) -> None:
     for path in ("/peer/state", "/peer/share"):
         assert httpx2.post(one.admin_url + path, json={}).status_code == 401
     assert one.ask().status_code == 200
-    # In its own name alone, and only what peers say.
+    # A peer may speak only for itself, and only send valid messages.
     good = {"Authorization": f"Bearer {token(trust.authority)}"}
     for body in (b"{}", b"[]", b'{"id": "' + str(uuid4()).encode() + b'", "stopped": true, "month": 0}'):
         assert httpx2.post(one.admin_url + "/peer/state", content=body, headers=good).status_code == 400
@@ -264,7 +266,7 @@ def test_no_peer_is_needed_for_a_start_and_its_own_share_is_there(trust: Trust, 
     with OutpostServer(trust, **environment) as alone:
         assert load([alone], 6, threads=2) == 3
         alone.kill(signal.SIGTERM)
-        # Its talk with peers has ended with it, and nothing was left open.
+        # Communication with peers has ended with the process, and no connection is left open.
         assert "Unclosed" not in alone.log
         assert "was destroyed but it is pending" not in alone.log
 

@@ -1,4 +1,5 @@
-"""What one outpost believes of what a peer says. The peer proves itself as it should, and says what it is told to."""
+"""Which messages of a peer an outpost accepts. The peer of the tests authenticates itself correctly, and sends the
+messages that a test sets."""
 
 import asyncio
 import threading
@@ -48,9 +49,9 @@ class Other:
     """The peer."""
 
     def __init__(self, proof: Proof) -> None:
-        #: who signs its answers
+        #: authenticates the responses of the peer
         self.proof = proof
-        #: what it says of itself, but for the month; None: nothing
+        #: the state that the peer sends, without the month, or None if it does not respond
         self.claimed_fields: dict[str, Any] | None = {}
         self.gives: Callable[[ShareRequest], Pair] = lambda _: (0, 0)
         self.share_requests: list[ShareRequest] = []
@@ -92,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(msgspec.json.encode(content))
 
     def log_message(self, *_: object) -> None:
-        """Tests read other logs."""
+        """Suppresses the log of the test's server."""
 
 
 class Ours:
@@ -126,7 +127,7 @@ class Ours:
         return self.peers.all[0].fault or ""
 
     async def calls(self, number: int) -> int:
-        """How many of so many are answered."""
+        """Makes calls, and returns the number of successful ones."""
         for done in range(number):
             try:
                 self.spend.settle(await self.spend.reserve((self.budget,), ONE, enforced=True), ONE)
@@ -135,7 +136,7 @@ class Ours:
         return number
 
     def claim(self, seconds: float) -> Claim:
-        """The peer's, so much later than this one's."""
+        """Returns a claim of the peer that is `later` than the claim of the outpost."""
         own = self.leases.claim(self.start)
         assert own is not None
         return Claim(self.start, uuid4(), 2, None, own.made + seconds)
@@ -222,12 +223,12 @@ async def test_of_two_simultaneous_claims_that_refuse_each_other_one_is_valid(ou
     await ours.leases.prepare(ours.start)
     other.claimed_fields = {"granted": False, "claim": ours.claim(0)}
     await ours.peers.begin(ours.start)
-    # The one with the higher id begins with nothing.
+    # The outpost with the higher id begins without a part.
     assert ours.share == 5
 
 
 async def test_an_outpost_gives_up_its_part_when_it_learns_of_a_refusal(ours: Ours, other: Other) -> None:
-    """And what it has spent of it by then is taken from the others' shares."""
+    """The amount that it has already spent is requested from its peers."""
     other.claimed_fields = None
     ours.peers.start()
     await until(lambda: ours.share == 5)

@@ -1,4 +1,4 @@
-"""An outpost that calls nobody: policy from files, which the command line fetches where the platform can be reached."""
+"""An outpost in an air gap. It reads its policy from files, which the command line has fetched from the platform."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ from gatehouse.policy.bundles import signing
 
 
 class Listener:
-    """Counts who connects, and hangs up."""
+    """Counts connections and closes them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -61,7 +61,7 @@ def cut_off(trust: Trust, listener: Listener) -> Iterator[OutpostServer]:
     )
     bundle, keys = files(outpost)
     outpost.environment.update(OUTPOST_BUNDLE_PATH=str(bundle), OUTPOST_KEYS_PATH=str(keys))
-    # The platform's settled policy, and the trial key in it.
+    # The files contain the platform's current policy with the test's API key.
     assert trust.server.key
     trust.server.settled()
     done = outpost.fetch(bundle, keys)
@@ -84,7 +84,7 @@ def until(judge: Callable[[], bool]) -> None:
 
 
 def resigned(outpost: OutpostServer, **claims: object) -> None:
-    """Puts a bundle in place that says something else, signed by a key that the file of keys names."""
+    """Replaces the bundle by one with other content, signed by a key in the keys file."""
     bundle, keys = files(outpost)
     payload = bundle.read_text().split(".")[1]
     document = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))) | claims

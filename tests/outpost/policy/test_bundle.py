@@ -1,4 +1,4 @@
-"""Bundles that must not come into force: refused, the one before stays, and the status says why."""
+"""Invalid bundles are refused. The former bundle stays in force, and the status shows the reason."""
 
 import json
 import time
@@ -32,7 +32,7 @@ def platform() -> Iterator[FakePlatform]:
 
 @pytest.fixture
 def fresh(platform: FakePlatform) -> Iterator[OutpostServer]:
-    """With version 10 in force, by which `zanzibar` is refused."""
+    """Yields an outpost with version 10 in force, which refuses `zanzibar`."""
     server = OutpostServer(platform)  # type: ignore[arg-type]
     platform.send(platform.bundle(server.id, 10, blocked="zanzibar"))
     with server as running:
@@ -49,7 +49,7 @@ def running(platform: FakePlatform) -> Iterator[OutpostServer]:
 
 @pytest.fixture
 def outpost(platform: FakePlatform, running: OutpostServer) -> OutpostServer:
-    """As `fresh`, for tests that leave it at that version."""
+    """Yields an outpost with version 10 in force, for tests that do not change its version."""
     before = policy(running)["activated_at"]
     platform.send(platform.bundle(running.id, 10, blocked="zanzibar"))
     until(lambda: (status := policy(running))["fault"] is None and status["activated_at"] > before)
@@ -75,7 +75,7 @@ def truncated(signed: str) -> str:
 
 
 def changed(signed: str) -> str:
-    """A bit of what it says is another one; the signature is the old one."""
+    """Returns the bundle with one changed bit in its content and the old signature."""
     head, body, signature = signed.split(".")
     place = len(body) // 2
     return ".".join([head, body[:place] + ("A" if body[place] != "A" else "B") + body[place + 1 :], signature])
@@ -85,7 +85,7 @@ def unsigned(signed: str) -> str:
     return ".".join(["eyJhbGciOiJub25lIn0", signed.split(".")[1], ""])
 
 
-#: What is sent instead, as fields of version 11, and what the status says of it.
+#: Fields of an invalid bundle of version 11, and the reason in the status.
 CONTENTS: dict[str, tuple[dict[str, Any], str]] = {
     "of another outpost": ({"outpost_id": uuid4()}, "it is for outpost"),
     "of an older version": ({"version": 9}, "its version 9 is older than 10, which is in force"),
@@ -159,7 +159,7 @@ def test_after_a_refusal_a_valid_bundle_is_accepted_and_clears_the_fault(
 
 
 def test_a_new_signing_key_is_fetched_at_once(platform: FakePlatform, fresh: OutpostServer) -> None:
-    """Without waiting for the next look at the key set."""
+    """The outpost does not wait for the next periodic fetch of the key set."""
     successor = SigningKey.generate()
     platform.more_keys.append(successor)
     platform.send(platform.bundle(fresh.id, 11), signer=successor)

@@ -1,4 +1,4 @@
-"""Providers' credentials on their way from the platform to a provider's door: sealed, opened, used, never told."""
+"""Providers' credentials from the platform to the provider: sealed, decrypted, used, and never shown."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ RENEWED = "sk-the-next-one-9876543210"
 
 
 class Upstream(BaseHTTPRequestHandler):
-    """An OpenAI-compatible provider that remembers by which key it was asked."""
+    """An OpenAI-compatible provider that records the API keys of its calls."""
 
     seen: ClassVar[list[str]] = []
     protocol_version = "HTTP/1.1"
@@ -51,7 +51,7 @@ class Upstream(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def provider(trust: Trust) -> Iterator[None]:
-    """The organization's own endpoint, whose key it has its outposts sent."""
+    """Yields the organization's own endpoint. The organization sends its key to the outposts."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     byoe = {
@@ -114,7 +114,7 @@ def test_a_provider_is_called_with_sealed_credentials(trust: Trust) -> None:
         assert json.loads(results[0])["policy"]["credentials_unopened"] == []
         assert SECRET not in "".join(results) + outpost.log
         assert SECRET.encode() not in kept_files(outpost.home)
-        # They outlive the platform's answers: what was kept opens again.
+        # The stored credentials can be decrypted after a restart without the platform.
         outpost.kill()
         outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
         outpost.start()
@@ -150,7 +150,7 @@ def test_credentials_sealed_to_a_lost_key_are_reported_and_fetched_again(trust: 
     with OutpostServer(trust) as outpost:
         assert used(outpost) == f"Bearer {SECRET}"
         outpost.kill()
-        # The former key is gone with the process, and the platform is away.
+        # After the restart the outpost has no former key, and the platform is unavailable.
         outpost.enrol()
         outpost.environment["PLATFORM_MANAGEMENT_URL"] = "http://127.0.0.1:9"
         outpost.start()
@@ -175,7 +175,7 @@ def test_sealed_credentials_work_across_an_air_gap_and_a_renewal(trust: Trust) -
     assert outpost.fetch(bundle, keys).returncode == 0
     with outpost:
         assert used(outpost) == f"Bearer {SECRET}"
-        # The bundle comes before the certificate that it is sealed to.
+        # The bundle arrives before the certificate to whose key it is sealed.
         there = outpost.certificate, outpost.key
         outpost.certificate, outpost.key = outpost.home / "renewed.pem", outpost.home / "renewed.key"
         outpost.enrol()

@@ -1,4 +1,4 @@
-"""What a disk that fills costs an outpost, and in which order."""
+"""Which data an outpost drops on a full disk, and in which order."""
 
 import asyncio
 from pathlib import Path
@@ -21,7 +21,7 @@ from gatehouse.outpost.records.disk import (
 
 
 class Disk:
-    """A file system that is full to so many percent, of which each audit file is one."""
+    """A file system with a prescribed use in percent. Each audit file takes one percent."""
 
     def __init__(self, outpost: OutpostFiles, percent: float) -> None:
         self.percent = percent
@@ -34,7 +34,7 @@ class Disk:
 
 @pytest.fixture
 def outpost(tmp_path: Path) -> OutpostFiles:
-    """With five files of its audit log."""
+    """Returns the records of an outpost with five files of its audit log."""
     made = OutpostFiles(tmp_path, max_bytes=5_000)
     made.answer(25)
     while made.hand_in(5):
@@ -82,7 +82,7 @@ def test_lines_are_written_again_when_the_disk_has_room(outpost: OutpostFiles) -
     without = outpost.answer(3)
     assert outpost.hand_in() == 4
     assert outpost.exported() == []
-    # A little less than the threshold is not room enough: it would be over again with the next file.
+    # A use just below the threshold is too high, because the next file would exceed the threshold again.
     disk.percent = 84.5
     monitor.look()
     assert monitor.status.shed == "audit_lines"
@@ -111,7 +111,7 @@ async def test_only_the_last_step_removes_detail_from_records(tmp_path: Path, sh
         assert (read.dlp_events, read.rule_events, read.attempts) == (
             ((), (), ()) if thin else (RICH.dlp_events, RICH.rule_events, RICH.attempts)
         )
-        # What is counted and paid for stays.
+        # Fields for counts and costs are not removed.
         for name in ("id", "request_id", "cost_usd", "input_tokens", "budgets", "group_ids", "dlp_action", "timestamp"):
             assert getattr(read, name) == getattr(RICH, name)
     assert status.entries_thinned == (2 if shed == "journal_detail" else 0)
@@ -124,7 +124,7 @@ def test_an_unreadable_disk_is_reported(tmp_path: Path) -> None:
 
 
 def test_an_outpost_on_a_full_disk_serves_and_reports_dropped_data(trust: Trust) -> None:
-    """Every disk is fuller than one percent."""
+    """The threshold is one percent, which every disk exceeds."""
     with OutpostServer(trust, DISK_MONITOR_THRESHOLD="1", DISK_MONITOR_CHECK_INTERVAL="0.1") as outpost:
         with outpost.admin() as operator:
             disk = until(lambda: operator.get("/admin/api/status").json()["disk"])

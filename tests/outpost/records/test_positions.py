@@ -1,4 +1,4 @@
-"""Records in an outpost's files: their numbers, the audit log, what an operator carries away."""
+"""Records in an outpost's files: their sequence numbers, the audit log, and its export."""
 
 import itertools
 import json
@@ -220,7 +220,7 @@ def test_confirmed_records_move_from_the_journal_to_the_audit_log(outpost: Outpo
     assert confirmed(outpost, 2) == 3
     assert confirmed(outpost, 1) == 0
     assert requests(outpost.exported(unsent=True)) == [*first[3:], *second]
-    # The second's third: the first has an entry that it ended.
+    # The position is the third entry of the second journal. The first journal has an entry about its end.
     assert confirmed(outpost, 9) == 7
     assert requests(outpost.exported(unsent=True)) == second[3:]
     assert requests(outpost.exported()) == [*first, *second]
@@ -252,7 +252,7 @@ FAULTS: dict[str, Callable[[OutpostFiles], object]] = {
 def test_a_journal_without_its_position_and_first_segment_continues_under_a_new_id(
     outpost: OutpostFiles, fault: str
 ) -> None:
-    # So many that the first segment is released.
+    # There are enough entries to release the first segment.
     outpost.answer(400)
     assert outpost.hand_in(300) == 300
     FAULTS[fault](outpost)

@@ -1,4 +1,4 @@
-"""An outpost that tells a SIEM of its requests itself, whether the platform has heard of them or not."""
+"""An outpost sends events of its requests to a SIEM directly, whether the platform has its records or not."""
 
 import asyncio
 import hashlib
@@ -45,12 +45,12 @@ def collecting(receiver: Receiver) -> dict[str, str]:
 
 
 def events(receiver: Receiver) -> list[dict[str, Any]]:
-    """All that the collector was sent, in order."""
+    """Returns all events that the collector has received, in order."""
     return [json.loads(line)["event"] for got in receiver.got for line in got.body.splitlines()]
 
 
 def requests(receiver: Receiver) -> list[str]:
-    """Ids of the requests of which it was told, once each."""
+    """Returns the ids of the requests in the received events, without duplicates."""
     results = [
         event["http"]["request"]["id"] for event in events(receiver) if event["event"]["dataset"] == "gatehouse.audit"
     ]
@@ -86,7 +86,7 @@ async def test_a_collector_receives_the_same_events_as_the_platform(trust: Trust
             assert audit["event"]["action"] == row[1]
             assert audit["gatehouse"]["details"] == row[2]
             assert audit["gatehouse"]["details"]["outpost_id"] == str(outpost.id)
-            # Its place in the chain is not known here.
+            # The outpost does not know the position in the audit chain.
             assert not {"sequence", "hash"} & audit["event"].keys()
             of_the_platform = trust.server.sql("SELECT id FROM dlp_events WHERE request_id = %s", [request_id])
             assert [rule["event"]["id"] for rule in dlp] == [str(result) for (result,) in of_the_platform]
@@ -117,7 +117,7 @@ async def test_unsent_events_survive_kills_of_the_outpost(trust: Trust) -> None:
             receiver.otherwise = 200
             await until(lambda: len(requests(receiver)) == len(questions))
             assert requests(receiver) == questions
-            # Then nobody needs the journals of the dead ones any more; and the platform has each request once.
+            # Then the journals of dead processes are deleted, and the platform has each request once.
             journal = outpost.home / "outpost" / "journal"
             await until(lambda: len(list(journal.glob("*-*"))) == 1)
             assert [len(stored(trust, question)) for question in questions] == [1] * len(questions)
@@ -128,7 +128,7 @@ async def test_unsent_events_survive_kills_of_the_outpost(trust: Trust) -> None:
             outpost.wait()
             last = await ask(outpost)
             await until(lambda: last in requests(receiver))
-            # What was noted as sent is not sent again.
+            # Events before the stored position are not sent again.
             assert len(events(receiver)) == sent + 1
 
 
@@ -225,7 +225,7 @@ async def test_a_file_gets_requests_and_operators_calls_below_the_organizations_
         event = json.loads(line)
         assert event["http"]["request"]["id"] == request_id
         assert event["organization"]["id"] == path.parent.name
-        # An operator's call is told as the platform has it.
+        # The event of an operator's call is the same as on the platform.
         answer = operator.put("/admin/api/override/routing", json={"routes": {"gpt-4o": "sandbox/echo"}})
         assert answer.status_code == 200, answer.text
         _, line = await until(lambda: len(lines := path.read_bytes().splitlines()) > 1 and lines)

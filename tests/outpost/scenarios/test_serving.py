@@ -1,4 +1,4 @@
-"""An outpost beside a platform, both as processes: policy, callers, refusals."""
+"""An outpost and a platform as processes: policy, callers, refusals."""
 
 import subprocess
 import sys
@@ -133,7 +133,7 @@ def test_a_second_process_of_a_home_is_refused(outpost: OutpostServer) -> None:
     done = subprocess.run(command, env=outpost.started_with, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert f"in use by process {outpost.process.pid} at {outpost.url}; stop that process" in done.stderr
-    # Nobody else looks into what it keeps.
+    # Other users cannot read its files.
     assert (outpost.home / "outpost").stat().st_mode & 0o777 == 0o700
     assert outpost.ask().status_code == 200
 
@@ -160,7 +160,7 @@ def test_the_kill_switch_rejects_everything_until_it_is_released(outpost: Outpos
             with outpost.client() as client:
                 refused = client.post(path, json=body)
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "kill_switch_active")
-        # It outlives the process.
+        # It stays engaged after a restart.
         outpost.kill()
         outpost.start()
         assert outpost.ask().status_code == 503

@@ -87,7 +87,7 @@ async def test_the_page_reads_the_document_as_openapi_3_0(client):
 
 
 async def test_the_page_shows_the_examples_that_fields_have(client):
-    """3.0 knows one a schema. Without it the page makes up nonsense that fits the pattern."""
+    """A schema of OpenAPI 3.0 has one example. Without it the page shows generated text that matches the pattern."""
     document = (await client.get("/docs/openapi.json")).json()
     colour = document["components"]["schemas"]["Pet"]["properties"]["colour"]
     assert colour["example"] == "black"

@@ -1,4 +1,5 @@
-"""Answers spoilt at random, connections reset and calls given up anywhere: one outcome each, and nothing left over."""
+"""Randomly damaged responses, reset connections and cancelled calls. Each call has one outcome and frees its
+connection."""
 
 import asyncio
 import gzip
@@ -113,7 +114,7 @@ async def test_calls_cancelled_at_any_time_free_their_connections(
             call = asyncio.create_task(ask(lean, server.url))
             for _ in range(turn):
                 await asyncio.sleep(0)
-            # A handshake is a few turns, and a wait for the other side in each.
+            # A handshake takes a few iterations of the loop, each with a wait for the server.
             await asyncio.sleep(0.0002 * turn if tls else 0)
             call.cancel()
             await asyncio.wait([call])

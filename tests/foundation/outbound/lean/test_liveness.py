@@ -1,4 +1,4 @@
-"""Connections that the far end has left, and what a call on one of them is told."""
+"""Connections that the server has closed, and the errors of calls on them."""
 
 import asyncio
 import socket
@@ -29,7 +29,7 @@ async def ask(outbound: Outbound, url: str, method: str = "POST") -> bytes:
 
 
 class Blocking:
-    """A provider in a thread: it can act while the event loop stands still."""
+    """A provider in a thread, which can act while the event loop is blocked."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -67,7 +67,7 @@ async def test_a_connection_that_was_closed_while_the_loop_stood_still_is_not_us
             assert await ask(lean, provider.url) == b"hi"
             assert provider.requests == count
             provider.leave.set()
-            # The loop learns nothing of it: this blocks.
+            # The loop does not see that the connection is closed, because this call blocks the loop.
             assert provider.left.wait(2)
             time.sleep(0.01)
             provider.leave.clear()

@@ -1,4 +1,4 @@
-"""AddressCache: looked up off the loop, judged, kept for a while, and looked up anew."""
+"""AddressCache: names are resolved outside the loop, checked, cached for a while, and resolved again."""
 
 import asyncio
 import socket
@@ -96,7 +96,7 @@ async def test_a_name_with_a_refused_address_is_no_longer_used(
 ) -> None:
     await resolved(names)
     monkeypatch.setattr(names_module, "FRESH_SECONDS", 0.0)
-    # A single one is enough.
+    # A single refused address is enough.
     resolver.addresses = ["10.0.0.2", "169.254.169.254"]
     await resolved(names)
     await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Who may call, and who waits."""
+"""The limits of concurrent and waiting calls."""
 
 import asyncio
 import socket

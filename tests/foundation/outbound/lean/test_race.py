@@ -1,4 +1,4 @@
-"""Several addresses: the first that answers."""
+"""Connections to the first of several addresses that responds."""
 
 import asyncio
 
@@ -52,7 +52,7 @@ async def test_the_second_connection_is_dropped() -> None:
         try:
             await asyncio.sleep(race.ATTEMPT_DELAY_SECONDS + 0.1)
         except asyncio.CancelledError:
-            # It was there already when nobody wanted it any more.
+            # The second attempt had already succeeded when the first result was returned.
             return address
         return address
 

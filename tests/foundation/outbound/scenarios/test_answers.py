@@ -1,4 +1,4 @@
-"""Answers in every form, good and bad, byte for byte from a real socket: the same outcome from both carriers."""
+"""Valid and invalid responses from a real socket, byte by byte. Both clients have the same outcome."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ def says(*parts: bytes, close: bool = False) -> Behave:
     async def behave(connection: Connection) -> None:
         for part in parts:
             await connection.send(part)
-            # So that they arrive apart.
+            # Wait, so that the parts arrive separately.
             await asyncio.sleep(0.02)
         if close:
             raise ConnectionError
@@ -128,7 +128,7 @@ async def test_an_invalid_response_fails_and_its_connection_is_closed(outbound: 
     async with upstream(says(*parts, b"")) as server:
         with pytest.raises(BrokenOff):
             await answer_to(outbound, server.url)
-        # Whatever was left over is nobody's answer.
+        # The remaining data is not read as the response of another call.
         with pytest.raises(BrokenOff):
             await answer_to(outbound, server.url)
         assert server.connections == 2

@@ -1,4 +1,4 @@
-"""Calls to addresses that an organization has given go only as far as `EGRESS_POLICY` says, over both carriers."""
+"""`EGRESS_POLICY` restricts calls to addresses that an organization has set, with both HTTP clients."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""What the environment says of calls to providers, and that the product obeys it."""
+"""The environment's settings for calls to providers take effect."""
 
 import asyncio
 import contextlib
