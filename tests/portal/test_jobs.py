@@ -1,4 +1,4 @@
-"""Jobs without a platform: what is queued, and who runs it."""
+"""Jobs without a platform: queueing and execution."""
 
 import asyncio
 import time
@@ -55,7 +55,7 @@ async def test_the_job_of_a_killed_worker_runs_again_after_its_lease(portal: Run
         await session.commit()
     portal.host.jobs.wake()
     await asyncio.sleep(0.3)
-    # The organization's other jobs wait for it.
+    # The other jobs of the organization wait for this job.
     assert portal.sql("SELECT status FROM jobs WHERE id = %s", [behind]) == [("queued",)]
     await until(portal, job_id, "done")
     await until(portal, behind, "done")
@@ -64,10 +64,11 @@ async def test_the_job_of_a_killed_worker_runs_again_after_its_lease(portal: Run
 async def test_the_result_of_a_job_is_stored_when_the_database_is_available_again(
     portal: RunningPortal, org: Org
 ) -> None:
-    """Not after the lease of a worker that lives: until then its organization's other jobs wait."""
+    """The result is not delayed until the lease of the living worker expires, because the organization's other jobs
+    wait for it."""
     ((provisioning,),) = portal.sql("SELECT id FROM jobs WHERE org_id = %s", [org.id])
     await until(portal, provisioning, "failed")
-    # In a thread: it waits for transactions of this loop.
+    # Run it in a thread, because it waits for transactions of this loop.
     await asyncio.to_thread(
         portal.sql,
         "CREATE FUNCTION going_away() RETURNS trigger LANGUAGE plpgsql AS"

@@ -139,7 +139,7 @@ async def test_a_token_of_the_admin_keys_is_refreshed_with_its_plan_and_lifetime
         "sub": str(org.id), "plan": "business", "auth_time": first["iat"], "family": issued["jti"],
     }  # fmt: skip
     assert "uid" not in second
-    # It acts as the first one did, which is refused from now on.
+    # The new token has the rights of the first one, which is now refused.
     fresh = portal.client(answer["token"])
     assert (await fresh.patch(f"{org.path}/settings", json={"name": "Another"})).status_code == 200
     assert (await client.get(org.path)).status_code == 403
@@ -215,7 +215,7 @@ async def test_another_process_applies_a_revocation_within_a_second(
         revoked_at = time.monotonic()
         while (await there.get(org.path)).status_code == 200:
             await asyncio.sleep(0.02)
-        # What it knew was as old as the first answer.
+        # The cached status was as old as the first response.
         assert time.monotonic() - revoked_at < CACHE_SECONDS + 0.5
 
 
@@ -245,6 +245,6 @@ async def test_all_tokens_of_an_organization_share_one_limit(portal: RunningPort
     assert 0 < wait <= 61
     assert 0 < int(refused.headers["Retry-After"]) <= 60
     assert (await other_org.client.get(other_org.path)).status_code == 200
-    # The plan that is in force counts, whatever the token says.
+    # The current plan determines the limit, and not the plan in the token.
     await portal.admin.patch(org.path, json={"plan_tier": "business"})
     assert (await org.client.get(org.path)).status_code == 200

@@ -81,7 +81,9 @@ async def test_a_lowered_limit_reports_when_a_slot_is_free_again(counters: Memor
 
 
 @settings(max_examples=60, deadline=None)
-@example(limit=1, gaps=[0.004, 0.0])  # 0.004 and 60.004 seconds are not a whole number of microseconds apart
+@example(
+    limit=1, gaps=[0.004, 0.0]
+)  # the difference to 60.004 seconds is, as a float, not a whole number of microseconds
 @given(
     limit=st.integers(1, 8),
     gaps=st.lists(st.one_of(st.just(0.0), st.floats(0, 0.3), st.floats(0, 40)), min_size=1, max_size=80),

@@ -81,7 +81,7 @@ def test_every_acknowledged_record_of_a_killed_writer_is_stored_once(tmp_path: P
             appender.writer_id()
             time.sleep(chance.random() * 0.01)
             acknowledged |= appender.kill()
-            keeper.drain()  # beside the others, which still write
+            keeper.drain()  # while other writers still write
     while keeper.drain():
         pass
     assert len(acknowledged) > 100

@@ -144,7 +144,7 @@ async def test_a_nearly_full_journal_refuses_requests_and_a_full_one_refuses_rec
     assert writer.half_full()
     assert 69_000 <= writer.size_bytes() <= 71_000
     for _ in range(9):
-        await writer.append(b"x" * 991)  # of requests that had started
+        await writer.append(b"x" * 991)  # records of admitted requests
     with pytest.raises(JournalFull) as refusal:
         for _ in range(3):
             await writer.append(b"x" * 991)

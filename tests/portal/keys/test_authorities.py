@@ -82,7 +82,7 @@ async def test_a_certificate_expires_no_later_than_its_authority() -> None:
 
 
 async def test_a_certificate_of_an_outpost_cannot_issue_certificates(apart: RunningPortal) -> None:
-    """Whoever holds one cannot make others."""
+    """The holder of a certificate cannot issue others."""
     _, authority, _ = await apart.host.authorities.issuing()
     issued = authority.issue("an outpost", "an organization", lifetime=CERTIFICATE_LIFETIME)
     root = CertificateAuthority.from_pem(issued.certificate, issued.key.encode())

@@ -1,4 +1,4 @@
-"""The platform's keys, asked of something that is no platform or does not answer."""
+"""The platform's keys, fetched from a server that is not a platform or does not respond."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from gatehouse.portal.settings import PortalSettings
 
 @asynccontextmanager
 async def answering(body: bytes, status: bytes = b"200 OK") -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server that answers so, whatever it is asked. Gives its address, and the lines that it was asked with."""
+    """Yields a server with the same response to all requests: its URL, and the request lines that it has received."""
     requests: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

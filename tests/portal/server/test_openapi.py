@@ -1,4 +1,4 @@
-"""The portal's OpenAPI document: what it says of secrets, bodies and errors."""
+"""The portal's OpenAPI document: secrets, bodies and errors."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ BY_NAME = {f"{method} {path}": (method, path, operation) for method, path, opera
 
 
 def fields(schema: dict[str, Any]) -> Iterator[str]:
-    """The names of all fields, however deep."""
+    """Returns the names of all fields, at any depth."""
     if (reference := schema.get("$ref")) is not None:
         schema = DOCUMENT["components"]["schemas"][reference.rsplit("/", 1)[1]]
     for name, inner in schema.get("properties", {}).items():

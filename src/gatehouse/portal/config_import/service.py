@@ -80,7 +80,7 @@ def _read(file: bytes) -> dict[str, Any]:
     except RecursionError:
         raise _fault("is nested too deeply") from None
     if not isinstance(config, dict) or "version" not in config:
-        raise _fault("is not the configuration that GET /admin/config/export of an outpost returns")
+        raise _fault("is not an outpost's configuration: send the document of GET /admin/config/export")
     return config
 
 

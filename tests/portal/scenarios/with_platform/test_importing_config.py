@@ -1,4 +1,4 @@
-"""Config import at the portal: what it accepts, what it refuses, and that it reaches the platform
+"""The config import of the portal: accepted files, refused files, and the result on the platform
 (docs/moving-to-the-cloud.md)."""
 
 import json
@@ -53,7 +53,7 @@ async def test_a_file_is_imported_into_the_organizations_tenant(
     assert [error["where"] for error in body["errors"]] == ["custom_patterns[1].pattern"]
     assert [item["part"] for item in body["skipped"]] == ["overrides"]
     assert arrived(server, new_org) == {"Employee numbers", "Cards"}
-    # In force: by the owner's key, at the gateway.
+    # The imported rule applies to a call of the gateway with the owner's key.
     scanned = httpx2.post(
         f"{server.url}/v1/scan", json={"text": "EMP-123456"}, headers={"Authorization": f"Bearer {new_org.key}"}
     )
@@ -146,7 +146,7 @@ async def test_nothing_is_imported_while_the_platform_is_unavailable(
         token = (await portal.admin.post(f"{new_org.path}/tokens", json={})).json()["token"]
         answer = await sent(new_org, CONFIG, client=alone.client(token))
         assert (answer.status_code, answer.json()["error"]) == (503, "service_unavailable")
-        # An answer may be lost when all is done.
+        # The response may be lost after the platform has imported all parts.
         assert "nothing was imported" not in answer.json()["detail"]
         assert (await sent(new_org, CONFIG, client=alone.client(token), dry_run="true")).status_code == 503
     assert portal.audit(new_org.id, "config.imported") == []

@@ -53,7 +53,7 @@ async def sign_in(page: Page, who: Person) -> None:
 
 
 def outpost(portal: RunningPortal, org: Provisioned) -> None:
-    """One that has not been seen for a while, and what is said about it."""
+    """Creates an outpost without a recent heartbeat, and its notification."""
     outpost_id, now = new_id(), utc_now()
     columns = "id, org_id, outpost_name, region, deployment_env, cert_serial, cert_issued_at, cert_expires_at"
     portal.sql(
@@ -69,7 +69,7 @@ def outpost(portal: RunningPortal, org: Provisioned) -> None:
 
 
 async def fits(page: Page) -> bool:
-    """Nothing reaches over the screen's right edge."""
+    """Checks that no content exceeds the width of the screen."""
     size = page.viewport_size
     boxes = [await item.bounding_box() for item in await page.locator("body, body *").all()]
     return size is not None and max(box["x"] + box["width"] for box in boxes if box) <= size["width"]
