@@ -73,9 +73,9 @@ async def walk(browser: httpx2.AsyncClient, base: str, idp_id: str, relay_state:
 
 
 async def configured(tenant: Tenant, provider: IdentityProvider) -> str:
-    made = await tenant.admin.client.post(IDP, json=provider.config)
-    assert made.status_code == 201, made.text
-    idp_id: str = made.json()["id"]
+    created = await tenant.admin.client.post(IDP, json=provider.config)
+    assert created.status_code == 201, created.text
+    idp_id: str = created.json()["id"]
     return idp_id
 
 
