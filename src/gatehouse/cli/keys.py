@@ -63,12 +63,12 @@ def rotate_saml(activate: bool) -> None:
     2. Have every identity provider read the metadata again (GET /api/saml/metadata).
     3. Run this with --activate: the new key signs. The old certificate leaves the metadata with the next rotation.
     """
-    from gatehouse.platform.access.saml.protocol.keys import NothingPrepared
+    from gatehouse.platform.access.saml.protocol.keys import NoNextKey
 
     installed, sealer = _installation()
     try:
         click.echo(asyncio.run(_rotate_saml(installed, sealer, activate)))
-    except NothingPrepared:
+    except NoNextKey:
         raise CommandError("no key is prepared: run this without --activate first") from None
 
 

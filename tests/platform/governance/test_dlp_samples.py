@@ -143,9 +143,9 @@ def test_a_sealed_sample_is_bound_to_its_row() -> None:
     sealer = Sealer({"k": bytes(32)}, "k")
     tenant_id, sample_id = uuid4(), uuid4()
     sealed = contents.SealingSampler(sealer).seal(tenant_id, sample_id, encode(Contents(texts=["a", "b"])))
-    assert contents.opened(sealer, tenant_id, sample_id, *sealed).texts == ["a", "b"]
+    assert contents.decrypt(sealer, tenant_id, sample_id, *sealed).texts == ["a", "b"]
     with pytest.raises(Tampered):
-        contents.opened(sealer, tenant_id, uuid4(), *sealed)
+        contents.decrypt(sealer, tenant_id, uuid4(), *sealed)
 
 
 async def test_a_sample_contains_the_answer_and_the_decisions(platform: RunningPlatform, sandbox: Tenant) -> None:

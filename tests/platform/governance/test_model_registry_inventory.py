@@ -9,7 +9,7 @@ import pytest
 from tests.support.platform import RunningPlatform, Tenant
 
 from gatehouse.platform.governance.model_registry import service
-from gatehouse.platform.governance.model_registry.tiers import inferred
+from gatehouse.platform.governance.model_registry.tiers import infer_tier
 
 BASE = "/api/admin/models"
 DISCOVER = f"{BASE}/discover"
@@ -133,7 +133,7 @@ async def test_tiers_are_assigned_as_requested(
     ],
 )  # fmt: skip
 def test_the_longest_matching_prefix_sets_the_tier(model_id: str, tier: str) -> None:
-    assert inferred(model_id) == tier
+    assert infer_tier(model_id) == tier
 
 
 @pytest.mark.parametrize(("lookback", "count"), [(1, 1), (7, 1), (8, 2), (365, 2)])

@@ -158,7 +158,7 @@ async def test_this_platform_changes_its_key(
     assert (await keys.activate(host.database))[0] == prepared
     assert (await keys.signing_key(host.database, host.sealer)).id == prepared
     assert (await walk(browser, base, idp_id)).status_code == 303
-    with pytest.raises(keys.NothingPrepared):
+    with pytest.raises(keys.NoNextKey):
         await keys.activate(host.database)
     assert len(await keys.certificates(host.database, host.sealer)) == 2
     event = (await platform.audit(DEFAULT_TENANT, "saml_key.rotated"))[-1]

@@ -73,7 +73,7 @@ async def client_of_request(host: Host, auth_request: AuthorizationRequest) -> C
     """Return the request's client if it signs users in and has registered the redirect URI."""
     async with host.database.service() as session:
         client = await clients.find_client(session, auth_request.client_id)
-    if client is None or not client.signs_people_in or auth_request.redirect_uri not in client.redirect_uris:
+    if client is None or not client.can_sign_users_in or auth_request.redirect_uri not in client.redirect_uris:
         return None
     return client
 
