@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+import uvloop
 from tests.support.detection import DetectionProcess, detecting, reached, stopped
 from tests.support.documents import pdf
 
@@ -145,6 +146,27 @@ async def test_a_killed_process_fails_what_is_in_flight_and_the_next_one_is_foun
         # Who asks while it is started waits for it.
         assert await client.entities(["Anna", "Carl"]) == [ANNA, ANNA]
         assert (await client.health())["ner"].status == "healthy"
+
+
+def test_a_connection_lost_before_the_reader_notices_fails_the_request_and_is_replaced(home: Path) -> None:
+    """On uvloop, which the product runs on: its transports raise RuntimeError after the loss of the connection."""
+
+    async def scenario() -> None:
+        async with detecting(home) as (_, client):
+            assert await client.entities(["Anna"]) == [ANNA]
+            writer = client._writer
+            assert writer is not None
+            writer.transport.abort()
+            await asyncio.sleep(0)
+            with pytest.raises(RuntimeError):
+                writer.write(b"x")
+            assert client._writer is writer
+            assert await failure(client.entities(["Bob"])) == "ner: crashed"
+            await asyncio.sleep(0.01)  # the reader notices
+            assert await client.entities(["Anna", "Carl"]) == [ANNA, ANNA]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scenario())
 
 
 async def test_a_restarted_process_loads_the_models_in_use_at_once(home: Path) -> None:

@@ -80,7 +80,7 @@ class DetectionClient(TierDetectors):
         self._used.add(tier)
         self.want()
         if self._writer is not None:
-            self._writer.write(wire.framed(wire.Load(next(self._numbers), tier)))
+            _send(self._writer, wire.framed(wire.Load(next(self._numbers), tier)))
         return True
 
     async def loaded(self, timeout_seconds: float, tiers: Collection[TierName] | None = None) -> list[TierName]:
@@ -133,12 +133,13 @@ class DetectionClient(TierDetectors):
             raise TierFailed(tier, "overloaded")
         self._requests[number] = request
         try:
-            writer.write(frame)
+            if not _send(writer, frame):
+                raise TierFailed(tier, "crashed")
             if failure := await request.over:
                 raise TierFailed(tier, failure)
         except asyncio.CancelledError:
             # The client has disconnected, or the time is up.
-            writer.write(wire.framed(wire.Cancel(number)))
+            _send(writer, wire.framed(wire.Cancel(number)))
             raise
         finally:
             del self._requests[number]
@@ -152,8 +153,9 @@ class DetectionClient(TierDetectors):
         number = next(self._numbers)
         future: asyncio.Future[dict[TierName, TierState]] = asyncio.get_running_loop().create_future()
         self._state_requests[number] = future
-        self._writer.write(wire.framed(wire.AskStates(number)))
         try:
+            if not _send(self._writer, wire.framed(wire.AskStates(number))):
+                return None
             async with asyncio.timeout(_STATES_TIMEOUT_SECONDS):
                 return await future
         except TimeoutError:
@@ -192,7 +194,8 @@ class DetectionClient(TierDetectors):
                     await self._use(reader, writer)
                 finally:
                     writer.close()
-            except OSError:
+            except (OSError, RuntimeError):
+                # Not reachable, or lost: uvloop raises RuntimeError for a lost connection.
                 pass
             except (msgspec.DecodeError, wire.TooLong):
                 log.exception("detection.bad_message")
@@ -233,3 +236,15 @@ class DetectionClient(TierDetectors):
                 request.complete(reply.failure)
             else:
                 request.complete({0: reply.reading} if isinstance(reply, wire.Document) else reply.answers)
+
+
+def _send(writer: asyncio.StreamWriter, frame: bytes) -> bool:
+    """Write a frame and return whether the connection accepted it.
+
+    The connection may have been lost before the reader noticed: uvloop then raises RuntimeError.
+    """
+    try:
+        writer.write(frame)
+    except (OSError, RuntimeError):
+        return False
+    return True

@@ -52,7 +52,7 @@ Recogniser = Annotated[
 MAX_RECOGNISERS: Final = 50
 
 
-def _recognisers(host: TheHost) -> Recognisers:
+async def _recognisers(host: TheHost) -> Recognisers:
     return offered(host.settings.ner_model_path)
 
 

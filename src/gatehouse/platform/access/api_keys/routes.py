@@ -39,7 +39,7 @@ Window = Annotated[OffsetWindow, Depends(offset_window(default=500, maximum=500)
 _any_key = loaded(ApiKeyRow, "key_id", ApiKeyNotFound)
 
 
-def _own_key(caller: SessionUser, key: Annotated[ApiKeyRow, Depends(_any_key)]) -> ApiKeyRow:
+async def _own_key(caller: SessionUser, key: Annotated[ApiKeyRow, Depends(_any_key)]) -> ApiKeyRow:
     return service.own_or_administered(key, caller)
 
 

@@ -54,7 +54,7 @@ async def _subject(request: Request, host: TheHost) -> MfaSubject:
     token = body.get("mfa_token") if isinstance(body, dict) else None
     if isinstance(token, str):
         return await login_subject(host, token)
-    return session_subject(session_user(request))
+    return session_subject(await session_user(request))
 
 
 Subject = Annotated[MfaSubject, Depends(_subject)]

@@ -47,7 +47,7 @@ _NOTES: Final = {
 _SIGN_IN_AGAIN_PREFIXES: Final = ("/oauth/authorize", "/api/saml/")
 
 
-@router.get("/")
+@router.api_route("/", methods=["GET", "HEAD"])
 async def front_page(request: Request) -> Response:
     """Redirects browsers to the console. Returns links to the services to other clients."""
     if not prefers_html(request.headers.get("accept", "")):

@@ -37,7 +37,9 @@ _ALL = "/api/admin/access-requests"
 _any_request = loaded(AccessRequestRow, "access_request_id", AccessRequestNotFound)
 
 
-def _own_request(caller: PersonWriter, row: Annotated[AccessRequestRow, Depends(_any_request)]) -> AccessRequestRow:
+async def _own_request(
+    caller: PersonWriter, row: Annotated[AccessRequestRow, Depends(_any_request)]
+) -> AccessRequestRow:
     if row.user_id != caller.user_id:
         raise AccessRequestNotFound
     return row

@@ -22,7 +22,7 @@ _MAX_LIMIT_B: Final = 200
 _Filter = Query(max_length=255, pattern=r"^[^\x00]*$")
 
 
-def _window(
+async def _window(
     variant: RequestVariant, window: Annotated[OffsetWindow, Depends(offset_window(default=50, maximum=500))]
 ) -> OffsetWindow:
     if variant is Variant.B and window.limit > _MAX_LIMIT_B:
@@ -31,7 +31,7 @@ def _window(
     return window
 
 
-def _filters(
+async def _filters(
     variant: RequestVariant,
     risk_tier: RiskTier | None = None,
     validation_status: Status | None = None,
@@ -44,17 +44,17 @@ def _filters(
     return RegistryFilters(risk_tier, validation_status, search=search, **{field: provider})
 
 
-def _inventory_filters(
+async def _inventory_filters(
     variant: RequestVariant,
     risk_tier: RiskTier | None = None,
     validation_status: Status | None = None,
     provider: Annotated[str | None, _Filter] = None,
 ) -> RegistryFilters:
     """Return the filters of the list, without `search`."""
-    return _filters(variant, risk_tier, validation_status, provider)
+    return await _filters(variant, risk_tier, validation_status, provider)
 
 
-def _format(
+async def _format(
     variant: RequestVariant,
     format: Annotated[
         Literal["csv", "json"] | None, Query(description="Default: `json` in variant A, `csv` in B.")
@@ -63,20 +63,20 @@ def _format(
     return format or ("csv" if variant is Variant.B else "json")
 
 
-def _discovery(variant: RequestVariant, body: Discovery | None = None) -> Discovery:
+async def _discovery(variant: RequestVariant, body: Discovery | None = None) -> Discovery:
     options = body or Discovery()
     if options.auto_assign_tier is None:
         options.auto_assign_tier = "tier_4" if variant is Variant.B else False
     return options
 
 
-def _new_model(variant: RequestVariant, body: NewRegisteredModel) -> NewRegisteredModel:
+async def _new_model(variant: RequestVariant, body: NewRegisteredModel) -> NewRegisteredModel:
     if variant is Variant.B and body.risk_tier in (None, "unclassified"):
         raise TierRequired
     return body
 
 
-def _unique_model_id(variant: RequestVariant) -> bool:
+async def _unique_model_id(variant: RequestVariant) -> bool:
     return variant is Variant.B
 
 
