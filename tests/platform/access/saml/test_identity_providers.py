@@ -192,8 +192,8 @@ async def test_a_machine_cannot_configure_identity_providers(
     refused = await machine.post(IDP, json={**body, "entity_id": "https://its.own"})
     assert (refused.status_code, refused.json()["detail"]) == (
         403,
-        "Only an administrator in person can configure identity providers, because a provider can sign in as any user of"
-        " the organization. OAuth clients, and API keys with scopes, cannot.",
+        "Only an administrator in person can configure identity providers, because a provider can sign in as any user"
+        " of the organization. OAuth clients, and API keys with scopes, cannot.",
     )
     assert (await machine.put(f"{IDP}/{resource['id']}", json={"name": "x"})).status_code == 403
     assert (await machine.get(IDP)).json()["total"] == 1

@@ -37,8 +37,8 @@ class EntityIdTaken(Conflict):
 
 class AdministratorRequired(Forbidden):
     message = (
-        "Only an administrator in person can configure identity providers, because a provider can sign in as any user of"
-        " the organization. OAuth clients, and API keys with scopes, cannot."
+        "Only an administrator in person can configure identity providers, because a provider can sign in as any user"
+        " of the organization. OAuth clients, and API keys with scopes, cannot."
     )
 
 
