@@ -154,7 +154,7 @@ def second_status(first: Source, second: Source) -> int:
 
 @pytest.mark.parametrize("second", SOURCES, ids=lambda source: f"then-{source.__name__}")
 @pytest.mark.parametrize("first", SOURCES, ids=lambda source: source.__name__)
-async def test_a_second_source_takes_over_an_account_only_where_it_may(
+async def test_a_second_source_takes_over_an_account_only_if_permitted(
     world: World, first: Source, second: Source
 ) -> None:
     """For every ordered pair of sources: the address has one account, the second password does not open the account of

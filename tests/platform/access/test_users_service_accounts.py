@@ -126,7 +126,7 @@ async def test_a_bad_field_is_named(tenant: Tenant, body: dict[str, object], fie
     assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", field])
 
 
-async def test_step_up_is_required_if_the_policy_says_so(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_step_up_is_required_if_the_policy_requires_it(platform: RunningPlatform, tenant: Tenant) -> None:
     path = keys_of((await account(tenant))["id"])
     await platform.require_mfa(tenant.id)
     answer = await tenant.admin.client.post(path, json=NEW)

@@ -187,7 +187,7 @@ async def test_resources_of_another_organization_are_not_found(tenant: Tenant, o
     assert len((await tenant.admin.client.get(PATTERNS)).json()) == 1
 
 
-async def test_users_see_nothing_and_auditors_change_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_users_cannot_read_and_auditors_cannot_change(platform: RunningPlatform, tenant: Tenant) -> None:
     pattern = await create_pattern(tenant)
     suppression = (await tenant.admin.client.post(SUPPRESSIONS, json={"pattern_id": "iban"})).json()
     for path in (SUPPRESSIONS, PATTERNS):

@@ -384,7 +384,7 @@ async def test_another_organizations_rule_is_not_found(tenant: Tenant, other_ten
     assert await action(other_tenant) == "allow"
 
 
-async def test_users_see_nothing_and_auditors_change_nothing(platform: RunningPlatform, tenant: Tenant) -> None:
+async def test_users_cannot_read_and_auditors_cannot_change(platform: RunningPlatform, tenant: Tenant) -> None:
     rule = await create_rule(tenant)
     for path in (f"{BASE}/", f"{BASE}/{rule['id']}", f"{BASE}/export", f"{BASE}/{rule['id']}/versions"):
         assert (await platform.anonymous.get(path)).status_code == 401

@@ -228,7 +228,7 @@ async def test_variant_a_exports_json_and_its_own_csv(platform: RunningPlatform,
     assert datetime.fromisoformat(row["first_seen_at"]) == moment
 
 
-async def test_variant_b_exports_a_dated_csv_and_json_as_its_list(tenant: Tenant) -> None:
+async def test_variant_b_exports_a_csv_with_a_date_or_the_json_of_its_list(tenant: Tenant) -> None:
     entry = await create_entry(tenant, tags={"team": "payments", "ä": ""})
     answer = await tenant.admin.client.get(EXPORT, headers=B)
     assert answer.headers["content-disposition"] == f'attachment; filename="model-inventory-{TODAY}.csv"'

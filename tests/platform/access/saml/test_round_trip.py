@@ -95,7 +95,7 @@ async def test_a_person_signs_in_and_out(
     assert reason == "saml_logout"
 
 
-async def test_a_person_signs_out_here_and_then_at_the_provider(
+async def test_a_person_signs_out_of_the_platform_and_then_of_the_provider(
     platform: RunningPlatform, tenant: Tenant, provider: IdentityProvider, base: str, browser: httpx2.AsyncClient
 ) -> None:
     """Sign out like a browser: submit the page's form, follow its link, and return."""

@@ -398,7 +398,7 @@ async def test_an_unproven_domain_verifies_no_address(sign_on: SignOn, platform:
     assert created[3] is False
 
 
-async def test_a_domain_proven_by_another_organization_lets_nobody_in(
+async def test_a_domain_proven_by_another_organization_permits_no_sign_in(
     sign_on: SignOn, platform: RunningPlatform, other_tenant: Tenant
 ) -> None:
     domain = f"{uuid4().hex[:10]}.test"

@@ -6,7 +6,7 @@ from scim2_tester import Status, check_server
 from tests.support.server import GatehouseServer
 
 
-def test_the_checker_finds_nothing_wrong() -> None:
+def test_the_checker_reports_no_violation() -> None:
     with GatehouseServer() as server:
         # The trial key is not used, because the log contains it intentionally.
         key = server.new_key("admin")

@@ -52,7 +52,7 @@ async def update(change: Change, caller: Caller, idp: IdpRow, body: IdpUpdate) -
     if "attribute_mapping" in sent:
         sent["attribute_mapping"] = _mapping(body)
     changed = idp.differing(sent)
-    # An operator who saves an unchanged configuration vouches for it. A change by another caller ends this.
+    # An operator who saves an unchanged configuration vouches for it. A later change by another caller resets this.
     if not changed and not (caller.operator and not idp.by_operator):
         return idp
     changed["by_operator"] = caller.operator
