@@ -379,7 +379,7 @@ async def test_an_account_of_an_unproven_domain_is_not_taken_over(world: World) 
     assert (refused.status_code, refused.json()) == (
         403,
         {
-            "detail": "An account with this address was made here, and the organization has not proven the address's"
+            "detail": "An account with this address was created here, and the organization has not proven the address's"
             " domain. Ask your administrator to prove the domain, or to remove the account.",
             "reason": "address_not_proven",
         },

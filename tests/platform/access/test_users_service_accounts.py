@@ -88,7 +88,7 @@ async def test_a_service_accounts_keys_end_with_the_account(
 async def test_an_administrator_cannot_create_keys_of_a_person(tenant: Tenant) -> None:
     answer = await tenant.admin.client.post(keys_of(tenant.user.id), json=NEW)
     assert (answer.status_code, answer.json()) == (
-        409, {"detail": "Only a service account's keys are made by administrators. People make their own."},
+        409, {"detail": "Administrators can create keys only for service accounts. Users create their own keys."},
     )  # fmt: skip
 
 

@@ -140,7 +140,7 @@ async def test_a_name_is_unique(tenant: Tenant) -> None:
     await create_policy(tenant)
     other = await create_policy(tenant, name="other")
     answer = await tenant.admin.client.post(BASE, json=POLICY)
-    assert (answer.status_code, answer.json()["detail"]) == (409, "There is a policy rule of this name.")
+    assert (answer.status_code, answer.json()["detail"]) == (409, "The organization has a policy rule of this name.")
     assert (await tenant.admin.client.put(f"{BASE}/{other['id']}", json={"name": "No echo"})).status_code == 409
 
 

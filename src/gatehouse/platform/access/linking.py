@@ -49,7 +49,7 @@ _GRANTS: Final = text(
 class AddressNotProven(Forbidden):
     code = "address_not_proven"
     message = (
-        "An account with this address was made here, and the organization has not proven the address's domain."
+        "An account with this address was created here, and the organization has not proven the address's domain."
         " Ask your administrator to prove the domain, or to remove the account."
     )
 

@@ -130,7 +130,7 @@ async def _check_client_address(request: Request, host: Host, user: UserRow, ses
             fresh_for = timedelta(seconds=(await mfa_policy(reading)).mfa_assertion_ttl_seconds)
         if utc_now() - session.mfa_at <= fresh_for:
             return
-    raise AuthorizationError("access_denied", "The person's address is not in their organization's allowlist.")
+    raise AuthorizationError("access_denied", "The IP address is not in the allowlist of the user's organization.")
 
 
 def _sign_in_first(auth_request: AuthorizationRequest, host: Host) -> RedirectResponse:

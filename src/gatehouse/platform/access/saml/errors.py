@@ -87,7 +87,7 @@ class UnsolicitedResponse(SamlRefused):
 
 class UnknownIssuer(SamlRefused):
     reason = "unknown_issuer"
-    message = "The answer is not from an identity provider that is in use here."
+    message = "The answer is not from an active identity provider of this platform."
 
 
 class MissingEmail(SamlRefused):
