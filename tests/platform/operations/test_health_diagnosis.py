@@ -50,7 +50,7 @@ async def test_what_is_wrong_is_named_with_what_to_do(
     assert "a secret of the operator" not in answer.text
     by_check = {finding["check"]: finding for finding in answer.json()["findings"]}
     assert (by_check["settings"]["verdict"], by_check["settings"]["remedy"]) == (
-        "warn", "name it RATE_LIMIT_TIERS, or remove it",
+        "warn", "rename it to RATE_LIMIT_TIERS, or remove it",
     )  # fmt: skip
     assert by_check["master key"]["verdict"] == "fail"
     assert "GATEHOUSE_MASTER_KEY" in by_check["master key"]["remedy"]

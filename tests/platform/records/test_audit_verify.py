@@ -96,7 +96,7 @@ async def test_an_event_that_was_changed_with_its_hash_is_named_by_the_next(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     Forger(platform, tenant).rewrite(5, reason="forged")
-    assert platform.breaks(tenant) == [Break(6, "does not follow the event before it")]
+    assert platform.breaks(tenant) == [Break(6, "does not follow the previous event")]
 
 
 @pytest.mark.usefixtures("chain")
@@ -104,7 +104,7 @@ async def test_the_last_event_changed_with_its_hash_is_named_by_the_head(
     platform: RunningPlatform, tenant: Tenant
 ) -> None:
     Forger(platform, tenant).rewrite(8, reason="forged")
-    assert platform.breaks(tenant) == [Break(8, "not the end that the chain's head names (8)")]
+    assert platform.breaks(tenant) == [Break(8, "differs from the end that the chain's head names (8)")]
 
 
 @pytest.mark.usefixtures("chain")
@@ -167,7 +167,7 @@ async def test_the_command_says_where_and_ends_with_1(
     platform.sql("UPDATE audit_events SET reason = 'x' WHERE tenant_id = %s AND sequence = 2", [tenant.id])
     broken = CliRunner().invoke(cli, ["audit", "verify", "--tenant", tenant.slug])
     assert broken.exit_code == 1
-    assert broken.output == f"{tenant.slug}: BROKEN\n  sequence 2: changed: its hash is another\n"
+    assert broken.output == f"{tenant.slug}: BROKEN\n  sequence 2: changed: its hash does not match\n"
     unknown = CliRunner().invoke(cli, ["audit", "verify", "--tenant", f"t-{uuid4()}"])
     assert unknown.exit_code == 1
     assert "there is no organization with the slug" in unknown.output

@@ -80,7 +80,7 @@ async def test_the_list_and_the_check_of_files(command, tenant: Tenant, archive)
     file.write_bytes(b"something else")
     broken = command("verify", "--tenant", tenant.slug)
     assert broken.exit_code == 1
-    assert broken.output.splitlines()[0].endswith("it is not the file that was kept")
+    assert broken.output.splitlines()[0].endswith("it differs from the file that was archived")
 
 
 async def test_the_archiver_runs_at_once_on_request(command, tenant: Tenant, past) -> None:

@@ -58,7 +58,7 @@ async def test_a_changed_file_is_found(platform: RunningPlatform, archived: Tena
     content = file.read_bytes()
     file.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     (result, *_) = breaks(archived)
-    assert (result.sequence, result.reason.endswith("it is not the file that was kept")) == (4, True)
+    assert (result.sequence, result.reason.endswith("it differs from the file that was archived")) == (4, True)
 
 
 async def test_a_missing_file_is_found(platform: RunningPlatform, archived: Tenant, archive: Settings, breaks) -> None:
